@@ -1,0 +1,46 @@
+# The few verbs of this project. `make help` lists them.
+
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip --quiet --disable-pip-version-check
+READY := $(VENV)/.ready
+BASE := $(VENV)/.base
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench docs clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# Without the development tools where nothing is installed yet: the demo needs only what users get.
+demo: $(if $(wildcard $(READY)),$(READY),$(BASE)) ## show foveate at work
+	@$(PY) examples/demo.py
+
+test: check ## check, then run every test
+	@$(PY) -m pytest -n 2
+
+check: $(READY) ## lint, formatting and types
+	@$(PY) -m ruff check --quiet .
+	@$(PY) -m ruff format --quiet --check .
+	@$(PY) -m mypy --no-error-summary
+
+bench: $(READY) ## measure quality and speed
+	@$(PY) -m bench
+
+docs: $(READY) ## regenerate docs/reference
+	@$(PY) docs/generate.py
+
+clean: ## remove caches and build outputs; the .venv stays
+	@rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
+	@find . -name .venv -prune -o -name .git -prune -o -name __pycache__ -type d -exec rm -rf {} +
+
+$(READY): pyproject.toml
+	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	@$(PIP) install -e '.[dev]'
+	@touch $(READY)
+
+$(BASE): pyproject.toml
+	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	@$(PIP) install -e .
+	@touch $(BASE)

@@ -1,0 +1,180 @@
+"""Items -> sections -> messages and text: what the model receives. Pure.
+
+Layout is a contract. Stable slots come first and are byte-identical until their content changes; volatile ones follow; no
+clock is in the text. Every heading and every item is a block that owns its trailing newline, so that token counts add up;
+a blank line between sections is counted once and may cost less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Literal
+
+from foveate import tokens
+from foveate.state.kinds import kind_of
+from foveate.types import Budget, Candidate, Item, Level, Omission, Section, Shape, Signals, Slot
+
+BLANK_LINE = 1
+"""Tokens of the blank line that ends a section."""
+
+
+@lru_cache(maxsize=512)
+def head(slot: Slot) -> str:
+    """What stands above a slot's items."""
+    heading = f"## {slot.heading}\n" if slot.heading else ""
+    intro = slot.intro.strip()
+    return heading + (f"{intro}\n" if intro else "")
+
+
+@lru_cache(maxsize=512)
+def overhead(slot: Slot, counter: str) -> int:
+    """Tokens that a slot costs before its first item."""
+    above = head(slot)
+    return BLANK_LINE + (tokens.count(above, counter) if above else 0)
+
+
+@lru_cache(maxsize=512)
+def empty_cost(slot: Slot, counter: str) -> int:
+    """Tokens of a slot that has nothing to show but its note; 0 where it is then not shown at all."""
+    return overhead(slot, counter) + tokens.count(_note(slot), counter) if slot.empty.strip() else 0
+
+
+def _note(slot: Slot) -> str:
+    return slot.empty.strip() + "\n"
+
+
+def line(candidate: Candidate, level: Level) -> str:
+    """A candidate as the model reads it."""
+    return kind_of(candidate.record.kind).line(candidate.record, level)
+
+
+def section(slot: Slot, items: Sequence[Item]) -> Section:
+    """A slot filled."""
+    body = "".join(line(item.candidate, item.level) for item in items) or _note(slot)
+    return Section(
+        name=slot.name,
+        content=head(slot) + body,
+        source=slot.source,
+        role=slot.role,
+        stable=slot.stable,
+        items=tuple(items),
+    )
+
+
+def messages(sections: Sequence[Section]) -> list[dict[str, str]]:
+    """One system and one user message, each where it has something to say."""
+    out = []
+    for role in ("system", "user"):
+        text = "\n".join(section.content for section in sections if section.role == role)
+        if text:
+            out.append({"role": role, "content": text})
+    return out
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """The part of the prompt that a provider's cache can keep: the stable sections, in characters and by hash."""
+
+    hash: str
+    chars: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """What a context adds to, changes in and withdraws from an earlier one."""
+
+    added: tuple[Item, ...]
+    changed: tuple[Item, ...]
+    withdrawn: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.changed or self.withdrawn)
+
+    @property
+    def text(self) -> str:
+        """The change as a block to append where an earlier context cannot be taken back."""
+        parts = []
+        for title, items in (("New", self.added), ("Changed", self.changed)):
+            if items:
+                parts.append(f"## {title}\n" + "".join(line(item.candidate, item.level) for item in items))
+        if self.withdrawn:
+            parts.append("## No longer holds\n" + "".join(f"- {id}\n" for id in self.withdrawn))
+        return "\n".join(parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """The result: what the model receives, what it cost, and what was left out and why."""
+
+    id: str
+    sections: tuple[Section, ...]
+    left_out: tuple[Omission, ...]
+    budget: Budget
+    profile: str
+    counter: str
+    signals: Signals
+    prefix: Prefix
+    considered: Mapping[str, int] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """Everything that the model sees, in order."""
+        return "\n".join(section.content for section in self.sections)
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        return tuple(item for section in self.sections for item in section.items)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the messages as sent, framing included."""
+        return self.budget.used
+
+    @property
+    def truncated(self) -> bool:
+        """Whether more budget would have shown more."""
+        return any(omission.reason == "budget" for omission in self.left_out)
+
+    def messages(self, shape: Shape = "openai") -> Any:
+        """The context as messages: a list for OpenAI; `system` blocks and `messages` for Anthropic.
+
+        Append your own turn: the question itself is not repeated. For Anthropic the end of the stable part carries a
+        `cache_control` mark.
+        """
+        plain = messages(self.sections)
+        if shape == "openai":
+            return plain
+        blocks: list[dict[str, Any]] = []
+        stable = _joined(self.sections, "system", stable=True)
+        volatile = _joined(self.sections, "system", stable=False)
+        if stable:
+            blocks.append({"type": "text", "text": stable, "cache_control": {"type": "ephemeral"}})
+        if volatile:
+            blocks.append({"type": "text", "text": volatile})
+        return {"system": blocks, "messages": [message for message in plain if message["role"] == "user"]}
+
+    def delta(self, previous: Context) -> Delta:
+        """What is new, changed and withdrawn since an earlier context."""
+        before = {item.candidate.record.id: item for item in previous.items}
+        now = {item.candidate.record.id: item for item in self.items}
+        both = [(now[id], before[id]) for id in now if id in before]
+        return Delta(
+            added=tuple(item for id, item in now.items() if id not in before),
+            changed=tuple(new for new, old in both if line(new.candidate, new.level) != line(old.candidate, old.level)),
+            withdrawn=tuple(id for id in before if id not in now),
+        )
+
+    def shared_prefix(self, other: Context) -> int:
+        """How many characters two contexts have in common from the start."""
+        mine, theirs = self.text, other.text
+        if mine == theirs:
+            return len(mine)
+        return next(n for n in range(len(mine) + 1) if mine[n : n + 1] != theirs[n : n + 1])
+
+
+def _joined(sections: Sequence[Section], role: Literal["system", "user"], *, stable: bool) -> str:
+    return "\n".join(s.content for s in sections if s.role == role and s.stable is stable)

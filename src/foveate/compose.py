@@ -1,0 +1,101 @@
+"""Scored candidates -> a filled prompt within its ceiling: budget, selection and assembly, run as one pure function.
+
+`engine.compute` and a replay both come through here, which is why a replay gives the same bytes. The rendered messages
+are counted; where a counter's parts do not add up and the whole comes out too large, the room is made smaller by the
+excess and everything is fitted again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from foveate import tokens
+from foveate.assembly import empty_cost, messages, overhead, section
+from foveate.budget import Demand, allocate, flow_order
+from foveate.selection import Fitted, Sifted, fit, ladder, least, sift
+from foveate.state.records import measure
+from foveate.types import Budget, Candidate, Filters, Omission, Profile, Section, Slot
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """The filled prompt, its ledger, and what was left out."""
+
+    sections: tuple[Section, ...]
+    budget: Budget
+    left_out: tuple[Omission, ...]
+
+
+def compose(candidates: Sequence[Candidate], profile: Profile, filters: Filters, counter: str, measured_by: str) -> Composed:
+    """Fill the profile's slots. `measured_by` names the counter behind the records' own counts."""
+    sized = [_sized(candidate, counter, measured_by) for candidate in candidates]
+    sifted = sift(sized, profile, filters)
+    framing = _framing(profile, counter)
+    margin = 0
+    while True:
+        composed = _filled(profile, sifted, counter, framing, margin)
+        excess = composed.budget.used - composed.budget.ceiling
+        if excess <= 0:
+            return composed
+        margin += excess
+
+
+def _sized(candidate: Candidate, counter: str, measured_by: str) -> Candidate:
+    known = candidate.record.tokens
+    if known is None or counter != measured_by:
+        known = measure(candidate.record, counter)
+    return replace(candidate, tokens=known)
+
+
+def _framing(profile: Profile, counter: str) -> int:
+    chosen = tokens.counter(counter)
+    return chosen.per_request + chosen.per_message * len({slot.role for slot in profile.slots})
+
+
+def _filled(profile: Profile, sifted: Sifted, counter: str, framing: int, margin: int) -> Composed:
+    demands = {slot.name: demand(slot, sifted.ranked[slot.name], counter) for slot in profile.slots}
+    budget = allocate(profile, demands, framing=framing, margin=margin)
+    granted = {grant.slot: grant.granted for grant in budget.grants}
+    fitted = {slot.name: _fit(slot, sifted, granted[slot.name], counter) for slot in profile.slots}
+    _use_up(profile, sifted, granted, fitted, counter)
+    sections = tuple(section(slot, fitted[slot.name].items) for slot in profile.slots if fitted[slot.name].used)
+    used = tokens.count_messages(messages(sections), counter)
+    grants = tuple(replace(grant, granted=granted[grant.slot], used=fitted[grant.slot].used) for grant in budget.grants)
+    omitted = sifted.omitted + tuple(lost for slot in profile.slots for lost in fitted[slot.name].omitted)
+    return Composed(sections, replace(budget, used=used, grants=grants), omitted)
+
+
+def demand(slot: Slot, ranked: Sequence[Candidate], counter: str) -> Demand:
+    """What a slot would take."""
+    if not ranked:
+        note = empty_cost(slot, counter)
+        return Demand(0, note, note)
+    above = overhead(slot, counter)
+    return Demand(
+        micro=above + sum(least(candidate, slot) for candidate in ranked),
+        start=above + sum(candidate.tokens[slot.level] for candidate in ranked),
+        deep=above + sum(max(candidate.tokens[level] for level in ladder(slot.deepest)) for candidate in ranked),
+    )
+
+
+def _fit(slot: Slot, sifted: Sifted, grant: int, counter: str) -> Fitted:
+    ranked = sifted.ranked[slot.name]
+    if ranked:
+        return fit(slot, ranked, grant, overhead(slot, counter))
+    note = empty_cost(slot, counter)
+    return Fitted((), note if note <= grant else 0)
+
+
+def _use_up(profile: Profile, sifted: Sifted, granted: dict[str, int], fitted: dict[str, Fitted], counter: str) -> None:
+    """Crumbs that no item of a slot could use, offered once more to the slots that already show their best item."""
+    left = sum(granted[name] - fitted[name].used for name in fitted)
+    for slot in sorted(profile.slots, key=flow_order):
+        best_is_in = bool(fitted[slot.name].items) and fitted[slot.name].items[0].rank == 1
+        if slot.stable or not best_is_in:
+            continue
+        again = _fit(slot, sifted, fitted[slot.name].used + left, counter)
+        if again.used > fitted[slot.name].used:
+            granted[slot.name] = max(granted[slot.name], again.used)
+            left -= again.used - fitted[slot.name].used
+            fitted[slot.name] = again

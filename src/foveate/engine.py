@@ -1,0 +1,285 @@
+"""The engine: state -> signals -> profile -> sources -> scoring -> budget -> selection -> assembly -> context."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from foveate import profiles, receipts, tokens
+from foveate.assembly import Context, Prefix
+from foveate.compose import Composed, compose
+from foveate.embed import Embedder, embed_or_none, query_or_none
+from foveate.errors import InputError, ProfileError, near
+from foveate.ids import Clock, Ids, millis, new_id, now
+from foveate.journal import Journal
+from foveate.receipts import Facts, Receipt
+from foveate.scoring import Reranker, rerank, score
+from foveate.signals import extract
+from foveate.sources import SHIPPED, Around, Gathered, Source, gather
+from foveate.state import records
+from foveate.state.kinds import kind_of
+from foveate.state.memory import Memory
+from foveate.state.records import Rules
+from foveate.state.store import Added, Health, Store
+from foveate.types import Filters, Profile, Record, Request, Scope, Signals
+
+Given = str | Mapping[str, Any]
+
+
+class Engine(Memory):
+    """Computes contexts from state. Open one with `foveate.open`."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        scope: Scope,
+        rules: Rules | None = None,
+        clock: Clock = now,
+        ids: Ids = new_id,
+        own: Store | None = None,
+        embedder: Embedder | None = None,
+        reranker: Reranker | None = None,
+        sources: Iterable[Source] = (),
+        places: Sequence[Path] = (),
+        profile: str = "base",
+        budget: int | None = None,
+    ) -> None:
+        self._embedder = embedder
+        self._reranker = reranker
+        self._sources = {source.name: source for source in (*SHIPPED, *sources)}
+        self._places = tuple(places)
+        self._default_profile = profile
+        self._default_budget = budget
+        super().__init__(
+            store,
+            scope=scope,
+            rules=rules or Rules(),
+            clock=clock,
+            ids=ids,
+            own=own,
+            vectors=self._embed if embedder else None,
+            scrub=receipts.scrub,
+        )
+        self._journal = Journal(store, self.reader)
+
+    # --- the line ----------------------------------------------------------------------------------------------
+
+    def compute(self, query: str, **options: Any) -> Context:
+        """The context for a question. Options are those of `request`."""
+        began = perf_counter()
+        request = self.request(query, **options)
+        embedding, warnings = self._embedding(request)
+        with self.reader(request.scope) as state:
+            signals = extract(request, state.named, embedding)
+            profile = self._profile(request, signals)
+            found = gather(self._sources, Around(request, signals, profile, state))
+            revision = state.revision
+        candidates = score(found.candidates, profile, signals, request.now)
+        candidates = rerank(candidates, self._reranker, request.query, profile.weights)
+        composed = compose(candidates, profile, request.filters, request.counter, self._rules.counter)
+        context = self._context(request, profile, signals, found, composed, revision, warnings)
+        facts = Facts(request, profile, context, tuple(candidates), found.reports, revision, self._rules.counter, began)
+        self._journal.remember(facts)
+        return context
+
+    async def acompute(self, query: str, **options: Any) -> Context:
+        """`compute` for async callers, in a thread."""
+        return await asyncio.to_thread(self.compute, query, **options)
+
+    def request(
+        self,
+        query: str,
+        *,
+        budget: int | None = None,
+        profile: str | None = None,
+        agent: str | None = None,
+        complexity: str | None = None,
+        scope: Scope | None = None,
+        session: str | None = None,
+        task: str | None = None,
+        filters: Filters | None = None,
+        given: Given | Sequence[Given] | Mapping[str, Sequence[Given]] = (),
+        overrides: Mapping[str, Any] | None = None,
+        counter: str | None = None,
+        now: Any = None,
+    ) -> Request:
+        """A request, with everything that the caller left open filled in."""
+        if not isinstance(query, str) or not query.strip():
+            raise InputError("The query is empty; say what the context is for.")
+        if budget is not None and (not isinstance(budget, int) or budget <= 0):
+            raise InputError(f"A budget is a number of tokens above 0, not {budget!r}.")
+        where = scope or replace(
+            self.scope,
+            agent=agent or self.scope.agent,
+            session=session or self.scope.session,
+            task=task or self.scope.task,
+        )
+        at = self._clock() if now is None else millis(now)
+        return Request(
+            query=records.clean(_whole(query)),
+            scope=where,
+            now=at,
+            budget=budget if budget is not None else self._default_budget,
+            profile=profile or self._default_profile,
+            agent=agent,
+            complexity=complexity,
+            counter=tokens.counter(counter or self._rules.counter).name,
+            filters=filters or Filters(),
+            given=self._given(given, where, at),
+            overrides=dict(overrides or {}),
+        )
+
+    # --- receipts ----------------------------------------------------------------------------------------------
+
+    def receipt(self, context: str | Context | None = None) -> Receipt:
+        """The receipt of a context; without one, of the latest."""
+        return self._journal.receipt(context)
+
+    def why(self, id: str, context: str | Context | None = None) -> dict[str, Any]:
+        """Why a record is, or is not, in a context."""
+        return receipts.why(self.receipt(context), id)
+
+    def why_not(self, id: str, context: str | Context | None = None) -> dict[str, Any]:
+        """Why a record is not in a context, even where it was not a candidate at all."""
+        return self._journal.why_not(id, context)
+
+    def diff(self, one: str | Context, other: str | Context) -> dict[str, Any]:
+        """What changed between two contexts, and how much of their beginning they share."""
+        return self._journal.diff(one, other)
+
+    def replay(self, context: str | Context, given: Any = ()) -> dict[str, Any]:
+        """Compute a past context again from its receipt; says whether the bytes are the same, and why if not."""
+        return self._journal.replay(context, self._given(given, self.scope, self._clock()))
+
+    def validate(self, context: str | Context | None = None) -> dict[str, Any]:
+        """001's validation: is it within its budget, where did the tokens go, what could be better."""
+        return receipts.validate(self.receipt(context))
+
+    # --- memory, with what only the engine knows ---------------------------------------------------------------
+
+    def add(self, kind: str, text: str, *, own: bool = False, scope: Scope | None = None, **values: Any) -> Added:
+        added = super().add(kind, text, own=own, scope=scope, **values)
+        if not (kind_of(kind).rule or added.record.pinned):
+            return added
+        return replace(added, warnings=tuple(self.outgrown(added.record.scope)))
+
+    def outgrown(self, scope: Scope | None = None) -> list[str]:
+        """Warnings on always-on slots that hold more than their room."""
+        profile = profiles.resolve(self._default_profile, self._places)
+        out = []
+        with self.reader(scope and replace(scope, project=self.scope.project)) as reader:
+            for slot in profile.slots:
+                if slot.source != "always" or slot.tokens is None:
+                    continue
+                needs = sum((r.tokens or {}).get(slot.level, 0) for r in reader.standing(slot.kinds, pinned=slot.pinned))
+                if needs > slot.tokens:
+                    out.append(
+                        f"Slot {slot.name!r} has {slot.tokens} tokens and its records need {needs}: they step down to micro "
+                        f"lines and then take room from others. Retire or shorten some, or raise slots.{slot.name}.tokens."
+                    )
+        return out
+
+    def stats(self) -> dict[str, Any]:
+        """What the store holds."""
+        with self.store.read(self.scope) as reader:
+            return {"project": self.scope.project, "revision": reader.revision, **reader.counts()}
+
+    def health(self) -> Health:
+        found = super().health()
+        return replace(found, facts={**found.facts, "warnings": self.outgrown()} if found.ok else found.facts)
+
+    def close(self) -> None:
+        """Write what is pending and let go of the files."""
+        self._journal.close()
+        super().close()
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- steps of the line -------------------------------------------------------------------------------------
+
+    def _profile(self, request: Request, signals: Signals) -> Profile:
+        known = profiles.names(self._places)
+        names = profiles.layers(request, signals, known)
+        profile = profiles.resolve(names, self._places, request.overrides, request.budget)
+        slots = {slot.name for slot in profile.slots if slot.source == "given"}
+        for name in request.given:
+            if name not in slots:
+                raise ProfileError(f"Profile {profile.name!r} has no slot {name!r} for given texts.{near(name, slots)}")
+        return profile
+
+    def _context(
+        self,
+        request: Request,
+        profile: Profile,
+        signals: Signals,
+        found: Gathered,
+        composed: Composed,
+        revision: str,
+        warnings: list[str],
+    ) -> Context:
+        text = "\n".join(section.content for section in composed.sections)
+        stable = "\n".join(section.content for section in composed.sections if section.stable)
+        warnings += [f"Source {report.source!r} failed: {report.error}" for report in found.reports if report.error]
+        warnings += [
+            f"Slot {grant.slot!r} holds more than its room and took {grant.borrowed} tokens from others."
+            for grant, slot in zip(composed.budget.grants, profile.slots, strict=True)
+            if slot.keep and grant.borrowed
+        ]
+        return Context(
+            id=receipts.context_id(request, revision, text),
+            sections=composed.sections,
+            left_out=composed.left_out,
+            budget=composed.budget,
+            profile=profile.name,
+            counter=request.counter,
+            signals=signals,
+            prefix=Prefix(receipts.text_hash(stable), len(stable), _count(stable, request.counter)),
+            considered={report.source: report.found for report in found.reports},
+            warnings=tuple(warnings),
+        )
+
+    def _given(self, given: Any, scope: Scope, at: int) -> dict[str, tuple[Record, ...]]:
+        if not given:
+            return {}
+        if isinstance(given, str) or (isinstance(given, Mapping) and "text" in given):
+            given = [given]
+        groups = given if isinstance(given, Mapping) else {"given": given}
+        return {slot: tuple(self._given_record(part, scope, at) for part in parts) for slot, parts in groups.items()}
+
+    def _given_record(self, part: Given, scope: Scope, at: int) -> Record:
+        values = {"text": part} if isinstance(part, str) else dict(part)
+        kind, text = values.pop("kind", "note"), values.pop("text", "")
+        record = records.make(kind, text, scope=scope, id="given", now=at, rules=self._rules, **values)
+        return replace(record, id=f"given_{record.hash[:16]}")
+
+    def _embedding(self, request: Request) -> tuple[tuple[float, ...] | None, list[str]]:
+        if self._embedder is None:
+            return None, []
+        vector, reason = query_or_none(self._embedder, request.query)
+        if vector is None:
+            return None, [f"No vector for the question ({reason}); searched by words alone."]
+        return tuple(vector), []
+
+    def _embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]] | None:
+        assert self._embedder is not None
+        return embed_or_none(self._embedder, texts)[0]
+
+
+def _whole(text: str) -> str:
+    """A question with what cannot be encoded replaced: it is not kept, so it need not be refused."""
+    return text.encode("utf-8", "replace").decode().replace("\x00", " ")
+
+
+@lru_cache(maxsize=64)
+def _count(text: str, counter: str) -> int:
+    return tokens.count(text, counter) if text else 0

@@ -1,0 +1,105 @@
+"""Why a record was not even a candidate: worked out on demand, from the receipt's question and the state.
+
+A receipt lists what the sources brought. This answers for the rest: no slot asks for its kind, a filter, no shared word,
+or a rank beyond the source's limit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from foveate import lexical
+from foveate.errors import NotFound
+from foveate.ids import millis
+from foveate.receipts import Receipt, filters_from_json, profile_from_json
+from foveate.sources.gather import limit_of
+from foveate.state import index
+from foveate.state.kinds import kind_of
+from foveate.state.store import Query, Reader, Want
+from foveate.types import TRUST, Filters, Profile, Record, Slot
+
+FAR = 100_000
+"""How far down a ranking to look for a record."""
+
+
+def why_not_considered(receipt: Receipt, id: str, reader: Reader) -> dict[str, Any]:
+    """The reason, in one word and one sentence. An id of another scope is not found."""
+    record = reader.get([id]).get(id)
+    if record is None:
+        raise NotFound(f"There is no record {id!r} in this scope.")
+    profile = profile_from_json(receipt.document["profile"])
+    reason, sentence = _reason(receipt, record, profile, reader)
+    return {"context": receipt.id, "id": id, "kind": record.kind, "kept": False, "reason": reason, "sentence": sentence}
+
+
+def _reason(receipt: Receipt, record: Record, profile: Profile, reader: Reader) -> tuple[str, str]:
+    request = receipt.document["request"]
+    filters = filters_from_json(request["filters"])
+    if record.created > millis(receipt.document["created"]):
+        return "later", "not considered: it was written after this context was computed"
+    if record.status in ("retired", "archived"):
+        return record.status, f"not considered: it is {record.status}"
+    if filtered := _filtered(record, filters):
+        return "filtered", f"not considered: the request's filter on {filtered}"
+    slots = [slot for slot in profile.slots if _takes(slot, record)]
+    if not slots:
+        return (
+            "no slot",
+            f"not considered: no slot of profile {profile.name!r} asks for records of kind {record.kind!r}",
+        )
+    failed = {report["source"]: report["error"] for report in receipt.document["sources"] if report["error"]}
+    for slot in slots:
+        if slot.source in failed:
+            return "source failed", f"not considered: source {slot.source!r} failed ({failed[slot.source]})"
+    return _rank(receipt, record, profile, slots, reader, filters)
+
+
+def _rank(
+    receipt: Receipt, record: Record, profile: Profile, slots: list[Slot], reader: Reader, filters: Filters
+) -> tuple[str, str]:
+    terms = receipt.document["signals"].get("terms", {})
+    searching = [slot for slot in slots if slot.source == "search"]
+    if not searching:
+        slot = slots[0]
+        return (
+            "limit",
+            f"not considered: beyond the {limit_of(slot, profile)} that slot {slot.name!r} asks {slot.source!r} for",
+        )
+    slot = searching[0]
+    shared = set(terms) & {term for term, _, _ in index.postings(record, kind_of(record.kind))[0]}
+    if not shared:
+        return "no shared term", f"not considered: it shares no word with the question ({_words(record)})"
+    found = reader.search(Query(terms, profile.fields, None, filters), [Want(slot.kinds, FAR)])[0]
+    rank = next((n for n, hit in enumerate(found, 1) if hit.record.id == record.id), None)
+    limit = limit_of(slot, profile)
+    if rank is None:
+        return "no shared term", "not considered: the words it shares with the question occur in nearly every record"
+    return (
+        "limit",
+        f"not considered: rank {rank}, beyond the {limit} that slot {slot.name!r} asks for; "
+        f"shares {', '.join(sorted(shared))}",
+    )
+
+
+def _takes(slot: Slot, record: Record) -> bool:
+    if slot.source == "given" or (slot.pinned and not record.pinned):
+        return False
+    return not slot.kinds or record.kind in slot.kinds
+
+
+def _filtered(record: Record, filters: Filters) -> str:
+    if filters.since is not None and record.created < filters.since:
+        return "since"
+    if filters.until is not None and record.created >= filters.until:
+        return "until"
+    if filters.kinds and record.kind not in filters.kinds:
+        return "kinds"
+    if filters.tags and not set(filters.tags) & set(record.tags):
+        return "tags"
+    if TRUST.index(record.trust) < TRUST.index(filters.min_trust):
+        return "min_trust"
+    return ""
+
+
+def _words(record: Record) -> str:
+    return ", ".join(list(dict.fromkeys(lexical.words(record.text)))[:5])

@@ -1,0 +1,139 @@
+"""The journal: receipts on their way to the store and back, and the questions that they answer.
+
+Receipts wait until several can be written in one transaction, never before an answer. A question about a context is
+answered from here, whether its receipt is still waiting or already in the store.
+"""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from foveate import receipts, tokens
+from foveate.assembly import Context
+from foveate.compose import compose
+from foveate.errors import NotFound, StoreError
+from foveate.explain import why_not_considered
+from foveate.receipts import FORGOTTEN, Facts, Receipt
+from foveate.state.store import Reader, Store
+from foveate.types import Candidate, Record, Scope
+
+PENDING = 16
+"""Receipts that are written together: one transaction instead of sixteen."""
+
+Readers = Callable[[Scope | None], AbstractContextManager[Reader]]
+
+
+class Journal:
+    """The receipts of one engine."""
+
+    def __init__(self, store: Store, readers: Readers) -> None:
+        self._store = store
+        self._readers = readers
+        self._pending: list[Facts] = []
+        atexit.register(self.save)
+
+    def remember(self, facts: Facts) -> None:
+        """Keep what a receipt is made from; write the earlier ones when enough are waiting."""
+        if len(self._pending) >= PENDING:
+            self.save()
+        self._pending.append(facts)
+
+    def save(self) -> None:
+        """Write what is waiting. A store that cannot be written costs the receipts, never the answer."""
+        pending, self._pending = self._pending, []
+        by_project: dict[str, list[Facts]] = {}
+        for facts in pending:
+            by_project.setdefault(facts.request.scope.project, []).append(facts)
+        for name, group in by_project.items():
+            packed = [receipts.pack(receipts.write(facts), facts.request.now) for facts in group]
+            try:
+                self._store.save_receipts(Scope(name), packed)
+            except StoreError:
+                return
+
+    def close(self) -> None:
+        self.save()
+        atexit.unregister(self.save)
+
+    def receipt(self, context: str | Context | None = None) -> Receipt:
+        """The receipt of a context; without one, of the latest."""
+        if context is None and self._pending:
+            return receipts.write(self._pending[-1])
+        id = context.id if isinstance(context, Context) else context
+        for facts in self._pending:
+            if facts.context.id == id:
+                return receipts.write(facts)
+        with self._readers(None) as reader:
+            latest = reader.receipts(1) if id is None else []
+            body = latest[0].body if latest else reader.receipt(id) if id else None
+        if body is None:
+            raise NotFound(
+                f"There is no receipt {id!r}: it was dropped by age, or never made."
+                if id
+                else "No context was computed yet."
+            )
+        return receipts.unpack(body)
+
+    def why_not(self, id: str, context: str | Context | None = None) -> dict[str, Any]:
+        """Why a record is not in a context, even where it was not a candidate at all."""
+        receipt = self.receipt(context)
+        if receipt.of(id) is not None:
+            return receipts.why(receipt, id)
+        with self._readers(receipts.scope_from_json(receipt.document["request"]["scope"])) as reader:
+            return why_not_considered(receipt, id, reader)
+
+    def diff(self, one: str | Context, other: str | Context) -> dict[str, Any]:
+        """What changed between two contexts, and how much of their beginning they share."""
+        out = receipts.diff(self.receipt(one), self.receipt(other))
+        replays = [self.replay(one, {}), self.replay(other, {})]
+        if all(replay["identical"] for replay in replays):
+            first, second = (replay["text"] for replay in replays)
+            pairs = zip(first, second, strict=False)
+            shared = next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(first), len(second)))
+            out["shared_prefix"] = {"chars": shared, "tokens": tokens.count(first[:shared])}
+        return out
+
+    def replay(self, context: str | Context, given: Mapping[str, Sequence[Record]]) -> dict[str, Any]:
+        """A past context from its receipt: the recorded candidates through the same pure stages."""
+        receipt = self.receipt(context)
+        document = receipt.document
+        asked = document["request"]
+        handed = {record.id: record for group in given.values() for record in group}
+        with self._readers(receipts.scope_from_json(asked["scope"])) as reader:
+            candidates, missing = _recalled(receipt, reader, handed)
+        profile = receipts.profile_from_json(document["profile"])
+        filters = receipts.filters_from_json(asked["filters"])
+        composed = compose(candidates, profile, filters, asked["counter"], document["measured_by"])
+        text = "\n".join(section.content for section in composed.sections)
+        return {
+            "id": receipt.id,
+            "text": text,
+            "tokens": composed.budget.used,
+            "identical": receipts.text_hash(text) == document["text_hash"],
+            "missing": missing,
+        }
+
+
+def _recalled(receipt: Receipt, reader: Reader, handed: Mapping[str, Record]) -> tuple[list[Candidate], list[str]]:
+    """The candidates of a receipt, each at the version that it had, and what is no longer there."""
+    candidates, missing = [], []
+    for entry in receipt.candidates:
+        given = entry["source"] == "given"
+        record = handed.get(entry["id"]) if given else reader.version(entry["id"], entry["version"])
+        if record is None:
+            missing.append(entry["id"])
+            continue
+        candidates.append(
+            Candidate(
+                record=record,
+                slot=entry["slot"],
+                source=entry["source"],
+                superseded_by=entry["superseded_by"],
+                features=entry["features"],
+                score=entry["score"],
+            )
+        )
+    return candidates, missing + [FORGOTTEN] * int(receipt.document.get("forgotten", 0))

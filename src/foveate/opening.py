@@ -1,0 +1,71 @@
+"""`foveate.open`: from a path to an engine, with the project's settings filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from foveate import profiles, project
+from foveate.embed import Cached, Embedder, open_embedder
+from foveate.engine import Engine
+from foveate.ids import Clock, Ids, new_id, now
+from foveate.scoring import Reranker
+from foveate.sources import Source
+from foveate.state.records import Rules
+from foveate.state.redact import load_allow
+from foveate.state.sqlite import SQLiteStore
+from foveate.types import Scope
+
+
+def open_engine(
+    path: str | Path = ".",
+    *,
+    user: str | None = None,
+    agent: str | None = None,
+    session: str | None = None,
+    project_name: str = "main",
+    embedder: str | Embedder | None = None,
+    sources: Iterable[Source] = (),
+    reranker: Reranker | None = None,
+    profile: str | None = None,
+    budget: int | None = None,
+    counter: str | None = None,
+    own: bool | None = None,
+    create: bool = True,
+    clock: Clock = now,
+    ids: Ids = new_id,
+) -> Engine:
+    """An engine on the project that a path belongs to; `:memory:` for one that leaves nothing behind."""
+    memory = str(path) == ":memory:"
+    place = project.Place(Path()) if memory else project.find(path)
+    settings = place.settings
+    chosen = embedder if embedder is not None else settings.get("embedder")
+    encoder = open_embedder(chosen) if isinstance(chosen, str) else Cached(chosen) if chosen else None
+    rules = Rules(
+        counter=counter or settings.get("counter", "o200k"),
+        allow=load_allow(place.allow) if not memory and place.allow.is_file() else None,
+    )
+    options: dict[str, Any] = {"counter": rules.counter, "space": encoder.fingerprint if encoder else None}
+    if not memory and create:
+        project.create(place)
+    store = SQLiteStore(
+        ":memory:" if memory else place.store, multi_valued=settings.get("multi_valued", ()), create=create, **options
+    )
+    wants_own = settings.get("own_store", True) if own is None else own
+    own_path = project.own_store()
+    mine = SQLiteStore(own_path, **options) if wants_own and not memory and own_path.exists() else None
+    return Engine(
+        store,
+        scope=Scope(project_name, user=user or settings.get("user"), agent=agent, session=session),
+        rules=rules,
+        clock=clock,
+        ids=ids,
+        own=mine,
+        embedder=encoder,
+        reranker=reranker,
+        sources=sources,
+        places=() if memory else profiles.places(place.root),
+        profile=profile or settings.get("profile", "base"),
+        budget=budget if budget is not None else settings.get("budget"),
+    )

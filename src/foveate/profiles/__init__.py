@@ -1,0 +1,25 @@
+"""Profiles: which slots a prompt has, how much room each gets and how candidates are weighed, all as data.
+
+Comes in: the names of layers, directories to look them up in, and what the call itself sets. Goes out: one `Profile`,
+with the layer that set each value. This room allocates no tokens, asks no source and reads nothing but `*.toml`.
+"""
+
+from foveate.profiles.choose import layers
+from foveate.profiles.files import ProfileInfo, known, load, names, places
+from foveate.profiles.profile import check, overlay, resolve
+from foveate.profiles.settings import FEATURES
+from foveate.profiles.show import to_toml
+
+__all__ = [
+    "FEATURES",
+    "ProfileInfo",
+    "check",
+    "known",
+    "layers",
+    "load",
+    "names",
+    "overlay",
+    "places",
+    "resolve",
+    "to_toml",
+]

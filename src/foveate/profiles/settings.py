@@ -1,0 +1,178 @@
+"""The vocabulary of a profile: which settings there are and what each may hold.
+
+Comes in: one layer, as parsed. Goes out: the layer without what does not hold, and a sentence for each problem.
+It sees one layer at a time: what only the laid profile can get wrong is judged in `profile.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any
+
+from foveate.errors import near
+from foveate.types import LEVELS
+
+FEATURES: tuple[str, ...] = (
+    "relevance",  # how well it answers the question, calibrated
+    "recency",  # one half after `half_life` hours
+    "salience",  # how much it mattered when it was written
+    "type",  # its slot's `priority`
+    "outcome",  # how well it turned out
+    "usage",  # how often it has been used
+    "confidence",  # how sure its author was
+    "trust",  # who said it
+    "entity",  # it names what the question names
+    "keyword",  # its tags or paths hold the question's words
+    "rerank",  # what a reranker says
+)
+"""What a profile may give a weight to; each is 0..1."""
+
+FIELDS: tuple[str, ...] = ("text", "summary", "tags", "subject", "entities", "paths")
+"""The parts of a record that lexical search tells apart."""
+
+CALL = "call"
+"""The name of the last layer: what the call itself sets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a value must be, in words and as a test."""
+
+    wants: str
+    holds: Callable[[Any], bool]
+
+
+def _is_int(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, float) or _is_int(value)
+
+
+_TEXT = Setting("text", lambda v: isinstance(v, str))
+_NAME = Setting("a name", lambda v: isinstance(v, str) and v != "")
+_NAMES = Setting("a list of names", lambda v: isinstance(v, list | tuple) and all(isinstance(n, str) for n in v))
+_FLAG = Setting("true or false", lambda v: isinstance(v, bool))
+_COUNT = Setting("a whole number, 0 or more", lambda v: _is_int(v) and v >= 0)
+TOTAL = Setting("a whole number above 0", lambda v: _is_int(v) and v > 0)
+_AMOUNT = Setting("a number, 0 or more", lambda v: _is_number(v) and 0 <= v < inf)
+_HOURS = Setting("a number above 0", lambda v: _is_number(v) and 0 < v < inf)
+_UNIT = Setting("a number from 0 to 1", lambda v: _is_number(v) and 0 <= v <= 1)
+_LEVEL = Setting("full, summary or micro", lambda v: isinstance(v, str) and v in LEVELS)
+_ROLE = Setting("system or user", lambda v: isinstance(v, str) and v in ("system", "user"))
+_TABLE = Setting("a table", lambda v: isinstance(v, Mapping))
+
+TOP: Mapping[str, Setting] = {
+    "name": _NAME,
+    "description": _TEXT,
+    "extends": _TEXT,
+    "total": TOTAL,
+    "reserve": _COUNT,
+    "half_life": _HOURS,
+    "vector_weight": _UNIT,
+    "weights": _TABLE,
+    "fields": _TABLE,
+    "slots": _TABLE,
+}
+SLOT: Mapping[str, Setting] = {
+    "source": _NAME,
+    "kinds": _NAMES,
+    "heading": _TEXT,
+    "intro": _TEXT,
+    "empty": _TEXT,
+    "tokens": _COUNT,
+    "share": _AMOUNT,
+    "max_items": _COUNT,
+    "min_score": _UNIT,
+    "limit": _COUNT,
+    "level": _LEVEL,
+    "deepest": _LEVEL,
+    "keep": _FLAG,
+    "stable": _FLAG,
+    "role": _ROLE,
+    "order": _COUNT,
+    "priority": _UNIT,
+    "pinned": _FLAG,
+    "optional": _FLAG,
+    "remove": _FLAG,
+}
+_WEIGHTS = dict.fromkeys(FEATURES, _AMOUNT)
+_FIELDS = dict.fromkeys(FIELDS, _AMOUNT)
+_SLOT_NAME = re.compile(r"[A-Za-z0-9_-]+")
+
+
+@dataclass(slots=True)
+class Checked:
+    """A layer with only what holds, its problems, and which slots (or `total`) have some."""
+
+    layer: dict[str, Any] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    spoiled: set[str] = field(default_factory=set)
+
+
+def who(layer: str) -> str:
+    """How a message calls a layer."""
+    return "The call" if layer == CALL else f"Profile {layer!r}"
+
+
+def unknown(layer: str, what: str, name: str, known: Collection[str]) -> str:
+    """`Profile 'developer' has no slot setting 'max_item'. Did you mean 'max_items'?`"""
+    return f"{who(layer)} has no {what} {name!r}.{near(name, known)}"
+
+
+def checked(name: str, layer: Mapping[str, Any]) -> Checked:
+    """The layer with only what holds, and what does not."""
+    out = Checked()
+    out.layer, out.problems = _sifted(name, layer, TOP, "setting", "")
+    if "total" in layer.keys() - out.layer.keys():
+        out.spoiled.add("total")
+    for table, settings, what in (("weights", _WEIGHTS, "weight"), ("fields", _FIELDS, "field")):
+        if table in out.layer:
+            out.layer[table], problems = _sifted(name, out.layer[table], settings, what, f"{table}.")
+            out.problems += problems
+    if "slots" in out.layer:
+        given, out.layer["slots"] = out.layer["slots"], {}
+        for slot, values in given.items():
+            kept, problems = _slot(name, slot, values)
+            if problems:
+                out.problems += problems
+                out.spoiled.add(slot)
+            out.layer["slots"][slot] = kept
+    return out
+
+
+def _slot(name: str, slot: str, values: Any) -> tuple[dict[str, Any], list[str]]:
+    if not _SLOT_NAME.fullmatch(slot):
+        return {}, [f"{who(name)}: the slot name {slot!r} may hold letters, digits, '-' and '_' only."]
+    if not _TABLE.holds(values):
+        return {}, [_wrong(name, f"slots.{slot}", _TABLE, values)]
+    kept, problems = _sifted(name, values, SLOT, "slot setting", f"slots.{slot}.")
+    if kept.get("remove") and kept.keys() - {"remove", "optional"}:
+        problems.append(f"{who(name)}: slot {slot!r} is removed and set at once; do one of them.")
+    if "tokens" in kept and "share" in kept:
+        problems.append(f"{who(name)}: slot {slot!r} has both tokens and share; give it one of them.")
+    return kept, problems
+
+
+def _sifted(
+    name: str, values: Mapping[str, Any], settings: Mapping[str, Setting], what: str, path: str
+) -> tuple[dict[str, Any], list[str]]:
+    kept: dict[str, Any] = {}
+    problems: list[str] = []
+    for key, value in values.items():
+        setting = settings.get(key)
+        if setting is None:
+            problems.append(unknown(name, what, key, settings))
+        elif setting.holds(value):
+            kept[key] = value
+        else:
+            problems.append(_wrong(name, path + key, setting, value))
+    return kept, problems
+
+
+def _wrong(name: str, path: str, setting: Setting, value: Any) -> str:
+    return f"{who(name)}: {path} must be {setting.wants}, not {value!r}."

@@ -1,0 +1,353 @@
+"""Receipts: why each item is in a context, and why the others are not.
+
+Comes in: what the stages decided. Goes out: one document that answers `why`, `why_not`, `diff`, validation and replay. A
+receipt holds ids, versions and hashes, never the texts of records; forgetting a record empties it out of every receipt.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from hashlib import blake2b
+from time import perf_counter
+from typing import Any
+
+from foveate.assembly import Context
+from foveate.errors import NotFound
+from foveate.ids import iso
+from foveate.sources.gather import Report
+from foveate.state.kinds import RENDERER
+from foveate.state.redact import redact
+from foveate.state.store import StoredReceipt
+from foveate.types import Candidate, Filters, Item, Omission, Profile, Request, Scope, Slot
+
+SCHEMA = 1
+FORGOTTEN = "[forgotten]"
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """A receipt as a JSON document."""
+
+    document: Mapping[str, Any]
+
+    @property
+    def id(self) -> str:
+        return str(self.document["id"])
+
+    @property
+    def candidates(self) -> Sequence[Mapping[str, Any]]:
+        return self.document["candidates"]  # type: ignore[no-any-return]
+
+    def of(self, id: str) -> Mapping[str, Any] | None:
+        """The entry of a record: the kept one, where it was a candidate in several slots."""
+        entries = [entry for entry in self.candidates if entry["id"] == id]
+        return next((entry for entry in entries if entry["kept"]), entries[0] if entries else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a receipt is made from, held until somebody writes or reads it."""
+
+    request: Request
+    profile: Profile
+    context: Context
+    candidates: tuple[Candidate, ...]
+    reports: tuple[Report, ...]
+    revision: str
+    measured_by: str
+    began: float
+    ended: float = field(default_factory=perf_counter)
+
+
+def text_hash(text: str) -> str:
+    return blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def context_id(request: Request, revision: str, text: str) -> str:
+    """The same request on the same state gives the same id, in any process."""
+    parts = json.dumps([_request(request), revision, text_hash(text)], sort_keys=True, ensure_ascii=False)
+    return "ctx_" + blake2b(parts.encode(), digest_size=12).hexdigest()
+
+
+def write(facts: Facts) -> Receipt:
+    """The document of a computed context."""
+    context = facts.context
+    kept = {(item.candidate.record.id, item.candidate.slot): item for item in context.items}
+    lost = {(omission.candidate.record.id, omission.candidate.slot): omission for omission in context.left_out}
+    entries = [_entry(candidate, kept, lost) for candidate in facts.candidates]
+    return Receipt(
+        {
+            "schema_version": SCHEMA,
+            "id": context.id,
+            "created": iso(facts.request.now),
+            "request": _request(facts.request),
+            "signals": {name: value for name, value in asdict(context.signals).items() if name != "embedding"},
+            "profile": profile_json(facts.profile),
+            "revision": facts.revision,
+            "renderer": RENDERER,
+            "measured_by": facts.measured_by,
+            "sources": [asdict(report) for report in facts.reports],
+            "candidates": entries,
+            "budget": budget_json(context),
+            "prefix": asdict(context.prefix),
+            "text_hash": text_hash(context.text),
+            "warnings": list(context.warnings),
+            "ms": round((facts.ended - facts.began) * 1000, 3),
+        }
+    )
+
+
+def pack(receipt: Receipt, created: int) -> StoredReceipt:
+    """A receipt as the store keeps it."""
+    body = zlib.compress(json.dumps(receipt.document, ensure_ascii=False, separators=(",", ":")).encode(), 3)
+    kept = tuple(dict.fromkeys(entry["id"] for entry in receipt.candidates if entry["kept"]))
+    return StoredReceipt(receipt.id, created, body, kept)
+
+
+def unpack(body: bytes) -> Receipt:
+    return Receipt(json.loads(zlib.decompress(body)))
+
+
+def scrub(body: bytes, ids: frozenset[str]) -> bytes | None:
+    """A receipt without these records, and without the question that found them; None where it holds none of them."""
+    document = json.loads(zlib.decompress(body))
+    left = [entry for entry in document["candidates"] if entry["id"] not in ids and entry.get("detail") not in ids]
+    gone = len(document["candidates"]) - len(left)
+    if not gone:
+        return None
+    document["candidates"] = left
+    document["forgotten"] = document.get("forgotten", 0) + gone
+    document["request"]["query"] = FORGOTTEN
+    document["request"]["filters"]["exclude"] = []
+    document["signals"] = {}
+    return zlib.compress(json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode(), 3)
+
+
+# --- questions -----------------------------------------------------------------------------------------------------
+
+
+def why(receipt: Receipt, id: str) -> dict[str, Any]:
+    """Why a record is in this context, or why it is not, with its score taken apart."""
+    entry = receipt.of(id)
+    if entry is None:
+        raise NotFound(f"{id!r} was no candidate of {receipt.id!r}. `foveate why-not` works out why.")
+    weights = receipt.document["profile"]["weights"]
+    parts = {name: round(weight * entry["features"].get(name, 0.0), 6) for name, weight in weights.items()}
+    return {"context": receipt.id, **entry, "score_parts": parts, "sentence": sentence(entry)}
+
+
+def sentence(entry: Mapping[str, Any]) -> str:
+    """The decision on a candidate, in words."""
+    if entry["kept"]:
+        return f"kept in {entry['slot']!r} at level {entry['level']}, {entry['shown_tokens']} tokens, rank {entry['rank']}"
+    needs = _needs(entry)
+    detail = entry.get("detail") or ""
+    words = {
+        "budget": "left out: budget",
+        "max_items": f"left out: max_items ({detail})",
+        "min_score": f"left out: below min_score ({detail})",
+        "duplicate": f"left out: duplicate of {detail}",
+        "superseded": f"left out: superseded by {detail}" if detail else "left out: superseded",
+        "excluded": f"left out: excluded {detail}",
+    }[entry["reason"]]
+    return f"{words}, in {entry['slot']!r}" + (f"; needs {needs}" if needs else "")
+
+
+def _needs(entry: Mapping[str, Any]) -> str:
+    parts = []
+    if entry.get("needs_tokens"):
+        parts.append(f"+{entry['needs_tokens']} tokens")
+    if entry.get("needs_score"):
+        parts.append(f"+{entry['needs_score']:.3f} score")
+    return ", ".join(parts)
+
+
+def diff(one: Receipt, other: Receipt) -> dict[str, Any]:
+    """What changed between two contexts: added, withdrawn, moved, re-detailed."""
+    before = {entry["id"]: entry for entry in one.candidates if entry["kept"]}
+    after = {entry["id"]: entry for entry in other.candidates if entry["kept"]}
+    both = [(before[id], after[id]) for id in after if id in before]
+    return {
+        "from": one.id,
+        "to": other.id,
+        "added": [_short(entry) for id, entry in after.items() if id not in before],
+        "withdrawn": [_short(entry) for id, entry in before.items() if id not in after],
+        "moved": [
+            {"id": new["id"], "from": _place(old), "to": _place(new)} for old, new in both if _place(old) != _place(new)
+        ],
+        "re_detailed": [
+            {"id": new["id"], "from": old["level"], "to": new["level"]} for old, new in both if old["level"] != new["level"]
+        ],
+        "changed": [
+            {"id": new["id"], "from": old["version"], "to": new["version"]}
+            for old, new in both
+            if old["hash"] != new["hash"]
+        ],
+        "tokens": other.document["budget"]["used"] - one.document["budget"]["used"],
+        "same_prefix": one.document["prefix"]["hash"] == other.document["prefix"]["hash"],
+    }
+
+
+def _place(entry: Mapping[str, Any]) -> str:
+    return f"{entry['slot']} {entry['rank']}"
+
+
+def _short(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: entry[name] for name in ("id", "kind", "slot", "level", "shown_tokens", "score")}
+
+
+def validate(receipt: Receipt) -> dict[str, Any]:
+    """001's validation of a context: valid or not, the breakdown by slot, warnings and suggestions."""
+    budget = receipt.document["budget"]
+    used, ceiling = budget["used"], budget["total"] - budget["reserve"]
+    lost = [entry for entry in receipt.candidates if entry.get("reason") == "budget"]
+    suggestions = []
+    if lost:
+        suggestions.append(f"{len(lost)} candidates did not fit; a larger budget would show more of them.")
+    if ceiling and used < ceiling * 0.5:
+        suggestions.append("Less than half of the budget is used; a smaller one would do.")
+    failed = [f"Source {s['source']!r} failed: {s['error']}" for s in receipt.document["sources"] if s["error"]]
+    return {
+        "valid": used <= ceiling,
+        "token_count": used,
+        "max_tokens": ceiling,
+        "breakdown": {slot["name"]: slot["used"] for slot in budget["slots"]}
+        | {"reserved": budget["reserve"], "total": used},
+        "warnings": [*receipt.document["warnings"], *failed],
+        "suggestions": suggestions,
+    }
+
+
+# --- JSON forms ----------------------------------------------------------------------------------------------------
+
+
+def budget_json(context: Context) -> dict[str, Any]:
+    """The ledger, as the command line and the receipt show it."""
+    shown = {section.name: len(section.items) for section in context.sections}
+    return {
+        "total": context.budget.total,
+        "reserve": context.budget.reserve,
+        "used": context.budget.used,
+        "framing": context.budget.framing,
+        "slots": [
+            {
+                "name": grant.slot,
+                "granted": grant.granted,
+                "own": grant.own,
+                "borrowed": grant.borrowed,
+                "lent": grant.lent,
+                "used": grant.used,
+                "items": shown.get(grant.slot, 0),
+            }
+            for grant in context.budget.grants
+        ],
+    }
+
+
+def context_json(context: Context) -> dict[str, Any]:
+    """A context as one document. Times are in the receipt only, so that the same context is the same bytes."""
+    return {
+        "schema_version": SCHEMA,
+        "id": context.id,
+        "text": context.text,
+        "messages": context.messages(),
+        "tokens": context.tokens,
+        "budget": budget_json(context),
+        "sections": [{"name": s.name, "content": s.content, "source": s.source} for s in context.sections],
+        "items": [
+            {
+                "id": item.candidate.record.id,
+                "kind": item.candidate.record.kind,
+                "slot": item.candidate.slot,
+                "level": item.level,
+                "tokens": item.tokens,
+                "score": item.candidate.score,
+                "features": dict(item.candidate.features),
+                "source": item.candidate.source,
+            }
+            for item in context.items
+        ],
+        "left_out": [
+            {
+                "id": omission.candidate.record.id,
+                "kind": omission.candidate.record.kind,
+                "slot": omission.candidate.slot,
+                "score": omission.candidate.score,
+                "reason": omission.reason,
+                "detail": omission.detail,
+                "needs": {"tokens": omission.needs_tokens, "score": omission.needs_score},
+            }
+            for omission in context.left_out
+        ],
+        "truncated": context.truncated,
+        "considered": dict(context.considered),
+        "profile": context.profile,
+        "prefix": asdict(context.prefix),
+        "warnings": list(context.warnings),
+    }
+
+
+def profile_json(profile: Profile) -> dict[str, Any]:
+    return asdict(profile)
+
+
+def profile_from_json(value: Mapping[str, Any]) -> Profile:
+    slots = tuple(Slot(**{**slot, "kinds": tuple(slot["kinds"])}) for slot in value["slots"])
+    return Profile(**{**value, "slots": slots})
+
+
+def filters_from_json(value: Mapping[str, Any]) -> Filters:
+    parts: dict[str, Any] = {name: tuple(part) if isinstance(part, list) else part for name, part in value.items()}
+    return Filters(**parts)
+
+
+def scope_from_json(value: Mapping[str, Any]) -> Scope:
+    return Scope(**value)
+
+
+def _request(request: Request) -> dict[str, Any]:
+    return {
+        "query": redact(request.query).text,
+        "scope": asdict(request.scope),
+        "now": request.now,
+        "budget": request.budget,
+        "profile": request.profile,
+        "agent": request.agent,
+        "complexity": request.complexity,
+        "counter": request.counter,
+        "filters": {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(request.filters).items()},
+        "given": {slot: [record.id for record in records] for slot, records in request.given.items()},
+        "overrides": dict(request.overrides),
+    }
+
+
+def _entry(
+    candidate: Candidate, kept: Mapping[tuple[str, str], Item], lost: Mapping[tuple[str, str], Omission]
+) -> dict[str, Any]:
+    record = candidate.record
+    entry: dict[str, Any] = {
+        "id": record.id,
+        "version": record.version,
+        "hash": record.hash,
+        "kind": record.kind,
+        "slot": candidate.slot,
+        "source": candidate.source,
+        "features": dict(candidate.features),
+        "score": candidate.score,
+        "superseded_by": candidate.superseded_by,
+    }
+    item = kept.get((record.id, candidate.slot))
+    if item is not None:
+        return {**entry, "kept": True, "level": item.level, "shown_tokens": item.tokens, "rank": item.rank}
+    omission = lost[(record.id, candidate.slot)]
+    return {
+        **entry,
+        "kept": False,
+        "reason": omission.reason,
+        "detail": omission.detail,
+        "needs_tokens": omission.needs_tokens,
+        "needs_score": omission.needs_score,
+    }

@@ -1,0 +1,144 @@
+"""Ask every source that the profile names, once, and collect what they bring.
+
+Sources that read the store share its snapshot and run one after another: they take milliseconds, and a context is then
+one moment of the state. A source that says it is slow runs in a thread of its own, with a deadline. One that fails is
+reported and the rest goes on, unless a slot that must be kept depends on it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as Late
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, Protocol
+
+from foveate.errors import FoveateError, ProfileError, SourceError, near
+from foveate.state.store import Reader
+from foveate.types import Ask, Candidate, Profile, Request, Signals, Slot
+
+DEADLINE = 2.0
+"""Seconds that a slow source gets unless it says otherwise: an agent waits for its prompt."""
+
+TOKENS_AN_ITEM = 15
+FEWEST, MOST = 20, 400
+"""A slot without a limit asks for as many candidates as its room could hold micro lines, within these bounds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What a source may look at."""
+
+    request: Request
+    signals: Signals
+    profile: Profile
+    reader: Reader
+
+
+class Source(Protocol):
+    """Something that can be asked for candidates. `find` may be a coroutine function.
+
+    Optional: `slow = True` runs it in a thread with `deadline` seconds; such a source must not use `around.reader`.
+    """
+
+    name: str
+
+    def find(self, asks: Sequence[Ask], around: Around) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What became of asking one source. `error` is empty when it answered."""
+
+    source: str
+    slots: tuple[str, ...]
+    found: int
+    ms: float
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    candidates: tuple[Candidate, ...]
+    reports: tuple[Report, ...]
+
+
+def gather(sources: Mapping[str, Source], around: Around) -> Gathered:
+    """Everything that the profile's sources have, in the profile's order of slots."""
+    asks = _asks(around.profile, sources)
+    slow = {name: group for name, group in asks.items() if getattr(sources[name], "slow", False)}
+    pool = ThreadPoolExecutor(max_workers=len(slow)) if slow else None
+    started = perf_counter()
+    waiting: dict[str, Future[list[Candidate]]] = {}
+    if pool:
+        waiting = {name: pool.submit(_find, sources[name], group, around) for name, group in slow.items()}
+    answers: dict[str, list[Candidate]] = {}
+    reports = []
+    for name, group in asks.items():
+        begun = started if name in waiting else perf_counter()
+        try:
+            if name in waiting:
+                left = float(getattr(sources[name], "deadline", DEADLINE)) - (perf_counter() - started)
+                answers[name] = waiting[name].result(timeout=max(left, 0.0))
+            else:
+                answers[name] = _find(sources[name], group, around)
+            error = ""
+        except Late:
+            error = f"no answer within {getattr(sources[name], 'deadline', DEADLINE)} s"
+        except FoveateError as failure:
+            error = str(failure)
+        except Exception as failure:  # a source is foreign code: whatever it raises must not take the prompt down
+            error = f"{type(failure).__name__}: {failure}"
+        if error:
+            _refuse_if_kept(name, group, error)
+        found = len(answers.get(name, ()))
+        reports.append(Report(name, tuple(ask.slot.name for ask in group), found, (perf_counter() - begun) * 1000, error))
+    if pool:
+        pool.shutdown(wait=False, cancel_futures=True)
+    return Gathered(tuple(_in_slot_order(answers.values(), around.profile)), tuple(reports))
+
+
+def _asks(profile: Profile, sources: Mapping[str, Source]) -> dict[str, list[Ask]]:
+    asks: dict[str, list[Ask]] = {}
+    for slot in profile.slots:
+        if slot.source not in sources:
+            raise ProfileError(
+                f"Slot {slot.name!r} asks source {slot.source!r}, which is not there.{near(slot.source, sources)}"
+            )
+        asks.setdefault(slot.source, []).append(Ask(slot, limit_of(slot, profile)))
+    return asks
+
+
+def limit_of(slot: Slot, profile: Profile) -> int:
+    """How many candidates a slot asks for."""
+    if slot.limit is not None:
+        return slot.limit
+    shares = sum(other.share or 0.0 for other in profile.slots)
+    room = slot.tokens if slot.tokens is not None else int(profile.total * (slot.share or 0.0) / (shares or 1.0))
+    return max(FEWEST, min(room // TOKENS_AN_ITEM, MOST))
+
+
+def _find(source: Source, asks: Sequence[Ask], around: Around) -> list[Candidate]:
+    answer = source.find(asks, around)
+    if inspect.isawaitable(answer):
+        answer = asyncio.run(_awaited(answer))
+    return list(answer)
+
+
+async def _awaited(answer: Any) -> Any:
+    return await answer
+
+
+def _refuse_if_kept(name: str, asks: Sequence[Ask], error: str) -> None:
+    kept = [ask.slot.name for ask in asks if ask.slot.keep]
+    if kept:
+        raise SourceError(f"Source {name!r} failed ({error}), and slot {kept[0]!r} must be kept; no context was computed.")
+
+
+def _in_slot_order(answers: Iterable[Iterable[Candidate]], profile: Profile) -> list[Candidate]:
+    place = {slot.name: n for n, slot in enumerate(profile.slots)}
+    found = [candidate for answer in answers for candidate in answer if candidate.slot in place]
+    return sorted(found, key=lambda candidate: place[candidate.slot])

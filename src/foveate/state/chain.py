@@ -1,0 +1,78 @@
+"""Several stores read as one: the project's, then the user's own, so that preferences follow a person.
+
+A chain is a `Reader`; sources cannot tell. Relevance is calibrated in every store by itself, so hits can be merged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+from foveate.state.store import Change, Hit, Query, Reader, StoredReceipt, Want
+from foveate.types import Filters, Link, Record, Scope
+
+
+class Chain:
+    """Readers in order of precedence; the first one's scope is the request's."""
+
+    def __init__(self, readers: Sequence[Reader]) -> None:
+        self._readers = readers
+        self.scope: Scope = readers[0].scope
+
+    @property
+    def revision(self) -> str:
+        return "+".join(reader.revision for reader in self._readers)
+
+    def get(self, ids: Sequence[str]) -> dict[str, Record]:
+        found: dict[str, Record] = {}
+        for reader in reversed(self._readers):
+            found.update(reader.get(ids))
+        return found
+
+    def search(self, query: Query, wants: Sequence[Want]) -> list[list[Hit]]:
+        answers = [reader.search(query, wants) for reader in self._readers]
+        return [
+            sorted(chain(*hits), key=lambda hit: (-max(hit.lexical, hit.vector or 0.0), hit.record.id))[: want.limit]
+            for want, hits in zip(wants, zip(*answers, strict=True), strict=True)
+        ]
+
+    def standing(self, kinds: Sequence[str], *, pinned: bool = False) -> list[Record]:
+        return [record for reader in self._readers for record in reader.standing(kinds, pinned=pinned)]
+
+    def recent(self, kinds: Sequence[str], limit: int, filters: Filters) -> list[Record]:
+        found = [record for reader in self._readers for record in reader.recent(kinds, limit, filters)]
+        return sorted(found, key=lambda record: (-record.created, record.id))[:limit]
+
+    def named(self, names: Sequence[str]) -> dict[str, Record]:
+        found: dict[str, Record] = {}
+        for reader in reversed(self._readers):
+            found.update(reader.named(names))
+        return found
+
+    def links(self, ids: Sequence[str], names: Sequence[str] = (), *, back: bool = False) -> list[Link]:
+        return [link for reader in self._readers for link in reader.links(ids, names, back=back)]
+
+    def records(self) -> Iterator[Record]:
+        return chain.from_iterable(reader.records() for reader in self._readers)
+
+    def all_links(self) -> Iterator[Link]:
+        return chain.from_iterable(reader.all_links() for reader in self._readers)
+
+    def history(self, id: str) -> list[Change]:
+        return self._holder(id).history(id)
+
+    def version(self, id: str, version: int) -> Record | None:
+        return self._holder(id).version(id, version)
+
+    def receipt(self, id: str) -> bytes | None:
+        return self._readers[0].receipt(id)
+
+    def receipts(self, limit: int, record: str | None = None) -> list[StoredReceipt]:
+        return self._readers[0].receipts(limit, record)
+
+    def counts(self) -> dict[str, Any]:
+        return self._readers[0].counts()
+
+    def _holder(self, id: str) -> Reader:
+        return next((reader for reader in self._readers if id in reader.get([id])), self._readers[0])

@@ -1,0 +1,125 @@
+"""The lexical index, as arithmetic: a record's postings, a query's plan, and what a score is worth.
+
+BM25 with separate weighted fields, over rows that any SQL database can hold, so that two databases give the same order.
+This module knows the formula and the fields; the rows live in `sql/`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import log
+from typing import Any
+
+from foveate import lexical
+from foveate.state.kinds import Kind
+from foveate.types import Record
+
+FIELDS = ("text", "summary", "tags", "subject", "entities", "paths")
+"""A field's place here is its number in the postings: add at the end only."""
+
+SHELVES = {"knowledge": 0, "events": 1}
+
+LENGTH_WEIGHT = (0.75, 0.0, 0.0, 0.0, 0.0, 0.0)
+"""BM25's b by field. Only running text has a length that says something; K1 = 1.2 stands in the SQL."""
+
+SCAN = 20_000
+"""Postings that one search reads for whole; beyond it, the commonest terms only re-rank what the rarer ones found."""
+
+
+def postings(record: Record, kind: Kind) -> tuple[list[tuple[str, int, int]], int]:
+    """(term, field, frequency) rows of a record, and the length of its text in terms."""
+    text = lexical.terms(record.text)
+    seen = Counter(text)
+    rows = [(term, 0, count) for term, count in seen.items()]
+    for number, words in _beside_text(record, kind):
+        found = Counter(lexical.terms(words))
+        rows += [(term, number, count) for term, count in found.items() if number != 1 or term not in seen]
+    return rows, len(text)
+
+
+def _beside_text(record: Record, kind: Kind) -> Iterator[tuple[int, str]]:
+    """The other fields. `summary` holds only what the text does not say: an extract adds nothing."""
+    said = [text for text in (record.summary, record.micro) if text != record.text and not record.text.startswith(text)]
+    if record.data and kind.shelf == "knowledge":
+        said += _strings(record.data)
+    if said:
+        yield 1, " \n".join(said)
+    if record.tags:
+        yield 2, " \n".join(record.tags)
+    title = record.data.get("name") or record.data.get("title")
+    if record.subject or title:
+        yield 3, f"{record.subject or ''} {record.attribute or ''} {title or ''}"
+    aliases = record.data.get("aliases") or ()
+    if record.entities or aliases:
+        yield 4, " \n".join((*record.entities, *aliases))
+    if record.paths or record.data.get("location"):
+        yield 5, " \n".join((*record.paths, str(record.data.get("location", ""))))
+
+
+def _strings(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, Mapping):
+        return [text for part in value.values() for text in _strings(part)]
+    if isinstance(value, list | tuple):
+        return [text for part in value for text in _strings(part)]
+    return []
+
+
+def names_of(record: Record) -> set[str]:
+    """Under which names an entity can be found."""
+    if record.kind != "entity":
+        return set()
+    spoken = (record.data.get("name", record.text), *(record.data.get("aliases") or ()))
+    return {name for text in spoken if (name := lexical.names(str(text)))}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a query is scored: (term, field, weight, b) rows to scan, rows that only re-rank, and the reachable maximum."""
+
+    scan: tuple[tuple[str, int, float, float], ...]
+    rerank: tuple[tuple[str, int, float, float], ...]
+    ceiling: float
+
+    def relevance(self, score: float) -> float:
+        """0..1: how much of what the question asks for the record says.
+
+        1 is a record of average length that has every term of the question once. Never divided by the best hit, so that
+        a floor means the same for every question and a store without an answer gives low values.
+        """
+        return min(1.0, score / self.ceiling) if self.ceiling else 0.0
+
+
+def plan(
+    terms: Mapping[str, float],
+    fields: Mapping[str, float],
+    frequencies: Mapping[str, Sequence[tuple[int, int]]],
+    docs: int,
+) -> Plan:
+    """Weigh terms by rarity and fields by their weight; scan the rare ones first.
+
+    `frequencies` gives (field, count) pairs for each term. A term's document frequency is that of the field in which
+    it is commonest.
+    """
+    known = {term: max(count for _, count in frequencies[term]) for term in terms if frequencies.get(term)}
+    rarity = {term: log(1 + (docs - count + 0.5) / (count + 0.5)) if count <= docs else 0.0 for term, count in known.items()}
+    if not rarity:
+        return Plan((), (), 0.0)
+    typical = sum(rarity.values()) / len(rarity)
+    # A word that the store has never seen counts as a typical one: it may be what the question is about, or chatter.
+    ceiling = sum(weight * rarity.get(term, typical) for term, weight in terms.items())
+    scan: list[tuple[str, int, float, float]] = []
+    rerank: list[tuple[str, int, float, float]] = []
+    room = SCAN
+    for term in sorted(known, key=lambda term: (known[term], term)):
+        size = sum(count for _, count in frequencies[term])
+        into = scan if size <= room or not scan else rerank
+        room -= size
+        for number, _ in frequencies[term]:
+            weight = terms[term] * rarity[term] * fields.get(FIELDS[number], 1.0)
+            if weight > 0:
+                into.append((term, number, weight, LENGTH_WEIGHT[number]))
+    return Plan(tuple(scan), tuple(rerank), ceiling)

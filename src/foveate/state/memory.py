@@ -1,0 +1,314 @@
+"""Memory: the verbs on state, the same words in code and on the command line.
+
+It turns caller's values into records and hands them to a store; it computes no context. `Engine` is a `Memory` that can
+also project.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from foveate import lexical
+from foveate.errors import InputError, NotFound
+from foveate.ids import Clock, Ids
+from foveate.state import records
+from foveate.state.chain import Chain
+from foveate.state.kinds import kind_of
+from foveate.state.records import Rules
+from foveate.state.store import Added, Change, Forgotten, Health, Hit, Query, Reader, Scrub, Store, Want
+from foveate.types import Filters, Link, Record, Scope
+
+BATCH = 1000
+"""Records in one transaction of a bulk write: an interrupted import keeps whole batches."""
+
+OWN_PROJECT = "~"
+"""The project of the user's own store."""
+
+SEARCH_FIELDS = {"text": 1.0, "summary": 0.5, "tags": 1.5, "subject": 1.5, "entities": 1.0, "paths": 1.0}
+
+
+class Vectors(Protocol):
+    """What memory needs of an embedder: vectors for texts, or None and the reason."""
+
+    def __call__(self, texts: Sequence[str]) -> Sequence[Sequence[float]] | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What an import did."""
+
+    added: int
+    known: int
+    links: int
+
+
+class Memory:
+    """State in a project's store and, where there is one, the user's own."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        scope: Scope,
+        rules: Rules,
+        clock: Clock,
+        ids: Ids,
+        own: Store | None = None,
+        vectors: Vectors | None = None,
+        scrub: Scrub | None = None,
+    ) -> None:
+        self.store = store
+        self.scope = scope
+        self.own = own
+        self._rules = rules
+        self._clock = clock
+        self._ids = ids
+        self._vectors = vectors
+        self._scrub = scrub
+
+    # --- write -------------------------------------------------------------------------------------------------
+
+    def add(self, kind: str, text: str, *, own: bool = False, scope: Scope | None = None, **values: Any) -> Added:
+        """Keep something. Known content is confirmed, a keyed fact supersedes the older value."""
+        record = self._make(kind, text, self._place(own, scope), values)
+        with self._target(own).write(record.scope) as writer:
+            return writer.add(record, *self._vector(record))
+
+    def add_many(self, rows: Iterable[tuple[str, str, dict[str, Any]]], scope: Scope | None = None) -> list[Added]:
+        """Keep many, in transactions of a thousand."""
+        where = scope or self.scope
+        out: list[Added] = []
+        for batch in _batches(rows, BATCH):
+            made = [self._make(kind, text, where, values) for kind, text, values in batch]
+            vectors = self._vectors([record.text for record in made]) if self._vectors else None
+            with self.store.write(where) as writer:
+                for n, record in enumerate(made):
+                    out.append(writer.add(record, *([vectors[n]] if vectors else [])))
+        return out
+
+    def edit(self, id: str, *, expect: int | None = None, **values: Any) -> Record:
+        """Change a record's text or fields; everything that follows from them is worked out again."""
+
+        def changed(record: Record, now: int) -> Record:
+            text = values.pop("text", record.text)
+            kept = _kept(record, values, new_text=text != record.text)
+            made = records.make(
+                record.kind, text, scope=record.scope, id=id, now=now, rules=self._rules, **{**kept, **values}
+            )
+            return replace(made, version=record.version)
+
+        return self._change(id, "edit", changed, expect)
+
+    def outcome(self, id: str, outcome: str) -> Record:
+        """Record how it turned out: on a decision it is the outcome, and every use counts towards the success rate."""
+        won = 1 if outcome == "success" else 0
+
+        def changed(record: Record, now: int) -> Record:
+            problems = records.column_problems({"outcome": outcome})
+            if problems:
+                raise InputError(problems)
+            return replace(record, outcome=outcome, uses=record.uses + 1, wins=record.wins + won, updated=now)
+
+        return self._change(id, "outcome", changed)
+
+    def confirm(self, id: str) -> Record:
+        """Say that it still holds."""
+
+        def changed(record: Record, now: int) -> Record:
+            count = int(record.data.get("confirmations", 0)) + 1
+            return replace(record, data={**record.data, "confirmations": count}, updated=now)
+
+        return self._change(id, "confirm", changed)
+
+    def pin(self, id: str, *, pinned: bool = True) -> Record:
+        """Have it in every context of its scope, whatever the question."""
+        return self._change(id, "pin" if pinned else "unpin", lambda r, now: replace(r, pinned=pinned, updated=now))
+
+    def retire(self, id: str) -> Record:
+        """Take it out of use; it stays on record."""
+        return self._change(id, "retire", lambda r, now: replace(r, status="retired", updated=now))
+
+    def undo(self, id: str) -> list[Record]:
+        """Take back the last change of a record, and what that change did to others."""
+        with self._holder(id).write(self._scope_of(id)) as writer:
+            return writer.undo(id, self._clock())
+
+    def link(self, src: str, name: str, dst: str, weight: float = 1.0) -> Link:
+        link = Link(src, name, dst, weight)
+        with self._holder(src).write(self._scope_of(src)) as writer:
+            writer.link(link)
+        return link
+
+    def forget(self, ids: Sequence[str]) -> Forgotten:
+        """Remove records for good: every table, index, version, receipt and byte."""
+        if not ids:
+            raise InputError("Name at least one record to forget.")
+        with self.reader() as reader:
+            found = reader.get(ids)
+        missing = [id for id in ids if id not in found]
+        if missing:
+            raise NotFound(f"There is no record {missing[0]!r} in this scope; nothing was forgotten.")
+        mine = [id for id in ids if found[id].scope.project != OWN_PROJECT or self.own is None]
+        theirs = [id for id in ids if id not in mine]
+        done = [self.store.forget(self.scope, mine, self._scrub)] if mine else []
+        if theirs and self.own is not None:
+            done.append(self.own.forget(self._place(True), theirs, self._scrub))
+        counts: dict[str, int] = {}
+        for part in done:
+            for table, number in part.counts.items():
+                counts[table] = counts.get(table, 0) + number
+        return Forgotten(counts, tuple(warning for part in done for warning in part.warnings))
+
+    # --- read --------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def reader(self, scope: Scope | None = None) -> Iterator[Reader]:
+        """One snapshot of everything that a scope may see."""
+        with ExitStack() as stack:
+            where = scope or self.scope
+            first = stack.enter_context(self.store.read(where))
+            if self.own is None:
+                yield first
+            else:
+                yield Chain([first, stack.enter_context(self.own.read(replace(where, project=OWN_PROJECT)))])
+
+    def get(self, id: str, *, as_of: int | None = None) -> Record:
+        """A record, as it is or as it was at a time."""
+        with self.reader() as reader:
+            record = reader.get([id]).get(id)
+            if record is None:
+                raise NotFound(f"There is no record {id!r} in this scope. `foveate search` finds records by their words.")
+            if as_of is None:
+                return record
+            if record.created > as_of:
+                raise NotFound(f"{id!r} did not exist at that time.")
+            later = [step for step in reader.history(id) if step.at > as_of and step.before is not None]
+            return later[0].before or record if later else record
+
+    def history(self, id: str) -> list[Change]:
+        with self.reader() as reader:
+            return reader.history(id)
+
+    def search(self, query: str, *, kinds: Sequence[str] = (), limit: int = 10, filters: Filters | None = None) -> list[Hit]:
+        """Records by their words, best first, superseded ones included."""
+        for kind in kinds:
+            kind_of(kind)
+        terms = dict.fromkeys(lexical.terms(query), 1.0)
+        with self.reader() as reader:
+            found = reader.search(Query(terms, SEARCH_FIELDS, None, filters or Filters()), [Want(tuple(kinds), limit)])
+        return found[0][:limit]
+
+    # --- whole stores ------------------------------------------------------------------------------------------
+
+    def export(self) -> Iterator[str]:
+        """The scope's records and links as lines of JSON, lossless."""
+        with self.store.read(self.scope) as reader:
+            for record in reader.records():
+                yield records.dumps(record)
+            for link in reader.all_links():
+                yield json.dumps({"link": [link.src, link.name, link.dst, link.weight]}, ensure_ascii=False)
+
+    def import_(self, lines: Iterable[str]) -> Imported:
+        """Read what `export` wrote. Records that are here already are left as they are; a bad line stops its batch."""
+        added = known = linked = 0
+        for batch in _batches(enumerate(lines, 1), BATCH):
+            parsed = [self._parse(number, line) for number, line in batch if line.strip()]
+            with self.store.write(self.scope) as writer:
+                for value in parsed:
+                    if isinstance(value, Link):
+                        writer.link(value)
+                        linked += 1
+                    elif writer.restore(value, *self._vector(value)):
+                        added += 1
+                    else:
+                        known += 1
+        return Imported(added, known, linked)
+
+    def backup(self, target: str | Path) -> None:
+        self.store.backup(Path(target))
+
+    def health(self) -> Health:
+        return self.store.health()
+
+    def close(self) -> None:
+        self.store.close()
+        if self.own is not None:
+            self.own.close()
+
+    # --- helpers -----------------------------------------------------------------------------------------------
+
+    def _make(self, kind: str, text: str, scope: Scope, values: dict[str, Any]) -> Record:
+        now = self._clock()
+        return records.make(kind, text, scope=scope, id=self._ids(kind, now), now=now, rules=self._rules, **values)
+
+    def _vector(self, record: Record) -> list[Sequence[float]]:
+        found = self._vectors([record.text]) if self._vectors else None
+        return [found[0]] if found else []
+
+    def _place(self, own: bool, scope: Scope | None = None) -> Scope:
+        where = scope or self.scope
+        if not own:
+            return where
+        if self.own is None:
+            raise InputError("There is no store of your own. Create it with `foveate init --own`.")
+        return Scope(OWN_PROJECT, user=where.user)
+
+    def _target(self, own: bool) -> Store:
+        return self.own if own and self.own is not None else self.store
+
+    def _scope_of(self, id: str) -> Scope:
+        return replace(self.scope, project=self.get(id).scope.project)
+
+    def _holder(self, id: str) -> Store:
+        return self._target(self.get(id).scope.project == OWN_PROJECT)
+
+    def _change(self, id: str, verb: str, changed: Any, expect: int | None = None) -> Record:
+        with self._holder(id).write(self._scope_of(id)) as writer:
+            record = writer.get([id])[id]
+            after = records.finish(changed(record, self._clock()), self._rules)
+            vector = next(iter(self._vector(after)), None) if after.text != record.text else None
+            return writer.change(after, verb, expect=expect, vector=vector)
+
+    def _parse(self, number: int, line: str) -> Record | Link:
+        try:
+            value = json.loads(line)
+            if not isinstance(value, dict):
+                raise InputError("not a JSON object")
+            if "link" in value:
+                return Link(*value["link"])
+            return records.from_json(value, self.scope, self._rules)
+        except (ValueError, TypeError, InputError) as error:
+            raise InputError(f"Line {number} cannot be imported: {error}. Its batch was not written.") from None
+
+
+_CARRIED = {
+    "tags", "entities", "subject", "attribute", "status", "outcome", "salience", "confidence", "uses", "wins", "trust",
+    "pinned", "origin", "key", "created", "valid_from", "valid_to",
+}  # fmt: skip
+
+
+def _kept(record: Record, values: dict[str, Any], *, new_text: bool) -> dict[str, Any]:
+    """The values of a record that an edit does not name. A new text gets new short lengths, unless they come with it."""
+    columns = _CARRIED - values.keys()
+    kept = {name: getattr(record, name) for name in columns}
+    if not new_text:
+        kept |= {name: getattr(record, name) for name in ("summary", "micro", "paths")}
+    elif record.kind == "entity" and record.data.get("name") == record.text:
+        return {**kept, "data": {name: value for name, value in record.data.items() if name != "name"}}
+    return {**kept, "data": dict(record.data)}
+
+
+def _batches(rows: Iterable[Any], size: int) -> Iterator[list[Any]]:
+    batch: list[Any] = []
+    for row in rows:
+        batch.append(row)
+        if len(batch) == size:
+            yield batch
+            batch = []
+    if batch:
+        yield batch

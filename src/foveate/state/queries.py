@@ -1,0 +1,31 @@
+"""Named SQL from `.sql` files. `{name}` in a query stands for another query of the file."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from importlib.resources import files
+
+_HEAD = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
+_PART = re.compile(r"\{(columns|visible|live|filtered)\}")
+
+
+@lru_cache(maxsize=4)
+def load(dialect: str) -> dict[str, str]:
+    """Every query of a dialect by name, with its parts filled in."""
+    text = (files("foveate.state") / "sql" / dialect / "queries.sql").read_text("utf-8")
+    pieces = _HEAD.split(text)[1:]
+    raw = {name: body.strip() for name, body in zip(pieces[::2], pieces[1::2], strict=True)}
+
+    def fill(body: str) -> str:
+        return _PART.sub(lambda part: fill(raw[part[1]]), body)
+
+    return {name: fill(body) for name, body in raw.items()}
+
+
+@lru_cache(maxsize=4)
+def migrations(dialect: str) -> tuple[tuple[int, str], ...]:
+    """(number, script) in order."""
+    folder = files("foveate.state") / "sql" / dialect
+    names = sorted(item.name for item in folder.iterdir() if re.match(r"\d{3}_", item.name))
+    return tuple((int(name[:3]), (folder / name).read_text("utf-8")) for name in names)

@@ -1,0 +1,248 @@
+"""A reader over named queries: what every SQL store answers, whatever the database beneath.
+
+A database brings a few calls (`Database`) and a dialect's `queries.sql`; how state is searched and read is here, once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from foveate.errors import NotFound
+from foveate.state import index, vectors
+from foveate.state.kinds import KINDS
+from foveate.state.rows import filter_params, from_row, thaw
+from foveate.state.store import Change, Hit, Query, StoredReceipt, Want
+from foveate.types import Filters, Link, Record, Scope
+
+OVERFETCH = 50
+"""Hits fetched beyond twice the limit, so that a filter seldom needs a second query."""
+
+
+class Database(Protocol):
+    """The seam to a database driver, inside one open transaction."""
+
+    def rows(self, query: str, params: Mapping[str, Any] | Sequence[Any] = ...) -> list[tuple[Any, ...]]: ...
+    def sql(self, text: str, params: Mapping[str, Any]) -> list[tuple[Any, ...]]: ...
+    def run(self, query: str, params: Mapping[str, Any] | Sequence[Any] = ...) -> int: ...
+    def many(self, query: str, rows: Sequence[Sequence[Any]]) -> None: ...
+    def insert(self, query: str, params: Sequence[Any]) -> int: ...
+    @property
+    def queries(self) -> Mapping[str, str]: ...
+
+
+class ReadTransaction:
+    """One snapshot of one scope."""
+
+    def __init__(self, database: Database, scope: Scope, segments: vectors.Segments, space: str | None = None) -> None:
+        self.scope = scope
+        self._db = database
+        self._segments = segments
+        self._space = space
+        found = database.rows("project", {"name": scope.project})
+        self._project, self._revision = found[0] if found else (0, 0)
+        self._who = {"user": scope.user, "agent": scope.agent, "session": scope.session, "task": scope.task}
+
+    @property
+    def revision(self) -> str:
+        return str(self._revision)
+
+    def get(self, ids: Sequence[str]) -> dict[str, Record]:
+        return {record.id: record for record in self._records("by_ids", ids=json.dumps(list(ids)))}
+
+    def standing(self, kinds: Sequence[str], *, pinned: bool = False) -> list[Record]:
+        return self._records("pinned" if pinned else "standing", kinds=json.dumps(kinds) if kinds else None)
+
+    def recent(self, kinds: Sequence[str], limit: int, filters: Filters) -> list[Record]:
+        found = [
+            record for kind in kinds for record in self._records("recent", kind=kind, limit=limit, **filter_params(filters))
+        ]
+        return sorted(found, key=lambda record: (-record.created, record.id))[:limit]
+
+    def named(self, names: Sequence[str]) -> dict[str, Record]:
+        pairs = self._db.rows("named", {"project": self._project, "names": json.dumps(list(names))})
+        if not pairs:
+            return {}
+        by_doc = self._by_docs([doc for _, doc in pairs], Filters())
+        found: dict[str, Record] = {}
+        for name, doc in pairs:
+            if doc in by_doc and (name not in found or by_doc[doc].salience > found[name].salience):
+                found[name] = by_doc[doc]
+        return found
+
+    def links(self, ids: Sequence[str], names: Sequence[str] = (), *, back: bool = False) -> list[Link]:
+        wanted = {"project": self._project, "ids": json.dumps(list(ids)), "names": json.dumps(names) if names else None}
+        return [Link(*row) for row in self._db.rows("links_to" if back else "links_from", wanted)]
+
+    def records(self) -> Iterator[Record]:
+        after = 0
+        while page := self._db.rows("all_records", {"project": self._project, "after": after, **self._who}):
+            for row in page:
+                yield self._record(row)
+            after = page[-1][0]
+
+    def all_links(self) -> Iterator[Link]:
+        for row in self._db.rows("all_links", {"project": self._project}):
+            yield Link(*row)
+
+    def history(self, id: str) -> list[Change]:
+        self._seen(id)
+        return self._changes("history", id=id)
+
+    def version(self, id: str, version: int) -> Record | None:
+        current = self.get([id]).get(id)
+        if current is None or version > current.version:
+            return None
+        if current.version == version:
+            return current
+        for step in self._changes("history", id=id):
+            if step.before is not None and step.before.version == version:
+                return step.before
+        return None
+
+    def receipt(self, id: str) -> bytes | None:
+        found = self._db.rows("receipt", {"project": self._project, "id": id})
+        return found[0][0] if found else None
+
+    def receipts(self, limit: int, record: str | None = None) -> list[StoredReceipt]:
+        params: dict[str, Any] = {"project": self._project, "limit": limit}
+        if record is None:
+            return [StoredReceipt(*row) for row in self._db.rows("receipts", params)]
+        return [StoredReceipt(*row) for row in self._db.rows("receipts_of", {**params, "record": record})]
+
+    def counts(self) -> dict[str, Any]:
+        kinds: dict[str, dict[str, int]] = defaultdict(dict)
+        for kind, status, number in self._db.rows("count_records", {"project": self._project}):
+            kinds[kind][status] = number
+        names = ("links", "history", "receipts", "receipt_bytes", "indexed", "vectors")
+        rest = dict(zip(names, self._db.rows("count_rest", {"project": self._project})[0], strict=True))
+        return {"records": {kind: dict(sorted(kinds[kind].items())) for kind in sorted(kinds)}, **rest}
+
+    # --- search ------------------------------------------------------------------------------------------------
+
+    def search(self, query: Query, wants: Sequence[Want]) -> list[list[Hit]]:
+        """For each want its best records, by lexical and, where the query has one, vector relevance."""
+        codes = dict(self._db.rows("kinds"))
+        found: list[dict[int, Hit]] = [{} for _ in wants]
+        for shelf in index.SHELVES:
+            kinds = {name for name, kind in KINDS.items() if kind.shelf == shelf and name in codes}
+            groups = {n: kinds & set(want.kinds or kinds) for n, want in enumerate(wants)}
+            asked = {n: ([codes[kind] for kind in sorted(group)], wants[n].limit) for n, group in groups.items() if group}
+            if asked:
+                for n, hits in self._search_shelf(query, index.SHELVES[shelf], asked).items():
+                    found[n].update(hits)
+        if query.vector is not None:
+            self._add_vector_hits(query, wants, found)
+        return [
+            sorted(hits.values(), key=lambda hit: (-max(hit.lexical, hit.vector or 0.0), hit.record.id)) for hits in found
+        ]
+
+    def _search_shelf(
+        self, query: Query, shelf: int, asked: Mapping[int, tuple[list[int], int]]
+    ) -> dict[int, dict[int, Hit]]:
+        at = {"project": self._project, "shelf": shelf}
+        size = self._db.rows("shelf", at)
+        if not size or not size[0][0]:
+            return {}
+        docs, tokens = size[0]
+        frequencies: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        for term, number, count in self._db.rows("frequencies", {**at, "terms": json.dumps(list(query.terms))}):
+            frequencies[term].append((number, count))
+        plan = index.plan(query.terms, query.fields, frequencies, docs)
+        if not plan.scan:
+            return {}
+        params = {**at, "average": max(tokens / docs, 1.0), "plan": json.dumps(plan.scan)}
+        wide = {n: (kinds, 2 * limit + OVERFETCH) for n, (kinds, limit) in asked.items()}
+        ranked = self._ranked("scored", wide, params, plan)
+        records_by_doc = self._by_docs([doc for pairs in ranked.values() for doc, _ in pairs], query.filters)
+        out = {}
+        for n, (kinds, limit) in asked.items():
+            pairs = ranked.get(n, [])
+            kept = [(doc, score) for doc, score in pairs if doc in records_by_doc][:limit]
+            if len(kept) < limit and len(pairs) == wide[n][1]:
+                kept, more = self._search_within(query, n, (kinds, limit), params, plan)
+                records_by_doc.update(more)
+            out[n] = {doc: Hit(records_by_doc[doc], plan.relevance(score)) for doc, score in kept}
+        return out
+
+    def _ranked(
+        self, scored: str, asked: Mapping[int, tuple[list[int], int]], params: Mapping[str, Any], plan: index.Plan
+    ) -> dict[int, list[tuple[int, float]]]:
+        """(doc, score) for each want, best first."""
+        text = self._db.queries
+        parts = [
+            f"select {n}, doc, score from ({text['best'].format(codes=','.join(map(str, kinds)), limit=limit)})"
+            for n, (kinds, limit) in asked.items()
+        ]
+        ranked: dict[int, list[tuple[int, float]]] = defaultdict(list)
+        for n, doc, score in self._db.sql(f"with {text['plan']}, {text[scored]} {' union all '.join(parts)}", params):
+            ranked[n].append((doc, score))
+        if plan.rerank and ranked:
+            docs = {doc for pairs in ranked.values() for doc, _ in pairs}
+            again = {**params, "plan": json.dumps(plan.rerank), "docs": json.dumps(sorted(docs))}
+            extra = dict(self._db.sql(f"with {text['plan']} {text['rescored']}", again))
+            for n, pairs in ranked.items():
+                ranked[n] = sorted(((doc, round(score + extra.get(doc, 0.0), 9)) for doc, score in pairs), key=_best_first)
+        return ranked
+
+    def _search_within(
+        self, query: Query, n: int, asked: tuple[list[int], int], params: Mapping[str, Any], plan: index.Plan
+    ) -> tuple[list[tuple[int, float]], dict[int, Record]]:
+        """The same, with the filter inside: for a filter that lets so little through that the first best were not enough."""
+        within = {**params, **self._who, **filter_params(query.filters)}
+        pairs = self._ranked("scored_within", {n: asked}, within, plan).get(n, [])
+        found = self._by_docs([doc for doc, _ in pairs], query.filters)
+        return [(doc, score) for doc, score in pairs if doc in found], found
+
+    def _add_vector_hits(self, query: Query, wants: Sequence[Want], found: list[dict[int, Hit]]) -> None:
+        known = self._db.rows("space", {"fingerprint": self._space})
+        if not known or query.vector is None:
+            return
+        key = (self._project, known[0][0])
+        if not self._segments.fresh(key, self.revision):
+            rows = self._db.rows("vectors", {"project": key[0], "space": key[1]})
+            self._segments.load(key, self.revision, rows)
+        everything = self._segments.nearest(key, query.vector, 1_000_000)
+        nearness = dict(everything)
+        top = max((want.limit for want in wants), default=0) * 2 + OVERFETCH
+        near = self._by_docs([doc for doc, _ in everything[:top]], query.filters)
+        for want, hits in zip(wants, found, strict=True):
+            fitting = [
+                doc for doc, _ in everything[:top] if doc in near and (not want.kinds or near[doc].kind in want.kinds)
+            ]
+            for doc in fitting[: want.limit]:
+                hits.setdefault(doc, Hit(near[doc], 0.0))
+            for doc, hit in hits.items():
+                hits[doc] = replace(hit, vector=nearness.get(doc))
+
+    # --- helpers -----------------------------------------------------------------------------------------------
+
+    def _seen(self, id: str) -> Record:
+        record = self.get([id]).get(id)
+        if record is None:
+            raise NotFound(f"There is no record {id!r} in this scope.")
+        return record
+
+    def _by_docs(self, docs: Sequence[int], filters: Filters) -> dict[int, Record]:
+        params = {"project": self._project, "docs": json.dumps(list(docs)), **self._who, **filter_params(filters)}
+        return {row[0]: self._record(row) for row in self._db.rows("by_docs", params)}
+
+    def _records(self, query: str, **params: Any) -> list[Record]:
+        rows = self._db.rows(query, {"project": self._project, **self._who, **params})
+        return [self._record(row) for row in rows]
+
+    def _record(self, row: Sequence[Any]) -> Record:
+        return from_row(row, self.scope.project)
+
+    def _changes(self, query: str, **params: Any) -> list[Change]:
+        return [
+            Change(id, version, change, at, verb, None if before is None else thaw(before, self.scope))
+            for id, version, change, at, verb, before in self._db.rows(query, {"project": self._project, **params})
+        ]
+
+
+def _best_first(pair: tuple[int, float]) -> tuple[float, int]:
+    return (-pair[1], pair[0])

@@ -1,0 +1,280 @@
+-- name: meta
+select name, value from meta
+
+-- name: set_meta
+insert into meta (name, value) values (:name, :value) on conflict (name) do update set value = excluded.value
+
+-- name: project
+select project, revision from projects where name = :name
+
+-- name: add_project
+insert into projects (name) values (:name) on conflict (name) do nothing
+
+-- name: project_names
+select project, name from projects
+
+-- name: bump
+update projects set revision = revision + 1 where project = :project
+
+-- name: kinds
+select name, kind from kinds
+
+-- name: add_kind
+insert into kinds (name) values (:name) on conflict (name) do nothing
+
+-- name: columns
+doc, id, kind, user, agent, session, task, text, summary, micro, tags, entities, paths, subject, attribute, status,
+outcome, salience, confidence, uses, wins, trust, pinned, origin, key, data, created, updated, valid_from, valid_to,
+hash, version, sketch, full_tokens, summary_tokens, micro_tokens
+
+-- name: visible
+(user is null or user = :user) and (agent is null or agent = :agent)
+and (private = 0 or ((session is null or session = :session) and (task is null or task = :task)))
+
+-- name: live
+status not in ('retired', 'archived')
+
+-- name: filtered
+(:since is null or created >= :since) and (:until is null or created < :until)
+and (:trusts is null or trust in (select value from json_each(:trusts)))
+and (:tags is null or exists (select 1 from json_each(tags) t join json_each(:tags) w on t.value = w.value))
+and (:only is null or kind in (select value from json_each(:only)))
+
+-- name: by_ids
+select {columns} from records where project = :project and id in (select value from json_each(:ids)) and {visible}
+
+-- name: by_docs
+select {columns} from records
+where project = :project and doc in (select value from json_each(:docs)) and {live} and {visible} and {filtered}
+
+-- name: by_key
+select {columns} from records where project = :project and key = :key
+
+-- name: by_hash
+select {columns} from records where project = :project and hash = :hash and status in ('active', 'disputed')
+order by doc limit 1
+
+-- name: keyed
+select {columns} from records
+where project = :project and subject = :subject and attribute = :attribute and status in ('active', 'disputed')
+and user is :user and agent is :agent
+
+-- name: doc_of
+select doc, kind, status from records where project = :project and id = :id
+
+-- name: standing
+select {columns} from records
+where project = :project and status = 'active' and {visible}
+and (:kinds is null or kind in (select value from json_each(:kinds)))
+order by salience desc, created, id
+
+-- name: pinned
+select {columns} from records indexed by records_pinned
+where project = :project and pinned = 1 and status = 'active' and {visible}
+and (:kinds is null or kind in (select value from json_each(:kinds)))
+order by salience desc, created, id
+
+-- name: recent
+select {columns} from records
+where project = :project and kind = :kind and {live} and {visible} and {filtered}
+order by created desc, doc desc limit :limit
+
+-- name: all_records
+select {columns} from records where project = :project and {visible} and doc > :after order by doc limit 500
+
+-- name: every_record
+select project, {columns} from records where doc > :after order by doc limit 500
+
+-- name: insert_record
+insert into records (project, id, kind, user, agent, session, task, private, text, summary, micro, tags, entities, paths,
+  subject, attribute, status, outcome, salience, confidence, uses, wins, trust, pinned, origin, key, data, created,
+  updated, valid_from, valid_to, hash, version, sketch, full_tokens, summary_tokens, micro_tokens)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: update_record
+update records set
+  user = ?4, agent = ?5, session = ?6, task = ?7, private = ?8, text = ?9, summary = ?10, micro = ?11, tags = ?12,
+  entities = ?13, paths = ?14, subject = ?15, attribute = ?16, status = ?17, outcome = ?18, salience = ?19,
+  confidence = ?20, uses = ?21, wins = ?22, trust = ?23, pinned = ?24, origin = ?25, key = ?26, data = ?27,
+  created = ?28, updated = ?29, valid_from = ?30, valid_to = ?31, hash = ?32, version = ?33, sketch = ?34,
+  full_tokens = ?35, summary_tokens = ?36, micro_tokens = ?37
+where project = ?1 and id = ?2 and kind = ?3 and version = ?33 - 1
+
+-- name: update_tokens
+update records set full_tokens = ?2, summary_tokens = ?3, micro_tokens = ?4 where doc = ?1
+
+-- name: delete_record
+delete from records where project = :project and doc = :doc
+
+-- name: frequencies
+select term, field, count(*) from postings
+where project = :project and shelf = :shelf and term in (select value from json_each(:terms))
+group by term, field
+
+-- name: shelf
+select docs, tokens from shelves where project = :project and shelf = :shelf
+
+-- name: grow_shelf
+insert into shelves (project, shelf, docs, tokens) values (:project, :shelf, :docs, :tokens)
+on conflict (project, shelf) do update set docs = docs + excluded.docs, tokens = tokens + excluded.tokens
+
+-- name: plan
+q as materialized (
+  select value ->> 0 as term, value ->> 1 as field, value ->> 2 as weight, value ->> 3 as b from json_each(:plan)
+)
+
+-- name: scored
+s as materialized (
+  select p.doc as doc, p.kind as kind,
+    round(sum(q.weight * p.tf * 2.2 / (p.tf + 1.2 * (1 - q.b + q.b * p.len / :average))), 9) as score
+  from q cross join postings p
+    on p.project = :project and p.shelf = :shelf and p.term = q.term and p.field = q.field
+  group by p.doc
+)
+
+-- name: scored_within
+s as materialized (
+  select p.doc as doc, p.kind as kind,
+    round(sum(q.weight * p.tf * 2.2 / (p.tf + 1.2 * (1 - q.b + q.b * p.len / :average))), 9) as score
+  from q cross join postings p
+    on p.project = :project and p.shelf = :shelf and p.term = q.term and p.field = q.field
+  where p.doc in (
+    select doc from records where project = :project and {live} and {visible} and {filtered}
+  )
+  group by p.doc
+)
+
+-- name: rescored
+select p.doc, round(sum(q.weight * p.tf * 2.2 / (p.tf + 1.2 * (1 - q.b + q.b * p.len / :average))), 9)
+from q cross join json_each(:docs) d cross join postings p
+  on p.project = :project and p.shelf = :shelf and p.term = q.term and p.field = q.field and p.doc = d.value
+group by p.doc
+
+-- name: best
+select * from (select doc, score from s where kind in ({codes}) order by score desc, doc limit {limit})
+
+-- name: best_of_any
+select * from (select doc, score from s order by score desc, doc limit {limit})
+
+-- name: add_posting
+insert into postings (project, shelf, term, field, doc, kind, tf, len) values (?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: delete_posting
+delete from postings where project = ? and shelf = ? and term = ? and field = ? and doc = ?
+
+-- name: add_name
+insert into names (project, name, doc) values (?, ?, ?) on conflict do nothing
+
+-- name: delete_names
+delete from names where project = :project and doc = :doc
+
+-- name: named
+select n.name, n.doc from names n where n.project = :project and n.name in (select value from json_each(:names))
+
+-- name: add_link
+insert into links (project, src, name, dst, weight) values (:project, :src, :name, :dst, :weight)
+on conflict (project, src, name, dst) do update set weight = excluded.weight
+
+-- name: delete_link
+delete from links where project = :project and src = :src and name = :name and dst = :dst
+
+-- name: delete_links_of
+delete from links where project = :project and (src = :id or dst = :id)
+
+-- name: links_from
+select src, name, dst, weight from links
+where project = :project and src in (select value from json_each(:ids))
+and (:names is null or name in (select value from json_each(:names)))
+order by weight desc, src, name, dst
+
+-- name: links_to
+select src, name, dst, weight from links
+where project = :project and dst in (select value from json_each(:ids))
+and (:names is null or name in (select value from json_each(:names)))
+order by weight desc, src, name, dst
+
+-- name: all_links
+select src, name, dst, weight from links where project = :project order by src, name, dst
+
+-- name: add_history
+insert into history (project, id, version, change, at, verb, before) values (?, ?, ?, ?, ?, ?, ?)
+
+-- name: history
+select id, version, change, at, verb, before from history where project = :project and id = :id order by version
+
+-- name: history_of_change
+select id, version, change, at, verb, before from history where project = :project and change = :change order by id
+
+-- name: delete_history
+delete from history where project = :project and id = :id
+
+-- name: space
+select space, dim from spaces where fingerprint = :fingerprint
+
+-- name: add_space
+insert into spaces (fingerprint, dim) values (:fingerprint, :dim) on conflict (fingerprint) do nothing
+
+-- name: add_vector
+insert into vectors (project, space, doc, vector) values (:project, :space, :doc, :vector)
+on conflict (project, space, doc) do update set vector = excluded.vector
+
+-- name: delete_vectors
+delete from vectors where project = :project and doc = :doc
+
+-- name: vectors
+select v.doc, v.vector from vectors v where v.project = :project and v.space = :space order by v.doc
+
+-- name: kinds_of_docs
+select doc, kind from records where project = :project
+
+-- name: without_vector
+select {columns} from records r where project = :project
+and not exists (select 1 from vectors v where v.project = :project and v.space = :space and v.doc = r.doc)
+order by doc limit :limit
+
+-- name: add_receipt
+insert into receipts (project, id, created, body) values (:project, :id, :created, :body)
+on conflict (project, id) do update set body = excluded.body, created = excluded.created
+
+-- name: add_receipt_item
+insert into receipt_items (project, record, receipt) values (?, ?, ?) on conflict do nothing
+
+-- name: receipt
+select body from receipts where project = :project and id = :id
+
+-- name: receipts
+select id, created, body from receipts where project = :project order by created desc, id limit :limit
+
+-- name: receipts_of
+select r.id, r.created, r.body from receipt_items i join receipts r on r.project = i.project and r.id = i.receipt
+where i.project = :project and i.record = :record order by r.created desc, r.id limit :limit
+
+-- name: old_receipts
+select id from receipts where project = :project and created < :before
+
+-- name: receipt_sizes
+select id, length(body) from receipts where project = :project order by created desc, id
+
+-- name: delete_receipt
+delete from receipts where project = :project and id = :id
+
+-- name: delete_receipt_items
+delete from receipt_items where project = :project and receipt = :id
+
+-- name: delete_items_of_record
+delete from receipt_items where project = :project and record = :record
+
+-- name: count_records
+select kind, status, count(*) from records where project = :project group by kind, status
+
+-- name: count_rest
+select
+  (select count(*) from links where project = :project),
+  (select count(*) from history where project = :project),
+  (select count(*) from receipts where project = :project),
+  (select coalesce(sum(length(body)), 0) from receipts where project = :project),
+  (select coalesce(sum(docs), 0) from shelves where project = :project),
+  (select count(*) from vectors where project = :project)
+
+-- name: clear_index
+delete from postings; delete from shelves; delete from names

@@ -1,0 +1,144 @@
+"""The store's contract: what a database must do to hold state. No SQL here.
+
+Every read and write happens inside a handle that was opened for a scope; there is no call that forgets it. A `Reader` is
+one snapshot; a `Writer` is one transaction that either happens or does not. `foveate.testing.conformance` proves a store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from foveate.types import NO_FILTERS, Filters, Link, Record, Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """One group of a search: the best `limit` among these kinds (none: any kind of the shelf)."""
+
+    kinds: tuple[str, ...]
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A record that a search found; both relevances are calibrated to 0..1."""
+
+    record: Record
+    lexical: float
+    vector: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What to search for: analysed terms with weights, weights of the fields, and a vector where there is one."""
+
+    terms: Mapping[str, float]
+    fields: Mapping[str, float]
+    vector: Sequence[float] | None = None
+    filters: Filters = NO_FILTERS
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What became of a write. `affected` are other records that it changed or contradicts."""
+
+    record: Record
+    action: Literal["added", "unchanged", "confirmed", "superseded older", "older", "disputed"]
+    affected: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One step of a record's history: what it was before. No `before`: it was created."""
+
+    id: str
+    version: int
+    change: str
+    at: int
+    verb: str
+    before: Record | None
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """What a `forget` removed, table by table, and what it could not finish."""
+
+    counts: Mapping[str, int]
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StoredReceipt:
+    """A receipt as the store keeps it: compressed, with the ids by which it can be found."""
+
+    id: str
+    created: int
+    body: bytes
+    kept: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What `doctor` finds. Everything in `problems` says what to do."""
+
+    ok: bool
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+
+
+Scrub = Callable[[bytes, frozenset[str]], bytes | None]
+"""A receipt's body without some records; None where it holds none of them. The store cannot read receipts itself."""
+
+
+class Reader(Protocol):
+    """One consistent view of one scope."""
+
+    scope: Scope
+
+    @property
+    def revision(self) -> str: ...
+    def get(self, ids: Sequence[str]) -> dict[str, Record]: ...
+    def search(self, query: Query, wants: Sequence[Want]) -> list[list[Hit]]: ...
+    def standing(self, kinds: Sequence[str], *, pinned: bool = False) -> list[Record]: ...
+    def recent(self, kinds: Sequence[str], limit: int, filters: Filters) -> list[Record]: ...
+    def named(self, names: Sequence[str]) -> dict[str, Record]: ...
+    def links(self, ids: Sequence[str], names: Sequence[str] = (), *, back: bool = False) -> list[Link]: ...
+    def records(self) -> Iterator[Record]: ...
+    def all_links(self) -> Iterator[Link]: ...
+    def history(self, id: str) -> list[Change]: ...
+    def version(self, id: str, version: int) -> Record | None: ...
+    def receipt(self, id: str) -> bytes | None: ...
+    def receipts(self, limit: int, record: str | None = None) -> list[StoredReceipt]: ...
+    def counts(self) -> dict[str, Any]: ...
+
+
+class Writer(Reader, Protocol):
+    """One transaction on one scope."""
+
+    def add(self, record: Record, vector: Sequence[float] | None = None) -> Added: ...
+    def restore(self, record: Record, vector: Sequence[float] | None = None) -> bool: ...
+    def change(
+        self, record: Record, verb: str, *, expect: int | None = None, vector: Sequence[float] | None = None
+    ) -> Record: ...
+    def put_vector(self, id: str, vector: Sequence[float]) -> None: ...
+    def link(self, link: Link) -> None: ...
+    def unlink(self, link: Link) -> bool: ...
+    def undo(self, id: str, now: int) -> list[Record]: ...
+    def forget(self, ids: Sequence[str], scrub: Scrub | None = None) -> dict[str, int]: ...
+
+
+class Store(Protocol):
+    """A database that holds state."""
+
+    def read(self, scope: Scope) -> AbstractContextManager[Reader]: ...
+    def write(self, scope: Scope) -> AbstractContextManager[Writer]: ...
+    def forget(self, scope: Scope, ids: Sequence[str], scrub: Scrub | None = None) -> Forgotten: ...
+    def save_receipts(self, scope: Scope, receipts: Iterable[StoredReceipt]) -> None: ...
+    def backup(self, target: Path) -> None: ...
+    def health(self) -> Health: ...
+    def close(self) -> None: ...

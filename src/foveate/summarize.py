@@ -1,0 +1,386 @@
+"""A text at two shorter lengths: a summary of 50 to 100 tokens and a micro of one line, about 20 tokens.
+
+Comes in: a record's text, and its title where it has one. Goes out: `Lengths`. The default, `Extractive`, chooses whole
+sentences of the text itself and is deterministic; anything with the same `shorten` can take its place.
+
+It deliberately does not paraphrase, call a model, count real tokens (the width of text is estimated) or know about
+kinds of records. Of a long text it considers only the first and the last characters (HEAD_CHARS, TAIL_CHARS).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import Protocol
+
+SUMMARY_TOKENS = 100
+MICRO_TOKENS = 20
+
+HEAD_CHARS = 24_000
+TAIL_CHARS = 8_000
+"""What is considered of a long text, because both ends say the most and the work must not grow with the rest."""
+
+STRUCTURED_SHARE = 0.5
+"""From this share of code-like lines on, a text is treated as lines and not as sentences."""
+
+TERM_WEIGHT, FIRST_BONUS, LAST_BONUS, CUE_BONUS, TITLE_BONUS = 0.5, 0.3, 0.05, 0.4, 0.4
+"""What speaks for a sentence. A cue weighs a little more than standing first, and two cues more than frequent terms."""
+
+MAX_CUES = 2
+"""More cues than this are a list of words, not a stronger statement."""
+
+QUESTION_PENALTY, GREETING_PENALTY, FRAGMENT_PENALTY, HEADING_PENALTY = 0.4, 0.8, 0.25, 0.3
+"""What speaks against it; below zero, a sentence is only taken to fill half of the room."""
+
+FRAGMENT_TOKENS = 5
+"""Shorter sentences ("Great idea!") rarely carry the matter."""
+
+CLAUSE_SHARE, WORD_SHARE = 0.6, 0.4
+"""A cut goes to the last clause, else the last word, unless that would throw away more than the rest of the room."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """The two shorter lengths of a text."""
+
+    summary: str
+    micro: str
+
+
+class Summarizer(Protocol):
+    """Anything that shortens a text ahead of time."""
+
+    def shorten(self, text: str, title: str = "") -> Lengths:
+        """A summary and a micro, neither longer than the text, neither empty unless the text is blank."""
+        ...
+
+
+class Extractive:
+    """Chooses the sentences (or lines, of code and logs) that say the most."""
+
+    def shorten(self, text: str, title: str = "") -> Lengths:
+        """Both lengths; a text that is short enough is its own, the same object."""
+        text = text.strip()
+        is_short = _fits(text, _SUMMARY_ROOM)
+        if is_short and _fits(text, _MICRO_ROOM):
+            return Lengths(text, _one_line(text))
+        ends = _ends(text)
+        if _is_structured(text):
+            lines = _lines(ends)
+            return Lengths(text if is_short else _summary_of_lines(lines), _micro(_telling_line(lines)))
+        sentences = _sentences(ends) or [text]
+        if is_short:
+            return Lengths(text, _micro(_best(sentences, _scores(sentences, title))))
+        scores = [own + terms for own, terms in zip(_scores(sentences, title), _term_scores(sentences), strict=True)]
+        return Lengths(_summary(sentences, scores), _micro(_best(sentences, scores)))
+
+
+# --- width ---------------------------------------------------------------------------------------------------------
+
+# Widths are in quarters of a token: an ASCII or Latin character is one, any other (CJK, Cyrillic, emoji, `…`) is four.
+_SUMMARY_ROOM = SUMMARY_TOKENS * 4
+_MICRO_ROOM = MICRO_TOKENS * 4
+_FRAGMENT_ROOM = FRAGMENT_TOKENS * 4
+_WIDE = re.compile(r"[^\x00-\u024f]")
+_ELLIPSIS = "…"
+_ELLIPSIS_WIDTH = 4
+
+
+def _width(text: str) -> int:
+    return len(text) if text.isascii() else len(text) + 3 * len(_WIDE.findall(text))
+
+
+def _fits(text: str, room: int) -> bool:
+    return len(text) <= room and (text.isascii() or _width(text) <= room)
+
+
+def _prefix(text: str, room: int) -> str:
+    """The longest beginning that fits."""
+    text = text[:room]
+    while not text.isascii() and (over := _width(text) - room) > 0:
+        text = text[: len(text) - (over + 3) // 4]
+    return text
+
+
+_CLAUSE_END = re.compile(r"[,;:)\]—–](?=\s)|[，、；：。！？]|[.!?](?=\s)")
+
+
+def _clip(text: str, room: int) -> str:
+    """The text, or its beginning up to the end of a clause or word, with `…`."""
+    if _fits(text, room):
+        return text
+    room -= _ELLIPSIS_WIDTH
+    head = _prefix(text, room)
+    ends = [match.start() for match in _CLAUSE_END.finditer(head)]
+    if ends and ends[-1] >= CLAUSE_SHARE * len(head):
+        head = head[: ends[-1]]
+    elif not text[len(head)].isspace() and (space := head.rfind(" ")) >= WORD_SHARE * len(head):
+        head = head[:space]
+    return (head.rstrip(" ,;:-—–") or head) + _ELLIPSIS
+
+
+# --- cleaning ------------------------------------------------------------------------------------------------------
+
+_MARKS = re.compile(r"(?:(?:[-*+•>]|#{1,6}|\d{1,3}[.)]) )+")
+_FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+
+
+def _one_line(text: str) -> str:
+    """Without line breaks, repeated spaces and the marks of a heading, a bullet or a quote."""
+    line = " ".join(text.split())
+    marks = _MARKS.match(line)
+    line = line[marks.end() :] if marks else line
+    return text if line == text else line
+
+
+def _micro(text: str) -> str:
+    return _clip(_one_line(text), _MICRO_ROOM)
+
+
+def _ends(text: str) -> list[str]:
+    """The text, or the beginning and the end of a long one."""
+    return [text] if len(text) <= HEAD_CHARS + TAIL_CHARS else [text[:HEAD_CHARS], text[-TAIL_CHARS:]]
+
+
+# --- sentences -----------------------------------------------------------------------------------------------------
+
+# A mark of the end, then: for `.!?…` closing quotes and a break that no lower-case word follows (not v1.2, file.py).
+_STOP = re.compile(
+    r"[.!?…\n。！？](?:(?<=[.!?…])[.!?…\"')\]*`”’]*+(?=\s+[^a-z\s]|\s*\Z)|(?<=\n)|(?<=[。！？])[。！？”’」』]*+)"
+)
+_ITEM = re.compile(r"[^\S\n]*+(?:[-*+•>#|]|\d{1,3}[.)]\s|\n|\Z)")
+_WRAPPED_CHARS = 50  # a shorter line ends where its author ended it, a longer one where the margin was
+
+
+def _sentences(ends: list[str]) -> list[str]:
+    """The sentences of both ends as they stand, without those that the cut between the ends goes through."""
+    if len(ends) == 1:
+        return _split(ends[0])
+    head, tail = _split(ends[0]), _split(ends[1])
+    return (head[:-1] or head) + (tail[1:] or tail)
+
+
+def _split(text: str) -> list[str]:
+    text = _FENCE.sub("\n\n", text) if "```" in text else text
+    sentences: list[str] = []
+    start = 0
+    for match in _STOP.finditer(text):
+        stop, end = match.span()
+        mark = text[stop]
+        if (mark == "." and _abbreviates(text, start, stop)) or (mark == "\n" and not _ends_line(text, stop)):
+            continue
+        if not (sentence := text[start:end]).isspace():
+            sentences.append(sentence)
+            start = end
+    if (rest := text[start:]) and not rest.isspace():
+        sentences.append(rest)
+    return sentences
+
+
+def _abbreviates(text: str, start: int, stop: int) -> bool:
+    """Whether the period at `stop` belongs to a word: `Dr.`, the initial of `J. Smith`, `1.` before an item."""
+    words = text[max(start, stop - _LONGEST_ABBREVIATION - 1) : stop].split()
+    word = words[-1].lstrip("(") if words else ""
+    if word.isdigit():
+        return text[text.rfind("\n", 0, stop) + 1 : stop].strip() == word
+    return word in _ABBREVIATIONS or (len(word) == 1 and word.isupper())
+
+
+def _ends_line(text: str, stop: int) -> bool:
+    """Whether a line break ends a sentence: not where a long line goes on with a word."""
+    if _ITEM.match(text, stop + 1):
+        return True
+    after = text[stop + 1]
+    if after.islower():
+        return False
+    return stop - text.rfind("\n", 0, stop) <= _WRAPPED_CHARS or not (after.isalnum() or after in "`\"'(|:")
+
+
+# --- scores --------------------------------------------------------------------------------------------------------
+
+
+def _forms(words: str, ends: str) -> frozenset[str]:
+    """Each word in its usual cases and with each of the ends, so that split text can be compared as it stands."""
+    cased = {form for word in words.split() for form in (word, word.capitalize(), word.upper())}
+    return frozenset(cased | {word + end for word in cased for end in ends})
+
+
+_ABBREVIATIONS = _forms("e.g i.e dr mr mrs ms prof st vs cf no fig eq sec approx incl jr sr dept al ca resp u.s", "")
+_LONGEST_ABBREVIATION = max(map(len, _ABBREVIATIONS))
+_CUES = _forms(
+    "because therefore decided decision chose chosen agreed must never always don't avoid prefer prefers error "
+    "errors failed fails failure bug fixed fixes cause caused causes important warning outcome reason reasons "
+    "-> → =>",
+    ",.:;!",
+)
+_CUES_UNSPACED = re.compile("因为|所以|决定|必须|错误|修复|不要|重要|ため|決定|必ず|エラー|修正")
+_GREETINGS = _forms("hi hello hey thanks thank bye goodbye wow woah ok okay sure yeah yep yes cheers dear", ",.!")
+_GREETINGS_UNSPACED = re.compile("你好|您好|大家好|谢谢|再见|こんにちは|ありがとう|おはよう|안녕|감사")
+_STOPWORDS = _forms(
+    "the and for are but not you all any can had her was one our out has him his how its may new now old see two way "
+    "who did get let put say she too use that with have this will your from they know want been good much some time "
+    "very when come here just like long make many more only over such take than them well were what also into then "
+    "there these those their would could should about which while where after before being other because",
+    "",
+)
+_TERM = re.compile(r"[^\W_]{3,}")
+
+
+def _scores(sentences: list[str], title: str) -> list[float]:
+    """What the place, the form and the cues of each sentence say for it."""
+    scores = [_form_score(sentence) + FIRST_BONUS / place for place, sentence in enumerate(sentences, 1)]
+    scores[-1] += LAST_BONUS
+    if wanted := set(_TERM.findall(title.lower())) - _STOPWORDS if title else set():
+        bonus = TITLE_BONUS / len(wanted)
+        shared = [len(wanted.intersection(_TERM.findall(sentence.lower()))) for sentence in sentences]
+        scores = [score + bonus * count for score, count in zip(scores, shared, strict=True)]
+    return scores
+
+
+def _form_score(sentence: str) -> float:
+    words = sentence.split()
+    score = 0.0 if sentence.isascii() else _unspaced_score(sentence)
+    if not _CUES.isdisjoint(words):
+        score += CUE_BONUS * min(len(_CUES.intersection(words)), MAX_CUES)
+    if words[0] in _GREETINGS:
+        score -= GREETING_PENALTY
+    if (end := words[-1][-1]) in "?？":
+        score -= QUESTION_PENALTY
+    elif end == ":" or words[0][0] == "#":
+        score -= HEADING_PENALTY
+    if len(sentence) <= _FRAGMENT_ROOM and _fits(sentence, _FRAGMENT_ROOM):
+        score -= FRAGMENT_PENALTY
+    return score
+
+
+def _unspaced_score(sentence: str) -> float:
+    """The cues and greetings of scripts that do not put spaces between words."""
+    cues = min(len(_CUES_UNSPACED.findall(sentence)), MAX_CUES)
+    return CUE_BONUS * cues - (GREETING_PENALTY if _GREETINGS_UNSPACED.match(sentence.lstrip()) else 0.0)
+
+
+def _term_scores(sentences: list[str]) -> list[float]:
+    """How much of what the text keeps talking about is in each sentence; the best has TERM_WEIGHT."""
+    terms = [set(_TERM.findall(sentence.lower())) - _STOPWORDS for sentence in sentences]
+    counts = Counter(term for found in terms for term in found)
+    # The 4 keeps a fragment that holds one frequent term from beating a sentence that holds several.
+    scores = [sum(counts[term] - 1 for term in found) / (len(found) + 4) for found in terms]
+    best = max(scores) or 1.0
+    return [TERM_WEIGHT * score / best for score in scores]
+
+
+def _best(sentences: list[str], scores: list[float]) -> str:
+    return sentences[scores.index(max(scores))]
+
+
+def _summary(sentences: list[str], scores: list[float]) -> str:
+    """The best sentences that fit, in their own order; where they fill less than half the room, a part of the next."""
+    chosen: dict[int, str] = {}
+    room = _SUMMARY_ROOM
+    ranked = sorted(range(len(sentences)), key=lambda index: (-scores[index], index))
+    for index in ranked:
+        if scores[index] < 0 and room < _SUMMARY_ROOM // 2:
+            break
+        sentence = " ".join(sentences[index].split())
+        width = _width(sentence) + 1
+        if width <= room:
+            chosen[index] = sentence
+            room -= width
+    left = next((index for index in ranked if index not in chosen), None)
+    if left is not None and room > _SUMMARY_ROOM // 2:
+        chosen[left] = _clip(" ".join(sentences[left].split()), room - 1)
+    return "".join(_gap(sentences[index]) + chosen[index] for index in sorted(chosen)).strip()
+
+
+def _gap(sentence: str) -> str:
+    """What stands before a sentence: a line break, a space or nothing."""
+    before = sentence[: len(sentence) - len(sentence.lstrip())]
+    return "\n" if "\n" in before else " " if before else ""
+
+
+# --- lines: code, data, logs, stack traces -------------------------------------------------------------------------
+
+_CODE_LINE = re.compile(
+    r"\s*(?:[}\])]|[\[{(]\s*$|#!|//|/\*|@@ |</?\w[^>]*>|\"[^\"]*\"\s*:"
+    r"|\[?\d{4}-\d\d-\d\d[T ]\d|\[?\d\d:\d\d:\d\d|\[?(?:DEBUG|INFO|WARN|WARNING|ERROR|FATAL|TRACE)\b"
+    r"|Traceback \(|File \"|at [\w$.<>]+ ?\(|Caused by: |[\w.]+(?:Error|Exception)\b(?::|$)"
+    r"|(?:import|from|package|using|use|#include) [\w.:<\"/{*]+(?: import .*)?;?\s*$"
+    r"|(?:async |pub |export |public |private |static )*(?:def|class|func|fn|function|struct|enum|interface) \w"
+    r"|(?:return|raise|yield|assert|const|let|var)\b|[\w.\[\]\"']+ (?:=|:=|\+=|-=) \S|[\w.]+\(.*\)\s*$)"
+    r"|.*[{};]\s*$|(?: {4}|\t)\s*[^\s*\d-]"
+)
+_ERROR_LINE = re.compile(
+    r"[\w.]*(?:Error|Exception|Interrupt|Exit)\b(?::\s|$)|Caused by: |Exception in thread"
+    r"|.*\b(?:ERROR|FATAL|CRITICAL|FAILED|panic:|error:|fatal:)"
+)
+_TRACE_LINE = re.compile(r"Traceback \(|\s+at [\w$.<>]+ ?\(")
+_SCAFFOLD = re.compile(r"\s*(?:```|#!|import |from \S+ import|package |using |#include|[\"'/*]*$|(?:\W|\d)*$)")
+_SYMBOL = re.compile(r"[][{}()<>;=\":/\\_@#$|]")
+_SYMBOLS_SAMPLED, _SYMBOL_SHARE = 400, 0.03  # plain prose has one such character in a hundred, a log one in twenty
+_LINES_SAMPLED = 60
+_LINE_ROOM = _SUMMARY_ROOM // 3  # so that one long line leaves room for the others
+_ERRORS_KEPT = 2
+_GAP_WIDTH = _ELLIPSIS_WIDTH + 1
+
+
+def _is_structured(text: str) -> bool:
+    """Whether most lines are of code, data, a log or a stack trace."""
+    if text[0] in "{[" and text[-1] in "}]":
+        return True
+    if "\n" not in text:
+        return False
+    text = text[:HEAD_CHARS]
+    if "```" in text:
+        text = _FENCE.sub("", text).strip()
+        if _fits(text, _FRAGMENT_ROOM):
+            return True
+    sample = text[:_SYMBOLS_SAMPLED]
+    if len(_SYMBOL.findall(sample)) < _SYMBOL_SHARE * len(sample):
+        return False
+    lines = [line for line in text.splitlines()[:_LINES_SAMPLED] if line and not line.isspace()]
+    code = sum(1 for line in lines if _SYMBOL.search(line) and _CODE_LINE.match(line))
+    return code >= 2 and code >= STRUCTURED_SHARE * len(lines)
+
+
+def _lines(ends: list[str]) -> list[str]:
+    return [line.rstrip() for end in ends for line in end.splitlines() if line and not line.isspace()]
+
+
+def _telling_line(lines: list[str]) -> str:
+    """The error of a trace or a log, else the first line that is more than scaffolding."""
+    errors = [line for line in lines if _ERROR_LINE.match(line)]
+    if any(_TRACE_LINE.match(line) for line in lines):
+        return errors[-1] if errors else lines[-1]
+    return errors[0] if errors else next((line for line in lines if not _SCAFFOLD.match(line)), lines[0])
+
+
+def _summary_of_lines(lines: list[str]) -> str:
+    """The first and the last lines and the last errors, with `…` where lines are left out."""
+    if len(lines) == 1:
+        return _clip(lines[0].strip(), _SUMMARY_ROOM)
+    errors = [index for index, line in enumerate(lines) if _ERROR_LINE.match(line)][-_ERRORS_KEPT:]
+    room = _SUMMARY_ROOM - _GAP_WIDTH * (len(errors) + 1)
+    chosen: dict[int, str] = {}
+    for index in (*errors, *_inwards(len(lines))):
+        line = _clip(lines[index], _LINE_ROOM)
+        room -= 0 if index in chosen else _width(line) + 1
+        if room < 0:
+            break
+        chosen[index] = line
+    return _with_gaps(chosen)
+
+
+def _inwards(count: int) -> list[int]:
+    """0, the last, 1, the last but one, ..."""
+    return [index // 2 if index % 2 == 0 else count - 1 - index // 2 for index in range(count)]
+
+
+def _with_gaps(chosen: dict[int, str]) -> str:
+    parts: list[str] = []
+    previous = -1
+    for index in sorted(chosen):
+        parts += [_ELLIPSIS] if index > previous + 1 else []
+        parts.append(chosen[index])
+        previous = index
+    return "\n".join(parts).strip()

@@ -1,0 +1,281 @@
+"""The values that flow through the pipeline: frozen, slotted, and free of behaviour that another room owns.
+
+Comes in: nothing of ours. Goes out: the nouns of the design. Times are integer milliseconds since 1970, UTC; scores and
+features are 0..1, higher is better; token counts are of rendered text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Level = Literal["full", "summary", "micro"]
+LEVELS: tuple[Level, ...] = ("full", "summary", "micro")
+"""The ladder, deepest first."""
+
+Trust = Literal["user", "agent", "repo", "tool"]
+TRUST: tuple[Trust, ...] = ("tool", "repo", "agent", "user")
+"""Least trusted first."""
+
+Intent = Literal["question", "action", "fix", "explain", "other"]
+Reason = Literal["budget", "max_items", "min_score", "duplicate", "superseded", "excluded"]
+Shape = Literal["openai", "anthropic"]
+
+
+# --- state ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Whose state this is. An unset level is shared; project, user and agent are walls."""
+
+    project: str
+    user: str | None = None
+    agent: str | None = None
+    session: str | None = None
+    task: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One durable thing known, done or to be respected, at three lengths."""
+
+    id: str
+    kind: str
+    scope: Scope
+    text: str
+    summary: str
+    micro: str
+    tags: tuple[str, ...] = ()
+    entities: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    subject: str | None = None
+    attribute: str | None = None
+    status: str = "active"
+    outcome: str | None = None
+    salience: float = 0.5
+    confidence: float = 1.0
+    uses: int = 0
+    wins: int = 0
+    trust: Trust = "user"
+    pinned: bool = False
+    origin: str | None = None
+    key: str | None = None
+    data: Mapping[str, Any] = field(default_factory=dict)
+    created: int = 0
+    updated: int = 0
+    valid_from: int = 0
+    valid_to: int | None = None
+    hash: str = ""
+    version: int = 1
+    sketch: bytes = b""
+    tokens: Mapping[Level, int] | None = None
+    """Tokens of the rendered line at each level, by the store's counter; None where they must be counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A named, weighted edge between two records."""
+
+    src: str
+    name: str
+    dst: str
+    weight: float = 1.0
+
+
+# --- request and signals -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filters:
+    """What may be considered at all. Rules are not filtered: they are never lost."""
+
+    since: int | None = None
+    until: int | None = None
+    kinds: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    min_trust: Trust = "tool"
+
+
+NO_FILTERS = Filters()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What this call is about. `given` maps a slot's name to texts that the caller supplies."""
+
+    query: str
+    scope: Scope
+    now: int
+    budget: int | None = None
+    profile: str = "base"
+    agent: str | None = None
+    complexity: str | None = None
+    counter: str = "o200k"
+    filters: Filters = NO_FILTERS
+    given: Mapping[str, tuple[Record, ...]] = field(default_factory=dict)
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signals:
+    """What the request is really about."""
+
+    keywords: tuple[str, ...] = ()
+    terms: Mapping[str, float] = field(default_factory=dict)
+    """Analysed search terms with their weight in the query."""
+    paths: tuple[str, ...] = ()
+    symbols: tuple[str, ...] = ()
+    entities: tuple[str, ...] = ()
+    intent: Intent = "other"
+    domains: tuple[str, ...] = ()
+    embedding: tuple[float, ...] | None = None
+
+
+# --- profile -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slot:
+    """One part of the prompt: whom to ask, how much room, how it reads."""
+
+    name: str
+    source: str
+    kinds: tuple[str, ...] = ()
+    heading: str = ""
+    intro: str = ""
+    """Text under the heading, above the items."""
+    empty: str = ""
+    """Shown instead of items where there are none; an empty slot without it is not rendered."""
+    tokens: int | None = None
+    share: float | None = None
+    max_items: int | None = None
+    min_score: float = 0.0
+    limit: int | None = None
+    """How many candidates the source may bring; None: as many as the room could hold."""
+    level: Level = "summary"
+    deepest: Level = "full"
+    keep: bool = False
+    stable: bool = False
+    role: Literal["system", "user"] = "user"
+    order: int = 100
+    priority: float = 0.5
+    """The `type` feature of what this slot holds (004: frame priorities)."""
+    pinned: bool = False
+    """Ask only for pinned records."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """Slots, weights and totals, as data."""
+
+    name: str
+    total: int
+    written_for: int
+    """The total that its fixed figures belong to: below it, they shrink in proportion."""
+    reserve: int = 0
+    slots: tuple[Slot, ...] = ()
+    weights: Mapping[str, float] = field(default_factory=dict)
+    half_life: float = 720.0
+    """Hours after which the recency feature is one half."""
+    fields: Mapping[str, float] = field(default_factory=dict)
+    """Weights of the lexical fields."""
+    vector_weight: float = 0.2
+    layers: Mapping[str, str] = field(default_factory=dict)
+    """Which layer set each value: `slots.facts.tokens` -> `chat`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What one slot wants of a source."""
+
+    slot: Slot
+    limit: int
+
+
+# --- candidates ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """Something that could be in the prompt, for one slot, with named features in 0..1."""
+
+    record: Record
+    slot: str
+    source: str
+    superseded_by: str | None = None
+    features: Mapping[str, float] = field(default_factory=dict)
+    score: float = 0.0
+    tokens: Mapping[Level, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Omission:
+    """A candidate that was left out, why, and what it lacked."""
+
+    candidate: Candidate
+    reason: Reason
+    detail: str = ""
+    """Of whom it is a duplicate, by what it is superseded, ..."""
+    needs_tokens: int = 0
+    needs_score: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A candidate chosen at a level."""
+
+    candidate: Candidate
+    level: Level
+    tokens: int
+    rank: int
+
+
+# --- budget and result ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """What one slot may spend. `own` is its room by the profile; the difference was lent to others, or borrowed."""
+
+    slot: str
+    own: int
+    granted: int
+    used: int = 0
+
+    @property
+    def borrowed(self) -> int:
+        return max(0, self.granted - self.own)
+
+    @property
+    def lent(self) -> int:
+        return max(0, self.own - self.granted)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """What each slot was granted and what it used. `used` counts the rendered messages, framing included."""
+
+    total: int
+    reserve: int
+    used: int = 0
+    framing: int = 0
+    grants: tuple[Grant, ...] = ()
+
+    @property
+    def ceiling(self) -> int:
+        return self.total - self.reserve
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A slot filled: what the model reads under one heading."""
+
+    name: str
+    content: str
+    source: str
+    role: Literal["system", "user"]
+    stable: bool
+    items: tuple[Item, ...] = ()

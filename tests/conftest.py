@@ -1,0 +1,88 @@
+"""What every test gets: no network, a home of its own, and property tests that do not depend on the machine's speed."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("default", deadline=None, derandomize=os.environ.get("CI") == "true")
+settings.load_profile("default")
+
+
+def only_loopback(replace: Callable[[Any, str, Any], None]) -> None:
+    """Make every connection beyond this machine fail. Stands alone, so that a child process can be given its source."""
+    import ipaddress
+    import socket
+
+    class NetworkBlocked(RuntimeError):
+        """Not an OSError: code that survives a broken network must not hide the attempt."""
+
+    def is_local(host: object) -> bool:
+        if host in (None, "", b"", "localhost", b"localhost"):
+            return True
+        try:
+            return ipaddress.ip_address(str(host).partition("%")[0]).is_loopback
+        except ValueError:
+            return False
+
+    def blocked(target: object) -> NetworkBlocked:
+        return NetworkBlocked(f"Tests reach no network: {target!r} is beyond loopback. Use a local server or a fake.")
+
+    def guarded(original: Any) -> Any:
+        def connect(self: socket.socket, address: Any) -> Any:
+            if self.family != getattr(socket, "AF_UNIX", None) and not is_local(address[0]):
+                raise blocked(address)
+            return original(self, address)
+
+        return connect
+
+    resolve = socket.getaddrinfo
+
+    def getaddrinfo(host: Any, *args: Any, **kwargs: Any) -> Any:
+        if not is_local(host):
+            raise blocked(host)
+        return resolve(host, *args, **kwargs)
+
+    replace(socket.socket, "connect", guarded(socket.socket.connect))
+    replace(socket.socket, "connect_ex", guarded(socket.socket.connect_ex))
+    replace(socket, "getaddrinfo", getaddrinfo)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_network() -> Iterator[None]:
+    """Unix sockets, 127.0.0.0/8 and ::1 work; everything else raises."""
+    with pytest.MonkeyPatch.context() as patch:
+        only_loopback(patch.setattr)
+        yield
+
+
+@pytest.fixture(scope="session")
+def no_network_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory for PYTHONPATH that puts the same block on a Python child process."""
+    folder = tmp_path_factory.mktemp("no_network")
+    source = f"from __future__ import annotations\n{inspect.getsource(only_loopback)}\nonly_loopback(setattr)\n"
+    (folder / "sitecustomize.py").write_text(source, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty home, beside `tmp_path` and not in it, so that a project opened at `tmp_path` does not hold it."""
+    folder = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("HOME", str(folder))
+    for variable, below in (
+        ("XDG_CONFIG_HOME", ".config"),
+        ("XDG_DATA_HOME", ".local/share"),
+        ("XDG_STATE_HOME", ".local/state"),
+        ("XDG_CACHE_HOME", ".cache"),
+    ):
+        monkeypatch.setenv(variable, str(folder / below))
+    for variable in [name for name in os.environ if name in ("NO_COLOR", "FORCE_COLOR") or name.startswith("FOVEATE_")]:
+        monkeypatch.delenv(variable)
+    return folder

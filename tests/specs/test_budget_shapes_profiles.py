@@ -1,0 +1,218 @@
+"""Every budget figure that the documents give, as profile data. What is granted from them is tested with the budget."""
+
+from __future__ import annotations
+
+import pytest
+
+from foveate.profiles import known, resolve
+from foveate.types import Profile, Slot
+
+
+def slots(profile: Profile) -> dict[str, Slot]:
+    return {slot.name: slot for slot in profile.slots}
+
+
+def tokens(profile: Profile) -> dict[str, int]:
+    return {slot.name: slot.tokens for slot in profile.slots if slot.tokens is not None}
+
+
+def shares(profile: Profile) -> dict[str, float]:
+    return {slot.name: slot.share for slot in profile.slots if slot.share is not None}
+
+
+# --- 000: limits by complexity -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("complexity", "patterns", "gotchas", "code_references", "prior_tasks"),
+    [("easy", 3, 2, 5, 2), ("normal", 5, 3, 10, 4), ("complex", 10, 5, 20, 8)],
+)
+def test_000_limits_by_complexity(
+    complexity: str, patterns: int, gotchas: int, code_references: int, prior_tasks: int
+) -> None:
+    coding = slots(resolve(["coding", f"complexity-{complexity}"]))
+    assert coding["patterns"].max_items == patterns
+    assert coding["warnings"].max_items == gotchas
+    assert coding["code_references"].max_items == code_references
+    assert coding["prior_work"].max_items == prior_tasks
+
+
+def test_000_takes_without_a_complexity() -> None:
+    coding = slots(resolve("coding"))
+    takes = [coding[name].max_items for name in ("patterns", "warnings", "decisions", "code_references")]
+    assert takes == [5, 3, 3, 10]
+
+
+def test_000_says_so_where_nothing_was_found() -> None:
+    coding = slots(resolve("coding"))
+    assert coding["patterns"].empty == "No specific patterns identified for this task."
+    assert coding["warnings"].empty == "No known gotchas for this task area."
+    assert coding["code_references"].empty == ("Explore the codebase as needed. No specific references pre-identified.")
+
+
+@pytest.mark.parametrize("profile", ["base", "chat", "layers", "fresh-task", "stack"])
+def test_000_complexity_can_be_laid_over_any_profile(profile: str) -> None:
+    assert slots(resolve([profile, "complexity-complex"])).keys() == slots(resolve(profile)).keys()
+
+
+# --- 001: fixed parts, a reserve, and 60 / 25 / 15 -----------------------------------------------------------------
+
+
+def test_001_fixed_allocations() -> None:
+    fresh = resolve("fresh-task")
+    assert (fresh.total, fresh.reserve) == (150_000, 16_000)
+    assert tokens(fresh) == {"system_prompt": 2000, "repo_map": 2000, "codebase_docs": 3000, "task_spec": 1000}
+    assert sum(tokens(fresh).values()) + fresh.reserve == 24_000
+
+
+def test_001_dynamic_allocations() -> None:
+    fresh = resolve("fresh-task")
+    assert shares(fresh) == {"files": 60, "code": 25, "memories": 15}
+    room = fresh.total - fresh.reserve - sum(tokens(fresh).values())
+    whole = sum(shares(fresh).values())
+    assert room == 126_000
+    assert [room * share / whole for share in shares(fresh).values()] == [75_600, 31_500, 18_900]
+
+
+def test_001_counts_and_floors() -> None:
+    fresh = slots(resolve("fresh-task"))
+    assert [fresh[name].max_items for name in ("files", "code", "memories")] == [10, 5, 5]
+    assert (fresh["code"].min_score, fresh["memories"].min_score) == (0.5, 0.4)
+    assert resolve("fresh-task").weights == {"relevance": 1.0}
+
+
+def test_001_custom_budget_is_a_call() -> None:
+    call = {
+        "reserve": 20_000,
+        "slots": {
+            "system_prompt": {"tokens": 3000},
+            "repo_map": {"tokens": 5000},
+            "codebase_docs": {"tokens": 4000},
+            "task_spec": {"tokens": 2000},
+        },
+    }
+    custom = resolve("fresh-task", call=call)
+    assert custom.reserve == 20_000
+    assert tokens(custom) == {"system_prompt": 3000, "repo_map": 5000, "codebase_docs": 4000, "task_spec": 2000}
+
+
+def test_001_options_are_a_call_too() -> None:
+    call = {"slots": {"repo_map": {"remove": True}, "files": {"max_items": 3}}}
+    options = resolve("fresh-task", call=call, total=100_000)
+    assert options.total == 100_000
+    assert "repo_map" not in slots(options)
+    assert slots(options)["files"].max_items == 3
+
+
+# --- 003: a stack of tasks -----------------------------------------------------------------------------------------
+
+
+def test_003_root_goal_path_and_siblings_are_5_15_and_10_percent() -> None:
+    stack = resolve("stack")
+    assert (stack.reserve, tokens(stack), sum(shares(stack).values())) == (0, {}, 100)
+    assert [shares(stack)[name] for name in ("root_goal", "path", "siblings")] == [5, 15, 10]
+    assert slots(stack)["root_goal"].keep
+
+
+def test_003_the_rest_goes_to_the_five_kinds_of_component() -> None:
+    assert {"recent", "semantic", "entities", "relations", "patterns"} < shares(resolve("stack")).keys()
+
+
+def test_003_a_score_halves_every_24_hours() -> None:
+    assert resolve("stack").half_life == 24
+
+
+# --- 004: eight layers ---------------------------------------------------------------------------------------------
+
+
+def test_004_layers_in_order_with_their_headings() -> None:
+    assert [slot.heading for slot in resolve("layers").slots] == [
+        "Identity",
+        "Active Constraints",
+        "Current Approach",
+        "Current Focus",
+        "Relevant Past Decisions",
+        "Known Information",
+        "Procedures",
+        "Past Experience",
+        "Note",
+    ]
+
+
+def test_004_layer_sizes() -> None:
+    layers = resolve("layers")
+    assert layers.total == 8000
+    assert tokens(layers) == {"identity": 500, "censors": 300, "frame": 500, "working": 700, "calibration": 100}
+    assert shares(layers) == {"decisions": 2000, "facts": 1500, "procedures": 1500, "episodes": 1000}
+
+
+def test_004_the_first_four_layers_are_always_present() -> None:
+    assert [slot.name for slot in resolve("layers").slots if slot.keep] == ["identity", "censors", "frame", "working"]
+
+
+def test_004_search_limits() -> None:
+    layers = slots(resolve("layers"))
+    assert [layers[name].limit for name in ("decisions", "facts", "procedures", "episodes")] == [20, 30, 10, 10]
+
+
+def test_004_the_window_sees_micro_and_summary_only() -> None:
+    assert {(slot.level, slot.deepest) for slot in resolve("layers").slots} == {("summary", "summary")}
+
+
+def test_004_the_context_is_the_system_prompt() -> None:
+    assert {slot.role for slot in resolve("layers").slots} == {"system"}
+
+
+@pytest.mark.parametrize("outcome", [1.2, 1.0, 0.8, 0.9])
+@pytest.mark.parametrize("usage", [1.0, 1.2, 1.5])
+def test_004_the_composite_keeps_its_value(outcome: float, usage: float) -> None:
+    semantic, type_boost, recency, confidence = 0.7, 0.8, 0.3, 0.9
+    document = semantic * 0.50 + type_boost * 0.15 + recency * 0.15 + outcome * 0.10 + usage * 0.05 + confidence * 0.05
+    features = {
+        "relevance": semantic,
+        "type": type_boost,
+        "recency": recency,
+        "outcome": outcome / 1.2,
+        "usage": usage / 1.5,
+        "confidence": confidence,
+    }
+    weights = resolve("layers").weights
+    assert weights.keys() == features.keys()
+    assert sum(weights[name] * value for name, value in features.items()) == pytest.approx(document)
+
+
+def test_004_recency_halves_in_30_days() -> None:
+    assert resolve("layers").half_life == 30 * 24
+
+
+def test_004_a_frames_priorities_are_a_layer() -> None:
+    priorities = {"decisions": 1.0, "procedures": 0.8, "facts": 0.6, "episodes": 0.4}
+    frame = slots(resolve("layers", call={"slots": {name: {"priority": p} for name, p in priorities.items()}}))
+    assert {name: frame[name].priority for name in priorities} == priorities
+    assert frame["calibration"].priority == 0.5
+
+
+# --- all of them ---------------------------------------------------------------------------------------------------
+
+
+def test_the_weights_of_base_sum_to_1() -> None:
+    weights = resolve("base").weights
+    assert sum(weights.values()) == pytest.approx(1)
+    assert sum(weights.values()) - weights["relevance"] == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize("name", [info.name for info in known()])
+def test_every_profile_says_what_it_is_for_and_keeps_the_rules(name: str) -> None:
+    assert next(info.description for info in known() if info.name == name)
+    profile = resolve(name)
+    always = {kind for slot in profile.slots if slot.source == "always" and slot.keep for kind in slot.kinds}
+    assert {"identity", "censor", "instruction"} <= always
+    assert profile.fields == resolve("base").fields
+
+
+def test_chat_gives_memories_half_of_the_flexible_room_in_full() -> None:
+    chat = resolve("chat")
+    memories = slots(chat)["memories"]
+    assert (memories.level, memories.deepest, memories.min_score) == ("full", "full", 0.0)
+    assert shares(chat)["memories"] == sum(shares(chat).values()) / 2
+    assert shares(chat)["recent"] > shares(resolve("base"))["recent"]

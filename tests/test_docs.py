@@ -1,0 +1,219 @@
+"""The documentation runs: its Python, its commands and its links.
+
+A page is one story: its blocks run in order, in one namespace and one empty working directory. `python` blocks run
+here, `console` blocks run their `$ foveate ...` lines in a child process. Info strings: `exit=N` gives the exit code
+of a console block's last command (0 otherwise), `notest` leaves a block out.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+MAX_NOTEST = 5
+"""Few enough that each one is a decision."""
+
+MACHINE_PATH = re.compile(r"(^|[^A-Za-z])/(root|home/[a-z]+|work|farm)/", re.MULTILINE)
+
+FENCE = re.compile(r"^(?P<indent> *)(?P<ticks>`{3,}|~{3,})(?P<info>[^`]*)$")
+LINK = re.compile(r"\]\(\s*<?([^)\s>]+)>?(?:\s+[\"'][^)]*)?\)|^ {0,3}\[[^\]]+\]:\s*(\S+)|(?:src|href|srcset)=\"([^\"\s]+)")
+SHELL = frozenset({"|", ">", ">>", "<", "&&", "||", ";", "&"})
+
+
+@dataclass(frozen=True)
+class Block:
+    info: tuple[str, ...]
+    line: int
+    text: str
+
+    @property
+    def language(self) -> str:
+        return self.info[0] if self.info else ""
+
+    @property
+    def is_skipped(self) -> bool:
+        return "notest" in self.info
+
+    @property
+    def exit_code(self) -> int:
+        return next((int(word.removeprefix("exit=")) for word in self.info if word.startswith("exit=")), 0)
+
+
+def split(text: str) -> tuple[list[Block], list[tuple[int, str]]]:
+    """The fenced blocks of a page, and the numbered lines outside them."""
+    blocks: list[Block] = []
+    prose: list[tuple[int, str]] = []
+    opening: re.Match[str] | None = None
+    start, body = 0, [""]
+    for number, line in enumerate(text.splitlines(), 1):
+        fence = FENCE.match(line)
+        if opening is None:
+            if fence:
+                opening, start, body = fence, number, []
+            else:
+                prose.append((number, line))
+        elif fence and fence["ticks"].startswith(opening["ticks"]) and not fence["info"].strip():
+            blocks.append(Block(tuple(opening["info"].split()), start, "\n".join(body)))
+            opening = None
+        else:
+            body.append(line.removeprefix(opening["indent"]))
+    assert opening is None, f"the block that begins on line {start} is never closed"
+    return blocks, prose
+
+
+def commands(text: str) -> list[list[str]]:
+    """The arguments of each `$ foveate ...` line of a console block; a trailing backslash joins lines."""
+    lines = text.replace("\\\n", " ").splitlines()
+    return [shlex.split(line.removeprefix("$ "))[1:] for line in lines if re.match(r"\$ foveate( |$)", line)]
+
+
+def existing(*names: str) -> list[Path]:
+    found = [ROOT / name for name in names if (ROOT / name).is_file()]
+    return [*found, *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def runnable(path: Path) -> list[Block]:
+    return [b for b in split(path.read_text(encoding="utf-8"))[0] if b.language in ("python", "console")]
+
+
+def run_python(page: Path, block: Block, namespace: dict[str, object]) -> None:
+    # Blank lines put the block at its own line numbers, so that a traceback points into the page.
+    exec(compile("\n" * block.line + block.text, str(page), "exec"), namespace)
+
+
+def run_console(page: Path, block: Block, folder: Path, env: dict[str, str]) -> None:
+    lines = commands(block.text)
+    for number, arguments in enumerate(lines, 1):
+        where = f"{name_of(page)}:{block.line}: foveate {shlex.join(arguments)}"
+        assert not SHELL.intersection(arguments), f"{where}: pipes and redirections are not run; show the plain command"
+        done = subprocess.run(
+            [sys.executable, "-m", "foveate", *arguments],
+            cwd=folder,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        expected = block.exit_code if number == len(lines) else 0
+        report = f"{where}: exit code {done.returncode}, expected {expected}\n{done.stdout}{done.stderr}"
+        assert done.returncode == expected, report
+
+
+@pytest.mark.parametrize("page", [p for p in existing("README.md") if any(runnable(p))], ids=name_of)
+def test_every_block_of_the_page_runs(
+    page: Path, tmp_path: Path, no_network_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    module = ModuleType("__main__")
+    monkeypatch.setitem(sys.modules, "__main__", module)
+    paths = [str(no_network_path), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "NO_COLOR": "1"}
+    for block in runnable(page):
+        if block.is_skipped:
+            continue
+        if block.language == "python":
+            run_python(page, block, module.__dict__)
+        else:
+            run_console(page, block, tmp_path, env)
+
+
+def test_few_blocks_are_left_out() -> None:
+    left_out = [f"{name_of(p)}:{b.line}" for p in existing("README.md") for b in runnable(p) if b.is_skipped]
+    assert len(left_out) <= MAX_NOTEST, f"{len(left_out)} blocks say notest, at most {MAX_NOTEST} may: {left_out}"
+
+
+def broken_links(page: Path) -> list[str]:
+    """The relative links of a page that lead nowhere."""
+    broken = []
+    for number, line in split(page.read_text(encoding="utf-8"))[1]:
+        for match in LINK.finditer(re.sub(r"`[^`]*`", "", line)):
+            link = next(group for group in match.groups() if group)
+            if re.match(r"[a-z][a-z0-9+.-]*:|#", link, re.IGNORECASE):
+                continue
+            target = link.partition("#")[0].partition("?")[0]
+            if target.startswith("/") or not (page.parent / target).exists():
+                broken.append(f"{page.name}:{number}: {link}")
+    return broken
+
+
+@pytest.mark.parametrize("page", existing("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"), ids=name_of)
+def test_every_relative_link_leads_to_a_file(page: Path) -> None:
+    assert broken_links(page) == []
+
+
+def test_no_text_file_names_a_path_of_one_machine() -> None:
+    listing = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if listing.returncode:
+        pytest.skip("not a git checkout")
+    found = []
+    for name in sorted(set(filter(None, listing.stdout.split("\0")))):
+        path = ROOT / name
+        if not path.is_file():
+            continue
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+        if "\0" not in text:
+            found += [f"{name}:{text.count(chr(10), 0, m.end()) + 1}: {m[0].strip()}" for m in MACHINE_PATH.finditer(text)]
+    assert found == []
+
+
+# --- the checks themselves -----------------------------------------------------------------------------------------
+
+
+def test_blocks_keep_their_line_and_their_info() -> None:
+    python = "```python notest\nx = 1\n```\n"
+    console = "  ```console exit=3\n  $ foveate why \\\n    a b\n  out\n  ```\n"
+    blocks, prose = split(f"# A\n\n{python}\n- item\n{console}")
+    assert [(b.language, b.line, b.is_skipped, b.exit_code) for b in blocks] == [
+        ("python", 3, True, 0),
+        ("console", 8, False, 3),
+    ]
+    assert commands(blocks[1].text) == [["why", "a", "b"]]
+    assert (7, "- item") in prose
+
+
+def test_longer_fence_holds_a_shorter_one() -> None:
+    blocks, _ = split("````markdown\n```python\nraise SystemExit\n```\n````\n")
+    assert [b.language for b in blocks] == ["markdown"]
+
+
+def test_broken_link_is_named_with_its_line(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text('[a](page.md#top) [b](https://example.org) `[c](no)`\n\n![d](gone.png "D")\n', encoding="utf-8")
+    assert broken_links(page) == ["page.md:3: gone.png"]
+
+
+def test_machine_path_is_recognised() -> None:
+    assert MACHINE_PATH.search("see " + "/".join(["", "home", "ada", "x.py"]))
+    assert not MACHINE_PATH.search("src/work/x.py, https://example.org/work/x")
+
+
+def test_child_process_reaches_no_network(no_network_path: Path) -> None:
+    code = "import socket; socket.create_connection(('192.0.2.1', 80), timeout=1)"
+    env = {**os.environ, "PYTHONPATH": str(no_network_path)}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)
+    assert "beyond loopback" in done.stderr
