@@ -1,0 +1,348 @@
+"""Writes docs/reference/ from the code: the command line from click, settings, exit codes and profiles from their tables.
+
+    python docs/generate.py            write the pages
+    python docs/generate.py --check    exit 1 where a page is not what would be written
+
+What code cannot say of itself (what a setting is for) stands here, in tables that must name exactly what the code names:
+a new setting without a sentence is an error, not a gap.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import click
+
+import foveate.profiles
+from foveate import errors, profiles, project, types
+from foveate.front.cli import VERBS, cli
+from foveate.front.cli.calling import scoped
+from foveate.front.cli.failures import INTERRUPTED
+from foveate.profiles import settings
+from foveate.sources import SHIPPED
+from foveate.types import Profile, Slot
+
+PAGES = Path(__file__).parent / "reference"
+SOURCE = Path(foveate.__file__).parent
+NOTE = "<!-- Written by docs/generate.py from the code. Change the code, then run it again. -->"
+
+SETTINGS = {
+    "profile": "The profile of a context that names none; `base` where it is not set.",
+    "budget": "The total of a context that names none, in tokens; else the profile's.",
+    "counter": "What counts tokens: `o200k` (the default), `cl100k`, `anthropic`, `chars4` or `bytes`.",
+    "embedder": "What turns text into vectors; none by default, and search is then by words alone.",
+    "user": "Whose state it is where `--user` is not given.",
+    "multi_valued": "Attributes (`attribute` or `subject.attribute`) that hold several values: none supersedes another.",
+    "own_store": "Whether your own store is read with the project's; `true` where it is not set.",
+}
+VARIABLES = {
+    "FOVEATE_OWN_STORE": "The file of your own store, instead of the one in the user's data directory.",
+    "FOVEATE_EMBED_URL": "The address of an embedding server with OpenAI's interface.",
+    "FOVEATE_EMBED_KEY": "The key for that server.",
+    "NO_COLOR": "Set to anything: no colours.",
+    "FORCE_COLOR": "Set to anything but 0: colours even where stdout is no terminal. NO_COLOR beats it.",
+    "TERM": "`dumb`: no colours.",
+}
+PROFILE = {
+    "name": "What the profile is called; else its file's name.",
+    "description": "One line for `foveate profile list`.",
+    "extends": 'The profile beneath; `base` where it is not set, nothing where it is `""`.',
+    "total": "Tokens that the model may receive where the call names no budget.",
+    "reserve": "Tokens of the total that stay free for the answer.",
+    "vector_weight": "How much of the relevance a vector decides, where there is an embedder.",
+    "weights": "How much each feature counts in a score; see below.",
+    "slots": "The parts of the prompt; see below.",
+}
+SLOT = {
+    "source": f"Whom to ask: {', '.join(f'`{source.name}`' for source in SHIPPED)}, or a source of your own.",
+    "kinds": "Which kinds of records; none means any.",
+    "heading": "The line above the items.",
+    "tokens": "A fixed room. Either this or `share`.",
+    "share": "A part of what fixed slots and the reserve leave, in proportion to the other shares.",
+    "max_items": "At most this many items.",
+    "min_score": "Nothing below this score, whatever room is left.",
+    "level": "The length at which items start: `full`, `summary` or `micro`.",
+    "deepest": "The length to which items may be deepened when room is left.",
+    "keep": "Filled first and never evicted.",
+    "stable": "Depends on scope and profile only, and stands before all that depends on the question.",
+    "role": "Which message it is in: `system` (the default of a stable slot) or `user`.",
+    "order": "Where it stands among its like; lower is earlier.",
+    "optional": "Set only where a layer beneath has this slot.",
+    "remove": "Takes out a slot that a layer beneath has.",
+}
+
+
+class Gap(Exception):
+    """The tables above and the code do not name the same things."""
+
+
+def told(what: str, named: Iterable[str], meanings: Mapping[str, str]) -> dict[str, str]:
+    """The meaning of each name; every name must have one, and no other."""
+    names = list(named)
+    missing, stale = set(names) - set(meanings), set(meanings) - set(names)
+    if missing or stale:
+        raise Gap(f"docs/generate.py: {what}: without a meaning {sorted(missing)}, no longer in the code {sorted(stale)}")
+    return {name: meanings[name] for name in names}
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def code(text: object) -> str:
+    return f"`{text}`" if str(text) else ""
+
+
+# --- command line --------------------------------------------------------------------------------------------------
+
+SHARED = ("store", "user", "as_json")
+SCOPE = ("agent", "session", "task")
+"""Told once, for all commands."""
+
+
+def cli_page() -> str:
+    parts = [
+        NOTE,
+        "# Command line",
+        "Data goes to stdout; hints, warnings and progress go to stderr. [Exit codes](config.md#exit-codes) are documented. "
+        "A context is named by its id, or `last`.",
+        "These options stand before or after any command:",
+        options([param for param in cli.params if param.name in SHARED]),
+        "Commands on records and contexts take a scope: whose records may be seen, and whose a new one is.",
+        options([option for option in scope_options() if option.name in SCOPE]),
+    ]
+    context = click.Context(cli, info_name="foveate")
+    for title, verbs in VERBS.items():
+        parts.append(f"## {title}")
+        for verb in verbs:
+            command = cli.get_command(context, verb)
+            assert command is not None
+            parts += list(command_parts(command, verb))
+    return "\n\n".join(parts) + "\n"
+
+
+def command_parts(command: click.Command, path: str) -> Iterator[str]:
+    if isinstance(command, click.Group):
+        for name, child in command.commands.items():
+            yield from command_parts(child, f"{path} {name}")
+        return
+    arguments = " ".join(argument(param) for param in command.params if isinstance(param, click.Argument))
+    yield f"### foveate {path}"
+    yield f"```text\nfoveate {path} {arguments}".rstrip() + "\n```"
+    yield inspect.cleandoc(command.help or "")
+    own = [param for param in command.params if isinstance(param, click.Option) and param.expose_value]
+    if any(option.name in SCOPE for option in own):
+        yield "Takes a scope."
+    own = [option for option in own if option.name not in SCOPE]
+    if own:
+        yield options(own)
+
+
+def scope_options() -> list[click.Option]:
+    """The options that `scoped` adds, in order."""
+    command = click.command()(scoped(lambda: None))
+    return [param for param in command.params if isinstance(param, click.Option)]
+
+
+def argument(param: click.Argument) -> str:
+    choices = param.type.choices if isinstance(param.type, click.Choice) else ()
+    name = param.metavar or "|".join(map(str, choices)) or (param.name or "").upper()
+    return name if param.required else f"[{name}]"
+
+
+def options(params: Iterable[click.Parameter]) -> str:
+    rows = []
+    for param in params:
+        assert isinstance(param, click.Option)
+        shown = ", ".join(param.opts) + ("" if param.is_flag else f" {value_of(param)}")
+        default = f" Default: {param.default}." if param.show_default else ""
+        rows.append((code(shown), (param.help or "") + default))
+    return table(("Option", "Meaning"), rows)
+
+
+def value_of(option: click.Option) -> str:
+    if isinstance(option.type, click.Choice):
+        return "|".join(map(str, option.type.choices))
+    named = {"integer": "N", "integer range": "N", "float": "X"}
+    return option.metavar or named.get(option.type.name, (option.name or "").rstrip("s").upper())
+
+
+# --- settings, variables, exit codes -------------------------------------------------------------------------------
+
+
+def config_page() -> str:
+    meanings = told("settings", project.SETTINGS, SETTINGS)
+    rows = [(code(name), sort.__name__, meanings[name]) for name, sort in project.SETTINGS.items()]
+    variables = told("variables", sorted(variables_read()), VARIABLES)
+    return (
+        "\n\n".join(
+            [
+                NOTE,
+                "# Configuration",
+                "Everything works without configuration. A project's settings are in `.foveate/config.toml`:",
+                '```toml\nprofile = "coding"\nbudget = 4000\n```',
+                table(("Setting", "Type", "Meaning"), rows),
+                "Profiles of your own are files in `.foveate/profiles/` and in the `profiles` directory of the user's "
+                "configuration; see [profiles](profiles.md). `.foveate/allow` lists, a line each, strings that look like "
+                "secrets and are none.",
+                "## Environment variables",
+                table(("Variable", "Meaning"), [(code(name), meaning) for name, meaning in variables.items()]),
+                "## Exit codes",
+                "The code is the error's own. With `--json`, the error is a document on stdout too: `type`, `message` and, "
+                "where they apply, `problems` (one sentence each) and `short` (tokens).",
+                table(("Code", "Error", "Means"), exit_rows()),
+            ]
+        )
+        + "\n"
+    )
+
+
+def variables_read() -> set[str]:
+    """The environment variables that the source reads by name."""
+    found = set()
+    for path in SOURCE.rglob("*.py"):
+        found |= set(re.findall(r"environ(?:\.get\(|\[)\s*[\"'](\w+)[\"']", path.read_text("utf-8")))
+    return found
+
+
+def exit_rows() -> list[tuple[str, str, str]]:
+    rows = [("0", "", "Done."), ("2", "`UsageError`", "The command line itself is not understood.")]
+    rows += [("4", "", "Auth: a service refused the credentials. Nothing local asks for any.")]
+    rows += [(str(INTERRUPTED), "", "Interrupted by Ctrl-C, or the answer to a question was no.")]
+    todo: list[type[errors.FoveateError]] = [errors.FoveateError]
+    while todo:
+        error = todo.pop(0)
+        rows.append((str(error.exit_code), code(error.__name__), (inspect.getdoc(error) or "").splitlines()[0]))
+        todo += sorted(
+            (sub for sub in error.__subclasses__() if sub.__module__ == errors.__name__), key=lambda e: e.__name__
+        )
+    return sorted(rows, key=lambda row: int(row[0]))
+
+
+# --- profiles ------------------------------------------------------------------------------------------------------
+
+
+def profiles_page() -> str:
+    parts = [
+        NOTE,
+        "# Profiles",
+        "A profile is a TOML file. It needs only what differs from the one that it extends. `foveate profile show NAME` "
+        "prints any of them in full, with the layer that set each value; `foveate profile check NAME_OR_FILE` says what is "
+        "wrong with one. [What profiles are for](../concepts/profiles.md) is another page.",
+        "## Settings of a profile",
+        settings_table(settings.TOP, Profile, PROFILE),
+        "## Settings of a slot",
+        settings_table(settings.SLOT, Slot, SLOT),
+        "## Features",
+        "A score is the sum of features times `weights`. Each feature is from 0 to 1, higher is better.",
+        table(("Feature", "Says"), [(code(name), f"{meaning[0].upper()}{meaning[1:]}.") for name, meaning in features()]),
+        "`fields` gives weights to the parts of a record that lexical search tells apart: "
+        + ", ".join(map(code, settings.FIELDS))
+        + ".",
+        "## Shipped profiles",
+    ]
+    for info in profiles.known():
+        parts += list(profile_parts(info))
+    return "\n\n".join(parts) + "\n"
+
+
+def settings_table(named: Mapping[str, settings.Setting], owner: type, meanings: Mapping[str, str]) -> str:
+    known = dict(meanings) | {name: text for name, text in field_docs(owner).items() if name in named}
+    all_told = told(owner.__name__.lower(), named, known)
+    defaults = {name: value.default for name, value in owner.__dataclass_fields__.items()}
+    rows = [(code(name), setting.wants, default_of(defaults.get(name)), all_told[name]) for name, setting in named.items()]
+    return table(("Setting", "Holds", "Default", "Meaning"), rows)
+
+
+def default_of(value: object) -> str:
+    if value in (None, "", ()) or not isinstance(value, str | int | float):
+        return ""
+    return code(str(value).lower() if isinstance(value, bool) else value)
+
+
+def field_docs(owner: type) -> dict[str, str]:
+    """The sentence under a dataclass field, where there is one."""
+    tree = ast.parse(inspect.getsource(types))
+    body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == owner.__name__)
+    docs = {}
+    for field, text in pairwise(body):
+        is_text = isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and is_text:
+            docs[field.target.id] = _without_reference(str(text.value.value))  # type: ignore[attr-defined]
+    return docs
+
+
+def _without_reference(text: str) -> str:
+    """A sentence on one line, without the name of the document that asked for it."""
+    return re.sub(r" \(\d{3}: [^)]*\)", "", " ".join(text.split()))
+
+
+def features() -> list[tuple[str, str]]:
+    """The features and the comment beside each."""
+    source = inspect.getsource(settings)
+    found = dict(re.findall(r'^    "(\w+)",  # (.+)$', source, re.MULTILINE))
+    return list(told("features", profiles.FEATURES, {name: found[name] for name in profiles.FEATURES}).items())
+
+
+def profile_parts(info: profiles.ProfileInfo) -> Iterator[str]:
+    yield f"### {info.name}"
+    found = profiles.resolve(info.name)
+    is_layer = info.name.startswith("complexity-")
+    about = f"{info.description}." + (f" Extends `{info.extends}`." if info.extends and not is_layer else "")
+    if is_layer:
+        own = profiles.load(info.name).get("slots", {})
+        rows = [
+            (code(slot), ", ".join(f"{k} = {v}" for k, v in values.items() if k != "optional"))
+            for slot, values in own.items()
+        ]
+        yield f"{about} Laid over any profile: it sets the slots which that profile has."
+        yield table(("Slot", "Sets"), rows)
+        return
+    yield f"{about} Written for {found.total} tokens, {found.reserve} of them in reserve."
+    yield table(("Slot", "Heading", "Asks", "Kinds", "Room", "Length", "Limits", "Marks"), map(slot_row, found.slots))
+
+
+def slot_row(slot: Slot) -> tuple[str, ...]:
+    room = f"{slot.tokens} tokens" if slot.tokens is not None else f"share {slot.share:g}"
+    length = slot.level if slot.level == slot.deepest else f"{slot.level} to {slot.deepest}"
+    limits = [f"{slot.max_items} items"] if slot.max_items is not None else []
+    limits += [f"score {slot.min_score:g}"] if slot.min_score else []
+    marks = [name for name in ("keep", "stable", "pinned") if getattr(slot, name)]
+    cells = (slot.heading, code(slot.source), ", ".join(slot.kinds), room, length, ", ".join(limits), ", ".join(marks))
+    return (code(slot.name), *cells)
+
+
+# --- writing -------------------------------------------------------------------------------------------------------
+
+
+def pages() -> dict[Path, str]:
+    """Every page and what it should say."""
+    return {PAGES / "cli.md": cli_page(), PAGES / "config.md": config_page(), PAGES / "profiles.md": profiles_page()}
+
+
+def stale() -> list[str]:
+    """The pages that are not what would be written."""
+    return [p.name for p, text in pages().items() if not p.is_file() or p.read_text("utf-8") != text]
+
+
+def main(args: Sequence[str]) -> int:
+    if "--check" in args:
+        found = stale()
+        for name in found:
+            print(f"docs/reference/{name} is stale: run python docs/generate.py", file=sys.stderr)
+        return 1 if found else 0
+    PAGES.mkdir(exist_ok=True)
+    for path, text in pages().items():
+        path.write_text(text, "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

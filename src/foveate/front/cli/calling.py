@@ -1,0 +1,171 @@
+"""What every verb shares: the options that are accepted on both sides of it, opening the engine, and printing JSON.
+
+A verb is a function of `Call` and its own options. It asks `call.open()` for an engine, and either prints a document
+with `call.print_json` or lines with `show`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from foveate.errors import InputError
+
+if TYPE_CHECKING:
+    from foveate.engine import Engine
+    from foveate.project import Place
+
+SCHEMA = 1
+NO_STORE = "there is no store here. Create one with `foveate init`."
+STDIN = "-"
+AGO = {"m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+"""Milliseconds in the units of `when`."""
+
+Function = Callable[..., Any]
+
+
+@dataclass
+class Call:
+    """One run of the command line: where, for whom, and in which form the answer is wanted."""
+
+    store: Path | None = None
+    user: str | None = None
+    as_json: bool = False
+
+    def place(self) -> Place:
+        """The project that `--store`, or the current directory, belongs to."""
+        from foveate import project
+
+        return project.find(self.store or Path())
+
+    def open(self, *, agent: str | None = None, session: str | None = None, task: str | None = None) -> Engine:
+        """The engine on an existing store."""
+        place = self.place()
+        if not place.store.exists():
+            raise InputError(NO_STORE)
+        from foveate.opening import open_engine
+
+        return open_engine(place.root, user=self.user, agent=agent, session=session, task=task, create=False)
+
+    def print_json(self, document: Mapping[str, Any]) -> None:
+        """One document on one line; `schema_version` leads it."""
+        whole = {"schema_version": SCHEMA, **document}
+        click.echo(json.dumps(whole, ensure_ascii=not speaks_utf8(), default=str))
+
+
+def speaks_utf8() -> bool:
+    """Whether stdout can show every character."""
+    return (getattr(sys.stdout, "encoding", None) or "ascii").lower().replace("-", "") in ("utf8", "utf8sig")
+
+
+def say(text: str) -> None:
+    """A word to the person, beside the data."""
+    click.echo(f"foveate: {text}", err=True)
+
+
+def pass_call(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Hand the `Call` to a verb."""
+    return click.make_pass_decorator(Call)(function)
+
+
+def _sets(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    """An option after the verb does what it does before it."""
+
+    def callback(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+        call = ctx.find_object(Call)
+        if value and call is not None:
+            setattr(call, name, value)
+
+    return callback
+
+
+class Verb(click.Command):
+    """A command that also takes `--store`, `--user` and `--json`, and refuses what is no text."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        shared = (
+            (("--store",), "store", {"type": click.Path(path_type=Path), "metavar": "PATH"}, "A project's directory."),
+            (("--user",), "user", {"metavar": "NAME"}, "Whose state it is."),
+            (("--json",), "as_json", {"is_flag": True}, "One JSON document on stdout."),
+        )
+        for flags, name, kind, help in shared:
+            self.params.append(click.Option(flags, expose_value=False, callback=_sets(name), help=help, **kind))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        paths = {param.name for param in self.params if isinstance(param.type, click.Path)}
+        texts = {name: value for name, value in ctx.params.items() if name not in paths and name != "query"}
+        refuse_unreadable(texts)
+        return super().invoke(ctx)
+
+
+def refuse_unreadable(value: Any, name: str = "") -> None:
+    """No NUL and no bytes that are not UTF-8, at any depth: no store keeps them as text."""
+    if isinstance(value, str):
+        if "\x00" in value:
+            raise InputError(f"{name} contains a NUL character at {value.index(chr(0))}; remove it.")
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise InputError(f"{name} is not UTF-8 text: there is a lone surrogate at {error.start}.") from None
+    elif isinstance(value, Mapping):
+        for key, part in value.items():
+            refuse_unreadable(key, name or "a name")
+            refuse_unreadable(part, name or str(key))
+    elif isinstance(value, list | tuple):
+        for part in value:
+            refuse_unreadable(part, name)
+
+
+def scoped(function: Function) -> Function:
+    """`--agent`, `--session` and `--task`: whose records may be seen, and whose a new one is."""
+    function = click.option("--task", metavar="NAME", help="The task that this is for.")(function)
+    function = click.option("--session", metavar="NAME", help="The session that this is for.")(function)
+    return click.option("--agent", metavar="NAME", help="The agent that this is for.")(function)
+
+
+def read_text(value: str) -> str:
+    """The value itself, or standard input where it is `-`."""
+    return decoded(sys.stdin.buffer.read(), "standard input") if value == STDIN else value
+
+
+def decoded(raw: bytes, where: str) -> str:
+    """Bytes as UTF-8 text."""
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{where} is not UTF-8 text (byte {error.start}).") from None
+
+
+def when(text: str) -> int:
+    """A time: ISO 8601 (`2026-11-15`, `2026-11-15T12:00Z`), or how long ago (`30m`, `12h`, `7d`, `2w`)."""
+    from foveate.ids import millis, now
+
+    given = text.strip()
+    if given[:-1].isdecimal() and given[-1] in AGO:
+        return now() - int(given[:-1]) * AGO[given[-1]]
+    try:
+        return millis(given)
+    except (ValueError, OverflowError):
+        raise InputError(
+            f"{text!r} is no time. Give 2026-11-15, 2026-11-15T12:00Z, or how long ago: 30m, 12h, 7d, 2w."
+        ) from None
+
+
+def complete_kinds(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    from foveate.state.kinds import KINDS
+
+    return [name for name in KINDS if name.startswith(incomplete)]
+
+
+def complete_profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    from foveate import profiles
+
+    found = profiles.names(profiles.places(Call().place().root))
+    return [name for name in found if name.startswith(incomplete)]

@@ -1,0 +1,114 @@
+"""`context`: the prompt for a question, or everything about it as one document."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+import click
+
+from foveate.front.cli.calling import (
+    Call,
+    Verb,
+    complete_kinds,
+    complete_profiles,
+    decoded,
+    pass_call,
+    read_text,
+    say,
+    scoped,
+    when,
+)
+
+_SLOT = re.compile(r"([A-Za-z0-9_-]+)=(.*)", re.DOTALL)
+
+
+def given_texts(values: tuple[str, ...]) -> dict[str, list[dict[str, str]]]:
+    """`[slot=]text`, `[slot=]file` or `[slot=]-`, by slot. A text that itself begins with `word=` needs its slot named."""
+    out: dict[str, list[dict[str, str]]] = {}
+    for value in values:
+        match = _SLOT.fullmatch(value)
+        slot, text = (match[1], match[2]) if match and not os.path.isfile(value) else ("given", value)
+        if os.path.isfile(text):
+            with open(text, "rb") as file:
+                part = {"text": decoded(file.read(), repr(text)), "origin": text}
+        else:
+            part = {"text": read_text(text)}
+        out.setdefault(slot, []).append(part)
+    return out
+
+
+given_option = click.option(
+    "--given",
+    multiple=True,
+    metavar="[SLOT=]FILE_OR_TEXT",
+    help="A text that the caller supplies, or a file that holds it; `-` reads stdin. Repeatable.",
+)
+
+
+@click.command(cls=Verb)
+@click.argument("query")
+@click.option("--budget", type=int, metavar="TOKENS", help="The most that the model may receive, framing included.")
+@click.option("--profile", metavar="NAME", shell_complete=complete_profiles, help="Which slots and weights.")
+@click.option("--complexity", metavar="NAME", help="easy, normal or complex: another layer on the profile.")
+@given_option
+@click.option("--since", type=when, metavar="TIME", help="Only what was written since: 2026-11-15, 12h, 7d.")
+@click.option("--until", type=when, metavar="TIME", help="Only what was written before.")
+@click.option("--kind", "kinds", multiple=True, shell_complete=complete_kinds, help="Only these kinds. Repeatable.")
+@click.option("--tag", "tags", multiple=True, help="Only records with one of these tags. Repeatable.")
+@click.option("--exclude", multiple=True, metavar="ID", help="Not this record. Repeatable.")
+@click.option("--counter", metavar="NAME", help="What counts tokens: o200k, cl100k, anthropic, chars4, bytes.")
+@scoped
+@click.option("--explain", is_flag=True, help="After the text, the budget and why each item is in it or not.")
+@click.option("--messages", type=click.Choice(["openai", "anthropic"]), help="The messages as JSON, in this shape.")
+@pass_call
+def context(
+    call: Call,
+    query: str,
+    given: tuple[str, ...],
+    kinds: tuple[str, ...],
+    tags: tuple[str, ...],
+    exclude: tuple[str, ...],
+    since: int | None,
+    until: int | None,
+    agent: str | None,
+    session: str | None,
+    task: str | None,
+    explain: bool,
+    messages: Any,
+    **options: Any,
+) -> None:
+    """Compute a context and print what the model should see.
+
+    QUERY says what the context is for; `-` reads it from stdin. Without --json, --messages or --explain, stdout holds the
+    text and nothing else.
+    """
+    from foveate.state.kinds import kind_of
+    from foveate.types import Filters
+
+    for kind in kinds:
+        kind_of(kind)
+    filters = Filters(since=since, until=until, kinds=kinds, tags=tags, exclude=exclude)
+    with call.open(agent=agent, session=session, task=task) as engine:
+        found = engine.compute(read_text(query), agent=agent, given=given_texts(given), filters=filters, **options)
+        if call.as_json:
+            from foveate.receipts import context_json
+
+            call.print_json(context_json(found))
+        elif messages:
+            import json
+
+            click.echo(json.dumps(found.messages(messages), ensure_ascii=False, indent=2))
+        else:
+            click.echo(found.text, nl=False)
+        if explain and not call.as_json and not messages:
+            from foveate.front.cli import ledger, show
+
+            show.print_lines([[], *ledger.explain(engine.receipt(found), found.counter, show.width())])
+    if not call.as_json:
+        for warning in found.warnings:
+            say(f"warning: {warning}")
+
+
+VERBS = {"context": context}

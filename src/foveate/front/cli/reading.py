@@ -1,0 +1,137 @@
+"""`show` and `search`: records for people to read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from foveate.front.cli.calling import Call, Verb, complete_kinds, pass_call, scoped, when
+from foveate.front.cli.show import Line, cut, pairs, plain, print_lines, title, width
+
+if TYPE_CHECKING:
+    from foveate.state.store import Change
+    from foveate.types import Link, Record
+
+FIELDS = (
+    "tags", "entities", "paths", "subject", "attribute", "outcome", "confidence", "salience", "trust", "pinned", "origin",
+    "key", "uses", "wins",
+)  # fmt: skip
+
+
+@click.command(cls=Verb)
+@click.argument("id")
+@click.option("--as-of", type=when, metavar="TIME", help="As it was then: 2026-11-15T12:00Z, 12h, 7d.")
+@click.option("--history", "full", is_flag=True, help="With the text of each earlier version.")
+@scoped
+@pass_call
+def show(call: Call, id: str, as_of: int | None, full: bool, **scope: Any) -> None:
+    """Show a record: lengths, fields, links and history."""
+    with call.open(**scope) as engine:
+        record = engine.get(id, as_of=as_of)
+        history = engine.history(id)
+        with engine.reader() as reader:
+            links = [*reader.links([id]), *reader.links([id], back=True)]
+    if call.as_json:
+        call.print_json(_document(record, links, history))
+    else:
+        print_lines([*_record(record), *_links(record, links), *_history(history, full)])
+
+
+def _document(record: Record, links: Sequence[Link], history: Sequence[Change]) -> dict[str, Any]:
+    from foveate.ids import iso
+    from foveate.state.records import to_json
+
+    return {
+        "record": {**to_json(record), "tokens": dict(record.tokens or {})},
+        "links": [{"src": link.src, "name": link.name, "dst": link.dst, "weight": link.weight} for link in links],
+        "history": [
+            {
+                "version": step.version,
+                "verb": step.verb,
+                "at": iso(step.at),
+                "before": to_json(step.before) if step.before else None,
+            }
+            for step in history
+        ],
+    }
+
+
+def _record(record: Record) -> list[Line]:
+    from foveate.ids import iso
+
+    scope = ", ".join(
+        f"{level} {name}" for level in ("user", "agent", "session", "task") if (name := getattr(record.scope, level))
+    )
+    fields = [(name, _plainly(getattr(record, name))) for name in FIELDS]
+    times = [
+        ("created", iso(record.created)),
+        ("updated", iso(record.updated)),
+        ("valid", f"{iso(record.valid_from)} to {iso(record.valid_to)}" if record.valid_to else ""),
+    ]
+    data = [(name, _plainly(value)) for name, value in record.data.items()]
+    lines: list[Line] = [[(record.id, "cyan"), (f"  {record.kind}, {record.status}, version {record.version}", "")]]
+    lines += pairs([("scope", scope), *fields, *data, *times])
+    sizes: dict[str, int] = {str(level): size for level, size in (record.tokens or {}).items()}
+    for level, text in (("full", record.text), ("summary", record.summary), ("micro", record.micro)):
+        lines += [[], title(f"{level} ({sizes[level]} tokens)" if level in sizes else level), *map(plain, text.split("\n"))]
+    return lines
+
+
+def _plainly(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    if isinstance(value, bool):
+        return "yes" if value else ""
+    return "" if value is None else str(value)
+
+
+def _links(record: Record, links: Sequence[Link]) -> list[Line]:
+    if not links:
+        return []
+    lines = [f"{link.src} {link.name} {link.dst}".replace(record.id, "this") for link in links]
+    return [[], title("links"), *map(plain, lines)]
+
+
+def _history(history: Sequence[Change], full: bool) -> list[Line]:
+    from foveate.ids import iso
+
+    if not history:
+        return []
+    lines: list[Line] = [[], title("history")]
+    for step in history:
+        lines.append(plain(f"version {step.version}  {iso(step.at)}  {step.verb}"))
+        if full and step.before is not None:
+            lines += [[(f"  before: {line}", "dim")] for line in step.before.text.split("\n")]
+    return lines
+
+
+@click.command(cls=Verb)
+@click.argument("query")
+@click.option("--kind", "kinds", multiple=True, shell_complete=complete_kinds, help="Only these kinds. Repeatable.")
+@click.option("--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="At most this many.")
+@scoped
+@pass_call
+def search(call: Call, query: str, kinds: tuple[str, ...], limit: int, **scope: Any) -> None:
+    """Find records by their words, best first."""
+    readable = query.encode("utf-8", "replace").decode().replace("\x00", " ")
+    with call.open(**scope) as engine:
+        hits = engine.search(readable, kinds=kinds, limit=limit)
+    if call.as_json:
+        from foveate.state.records import to_json
+
+        found = [{"lexical": hit.lexical, "vector": hit.vector, "record": to_json(hit.record)} for hit in hits]
+        call.print_json({"query": readable, "hits": found})
+        return
+    lines: list[Line] = []
+    for hit in hits:
+        record = hit.record
+        score = f"{max(hit.lexical, hit.vector or 0.0):.2f}  "
+        status = "" if record.status == "active" else f"({record.status}) "
+        room = max(20, width() - len(score) - len(record.id) - 2)
+        lines.append([(score, "dim"), (record.id, "cyan"), ("  " + cut(status + record.micro, room), "")])
+    print_lines(lines)
+
+
+VERBS = {"show": show, "search": search}

@@ -1,0 +1,287 @@
+"""Bad input on the command line: one clear line, the right exit code, nothing half-written, never a traceback."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from foveate.front.cli import cli
+
+TEN_MEGABYTES = "word " * 2_000_000
+
+
+def run(*args: str, stdin: str | bytes | None = None) -> Result:
+    return CliRunner().invoke(cli, list(args), input=stdin, catch_exceptions=False)
+
+
+def child(*args: str | bytes) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "foveate", *args],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def refused(result: Result, code: int) -> str:
+    """The one line that says why."""
+    assert result.exit_code == code, result.output
+    assert result.stdout == ""
+    assert result.stderr.startswith("foveate: ")
+    assert result.stderr.count("\n") == 1
+    return result.stderr
+
+
+def records(folder: Path) -> int:
+    found = run("stats", "--store", str(folder), "--json")
+    return sum(number for kinds in json.loads(found.stdout)["records"].values() for number in kinds.values())
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    assert run("init").exit_code == 0
+    return folder
+
+
+@pytest.fixture
+def store(project: Path) -> Path:
+    return project / ".foveate" / "state.db"
+
+
+# --- texts ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["", "   ", "\n\t"])
+def test_empty_text_is_refused(text: str, project: Path) -> None:
+    assert "empty" in refused(run("add", "note", text), 2)
+    assert "empty" in refused(run("add", "note", "-", stdin=text), 2)
+    assert "empty" in refused(run("context", text), 2)
+    assert records(project) == 0
+
+
+def test_text_of_ten_megabytes_is_refused_with_its_size(project: Path) -> None:
+    assert "10,000,000 characters" in refused(run("add", "note", "-", stdin=TEN_MEGABYTES), 2)
+    assert records(project) == 0
+
+
+def test_nul_is_refused_wherever_it_stands(project: Path) -> None:
+    assert "NUL" in refused(run("add", "note", "-", stdin="a\x00b"), 2)
+    assert "NUL" in refused(run("add", "note", "x", "--set", 'field="a\\u0000b"'), 2)
+    assert "NUL" in refused(run("add", "note", "x", "--set", 'field={"deep": ["a\\u0000b"]}'), 2)
+    assert "NUL" in refused(run("add", "note", "x", "--tag", "a\x00b"), 2)
+    assert records(project) == 0
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        (b"add", b"note", b"caf\xe9"),
+        (b"add", b"note", b"x", b"--tag", b"caf\xe9"),
+        (b"add", b"note", b"x", b"--set", b"field=caf\xe9"),
+        (b"add", b"caf\xe9", b"x"),
+    ],
+)
+def test_bytes_that_are_not_utf8_are_refused(args: tuple[bytes, ...], project: Path) -> None:
+    done = child(*args)
+    assert done.returncode == 2, done.stderr
+    assert "lone surrogate" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert records(project) == 0
+
+
+def test_question_that_is_not_utf8_is_answered(project: Path) -> None:
+    run("add", "fact", "The cafe opens at nine")
+    for verb in (b"context", b"search"):
+        done = child(verb, b"when does the cafe open? \xe9")
+        assert done.returncode == 0, done.stderr
+        assert "nine" in done.stdout
+
+
+def test_stdin_that_is_not_utf8_names_the_byte(project: Path) -> None:
+    assert "byte 3" in refused(run("add", "note", "-", stdin=b"caf\xe9"), 2)
+    assert "line 1 is not UTF-8" in refused(run("import", "-", stdin=b"caf\xe9\n"), 2)
+
+
+# --- names and numbers ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [
+        (("add", "decison", "x"), "Did you mean 'decision'?"),
+        (("search", "x", "--kind", "fcat"), "Did you mean 'fact'?"),
+        (("context", "x", "--kind", "fcat"), "Did you mean 'fact'?"),
+        (("context", "x", "--profile", "codng"), "Did you mean 'coding'?"),
+        (("context", "x", "--complexity", "eazy"), "Did you mean 'easy'?"),
+        (("context", "x", "--counter", "o200"), "Did you mean 'o200k'?"),
+        (("add", "decision", "x", "--set", "rationle=y"), "Did you mean 'rationale'?"),
+        (("add", "decision", "x", "--set", "rationale"), "field=value"),
+        (("add", "decision", "x", "--set", "alternatives=y"), "must be list"),
+        (("add", "note", "x", "--set", "id=y"), "no field 'id'"),
+        (("add", "note", "x", "--set", "created=never"), "is no time"),
+        (("add", "gotcha", "x", "--set", "severity=huge"), "low, medium, high, critical"),
+        (("add", "note", "x", "--outcome", "succes"), "Did you mean 'success'?"),
+        (("add", "note", "x", "--trust", "usr"), "Did you mean 'user'?"),
+        (("add", "note", "x", "--confidence", "1.5"), "between 0 and 1"),
+        (("add", "note", "x", "--confidence", "nan"), "between 0 and 1"),
+        (("add", "note", "x", "--confidence", "high"), "not a valid float"),
+        (("add", "fact", "x", "--attribute", "port"), "needs a subject"),
+        (("add", "component", "x"), "needs 'component'"),
+        (("context", "x", "--budget", "0"), "above 0"),
+        (("context", "x", "--budget", "-5"), "above 0"),
+        (("context", "x", "--budget", "many"), "not a valid int"),
+        (("context", "x", "--since", "yesterday"), "is no time"),
+        (("search", "x", "--limit", "0"), "not in the range"),
+        (("completion", "tcsh"), "bash"),
+        (("import", "nowhere.jsonl"), "does not exist"),
+        (("outcome",), "Missing argument"),
+    ],
+)
+def test_wrong_value_is_named_with_what_to_do(args: tuple[str, ...], expected: str, project: Path) -> None:
+    assert expected in refused(run(*args), 2)
+    assert records(project) == 0
+
+
+def test_every_problem_is_listed_at_once() -> None:
+    said = refused(run("add", "note", "", "--confidence", "7", "--trust", "nobody"), 2)
+    for part in ("empty", "confidence", "trust"):
+        assert part in said
+
+
+@pytest.mark.parametrize(
+    "args",
+    [("show",), ("edit", "--text", "y"), ("confirm",), ("pin",), ("retire",), ("undo",), ("forget", "--yes"), ("why-not",)],
+)
+def test_unknown_id_is_not_found(args: tuple[str, ...]) -> None:
+    run("context", "anything")
+    assert "fact_nobody" in refused(run(args[0], "fact_nobody", *args[1:]), 3)
+
+
+def test_budget_below_what_must_be_kept_says_by_how_much() -> None:
+    for n in range(5):
+        run("add", "censor", f"Never touch the production database number {n} without asking")
+    result = run("context", "Deploy?", "--budget", "30", "--json")
+    assert result.exit_code == 5
+    error = json.loads(result.stdout)["error"]
+    assert error["type"] == "BudgetError"
+    assert error["short"] > 0
+    assert f"{error['short']}" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+# --- files and directories -----------------------------------------------------------------------------------------
+
+
+def test_store_below_a_regular_file_cannot_be_created(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("I am a file", "utf-8")
+    assert "cannot be created" in refused(run("init", "--store", str(file / "below")), 1)
+    assert "there is no store here" in refused(run("stats", "--store", str(file / "below")), 2)
+    assert "there is no store here" in refused(run("stats", "--store", str(file)), 2)
+    assert file.read_text("utf-8") == "I am a file"
+
+
+def test_folder_name_that_a_file_has_taken_cannot_be_created(tmp_path: Path) -> None:
+    taken = tmp_path / "other"
+    taken.mkdir()
+    (taken / ".foveate").write_text("not a folder", "utf-8")
+    assert "cannot be created" in refused(run("init", "--store", str(taken)), 1)
+
+
+def test_export_to_a_place_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
+    run("add", "note", "something")
+    refused(run("export", str(tmp_path / "no" / "such" / "file")), 1)
+    assert not (tmp_path / "no").exists()
+
+
+def test_backup_to_a_place_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
+    assert "cannot be opened" in refused(run("backup", str(tmp_path / "no" / "copy.db")), 1)
+    assert not (tmp_path / "no").exists()
+
+
+def test_settings_that_do_not_hold_are_all_named(project: Path) -> None:
+    (project / ".foveate" / "config.toml").write_text("budgt = 3\ncounter = 4\n", "utf-8")
+    said = refused(run("stats"), 2)
+    assert "Did you mean 'budget'?" in said
+    assert "counter must be str" in said
+
+
+# --- damaged and foreign stores ------------------------------------------------------------------------------------
+
+
+def filled(project: Path, number: int = 400) -> None:
+    import foveate
+
+    with foveate.open(project) as engine:
+        engine.add_many(("note", f"Record {n} on topic{n % 7} " + "filler words " * 40, {}) for n in range(number))
+
+
+def test_file_with_a_broken_header_is_refused_and_left_alone(project: Path, store: Path) -> None:
+    filled(project)
+    raw = bytearray(store.read_bytes())
+    raw[:64] = os.urandom(64)
+    store.write_bytes(raw)
+    for args in (("stats",), ("add", "note", "x"), ("context", "topic1"), ("doctor",)):
+        assert "not a foveate store, or its header is damaged" in refused(run(*args), 1)
+    assert store.read_bytes() == raw
+
+
+def test_file_with_broken_pages_is_found_and_salvaged(project: Path, store: Path) -> None:
+    filled(project)
+    raw = bytearray(store.read_bytes())
+    middle = len(raw) // 2 // 4096 * 4096
+    raw[middle : middle + 4 * 4096] = b"\xff" * (4 * 4096)
+    store.write_bytes(raw)
+    found = run("doctor")
+    assert found.exit_code == 1
+    assert "doctor --fix" in found.output
+    assert "Traceback" not in found.output
+    fixed = run("doctor", "--fix")
+    assert fixed.exit_code == 0, fixed.output
+    assert (store.parent / "state.db.damaged").read_bytes() == raw
+    assert records(project) > 0
+    assert run("doctor").exit_code == 0
+    assert run("add", "note", "written after the salvage").exit_code == 0
+
+
+@pytest.mark.parametrize("verb", [("stats",), ("add", "note", "x"), ("context", "x"), ("export",), ("doctor",)])
+def test_store_from_the_future_asks_for_an_upgrade(verb: tuple[str, ...], store: Path) -> None:
+    with sqlite3.connect(store) as database:
+        database.execute("pragma user_version = 99")
+    database.close()
+    said = refused(run(*verb), 1)
+    assert "schema 99" in said
+    assert "Upgrade foveate" in said
+
+
+def test_another_programs_file_is_left_alone(store: Path) -> None:
+    store.unlink()
+    with sqlite3.connect(store) as database:
+        database.execute("create table songs (title text)")
+    database.close()
+    before = store.read_bytes()
+    for args in (("stats",), ("add", "note", "x"), ("init",), ("doctor", "--fix")):
+        assert "another program" in refused(run(*args), 1)
+    with sqlite3.connect(store) as database:
+        assert database.execute("select name from sqlite_schema").fetchall() == [("songs",)]
+    database.close()
+    assert len(store.read_bytes()) == len(before)
+
+
+def test_file_that_is_no_database_is_left_alone(store: Path) -> None:
+    store.write_text("These are my notes, not a database. " * 40, "utf-8")
+    before = store.read_bytes()
+    assert "not a foveate store" in refused(run("stats"), 1)
+    assert store.read_bytes() == before

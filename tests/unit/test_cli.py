@@ -1,0 +1,683 @@
+"""The command line, driven as people and programs drive it: arguments in; stdout, stderr, exit code and a store out."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+import foveate
+from foveate import receipts
+from foveate.front.cli import cli
+from foveate.front.cli.ledger import proportional
+
+ESCAPE = "\x1b["
+
+CONTEXT_KEYS = {
+    "schema_version", "id", "text", "messages", "tokens", "budget", "sections", "items", "left_out", "truncated",
+    "considered", "profile", "prefix", "warnings",
+}  # fmt: skip
+
+
+def run(*args: str, stdin: str | bytes | None = None, env: dict[str, str] | None = None) -> Result:
+    return CliRunner().invoke(cli, list(args), input=stdin, env=env, catch_exceptions=False)
+
+
+def ok(*args: str, stdin: str | bytes | None = None) -> str:
+    result = run(*args, stdin=stdin)
+    assert result.exit_code == 0, result.stderr
+    return result.stdout.strip()
+
+
+def document(*args: str, code: int = 0, stdin: str | None = None) -> Any:
+    result = run(*args, "--json", stdin=stdin)
+    assert result.exit_code == code, result.stderr
+    assert result.stdout.count("\n") == 1
+    found = json.loads(result.stdout)
+    assert found["schema_version"] == 1
+    return found
+
+
+def child(*args: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "foveate", *args], capture_output=True, check=False, timeout=60, **{"input": b"", **options}
+    )
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty store in the current directory."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    ok("init")
+    return folder
+
+
+@pytest.fixture
+def known() -> dict[str, str]:
+    """A small world: a rule, a decision, and a fact with an older value."""
+    return {
+        "rule": ok("add", "censor", "Never log secrets", "--set", "action=block"),
+        "decision": ok("add", "decision", "Chose Postgres over ChromaDB for storage", "--outcome", "success"),
+        "old": ok("add", "fact", "Redis runs on port 6379", "--subject", "redis", "--attribute", "port"),
+        "fact": ok("add", "fact", "Redis runs on port 6380", "--subject", "redis", "--attribute", "port"),
+    }
+
+
+# --- init ----------------------------------------------------------------------------------------------------------
+
+
+def test_init_prints_where_the_store_is_and_keeps_git_away(project: Path) -> None:
+    other = project.parent / "other"
+    other.mkdir()
+    assert ok("--store", str(other), "init") == str(other / ".foveate")
+    assert (other / ".foveate" / ".gitignore").read_text("utf-8") == "*\n"
+    assert (other / ".foveate" / "state.db").is_file()
+
+
+def test_init_again_changes_nothing_and_says_so(known: dict[str, str]) -> None:
+    result = run("init")
+    assert result.exit_code == 0
+    assert "exists already" in result.stderr
+    assert "Postgres" in ok("show", known["decision"])
+
+
+def test_own_store_follows_a_person_across_projects(project: Path, tmp_path: Path, home: Path) -> None:
+    path = Path(ok("init", "--own"))
+    assert path.is_relative_to(home)
+    ok("add", "instruction", "Answer in Celsius", "--own")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    ok("init", "--store", str(elsewhere))
+    assert "Celsius" in ok("context", "How warm is it?", "--store", str(elsewhere))
+
+
+def test_adding_to_an_own_store_that_is_not_there_says_how_to_create_it() -> None:
+    result = run("add", "note", "x y", "--own")
+    assert result.exit_code == 2
+    assert "foveate init --own" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "args", [("stats",), ("add", "note", "x"), ("context", "x"), ("export",), ("doctor",), ("why", "last", "x")]
+)
+def test_without_a_store_a_verb_says_how_to_create_one(args: tuple[str, ...], tmp_path: Path) -> None:
+    result = run("--store", str(tmp_path), *args)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr == "foveate: there is no store here. Create one with `foveate init`.\n"
+    assert not (tmp_path / ".foveate").exists()
+
+
+def test_subdirectory_belongs_to_its_project(known: dict[str, str], project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    below = project / "src" / "deep"
+    below.mkdir(parents=True)
+    monkeypatch.chdir(below)
+    assert known["fact"] in ok("search", "redis")
+
+
+# --- memory --------------------------------------------------------------------------------------------------------
+
+
+def test_add_prints_the_id_alone() -> None:
+    result = run("add", "note", "The build needs make")
+    assert result.stdout.startswith("note_")
+    assert result.stdout.count("\n") == 1
+    assert result.stderr == ""
+
+
+def test_add_takes_every_field() -> None:
+    id = ok(
+        "add", "decision", "Use WAL mode", "--tag", "sqlite", "--tag", "storage", "--subject", "store", "--outcome",
+        "partial", "--confidence", "0.7", "--salience", "0.9", "--trust", "agent", "--key", "k1", "--origin", "adr/7.md",
+        "--entity", "SQLite", "--path", "src/store.py", "--pin", "--agent", "builder",
+        "--set", "rationale=readers never wait", "--set", 'alternatives=["rollback journal", "memory"]',
+    )  # fmt: skip
+    record = document("show", id, "--agent", "builder")["record"]
+    assert record["tags"] == ["sqlite", "storage"]
+    assert record["scope"] == {"project": "main", "agent": "builder"}
+    assert record["data"] == {"rationale": "readers never wait", "alternatives": ["rollback journal", "memory"]}
+    assert (record["pinned"], record["trust"], record["key"], record["paths"]) == (True, "agent", "k1", ["src/store.py"])
+    assert (record["confidence"], record["salience"], record["outcome"]) == (0.7, 0.9, "partial")
+
+
+def test_another_agent_does_not_see_the_record() -> None:
+    id = ok("add", "fact", "Only mine", "--agent", "builder")
+    assert run("show", id, "--agent", "tester").exit_code == 3
+
+
+def test_user_may_be_named_on_either_side_of_the_verb() -> None:
+    id = ok("--user", "ada", "add", "fact", "Prefers tabs")
+    assert "Prefers tabs" in ok("show", id, "--user", "ada")
+    assert run("show", id, "--user", "bob").exit_code == 3
+
+
+def test_text_fields_are_not_read_as_json() -> None:
+    id = ok("add", "decision", "Pin the version", "--set", "rationale=5")
+    assert document("show", id)["record"]["data"]["rationale"] == "5"
+
+
+def test_open_kind_takes_json_and_text_for_its_fields() -> None:
+    id = ok("add", "event", "Ran the tests", "--set", "passed=12", "--set", "by=make")
+    assert document("show", id)["record"]["data"] == {"passed": 12, "by": "make"}
+
+
+def test_dash_reads_the_text_from_stdin() -> None:
+    id = ok("add", "note", "-", stdin="Grüße aus der Röhre\n")
+    assert document("show", id)["record"]["text"] == "Grüße aus der Röhre"
+
+
+def test_same_content_is_confirmed_and_a_newer_value_supersedes(known: dict[str, str]) -> None:
+    again = run("add", "decision", "Chose Postgres over ChromaDB for storage")
+    assert again.stdout.strip() == known["decision"]
+    assert "confirmed" in again.stderr
+    added = document("add", "fact", "Redis runs on port 6381", "--subject", "redis", "--attribute", "port")
+    assert (added["action"], added["affected"]) == ("superseded older", [known["fact"]])
+
+
+def test_edit_changes_what_it_names_and_nothing_else(known: dict[str, str]) -> None:
+    ok("edit", known["decision"], "--text", "Chose Postgres for storage", "--set", "rationale=one database")
+    record = document("show", known["decision"])["record"]
+    assert (record["text"], record["outcome"], record["version"]) == ("Chose Postgres for storage", "success", 2)
+    assert record["data"]["rationale"] == "one database"
+
+
+def test_edit_of_a_version_that_is_not_the_latest_is_a_conflict(known: dict[str, str]) -> None:
+    ok("edit", known["decision"], "--tag", "db", "--expect", "1")
+    result = run("edit", known["decision"], "--tag", "x", "--expect", "1")
+    assert result.exit_code == 1
+    assert "at version 2, not 1" in result.stderr
+
+
+def test_edit_without_a_change_is_refused(known: dict[str, str]) -> None:
+    assert run("edit", known["decision"]).exit_code == 2
+
+
+def test_outcome_confirm_pin_and_retire_leave_their_mark(known: dict[str, str]) -> None:
+    id = known["decision"]
+    ok("outcome", id, "failure")
+    ok("confirm", id)
+    ok("pin", id)
+    record = document("show", id)["record"]
+    assert (record["outcome"], record["data"]["confirmations"], record["pinned"]) == ("failure", 1, True)
+    ok("pin", id, "--off")
+    assert "retired" in ok("retire", id)
+    record = document("show", id)["record"]
+    assert (record.get("pinned", False), record["status"]) == (False, "retired")
+
+
+def test_undo_takes_back_a_supersession_on_both_sides(known: dict[str, str]) -> None:
+    undone = document("undo", known["fact"])["undone"]
+    assert {record["id"]: record["status"] for record in undone} == {known["old"]: "active", known["fact"]: "retired"}
+
+
+def test_show_gives_three_lengths_fields_links_and_history(known: dict[str, str]) -> None:
+    ok("edit", known["old"], "--tag", "cache")
+    shown = ok("show", known["old"], "--history")
+    for part in (
+        "full (",
+        "summary (",
+        "micro (",
+        "subject",
+        "superseded_by",
+        "supersede",
+        "before: Redis runs on port 6379",
+    ):
+        assert part in shown
+    found = document("show", known["old"])
+    assert set(found) == {"schema_version", "record", "links", "history"}
+    assert found["links"][0]["dst"] == known["fact"]
+
+
+def test_show_as_of_an_earlier_time_gives_the_earlier_text(known: dict[str, str]) -> None:
+    id = known["decision"]
+    created = document("show", id)["record"]["created"]
+    ok("edit", id, "--text", "Chose MySQL")
+    assert "Chose Postgres" in ok("show", id, "--as-of", created)
+    assert run("show", id, "--as-of", "7d").exit_code == 3
+    assert run("show", id, "--as-of", "yesterday").exit_code == 2
+
+
+def test_search_finds_by_words_and_kind(known: dict[str, str]) -> None:
+    assert known["fact"] in ok("search", "redis port")
+    assert ok("search", "redis port", "--kind", "decision") == ""
+    hits = document("search", "redis", "--limit", "1")["hits"]
+    assert len(hits) == 1
+    assert 0 < hits[0]["lexical"] <= 1
+
+
+# --- contexts ------------------------------------------------------------------------------------------------------
+
+
+def test_context_prints_the_text_and_nothing_else(known: dict[str, str], project: Path) -> None:
+    result = run("context", "Which port does Redis use?", "--budget", "2000")
+    with foveate.open(project) as engine:
+        expected = engine.compute("Which port does Redis use?", budget=2000)
+    assert result.stdout == expected.text
+    assert result.stderr == ""
+    assert "6380" in result.stdout
+    assert "6379" not in result.stdout
+
+
+def test_context_as_json_has_every_part_of_the_contract(known: dict[str, str]) -> None:
+    found = document("context", "Which port does Redis use?", "--budget", "2000")
+    assert set(found) == CONTEXT_KEYS
+    assert {"total", "reserve", "used", "slots"} <= set(found["budget"])
+    assert {"name", "granted", "used", "items"} <= set(found["budget"]["slots"][0])
+    assert set(found["sections"][0]) == {"name", "content", "source"}
+    assert {"id", "kind", "slot", "level", "tokens", "score", "features", "source"} <= set(found["items"][0])
+    lost = next(entry for entry in found["left_out"] if entry["id"] == known["old"])
+    assert {"id", "kind", "slot", "score", "reason", "needs"} <= set(lost)
+    assert lost["reason"] == "superseded"
+    assert found["tokens"] <= 2000
+    assert found["budget"]["total"] == 2000
+
+
+def test_json_may_be_asked_for_on_either_side_of_the_verb(known: dict[str, str], project: Path) -> None:
+    before = json.loads(run("--json", "context", "Redis?").stdout)
+    assert before.keys() == document("context", "Redis?").keys()
+    with foveate.open(project) as engine:
+        assert json.loads(json.dumps(receipts.context_json(engine.compute("Redis?")))).keys() == before.keys()
+
+
+def test_explain_draws_the_budget_after_the_text(known: dict[str, str]) -> None:
+    text = run("context", "Which port does Redis use?").stdout
+    explained = run("context", "Which port does Redis use?", "--explain").stdout
+    assert explained.startswith(text)
+    rest = explained.removeprefix(text)
+    bar = next(line for line in rest.splitlines() if line.startswith("█"))
+    assert len(bar) == 80
+    for part in (
+        "granted",
+        "flow",
+        "used  items",
+        "Kept (2)",
+        "relevance 0.",
+        "superseded by",
+        known["fact"],
+        known["old"],
+    ):
+        assert part in rest
+
+
+def test_bar_is_plain_where_stdout_is_not_utf8(known: dict[str, str]) -> None:
+    done = child("context", "Redis port?", "--explain", env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert done.returncode == 0
+    text = done.stdout.decode("ascii")
+    assert any(line.startswith("#") and line.endswith("...") and len(line) == 80 for line in text.splitlines())
+
+
+def test_bar_fills_its_width_and_shows_whatever_is_not_nothing() -> None:
+    for amounts in ([13, 14, 11, 1962, 0], [1, 1, 1], [0, 0, 5], [1000, 1, 1, 1]):
+        sizes = proportional(amounts, 80)
+        assert sum(sizes) == 80
+        assert all((size > 0) == (amount > 0) for size, amount in zip(sizes, amounts, strict=True))
+    assert proportional([0, 0], 80) == [0, 0]
+
+
+def test_colours_need_a_terminal_or_force_and_no_color_wins(known: dict[str, str]) -> None:
+    args = ("context", "Redis port?", "--explain")
+    assert ESCAPE not in run(*args).stdout
+    assert ESCAPE in run(*args, env={"FORCE_COLOR": "1"}).stdout
+    assert ESCAPE not in run(*args, env={"FORCE_COLOR": "1", "NO_COLOR": "1"}).stdout
+
+
+def test_colours_change_nothing_but_the_colours(known: dict[str, str]) -> None:
+    import re
+
+    bare = run("stats").stdout
+    assert re.sub(r"\x1b\[[0-9;]*m", "", run("stats", env={"FORCE_COLOR": "1"}).stdout) == bare
+
+
+def test_colours_without_rich_are_plain_text(known: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    bare = run("stats").stdout
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    assert run("stats", env={"FORCE_COLOR": "1"}).stdout == bare
+
+
+@pytest.mark.parametrize(
+    "verb", [("stats",), ("doctor",), ("profile", "list"), ("search", "redis"), ("profile", "show", "base")]
+)
+def test_piped_output_has_no_escape_codes(verb: tuple[str, ...], known: dict[str, str]) -> None:
+    done = child(*verb)
+    assert done.returncode == 0, done.stderr
+    assert b"\x1b" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("shape", ["openai", "anthropic"])
+def test_messages_come_in_the_shape_of_a_provider(shape: str, known: dict[str, str]) -> None:
+    found = json.loads(ok("context", "Redis port?", "--messages", shape))
+    roles = [message["role"] for message in (found if shape == "openai" else found["messages"])]
+    assert roles == (["system", "user"] if shape == "openai" else ["user"])
+
+
+def test_given_texts_come_from_the_command_line_a_file_or_stdin(project: Path) -> None:
+    (project / "plan.txt").write_text("The plan is blue", "utf-8")
+    text = ok(
+        "context", "What now?", "--given", "plan.txt", "--given", "given=Say a=b", "--given", "-", stdin="From the pipe"
+    )
+    for part in ("The plan is blue", "Say a=b", "From the pipe"):
+        assert part in text
+
+
+def test_given_text_for_a_slot_that_is_not_there_names_the_slot() -> None:
+    result = run("context", "What now?", "--given", "givn=x y")
+    assert result.exit_code == 2
+    assert "Did you mean 'given'?" in result.stderr
+
+
+def test_filters_narrow_what_is_considered(known: dict[str, str]) -> None:
+    assert "Redis" not in ok("context", "Redis port?", "--kind", "decision")
+    assert "6380" not in ok("context", "Redis port?", "--exclude", known["fact"])
+    assert "Redis" not in ok("context", "Redis port?", "--until", "2020-01-01")
+    assert "6380" in ok("context", "Redis port?", "--since", "1h")
+    assert "Never log secrets" in ok("context", "Redis port?", "--until", "2020-01-01"), "rules are never filtered"
+
+
+def test_profile_complexity_and_counter_are_the_calls(known: dict[str, str]) -> None:
+    found = document("context", "Redis port?", "--profile", "coding", "--complexity", "easy", "--counter", "chars4")
+    assert found["profile"] == "coding"
+
+
+def test_question_is_read_from_stdin(known: dict[str, str]) -> None:
+    assert "6380" in ok("context", "-", stdin="Which port does Redis use?")
+
+
+# --- receipts ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def asked(known: dict[str, str]) -> dict[str, str]:
+    return {**known, "context": document("context", "Which port does Redis use?")["id"]}
+
+
+def test_why_takes_a_score_apart(asked: dict[str, str]) -> None:
+    shown = ok("why", "last", asked["fact"])
+    assert "kept in 'facts'" in shown
+    assert "relevance (" in shown
+    found = document("why", asked["context"], asked["fact"])
+    assert found["score"] == pytest.approx(sum(found["score_parts"].values()), abs=1e-5)
+
+
+def test_why_of_what_was_no_candidate_points_to_why_not(asked: dict[str, str]) -> None:
+    result = run("why", "last", asked["decision"])
+    assert result.exit_code == 3
+    assert "why-not" in result.stderr
+
+
+def test_why_not_answers_for_left_out_and_for_never_considered(asked: dict[str, str]) -> None:
+    assert "superseded by" in ok("why-not", asked["old"])
+    assert "shares no word" in ok("why-not", asked["decision"], "--context", asked["context"])
+    assert document("why-not", asked["decision"])["reason"] == "no shared term"
+
+
+def test_diff_names_what_came_and_went(asked: dict[str, str]) -> None:
+    other = document("context", "Why Postgres and not ChromaDB?")["id"]
+    shown = ok("diff", asked["context"], "last")
+    assert f"+ {asked['decision']}" in shown
+    assert f"- {asked['fact']}" in shown
+    found = document("diff", asked["context"], other)
+    assert (found["from"], found["to"]) == (asked["context"], other)
+    assert "no item changed" in ok("diff", other, other)
+
+
+def test_replay_is_identical_until_a_record_is_forgotten(asked: dict[str, str]) -> None:
+    assert "identical" in ok("replay", "last")
+    ok("edit", asked["fact"], "--text", "Redis runs on port 1")
+    assert "identical" in ok("replay", asked["context"]), "an earlier version is read from history"
+    ok("forget", asked["fact"], "--yes")
+    result = run("replay", asked["context"])
+    assert result.exit_code == 1
+    assert "forgotten" in result.stdout
+    assert document("replay", asked["context"], code=1)["identical"] is False
+
+
+def test_replay_needs_the_given_texts_again() -> None:
+    ok("context", "What now?", "--given", "The plan is blue")
+    result = run("replay", "last")
+    assert result.exit_code == 1
+    assert "--given" in result.stdout
+    assert "identical" in ok("replay", "last", "--given", "The plan is blue")
+
+
+def test_unknown_context_is_not_found() -> None:
+    assert run("replay", "ctx_nothing").exit_code == 3
+    assert run("why", "last", "x").exit_code == 3
+
+
+# --- forget --------------------------------------------------------------------------------------------------------
+
+
+def test_forget_without_a_terminal_needs_a_yes(known: dict[str, str]) -> None:
+    result = run("forget", known["fact"], stdin="y\n")
+    assert result.exit_code == 2
+    assert "--yes" in result.stderr
+    assert "6380" in ok("show", known["fact"])
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a pseudo-terminal")
+@pytest.mark.parametrize(("answer", "code"), [(b"y\n", 0), (b"n\n", 130)])
+def test_forget_asks_on_a_terminal(answer: bytes, code: int, known: dict[str, str]) -> None:
+    ours, theirs = os.openpty()
+    os.write(ours, answer)
+    done = child("forget", known["fact"], input=None, stdin=theirs)
+    os.close(theirs)
+    os.close(ours)
+    assert done.returncode == code, done.stderr
+    assert b"Redis runs on port 6380" in done.stderr
+    assert b"Forget this for good?" in done.stderr
+    assert run("show", known["fact"]).exit_code == (3 if code == 0 else 0)
+
+
+def test_forget_prints_what_it_removed_down_to_the_bytes(known: dict[str, str], project: Path) -> None:
+    id = ok("add", "note", "The zebra password is elsewhere")
+    counts = document("forget", id, "--yes")["counts"]
+    assert counts["records"] == 1
+    assert counts["postings"] > 0
+    assert run("show", id).exit_code == 3
+    for file in (project / ".foveate").iterdir():
+        assert b"zebra" not in file.read_bytes()
+
+
+def test_forget_of_one_unknown_id_forgets_nothing(known: dict[str, str]) -> None:
+    result = run("forget", known["fact"], "fact_nobody", "--yes")
+    assert result.exit_code == 3
+    assert "6380" in ok("show", known["fact"])
+
+
+# --- profiles ------------------------------------------------------------------------------------------------------
+
+
+def test_profiles_are_listed_shown_and_checked(project: Path) -> None:
+    assert "coding" in ok("profile", "list")
+    assert "[slots.rules]" in ok("profile", "show", "base")
+    assert document("profile", "show", "base")["profile"]["name"] == "base"
+    ok("profile", "check", "coding")
+    mine = project / ".foveate" / "profiles" / "mine.toml"
+    mine.parent.mkdir()
+    mine.write_text("[slots.facts]\nmax_item = 3\n", "utf-8")
+    result = run("profile", "check", "mine")
+    assert result.exit_code == 2
+    assert "Did you mean 'max_items'?" in result.stdout
+    assert document("profile", "check", str(mine), code=2)["ok"] is False
+    assert run("profile", "show", "codng").exit_code == 2
+
+
+def test_doctor_names_profiles_that_do_not_resolve(project: Path) -> None:
+    mine = project / ".foveate" / "profiles" / "mine.toml"
+    mine.parent.mkdir()
+    mine.write_text("extends = 'nobody'\n", "utf-8")
+    result = run("doctor")
+    assert result.exit_code == 1
+    assert "nobody" in result.stdout
+
+
+# --- the store as a whole ------------------------------------------------------------------------------------------
+
+
+def test_stats_count_by_kind_and_status(known: dict[str, str]) -> None:
+    found = document("stats")
+    assert found["records"]["fact"] == {"active": 1, "superseded": 1}
+    assert "1 superseded" in ok("stats")
+
+
+def test_doctor_says_what_it_looked_at(known: dict[str, str]) -> None:
+    found = document("doctor")
+    assert found["ok"] is True
+    assert {"path", "sqlite", "schema", "counter", "embedder", "own store"} <= set(found["facts"])
+    assert ok("doctor").endswith("ok")
+
+
+def test_doctor_warns_of_rules_that_outgrow_their_room() -> None:
+    for n in range(12):
+        ok("add", "instruction", f"Rule {n}: " + " ".join(f"word{n}x{i}" for i in range(30)))
+    assert "'rules'" in document("doctor")["warnings"][0]
+
+
+def test_doctor_fix_makes_a_lost_index_anew(known: dict[str, str], project: Path) -> None:
+    import apsw
+
+    ok("add", "note", "The index of this record is going to be lost by accident")
+    database = apsw.Connection(str(project / ".foveate" / "state.db"))
+    database.execute("delete from postings")
+    database.close()
+    broken = run("doctor")
+    assert broken.exit_code == 1
+    assert "doctor --fix" in broken.stdout
+    assert run("doctor", "--fix").exit_code == 0
+    assert known["fact"] in ok("search", "redis")
+
+
+def test_backup_is_a_store_of_its_own(known: dict[str, str], project: Path, tmp_path: Path) -> None:
+    target = tmp_path / "copy.db"
+    assert str(target) in ok("backup", str(target))
+    restored = tmp_path / "restored"
+    ok("init", "--store", str(restored))
+    (restored / ".foveate" / "state.db").write_bytes(target.read_bytes())
+    assert "6380" in ok("show", known["fact"], "--store", str(restored))
+    assert run("backup", str(target)).exit_code == 1, "an existing file is not overwritten"
+
+
+def test_export_and_import_are_lossless(known: dict[str, str], tmp_path: Path) -> None:
+    ok("add", "decision", "Ünïcode ✓", "--set", 'alternatives=["a"]', "--tag", "t", "--pin")
+    ok("add", "note", "of one session", "--session", "s1")
+    ok("retire", known["rule"])
+    lines = ok("export").splitlines()
+    file = tmp_path / "out.jsonl"
+    ok("export", str(file))
+    assert file.read_text("utf-8").splitlines() == lines
+    fresh = str(tmp_path / "fresh")
+    ok("init", "--store", fresh)
+    found = document("import", str(file), "--store", fresh)
+    assert (found["added"], found["known"], found["links"]) == (6, 0, 1)
+    assert ok("export", "--store", fresh).splitlines() == lines
+    again = ok("import", "-", "--store", fresh, stdin="\n".join(lines))
+    assert again.startswith("0 added, 6 known already")
+
+
+def test_import_of_a_bad_line_names_the_line_and_writes_nothing(tmp_path: Path) -> None:
+    good = {"id": "note_1", "kind": "note", "text": "fine"}
+    result = run("import", "-", stdin=json.dumps(good) + "\n{nonsense\n")
+    assert result.exit_code == 2
+    assert "Line 2" in result.stderr
+    assert document("stats")["records"] == {}
+
+
+def test_export_ends_quietly_when_its_reader_leaves(project: Path) -> None:
+    with foveate.open(project) as engine:
+        engine.add_many(("note", f"Note number {n} of many, to fill the pipe", {}) for n in range(2000))
+    command = f"'{sys.executable}' -m foveate export | head -n 1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, timeout=60, check=False)
+    assert done.stdout.startswith(b'{"id":"note_')
+    assert done.stderr == b""
+
+
+def test_short_output_into_a_closed_pipe_is_quiet_too(known: dict[str, str]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-m", "foveate", "stats"], stdout=writing, stderr=subprocess.PIPE, timeout=60, check=False
+    )
+    os.close(writing)
+    assert done.stderr == b""
+    assert done.returncode == 1
+
+
+# --- the program itself --------------------------------------------------------------------------------------------
+
+
+def test_version_is_the_packages() -> None:
+    assert ok("--version") == f"foveate {foveate.__version__}"
+    assert child("--version").stdout.decode().strip() == f"foveate {foveate.__version__}"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_prints_a_script(shell: str) -> None:
+    assert "_FOVEATE_COMPLETE" in ok("completion", shell)
+
+
+def test_completion_offers_verbs_kinds_and_profiles() -> None:
+    def complete(words: str) -> str:
+        env = {"_FOVEATE_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+        return run(env=env).stdout
+
+    assert "plain,context" in complete("foveate con")
+    assert "plain,decision" in complete("foveate add dec")
+    assert "plain,coding" in complete("foveate profile show cod")
+
+
+def test_unknown_command_gets_a_near_match() -> None:
+    result = run("contxt", "x")
+    assert result.exit_code == 2
+    assert result.stderr == "foveate: There is no command 'contxt'. Did you mean 'context'? See `foveate --help`.\n"
+
+
+def test_error_is_one_line_and_with_json_a_document_too() -> None:
+    result = run("show", "fact_nobody", "--json")
+    assert result.exit_code == 3
+    assert result.stderr.count("\n") == 1
+    error = json.loads(result.stdout)["error"]
+    assert (error["type"], error["exit_code"]) == ("NotFound", 3)
+    assert error["message"] in result.stderr
+
+
+def test_usage_error_is_a_document_too_where_json_was_asked_for() -> None:
+    result = run("context", "x", "--json", "--budgt", "3")
+    assert result.exit_code == 2
+    assert json.loads(result.stdout)["error"]["type"] == "UsageError"
+
+
+def test_ctrl_c_ends_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*args: object, **kwargs: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(foveate.Engine, "stats", interrupted)
+    assert run("stats").exit_code == 130
+
+
+def test_without_arguments_the_help_is_shown() -> None:
+    result = run()
+    assert "Contexts:" in result.output
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize("verb", ["--version", "--help"])
+def test_help_and_version_open_no_engine(verb: str) -> None:
+    code = "import sys; from foveate.front.cli import cli; cli.main([sys.argv[1]], standalone_mode=False); "
+    code += "print([m for m in ('foveate.engine', 'apsw', 'rich') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code, verb], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip().endswith("[]")
+
+
+def test_context_into_a_pipe_imports_no_rich(known: dict[str, str]) -> None:
+    code = "import sys; from foveate.front.cli import cli; cli.main(['context', 'Redis'], standalone_mode=False); "
+    code += "print('rich' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip().endswith("False")
