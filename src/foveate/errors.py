@@ -8,7 +8,8 @@
     └── StoreError               exit 1   HTTP 503   the database: unreadable, read-only, full, damaged
         ├── NotFound             exit 3   HTTP 404
         ├── Conflict             exit 1   HTTP 409   somebody else changed it first
-        └── SchemaTooNew         exit 1   HTTP 503   written by a newer foveate
+        ├── SchemaTooNew         exit 1   HTTP 503   written by a newer foveate
+        └── Damaged              exit 1   HTTP 503   the file is broken
 
 A message says what, which (`!r`) and what to do. `exit_code` and `status` are the class's, so that every front end
 answers an error the same way.
@@ -82,6 +83,10 @@ class Conflict(StoreError):
 
 class SchemaTooNew(StoreError):
     """The store was written by a newer foveate; upgrade foveate to open it."""
+
+
+class Damaged(StoreError):
+    """The file is broken; `foveate doctor --fix` carries what can be read into a new one."""
 
 
 def near(word: str, known: Iterable[str]) -> str:

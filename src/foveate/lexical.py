@@ -29,66 +29,83 @@ STOP_WORDS = frozenset(
     who whom whose why will with would you your yours yourself yourselves""".split()  # noqa: SIM905
 )
 
-_CONTRACTION = re.compile(r"['’](?:s|m|d|re|ve|ll)\b", re.IGNORECASE)
-_NEGATION = re.compile(r"n['’]t\b", re.IGNORECASE)
+MAX_CACHED = 200_000
+"""Words whose terms are remembered: a few ten megabytes at most, and nearly every word of a text is an old one."""
+
 _CJK_RANGES = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+_WORD = re.compile(r"\w+")
+_SPOKEN = re.compile(r"\w+(?:['’]\w+)*")
+_NEGATED = re.compile(r"n['’]t$", re.IGNORECASE)
+_CONTRACTED = re.compile(r"['’](?:s|m|d|re|ve|ll)$", re.IGNORECASE)
+_RUN = re.compile(f"[{_CJK_RANGES}]+|[^\\W{_CJK_RANGES}]+")
 _CJK = re.compile(f"[{_CJK_RANGES}]")
-_PLAIN = re.compile(r"[a-z0-9]+")
-_TOKEN = re.compile(f"[{_CJK_RANGES}]+|[^\\W{_CJK_RANGES}]+")
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^\W\dA-Za-z_]+")
-_IDENTIFIER = re.compile(r"_|[a-z0-9][A-Z]|[A-Z][A-Z][a-z]|[a-zA-Z][0-9]|[0-9][a-zA-Z]")
+
+_known: dict[str, tuple[str, ...]] = {}
 
 
 @lru_cache(maxsize=1)
 def _stemmer() -> Any:
     import Stemmer  # a compiled Snowball: 150 times the speed of the pure one
 
-    return Stemmer.Stemmer("english", 50_000)
+    return Stemmer.Stemmer("english")
 
 
 @lru_cache(maxsize=8)  # a record's text is analysed for its sketch and again for its postings
 def terms(text: str) -> tuple[str, ...]:
     """The index terms of a text, in order; stop words are gone, identifiers are there whole and in parts."""
-    return tuple(_stemmer().stemWords(_words(text)))
+    found: list[str] = []
+    for word in _spoken(text):
+        stems = _known.get(word)
+        found += _remembered(word) if stems is None else stems
+    return tuple(found)
 
 
 def words(text: str) -> list[str]:
     """The words of a text before stemming, lower-case, without stop words: for people to read."""
-    return _words(text)
+    return [part for word in _spoken(text) for part in _parts(word)]
 
 
 def names(text: str) -> str:
     """A name in the form in which variants meet: `Foo-Bar`, `foo_bar` and `fooBar` are all `foobar`."""
-    return "".join(_TOKEN.findall(_fold(text).replace("_", "").casefold()))
+    return "".join(_RUN.findall(_fold(text).replace("_", "").casefold()))
 
 
-def _words(text: str) -> list[str]:
-    if "'" in text or "’" in text:
-        text = _CONTRACTION.sub("", _NEGATION.sub(" not", text))
-    lowered = text.lower()
-    if text.isascii() and not _IDENTIFIER.search(text):
-        return [word for word in _PLAIN.findall(lowered) if word not in STOP_WORDS and len(word) <= MAX_TERM]
+def _spoken(text: str) -> list[str]:
+    return (_SPOKEN if "'" in text or "’" in text else _WORD).findall(text)
+
+
+def _remembered(word: str) -> tuple[str, ...]:
+    if len(_known) >= MAX_CACHED:
+        _known.clear()
+    stems = _known[word] = tuple(_stemmer().stemWords(_parts(word)))
+    return stems
+
+
+def _parts(word: str) -> list[str]:
+    """A spoken word taken apart: contractions undone, identifiers split, scripts told apart."""
+    if _NEGATED.search(word):
+        stem = word[:-3]
+        return ["not"] if stem.lower() in ("ca", "wo", "sha") else [*_parts(stem), "not"]
+    word = _CONTRACTED.sub("", word)
     found: list[str] = []
-    for token in _TOKEN.findall(text if text.isascii() else _fold(text)):
-        if not token.isascii() and _CJK.match(token):
-            found.extend(_bigrams(token))
-        elif (low := token.lower()) not in STOP_WORDS:
-            found.extend(_identifier(token, low))
+    for run in _RUN.findall(_fold(word)):
+        if not run.isascii() and _CJK.match(run):
+            found += _bigrams(run)
+        else:
+            found += _identifier(run)
     return found
 
 
-def _identifier(token: str, low: str) -> list[str]:
+def _identifier(run: str) -> list[str]:
     """The whole form without separators, then its parts: `getUserName` -> getusername get user name."""
-    parts = _split(token)
+    whole = run.lower().replace("_", "")
+    if not whole or whole in STOP_WORDS:
+        return []
+    parts = [part.lower()[:MAX_TERM] for part in _PART.findall(run)]
     if len(parts) < 2:
-        return [low.strip("_")[:MAX_TERM]] if low.strip("_") else []
-    whole = low.replace("_", "")
+        return [whole[:MAX_TERM]]
     return [whole[:MAX_TERM], *(part for part in parts if part not in STOP_WORDS)]
-
-
-@lru_cache(maxsize=20_000)
-def _split(token: str) -> tuple[str, ...]:
-    return tuple(part.lower()[:MAX_TERM] for part in _PART.findall(token))
 
 
 def _bigrams(run: str) -> list[str]:

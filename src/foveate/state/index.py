@@ -24,7 +24,7 @@ SHELVES = {"knowledge": 0, "events": 1}
 LENGTH_WEIGHT = (0.75, 0.0, 0.0, 0.0, 0.0, 0.0)
 """BM25's b by field. Only running text has a length that says something; K1 = 1.2 stands in the SQL."""
 
-SCAN = 20_000
+SCAN = 200_000
 """Postings that one search reads for whole; beyond it, the commonest terms only re-rank what the rarer ones found."""
 
 

@@ -19,7 +19,8 @@ RENDERER = 1
 
 Line = Callable[[Record, Level], str]
 OUTCOMES = ("success", "partial", "failure", "pending")
-SEVERITIES = ("low", "medium", "high", "critical")
+SEVERITIES = {"low": 0.3, "medium": 0.5, "high": 0.7, "critical": 0.9}
+"""How much a gotcha of each severity matters: its salience, unless the caller gives one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,10 @@ class Kind:
     """(subject, attribute) names one value; a new one supersedes the old."""
     append_only: bool = False
 
+    @property
+    def required(self) -> tuple[str, ...]:
+        return tuple(name for name, rule in self.fields.items() if rule.required)
+
 
 def block(text: str, mark: str = "- ") -> str:
     """A list item that owns its newline; further lines are indented, so that they cannot pass for headings."""
@@ -71,7 +76,7 @@ def _plain(record: Record, level: Level) -> str:
 
 
 def _prose(record: Record, level: Level) -> str:
-    return block(body(record, level), mark="")
+    return _flush(body(record, level))
 
 
 def _decision(record: Record, level: Level) -> str:
@@ -96,23 +101,25 @@ def _censor(record: Record, level: Level) -> str:
 
 
 def _titled(record: Record, level: Level) -> str:
-    """A heading of its own with the text beneath; one bullet at the smallest level."""
+    """A heading of its own with the text beneath, where there is a title; one bullet at the smallest level."""
     title = record.data.get("name") or record.data.get("title")
     if not title:
         return block(body(record, level))
     if level == "micro":
         return block(f"{title}: {record.micro}")
-    return block(f"### {title}\n{_flush(body(record, level))}", mark="")
+    return f"### {' '.join(str(title).split())}\n{_flush(body(record, level))}"
 
 
 def _flush(text: str) -> str:
-    """Lines of a titled text: none may pass for a heading."""
-    return "\n".join("\\" + line if line.startswith("#") else line for line in text.strip().split("\n"))
+    """Lines at the margin: none may pass for a heading."""
+    lines = (line.rstrip() for line in text.strip().split("\n"))
+    return "\n".join("\\" + line if line.lstrip().startswith("#") else line for line in lines) + "\n"
 
 
 def _pattern(record: Record, level: Level) -> str:
     location = record.data.get("location")
-    return block(f"**{body(record, level)}**" + (f" (see: {location})" if location else ""))
+    words = " ".join(body(record, level).split())
+    return block(f"**{words}**" + (f" (see: {location})" if location else ""))
 
 
 def _gotcha(record: Record, level: Level) -> str:
@@ -133,6 +140,9 @@ def _component(record: Record, level: Level) -> str:
     notes = "" if record.text == record.data["component"] else f" — {body(record, level)}"
     return block(f"`{record.data['location']}` {record.data['component']}{notes if level != 'micro' else ''}")
 
+
+COUNTED = {"confirmations": Field(int)}
+"""What memory counts by itself, in the data of any kind."""
 
 _TITLED = {"name": Field(str), "title": Field(str)}
 
@@ -158,7 +168,7 @@ KINDS: dict[str, Kind] = {
         Kind("episode", "Past Experience", _plain, {"participants": Field(list), "duration": Field(str)}),
         Kind("procedure", "Procedures", _titled, {"name": Field(str)}),
         Kind("pattern", "Patterns to Follow", _pattern, {"location": Field(str), "applies_to": Field(list)}),
-        Kind("gotcha", "Warnings", _gotcha, {"severity": Field(str, choices=SEVERITIES)}),
+        Kind("gotcha", "Warnings", _gotcha, {"severity": Field(str, choices=tuple(SEVERITIES))}),
         Kind(
             "entity",
             "Known Entities",
@@ -176,7 +186,7 @@ KINDS: dict[str, Kind] = {
         Kind("issue", "Issue", _titled, _TITLED),
         Kind("design", "Design", _titled, _TITLED),
         Kind("change", "Change", _titled, _TITLED),
-        Kind("note", "Notes", _plain, open=True),
+        Kind("note", "Notes", _titled, open=True),
         Kind("scratch", "Working Notes", _plain, private=True, open=True),
     )
 }
@@ -201,7 +211,7 @@ def problems_in(kind: Kind, data: Mapping[str, Any]) -> list[str]:
     """Everything that is wrong with a record's `data`, as sentences."""
     found = []
     for name, value in data.items():
-        rule = kind.fields.get(name)
+        rule = kind.fields.get(name) or COUNTED.get(name)
         if rule is None:
             if not kind.open:
                 found.append(f"Kind {kind.name!r} has no field {name!r}.{near(name, kind.fields)}")

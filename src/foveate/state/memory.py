@@ -7,7 +7,7 @@ also project.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,8 +23,9 @@ from foveate.state.records import Rules
 from foveate.state.store import Added, Change, Forgotten, Health, Hit, Query, Reader, Scrub, Store, Want
 from foveate.types import Filters, Link, Record, Scope
 
-BATCH = 1000
-"""Records in one transaction of a bulk write: an interrupted import keeps whole batches."""
+BATCH = 5000
+"""Records in one transaction of a bulk write: an interrupted import keeps whole batches. Sorted together, postings cost
+half of what they do by the thousand."""
 
 OWN_PROJECT = "~"
 """The project of the user's own store."""
@@ -76,19 +77,19 @@ class Memory:
     def add(self, kind: str, text: str, *, own: bool = False, scope: Scope | None = None, **values: Any) -> Added:
         """Keep something. Known content is confirmed, a keyed fact supersedes the older value."""
         record = self._make(kind, text, self._place(own, scope), values)
+        vector = self._vector(record.text)  # before the transaction: an embedder may take its time
         with self._target(own).write(record.scope) as writer:
-            return writer.add(record, *self._vector(record))
+            return writer.add(record, vector)
 
-    def add_many(self, rows: Iterable[tuple[str, str, dict[str, Any]]], scope: Scope | None = None) -> list[Added]:
-        """Keep many, in transactions of a thousand."""
+    def add_many(self, rows: Iterable[tuple[str, str, dict[str, Any]]], scope: Scope | None = None) -> list[str]:
+        """Keep many (kind, text, values), in large transactions; the ids under which they are kept."""
         where = scope or self.scope
-        out: list[Added] = []
+        out: list[str] = []
         for batch in _batches(rows, BATCH):
-            made = [self._make(kind, text, where, values) for kind, text, values in batch]
-            vectors = self._vectors([record.text for record in made]) if self._vectors else None
+            vectors = self._embedded([text for _, text, _ in batch])
             with self.store.write(where) as writer:
-                for n, record in enumerate(made):
-                    out.append(writer.add(record, *([vectors[n]] if vectors else [])))
+                for (kind, text, values), vector in zip(batch, vectors, strict=True):
+                    out.append(writer.add(self._make(kind, text, where, values), vector).record.id)
         return out
 
     def edit(self, id: str, *, expect: int | None = None, **values: Any) -> Record:
@@ -102,7 +103,8 @@ class Memory:
             )
             return replace(made, version=record.version)
 
-        return self._change(id, "edit", changed, expect)
+        vector = self._vector(records.clean(str(values["text"]), self._rules.allow)) if "text" in values else None
+        return self._change(id, "edit", changed, expect, vector)
 
     def outcome(self, id: str, outcome: str) -> Record:
         """Record how it turned out: on a decision it is the outcome, and every use counts towards the success rate."""
@@ -136,7 +138,9 @@ class Memory:
     def undo(self, id: str) -> list[Record]:
         """Take back the last change of a record, and what that change did to others."""
         with self._holder(id).write(self._scope_of(id)) as writer:
-            return writer.undo(id, self._clock())
+            undone = writer.undo(id, self._clock())
+        self._embed_again(undone)
+        return undone
 
     def link(self, src: str, name: str, dst: str, weight: float = 1.0) -> Link:
         link = Link(src, name, dst, weight)
@@ -155,7 +159,7 @@ class Memory:
             raise NotFound(f"There is no record {missing[0]!r} in this scope; nothing was forgotten.")
         mine = [id for id in ids if found[id].scope.project != OWN_PROJECT or self.own is None]
         theirs = [id for id in ids if id not in mine]
-        done = [self.store.forget(self.scope, mine, self._scrub)] if mine else []
+        done = [self.store.forget(self.scope, mine, self._scrub, elsewhere=theirs)]
         if theirs and self.own is not None:
             done.append(self.own.forget(self._place(True), theirs, self._scrub))
         counts: dict[str, int] = {}
@@ -218,15 +222,17 @@ class Memory:
         added = known = linked = 0
         for batch in _batches(enumerate(lines, 1), BATCH):
             parsed = [self._parse(number, line) for number, line in batch if line.strip()]
+            kept = [value for value in parsed if isinstance(value, Record)]
+            vectors = self._embedded([record.text for record in kept])
             with self.store.write(self.scope) as writer:
-                for value in parsed:
-                    if isinstance(value, Link):
-                        writer.link(value)
-                        linked += 1
-                    elif writer.restore(value, *self._vector(value)):
+                for record, vector in zip(kept, vectors, strict=True):
+                    if writer.restore(record, vector):
                         added += 1
                     else:
                         known += 1
+                for link in (value for value in parsed if isinstance(value, Link)):
+                    writer.link(link)
+                    linked += 1
         return Imported(added, known, linked)
 
     def backup(self, target: str | Path) -> None:
@@ -246,9 +252,24 @@ class Memory:
         now = self._clock()
         return records.make(kind, text, scope=scope, id=self._ids(kind, now), now=now, rules=self._rules, **values)
 
-    def _vector(self, record: Record) -> list[Sequence[float]]:
-        found = self._vectors([record.text]) if self._vectors else None
-        return [found[0]] if found else []
+    def _vector(self, text: str) -> Sequence[float] | None:
+        return self._embedded([text])[0]
+
+    def _embedded(self, texts: Sequence[str]) -> Sequence[Sequence[float] | None]:
+        """A vector for each text, or None where there is no embedder or it does not answer."""
+        found = self._vectors(texts) if self._vectors and texts else None
+        return [None] * len(texts) if found is None else found
+
+    def _embed_again(self, changed: Sequence[Record]) -> None:
+        """Vectors of records whose words came back, unless somebody changed them in the meantime."""
+        found = self._vectors([record.text for record in changed]) if self._vectors else None
+        if not found:
+            return
+        with self._holder(changed[0].id).write(self._scope_of(changed[0].id)) as writer:
+            now = writer.get([record.id for record in changed])
+            for record, vector in zip(changed, found, strict=True):
+                if record.id in now and now[record.id].version == record.version:
+                    writer.put_vector(record.id, vector)
 
     def _place(self, own: bool, scope: Scope | None = None) -> Scope:
         where = scope or self.scope
@@ -267,12 +288,18 @@ class Memory:
     def _holder(self, id: str) -> Store:
         return self._target(self.get(id).scope.project == OWN_PROJECT)
 
-    def _change(self, id: str, verb: str, changed: Any, expect: int | None = None) -> Record:
+    def _change(
+        self,
+        id: str,
+        verb: str,
+        changed: Callable[[Record, int], Record],
+        expect: int | None = None,
+        vector: Sequence[float] | None = None,
+    ) -> Record:
         with self._holder(id).write(self._scope_of(id)) as writer:
             record = writer.get([id])[id]
             after = records.finish(changed(record, self._clock()), self._rules)
-            vector = next(iter(self._vector(after)), None) if after.text != record.text else None
-            return writer.change(after, verb, expect=expect, vector=vector)
+            return writer.change(after, verb, expect=expect, vector=vector if after.text != record.text else None)
 
     def _parse(self, number: int, line: str) -> Record | Link:
         try:

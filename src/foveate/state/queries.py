@@ -7,7 +7,7 @@ from functools import lru_cache
 from importlib.resources import files
 
 _HEAD = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
-_PART = re.compile(r"\{(columns|visible|live|filtered)\}")
+_PART = re.compile(r"\{(columns|visible|joined|ours|live|filtered)\}")
 
 
 @lru_cache(maxsize=4)

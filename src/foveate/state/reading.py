@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from foveate.errors import NotFound
 from foveate.state import index, vectors
 from foveate.state.kinds import KINDS
+from foveate.state.records import Rules
 from foveate.state.rows import filter_params, from_row, thaw
 from foveate.state.store import Change, Hit, Query, StoredReceipt, Want
 from foveate.types import Filters, Link, Record, Scope
@@ -42,6 +43,7 @@ class ReadTransaction:
         self._db = database
         self._segments = segments
         self._space = space
+        self._dirty = False
         found = database.rows("project", {"name": scope.project})
         self._project, self._revision = found[0] if found else (0, 0)
         self._who = {"user": scope.user, "agent": scope.agent, "session": scope.session, "task": scope.task}
@@ -54,7 +56,9 @@ class ReadTransaction:
         return {record.id: record for record in self._records("by_ids", ids=json.dumps(list(ids)))}
 
     def standing(self, kinds: Sequence[str], *, pinned: bool = False) -> list[Record]:
-        return self._records("pinned" if pinned else "standing", kinds=json.dumps(kinds) if kinds else None)
+        if pinned:
+            return self._records("pinned", kinds=json.dumps(kinds) if kinds else None)
+        return self._records("standing", kinds=json.dumps(kinds or [name for name, kind in KINDS.items() if kind.rule]))
 
     def recent(self, kinds: Sequence[str], limit: int, filters: Filters) -> list[Record]:
         found = [
@@ -74,7 +78,8 @@ class ReadTransaction:
         return found
 
     def links(self, ids: Sequence[str], names: Sequence[str] = (), *, back: bool = False) -> list[Link]:
-        wanted = {"project": self._project, "ids": json.dumps(list(ids)), "names": json.dumps(names) if names else None}
+        wanted: dict[str, Any] = {"project": self._project, **self._who}
+        wanted |= {"ids": json.dumps(list(ids)), "names": json.dumps(names) if names else None}
         return [Link(*row) for row in self._db.rows("links_to" if back else "links_from", wanted)]
 
     def records(self) -> Iterator[Record]:
@@ -85,7 +90,7 @@ class ReadTransaction:
             after = page[-1][0]
 
     def all_links(self) -> Iterator[Link]:
-        for row in self._db.rows("all_links", {"project": self._project}):
+        for row in self._db.rows("all_links", {"project": self._project, **self._who}):
             yield Link(*row)
 
     def history(self, id: str) -> list[Change]:
@@ -104,11 +109,11 @@ class ReadTransaction:
         return None
 
     def receipt(self, id: str) -> bytes | None:
-        found = self._db.rows("receipt", {"project": self._project, "id": id})
+        found = self._db.rows("receipt", {"project": self._project, "id": id, **self._who})
         return found[0][0] if found else None
 
     def receipts(self, limit: int, record: str | None = None) -> list[StoredReceipt]:
-        params: dict[str, Any] = {"project": self._project, "limit": limit}
+        params: dict[str, Any] = {"project": self._project, "limit": limit, **self._who}
         if record is None:
             return [StoredReceipt(*row) for row in self._db.rows("receipts", params)]
         return [StoredReceipt(*row) for row in self._db.rows("receipts_of", {**params, "record": record})]
@@ -124,7 +129,7 @@ class ReadTransaction:
     # --- search ------------------------------------------------------------------------------------------------
 
     def search(self, query: Query, wants: Sequence[Want]) -> list[list[Hit]]:
-        """For each want its best records, by lexical and, where the query has one, vector relevance."""
+        """For each want its best `limit` records by words and, where the query has a vector, as many of the nearest."""
         codes = dict(self._db.rows("kinds"))
         found: list[dict[int, Hit]] = [{} for _ in wants]
         for shelf in index.SHELVES:
@@ -133,12 +138,10 @@ class ReadTransaction:
             asked = {n: ([codes[kind] for kind in sorted(group)], wants[n].limit) for n, group in groups.items() if group}
             if asked:
                 for n, hits in self._search_shelf(query, index.SHELVES[shelf], asked).items():
-                    found[n].update(hits)
+                    found[n] = _best(found[n] | hits, wants[n].limit)
         if query.vector is not None:
             self._add_vector_hits(query, wants, found)
-        return [
-            sorted(hits.values(), key=lambda hit: (-max(hit.lexical, hit.vector or 0.0), hit.record.id)) for hits in found
-        ]
+        return [list(_best(hits).values()) for hits in found]
 
     def _search_shelf(
         self, query: Query, shelf: int, asked: Mapping[int, tuple[list[int], int]]
@@ -157,15 +160,20 @@ class ReadTransaction:
         params = {**at, "average": max(tokens / docs, 1.0), "plan": json.dumps(plan.scan)}
         wide = {n: (kinds, 2 * limit + OVERFETCH) for n, (kinds, limit) in asked.items()}
         ranked = self._ranked("scored", wide, params, plan)
-        records_by_doc = self._by_docs([doc for pairs in ranked.values() for doc, _ in pairs], query.filters)
+        # Most hits pass the filters: fetch as many as are wanted first, and the spare ones only where some did not.
+        first = {doc for n, (_, limit) in asked.items() for doc, _ in ranked.get(n, [])[:limit]}
+        found = self._by_docs(sorted(first), query.filters)
+        if len(found) < len(first):
+            spare = {doc for pairs in ranked.values() for doc, _ in pairs} - first
+            found |= self._by_docs(sorted(spare), query.filters)
         out = {}
         for n, (kinds, limit) in asked.items():
             pairs = ranked.get(n, [])
-            kept = [(doc, score) for doc, score in pairs if doc in records_by_doc][:limit]
+            kept = [(doc, score) for doc, score in pairs if doc in found][:limit]
             if len(kept) < limit and len(pairs) == wide[n][1]:
                 kept, more = self._search_within(query, n, (kinds, limit), params, plan)
-                records_by_doc.update(more)
-            out[n] = {doc: Hit(records_by_doc[doc], plan.relevance(score)) for doc, score in kept}
+                found |= more
+            out[n] = {doc: Hit(found[doc], plan.relevance(score)) for doc, score in kept}
         return out
 
     def _ranked(
@@ -201,22 +209,28 @@ class ReadTransaction:
         known = self._db.rows("space", {"fingerprint": self._space})
         if not known or query.vector is None:
             return
-        key = (self._project, known[0][0])
-        if not self._segments.fresh(key, self.revision):
-            rows = self._db.rows("vectors", {"project": key[0], "space": key[1]})
-            self._segments.load(key, self.revision, rows)
-        everything = self._segments.nearest(key, query.vector, 1_000_000)
-        nearness = dict(everything)
-        top = max((want.limit for want in wants), default=0) * 2 + OVERFETCH
-        near = self._by_docs([doc for doc, _ in everything[:top]], query.filters)
-        for want, hits in zip(wants, found, strict=True):
-            fitting = [
-                doc for doc, _ in everything[:top] if doc in near and (not want.kinds or near[doc].kind in want.kinds)
-            ]
-            for doc in fitting[: want.limit]:
-                hits.setdefault(doc, Hit(near[doc], 0.0))
+        nearness = dict(self._segment((self._project, known[0][0])).nearest(query.vector))
+        docs = [doc for doc, near in nearness.items() if near > 0]
+        lacking = [want.limit for want in wants]
+        start, width = 0, max(lacking, default=0) * 2 + OVERFETCH
+        while start < len(docs) and any(lack > 0 for lack in lacking):
+            page = docs[start : start + width]
+            near = self._by_docs(page, query.filters)
+            for n, want in enumerate(wants):
+                fitting = [doc for doc in page if doc in near and (not want.kinds or near[doc].kind in want.kinds)]
+                for doc in fitting[: lacking[n]]:
+                    found[n].setdefault(doc, Hit(near[doc], 0.0))
+                lacking[n] -= min(len(fitting), lacking[n])
+            start, width = start + width, width * 2  # a filter that lets little through is met by wider pages
+        for hits in found:
             for doc, hit in hits.items():
                 hits[doc] = replace(hit, vector=nearness.get(doc))
+
+    def _segment(self, key: tuple[int, int]) -> vectors.Segment:
+        """The project's vectors as this transaction sees them."""
+        segments = vectors.Segments() if self._dirty else self._segments
+        held = segments.held(key, self.revision)
+        return held or segments.load(key, self.revision, self._db.rows("vectors", {"project": key[0], "space": key[1]}))
 
     # --- helpers -----------------------------------------------------------------------------------------------
 
@@ -238,10 +252,17 @@ class ReadTransaction:
         return from_row(row, self.scope.project)
 
     def _changes(self, query: str, **params: Any) -> list[Change]:
+        rules = Rules(counter=dict(self._db.rows("meta")).get("counter", "o200k"))
         return [
-            Change(id, version, change, at, verb, None if before is None else thaw(before, self.scope))
+            Change(id, version, change, at, verb, None if before is None else thaw(before, self.scope, rules))
             for id, version, change, at, verb, before in self._db.rows(query, {"project": self._project, **params})
         ]
+
+
+def _best(hits: Mapping[int, Hit], limit: int | None = None) -> dict[int, Hit]:
+    """The best hits. The sort is stable: relevance ends at 1, and hits beyond it keep the order of their scores."""
+    ranked = sorted(hits.items(), key=lambda pair: -max(pair[1].lexical, pair[1].vector or 0.0))
+    return dict(ranked[:limit])
 
 
 def _best_first(pair: tuple[int, float]) -> tuple[float, int]:

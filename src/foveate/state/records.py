@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from hashlib import blake2b
+from struct import pack
 from typing import Any
 from zlib import crc32
 
 from foveate import lexical, tokens
 from foveate.errors import InputError, near
 from foveate.ids import iso, millis
-from foveate.state.kinds import OUTCOMES, Kind, kind_of, problems_in
+from foveate.state.kinds import OUTCOMES, SEVERITIES, Kind, kind_of, problems_in
 from foveate.state.redact import Allow, redact, redact_value
 from foveate.summarize import Extractive, Summarizer
-from foveate.types import LEVELS, TRUST, Level, Record, Scope
+from foveate.types import TRUST, Level, Record, Scope
 
 MAX_TEXT = 1_000_000
 """Characters. A longer text is a document: split it, so that parts of it can be chosen."""
@@ -32,8 +33,11 @@ _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[
 # Zero-width, bidirectional and tag characters hide text from people that a model still reads.
 _HIDDEN = re.compile("[\x01-\x08\x0b-\x1f\x7f\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\U000e0000-\U000e007f]")
 _SUSPECT = re.compile("[\x00-\x08\x0b-\x1f\x7f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
-_PATH = re.compile(
-    r"(?<![\w/.:@-])(?:\.{0,2}/)?(?:[\w.+@-]+/)+[\w.+@-]+\.?\w*|(?<![\w/.:@-])[\w+-]+\.(?:py|js|jsx|ts|tsx|go|rs|java|c|h|cc|cpp|hpp|cs|rb|php|kt|swift|scala|sh|sql|html|css|yaml|yml|toml|json|md|txt|cfg|ini|lock|proto|tf|vue|svelte)\b"
+_PATH = re.compile(r"[~\w.+@/-]+")
+_LINE_NUMBER = re.compile(r"(?::\d+)+$")
+_EXTENSIONS = frozenset(
+    """py pyi js jsx mjs ts tsx go rs java c h cc cpp hpp cs rb php kt swift scala sh bash sql html css scss yaml yml toml
+    json jsonl md rst txt cfg ini lock proto tf vue svelte ipynb csv xml gradle cmake dockerfile env log""".split()  # noqa: SIM905
 )
 
 
@@ -62,27 +66,33 @@ def make(
     """A record from the caller's values; raises one `InputError` that lists every problem."""
     row = kind_of(kind)
     columns, data, problems = _sort_out(row, values)
-    problems += _text_problems(text, "text")
-    for name in ("summary", "micro"):
-        if columns.get(name) is not None:
-            problems += _text_problems(columns[name], name)
-    problems += column_problems(columns)
+    problems += _text_problems(text, "text") + column_problems(columns) + _data_problems(data)
+    problems += _trust_problems(row, columns.get("trust"))
     if problems:
         raise InputError(problems)
     text = clean(text, rules.allow)
     if row.name == "entity":
         data.setdefault("name", text)
+    if row.name == "gotcha" and columns.get("salience") is None:
+        columns["salience"] = SEVERITIES.get(str(data.get("severity")), SEVERITIES["medium"])
     data = redact_value(data, rules.allow) if data else {}
     problems = problems_in(row, data)
     if problems:
         raise InputError(problems)
+    summary, micro = _lengths(
+        text, clean(columns.pop("summary", None) or "", rules.allow), clean(columns.pop("micro", None) or "", rules.allow),
+        data, rules,
+    )  # fmt: skip
+    for name in _SAID & columns.keys():
+        columns[name] = _redacted(columns[name], rules.allow)
+    subject, attribute = columns.get("subject"), columns.get("attribute")
     record = Record(
         id=id,
         kind=kind,
         scope=scope,
         text=text,
-        summary=clean(columns.pop("summary", None) or "", rules.allow),
-        micro=clean(columns.pop("micro", None) or "", rules.allow),
+        summary=summary,
+        micro=micro,
         paths=_unique(columns.pop("paths", ())) or paths_in(text),
         tags=_unique(columns.pop("tags", ())),
         entities=_unique(columns.pop("entities", ())),
@@ -90,59 +100,64 @@ def make(
         created=columns.pop("created", None) or now,
         updated=now,
         data=data,
+        hash=_hash(row, scope, subject, attribute, text, data),
+        sketch=sketch(text),
         **{name: value for name, value in columns.items() if value is not None},
     )
-    return finish(record, rules)
+    return _measured(record, rules.counter)
 
 
 def finish(record: Record, rules: Rules) -> Record:
-    """Fill in what follows from the rest: shorter lengths, content hash, sketch and token counts."""
-    title = str(record.data.get("name") or record.data.get("title") or "")
-    if not (record.summary and record.micro):
-        short = rules.summarizer.shorten(record.text, title)
-        record = replace(record, summary=record.summary or short.summary, micro=record.micro or _one_line(short.micro))
-    return replace(
-        record,
-        hash=content_hash(record),
-        sketch=sketch(record.text),
-        tokens=measure(record, rules.counter),
-    )
+    """A record with what follows from the rest: shorter lengths, content hash, sketch and token counts."""
+    summary, micro = _lengths(record.text, record.summary, record.micro, record.data, rules)
+    made = replace(record, summary=summary, micro=micro, hash=content_hash(record), sketch=sketch(record.text))
+    return _measured(made, rules.counter)
+
+
+def _lengths(text: str, summary: str, micro: str, data: Mapping[str, Any], rules: Rules) -> tuple[str, str]:
+    if summary and micro:
+        return summary, micro
+    short = rules.summarizer.shorten(text, str(data.get("name") or data.get("title") or ""))
+    return summary or short.summary, micro or _one_line(short.micro)
+
+
+def _measured(record: Record, counter: str) -> Record:
+    # Set in place: the record is still being made, and copying its thirty fields costs more than all the rest.
+    object.__setattr__(record, "tokens", measure(record, counter))
+    return record
 
 
 def measure(record: Record, counter: str) -> dict[Level, int]:
     """Tokens of the rendered line at each level."""
     count = tokens.counter(counter).count
     line = kind_of(record.kind).line
-    seen: dict[str, int] = {}
-    sizes: dict[Level, int] = {}
-    for level in LEVELS:
-        text = line(record, level)
-        if text not in seen:
-            seen[text] = count(text)
-        sizes[level] = seen[text]
+    full = line(record, "full")
+    summary = full if record.summary == record.text else line(record, "summary")
+    micro = line(record, "micro")
+    sizes: dict[Level, int] = {"full": count(full)}
+    sizes["summary"] = sizes["full"] if summary == full else count(summary)
+    sizes["micro"] = sizes["summary"] if micro == summary else count(micro)
     return sizes
 
 
 def content_hash(record: Record) -> str:
     """What makes two writes the same thing said twice: kind, whose it is, key and words (case and spacing aside)."""
-    scope = record.scope
-    within = (scope.session or "", scope.task or "") if kind_of(record.kind).private else ()
-    parts = (
-        record.kind,
-        scope.user or "",
-        scope.agent or "",
-        *within,
-        record.subject or "",
-        record.attribute or "",
-        " ".join(record.text.casefold().split()),
-    )
+    return _hash(kind_of(record.kind), record.scope, record.subject, record.attribute, record.text, record.data)
+
+
+def _hash(kind: Kind, scope: Scope, subject: str | None, attribute: str | None, text: str, data: Mapping[str, Any]) -> str:
+    within = (scope.session or "", scope.task or "") if kind.private else ()
+    # What a kind requires is part of what its record says: the same note on two components is two notes.
+    named = (str(data.get(name, "")) for name in kind.required)
+    words = " ".join(text.casefold().split())
+    parts = (kind.name, scope.user or "", scope.agent or "", *within, subject or "", attribute or "", *named, words)
     return blake2b("\x1f".join(parts).encode(), digest_size=16).hexdigest()
 
 
 def sketch(text: str) -> bytes:
     """The smallest hashes of its terms: two texts with nearly the same words share nearly all of them."""
     smallest = sorted({crc32(term.encode()) for term in lexical.terms(text)})[:SKETCH]
-    return b"".join(number.to_bytes(4, "big") for number in smallest)
+    return pack(f">{len(smallest)}I", *smallest)
 
 
 def clean(text: str, allow: Allow | None = None) -> str:
@@ -155,10 +170,27 @@ def clean(text: str, allow: Allow | None = None) -> str:
 
 
 def paths_in(text: str) -> tuple[str, ...]:
-    """File paths that a text mentions, in order."""
+    """File paths that a text mentions, in order. `and/or`, `1/2` and URLs are none."""
     if "/" not in text and "." not in text:
         return ()
-    return _unique(path.rstrip(".") for path in _PATH.findall(text) if not path.startswith("//"))
+    found = []
+    for word in text.split():
+        if "/" in word or "." in word[1:-1]:
+            path = _LINE_NUMBER.sub("", word.strip("`'\"()[]{}<>,;:!?*").rstrip("."))
+            if _PATH.fullmatch(path) and _is_path(path):
+                found.append(path)
+    return _unique(found)
+
+
+def _is_path(path: str) -> bool:
+    parts = path.split("/")
+    stem, _, extension = parts[-1].rpartition(".")
+    if len(parts) == 1:
+        return bool(stem) and extension.lower() in _EXTENSIONS
+    if path.startswith(("/", "./", "../", "~/")):
+        return len(path) > 3 and not path.startswith("//")
+    named = stem and extension.isalnum() and not extension.isdigit()
+    return bool(named) or (len(parts) > 2 and all(any(c.isalpha() for c in part) for part in parts))
 
 
 def to_json(record: Record) -> dict[str, Any]:
@@ -178,30 +210,45 @@ def to_json(record: Record) -> dict[str, Any]:
     return out
 
 
-def from_json(value: Mapping[str, Any], scope: Scope, rules: Rules) -> Record:
-    """A record from its JSON form. The project is the caller's: an export can be read into another one."""
+def from_json(value: Mapping[str, Any], scope: Scope, rules: Rules, *, cleaned: bool = False) -> Record:
+    """A record from its JSON form. The project is the caller's: an export can be read into another one.
+
+    `cleaned`: it comes from the store itself, and is taken as it is.
+    """
     known = {item.name for item in fields(Record)} - _DERIVED
     problems = [f"A record has no field {name!r}.{near(name, known)}" for name in value if name not in known]
-    problems += [f"A record needs {name!r}." for name in ("id", "kind", "text") if not value.get(name)]
+    for name in ("id", "kind", "text"):
+        problems += _text_problems(value.get(name), name)
+    for name, sort in (("scope", dict), ("data", dict)):
+        if not isinstance(value.get(name, {}), sort):
+            problems.append(f"{name} must be an object, not {value[name]!r}.")
     if problems:
         raise InputError(problems)
-    levels = {level: name for level, name in dict(value.get("scope", {})).items() if level in _LEVELS_OF_SCOPE[1:]}
-    columns = {name: part for name, part in value.items() if name not in ("scope", "id", "kind", "text", "data")}
-    for name in _TIMES & columns.keys():
-        columns[name] = millis(columns[name])
-    for name in ("tags", "entities", "paths"):
+    kind = kind_of(value["kind"])
+    levels = {level: name for level, name in value.get("scope", {}).items() if level in _LEVELS_OF_SCOPE[1:]}
+    columns, problems = _times({name: part for name, part in value.items() if name not in _NOT_COLUMNS and part is not None})
+    problems += column_problems(columns) + _data_problems(value.get("data", {}))
+    problems += [problem for level, name in levels.items() for problem in _text_problems(name, f"scope.{level}")]
+    problems += problems_in(kind, value.get("data", {})) if not cleaned else []
+    if problems:
+        raise InputError(problems)
+    for name in _SAID & columns.keys() if not cleaned else ():
+        columns[name] = _redacted(columns[name], rules.allow)
+    for name in _LISTS:
         columns[name] = tuple(columns.get(name, ()))
-    problems = _text_problems(value["text"], "text") + column_problems(columns)
-    if problems:
-        raise InputError(problems)
+    data = dict(value.get("data", {}))
+
+    def tidy(text: str) -> str:
+        return text if cleaned else clean(text, rules.allow)
+
     record = Record(
         id=value["id"],
-        kind=kind_of(value["kind"]).name,
+        kind=kind.name,
         scope=Scope(project=scope.project, **levels),
-        text=clean(value["text"], rules.allow),
-        summary=clean(columns.pop("summary", ""), rules.allow),
-        micro=clean(columns.pop("micro", ""), rules.allow),
-        data=redact_value(dict(value.get("data", {})), rules.allow),
+        text=tidy(value["text"]),
+        summary=tidy(columns.pop("summary", "")),
+        micro=tidy(columns.pop("micro", "")),
+        data=data if cleaned else redact_value(data, rules.allow),
         **columns,
     )
     return finish(record, rules)
@@ -212,8 +259,23 @@ def dumps(record: Record) -> str:
     return json.dumps(to_json(record), ensure_ascii=False, separators=(",", ":"))
 
 
+STATUSES = ("active", "superseded", "disputed", "retired", "archived")
+_CHOICES: dict[str, tuple[str, ...]] = {"outcome": OUTCOMES, "trust": TRUST, "status": STATUSES}
+_SAID = {"subject", "attribute", "origin", "tags", "entities", "paths"}
+_LISTS = ("tags", "entities", "paths")
+_UNIT = ("between 0 and 1", lambda v: isinstance(v, int | float) and not isinstance(v, bool) and 0 <= v <= 1)
+_COUNT = ("a whole number", lambda v: isinstance(v, int) and not isinstance(v, bool) and v >= 0)
+_SORTS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "salience": _UNIT,
+    "confidence": _UNIT,
+    "uses": _COUNT,
+    "wins": _COUNT,
+    "version": _COUNT,
+    "pinned": ("true or false", lambda v: isinstance(v, bool)),
+}
 _DERIVED = {"hash", "sketch", "tokens"}
 _TIMES = {"created", "updated", "valid_from", "valid_to"}
+_NOT_COLUMNS = {"scope", "id", "kind", "text", "data"}
 _LEVELS_OF_SCOPE = ("project", "user", "agent", "session", "task")
 _COLUMNS = {item.name for item in fields(Record)} - _DERIVED - {"id", "kind", "scope", "text", "data", "version", "updated"}
 
@@ -227,13 +289,27 @@ def _sort_out(kind: Kind, values: Mapping[str, Any]) -> tuple[dict[str, Any], di
         if name == "data":
             continue
         if name in _COLUMNS:
-            columns[name] = millis(value) if name in _TIMES and value is not None else value
+            columns[name] = value
         elif name in kind.fields or kind.open:
             data[name] = value
         else:
             known = sorted(_COLUMNS | kind.fields.keys())
             problems.append(f"Kind {kind.name!r} has no field {name!r}.{near(name, known)}")
-    return columns, data, problems
+    columns, wrong = _times(columns)
+    return columns, data, problems + wrong
+
+
+def _times(columns: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The columns with every time in milliseconds, and the times that are none."""
+    problems = []
+    for name in _TIMES & columns.keys():
+        if columns[name] is not None:
+            try:
+                columns[name] = millis(columns[name])
+                iso(columns[name])
+            except (ValueError, TypeError, AttributeError, OverflowError, OSError):
+                problems.append(f"{name} must be a time such as 2026-05-14T09:30Z, not {columns[name]!r}.")
+    return columns, problems
 
 
 def _text_problems(text: Any, name: str) -> list[str]:
@@ -243,8 +319,13 @@ def _text_problems(text: Any, name: str) -> list[str]:
         return [f"{name} is empty; say what should be remembered."]
     if len(text) > MAX_TEXT:
         return [f"{name} has {len(text):,} characters, more than {MAX_TEXT:,}; split it into parts."]
+    return _byte_problems(text, name)
+
+
+def _byte_problems(text: str, name: str) -> list[str]:
+    """What a database or a JSON reader would choke on."""
     if "\x00" in text:
-        return [f"{name} contains a NUL character at {text.index(chr(0))}; remove it or pass the bytes as text."]
+        return [f"{name} contains a NUL character at {text.index(chr(0))}; remove it."]
     if not text.isascii():
         try:
             text.encode()
@@ -253,33 +334,57 @@ def _text_problems(text: Any, name: str) -> list[str]:
     return []
 
 
+def _data_problems(data: Mapping[str, Any]) -> list[str]:
+    if not data:
+        return []
+    try:
+        text = json.dumps(data, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        return [f"data cannot be kept as JSON: {error}."]
+    if len(text) > MAX_TEXT:
+        return [f"data has {len(text):,} characters as JSON, more than {MAX_TEXT:,}."]
+    return _byte_problems(text.replace("\\u0000", "\x00"), "data")
+
+
 def column_problems(columns: Mapping[str, Any]) -> list[str]:
-    found = []
-    for name in ("salience", "confidence"):
-        value = columns.get(name)
-        if value is not None and not (isinstance(value, int | float) and 0 <= value <= 1):
-            found.append(f"{name} must be between 0 and 1, not {value!r}.")
-    outcome = columns.get("outcome")
-    if outcome is not None and outcome not in OUTCOMES:
-        found.append(f"There is no outcome {outcome!r}.{near(str(outcome), OUTCOMES)}")
-    trust = columns.get("trust")
-    if trust is not None and trust not in TRUST:
-        found.append(f"There is no trust {trust!r}.{near(str(trust), TRUST)}")
-    for name in ("tags", "entities", "paths"):
-        value = columns.get(name)
-        if value is not None and (isinstance(value, str) or not all(isinstance(part, str) for part in value)):
-            found.append(f"{name} must be a list of strings, not {value!r}.")
+    """Everything that is wrong with a record's columns, as sentences."""
+    found = [problem for name, value in columns.items() if value is not None for problem in _column_problems(name, value)]
     if columns.get("attribute") and not columns.get("subject"):
         found.append("attribute needs a subject: of whom or what is it an attribute?")
-    for name in ("subject", "attribute", "key", "origin"):
-        value = columns.get(name)
-        if value is not None:
-            found += _text_problems(value, name)
     return found
+
+
+def _column_problems(name: str, value: Any) -> list[str]:
+    if name in _CHOICES:
+        return [] if value in _CHOICES[name] else [f"There is no {name} {value!r}.{near(str(value), _CHOICES[name])}"]
+    if name in _LISTS:
+        return _list_problems(value, name)
+    if name in _SORTS:
+        wanted, holds = _SORTS[name]
+        return [] if holds(value) else [f"{name} must be {wanted}, not {value!r}."]
+    return [] if name in _TIMES else _text_problems(value, name)
+
+
+def _list_problems(value: Any, name: str) -> list[str]:
+    if isinstance(value, str) or not isinstance(value, Iterable) or not all(isinstance(part, str) for part in value):
+        return [f"{name} must be a list of strings, not {value!r}."]
+    return [problem for part in value for problem in _byte_problems(part, name)]
+
+
+def _trust_problems(kind: Kind, trust: str | None) -> list[str]:
+    """Rules stand in the instruction part of every prompt: nothing that a tool or a repository said may become one."""
+    if not kind.rule or trust in (None, "user", "agent"):
+        return []
+    return [f"A {kind.name} is a rule, and trust {trust!r} cannot make one. Read it, then add it as your own, or as a note."]
 
 
 def _unique(parts: Iterable[str] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(part.strip() for part in parts or () if part.strip()))
+
+
+def _redacted(said: Any, allow: Allow | None) -> Any:
+    """A column's words without secrets; few records have any, so that the text alone is worth hurrying for."""
+    return said if said is None else redact_value(said if isinstance(said, str) else list(said), allow)
 
 
 def _one_line(text: str) -> str:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import blake2b
 from math import log2
 from pathlib import Path
@@ -69,9 +70,20 @@ class Rule:
 
     kind: str
     hints: tuple[str, ...]
-    pattern: re.Pattern[str]
+    source: str
+    flags: int = 0
     folded: bool = False
     check: Check | None = None
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        """Compiled when a hint is first met: all of them at import would double the start-up of a command."""
+        return _compiled(self.source, self.flags)
+
+
+@lru_cache(maxsize=256)
+def _compiled(source: str, flags: int) -> re.Pattern[str]:
+    return re.compile(source, flags)
 
 
 def redact(text: str, allow: Allow | None = None) -> Redacted:
@@ -139,12 +151,13 @@ def _spans(text: str, allow: Allow) -> list[Span]:
 
 def _matches(rule: Rule, text: str, lowered: str) -> Iterator[tuple[int, int]]:
     haystack = lowered if rule.folded else text
-    group = "secret" if "secret" in rule.pattern.groupindex else 0
+    pattern = rule.pattern
+    group = "secret" if "secret" in pattern.groupindex else 0
     for hint in rule.hints:
         at = haystack.find(hint)
         while at >= 0:
             resume = at + 1
-            if match := rule.pattern.match(text, at):
+            if match := pattern.match(text, at):
                 start, end = match.span(group)
                 found = not _PLACEHOLDER.match(text, start) and _passes(rule, text, start, end)
                 if found:
@@ -311,7 +324,7 @@ def _prefixed(kind: str, body: str, *prefixes: str, check: Check | None = None) 
 
 def _rule(kind: str, pattern: str, *hints: str, folded: bool = False, check: Check | None = None) -> Rule:
     flags = re.ASCII | (re.IGNORECASE if folded else 0)
-    return Rule(kind, hints, re.compile(pattern, flags), folded, check)
+    return Rule(kind, hints, pattern, flags, folded, check)
 
 
 _ALNUM = "[A-Za-z0-9]"

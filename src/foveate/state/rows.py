@@ -71,5 +71,6 @@ def freeze(record: Record) -> bytes:
     return zlib.compress(records.dumps(record).encode(), 6)
 
 
-def thaw(frozen: bytes, scope: Scope) -> Record:
-    return records.from_json(json.loads(zlib.decompress(frozen)), scope, records.Rules())
+def thaw(frozen: bytes, scope: Scope, rules: records.Rules) -> Record:
+    """The record as it was. Its words were clean when they were kept; what counts as a secret may have changed since."""
+    return records.from_json(json.loads(zlib.decompress(frozen)), scope, rules, cleaned=True)

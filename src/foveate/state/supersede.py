@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from foveate.types import TRUST, Record
 
 SUPERSEDED_BY = "superseded_by"
+DISPUTED_BY = "disputed_by"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +25,17 @@ class Verdict:
     disputes: tuple[str, ...] = ()
 
 
-def settle(new: Record, current: Sequence[Record]) -> Verdict:
-    """Weigh a new value against the active ones of the same (subject, attribute) and owner."""
+def replaced(older: Record, newer: Record) -> bool:
+    """Does one of these two values hold now because the other no longer does?"""
+    same = (older.subject, older.attribute) == (newer.subject, newer.attribute)
+    return same and older.status == "superseded" and newer.status == "active" and older.valid_to == newer.valid_from
+
+
+def settle(new: Record, current: Sequence[Record], known: Record | None = None) -> Verdict:
+    """Weigh a new value against the active ones of the same (subject, attribute) and owner.
+
+    `known` is a disputed record of the same words: where the new one holds, it takes that one's place too.
+    """
     active = [record for record in current if record.status == "active"]
     above = [record.id for record in active if TRUST.index(record.trust) > TRUST.index(new.trust)]
     if above:
@@ -35,5 +45,6 @@ def settle(new: Record, current: Sequence[Record]) -> Verdict:
         first = min(later, key=lambda record: (record.valid_from, record.id))
         past = replace(new, status="superseded", valid_to=first.valid_from)
         return Verdict(past, links=((new.id, first.id),))
-    older = tuple(replace(record, status="superseded", valid_to=new.valid_from) for record in active)
+    past_values = [*active, *([known] if known else [])]
+    older = tuple(replace(record, status="superseded", valid_to=new.valid_from) for record in past_values)
     return Verdict(new, older, tuple((record.id, new.id) for record in older))

@@ -9,6 +9,8 @@ from __future__ import annotations
 import struct
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 MAX_SEGMENTS = 8
@@ -24,13 +26,15 @@ class Segments:
     """Matrices of vectors by (project, space), dropped when the project's revision moves on."""
 
     def __init__(self) -> None:
-        self._held: OrderedDict[tuple[int, int], tuple[str, list[int], Any]] = OrderedDict()
+        self._held: OrderedDict[tuple[int, int], tuple[str, Segment]] = OrderedDict()
+        self._lock = Lock()
 
-    def fresh(self, key: tuple[int, int], revision: str) -> bool:
+    def held(self, key: tuple[int, int], revision: str) -> Segment | None:
         held = self._held.get(key)
-        return held is not None and held[0] == revision
+        return held[1] if held is not None and held[0] == revision else None
 
-    def load(self, key: tuple[int, int], revision: str, rows: Iterable[tuple[int, bytes]]) -> None:
+    def load(self, key: tuple[int, int], revision: str, rows: Iterable[tuple[int, bytes]]) -> Segment:
+        """Hold these vectors for the revision; readers in other threads keep the segment that they have."""
         import numpy as np
 
         docs, blobs = [], []
@@ -38,18 +42,28 @@ class Segments:
             docs.append(doc)
             blobs.append(blob)
         matrix = np.frombuffer(b"".join(blobs), dtype="<f2").reshape(len(docs), -1).astype("f4") if docs else None
-        self._held[key] = (revision, docs, matrix)
-        self._held.move_to_end(key)
-        while len(self._held) > MAX_SEGMENTS:
-            self._held.popitem(last=False)
+        segment = Segment(docs, matrix)
+        with self._lock:
+            self._held[key] = (revision, segment)
+            self._held.move_to_end(key)
+            while len(self._held) > MAX_SEGMENTS:
+                self._held.popitem(last=False)
+        return segment
 
-    def nearest(self, key: tuple[int, int], vector: Sequence[float], limit: int) -> list[tuple[int, float]]:
-        """(doc, relevance) of the nearest, best first; ties by doc. Relevance is the cosine, negative ones 0."""
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One project's vectors in one space, at one revision."""
+
+    docs: list[int]
+    matrix: Any
+
+    def nearest(self, vector: Sequence[float]) -> list[tuple[int, float]]:
+        """(doc, relevance) of every vector, nearest first; ties by doc. Relevance is the cosine, within 0..1."""
         import numpy as np
 
-        _, docs, matrix = self._held[key]
-        if matrix is None:
+        if self.matrix is None:
             return []
-        scores = np.round(matrix @ np.asarray(vector, dtype="f4"), 6)
-        order = np.lexsort((np.asarray(docs), -scores))[:limit]
-        return [(docs[i], max(0.0, float(scores[i]))) for i in order]
+        scores = np.round(self.matrix @ np.asarray(vector, dtype="f4"), 6)
+        order = np.lexsort((np.asarray(self.docs), -scores))
+        return [(self.docs[i], min(1.0, max(0.0, float(scores[i])))) for i in order]

@@ -15,7 +15,7 @@ from foveate.state import index, supersede, vectors
 from foveate.state.kinds import kind_of
 from foveate.state.reading import Database, ReadTransaction
 from foveate.state.rows import freeze, to_row
-from foveate.state.store import Added, Scrub, StoredReceipt
+from foveate.state.store import Added, Change, Scrub, StoredReceipt
 from foveate.types import TRUST, Link, Record, Scope
 
 FLUSH = 5000
@@ -41,30 +41,32 @@ class WriteTransaction(ReadTransaction):
         super().__init__(database, scope, segments, space)
         self._codes = dict(database.rows("kinds"))
         self._change = change
+        self._steps = 0
         self._multi_valued = multi_valued
         self._postings: list[tuple[Any, ...]] = []
         self._growth: dict[int, list[int]] = defaultdict(lambda: [0, 0])
         self._unflushed = 0
-        self._dirty = False
 
     def add(self, record: Record, vector: Sequence[float] | None = None) -> Added:
         """Keep a new record, unless it is known: the same caller's key changes nothing, the same content confirms."""
         self._check_owner(record)
+        self._steps += 1
         kind = kind_of(record.kind)
-        if record.key is not None and (known := self._one("by_key", key=record.key)):
+        if known := self._by_key(record):
             return Added(known, "unchanged")
-        if not kind.append_only and (known := self._one("by_hash", hash=record.hash)):
+        known = None if kind.append_only else self._by_hash(record)
+        keyed = self._is_keyed(record)
+        if known is not None and not (keyed and known.status == "disputed"):
             return self._confirm(known, record)
-        if not (kind.keyed and record.attribute) or self._holds_many(record):
+        if not keyed:
             self._insert(record, vector)
             return Added(record, "added")
-        return self._add_keyed(record, vector)
+        return self._add_keyed(record, vector, known)
 
     def restore(self, record: Record, vector: Sequence[float] | None = None) -> bool:
         """Keep a record exactly as it was exported: id, version and state. False: it is here already."""
-        if self._db.rows("doc_of", {"project": self._project, "id": record.id}):
-            return False
-        if record.key is not None and self._one("by_key", key=record.key):
+        self._check_owner(record, anybody=True)
+        if self._db.rows("doc_of", {"project": self._project, "id": record.id}) or self._by_key(record):
             return False
         self._insert(record, vector)
         return True
@@ -84,9 +86,14 @@ class WriteTransaction(ReadTransaction):
         self._note(before, after.version, verb, after.updated)
         doc = self._doc(before.id)
         self._unindex(doc, before)
+        if after.text != before.text:  # a vector of other words, of any embedder, is worse than none
+            self._db.run("delete_vectors", {"project": self._project, "doc": doc})
         if not self._db.run("update_record", self._row(after)):
             raise Conflict(f"{record.id!r} was changed by somebody else; read it again, then write.")
         self._index(doc, after, vector)
+        place = (before.status, before.subject, before.attribute)
+        if verb != "undo" and place != (after.status, after.subject, after.attribute):
+            self._check_place(after)
         return after
 
     def link(self, link: Link) -> None:
@@ -108,25 +115,33 @@ class WriteTransaction(ReadTransaction):
     def undo(self, id: str, now: int) -> list[Record]:
         """Take back the last change of a record, and whatever that change did to others."""
         record = self._seen(id)
+        self._steps += 1
         steps = self._changes("history", id=id)
         last = [step for step in steps if step.version == record.version]
         if not last:
             if record.version > 1:
                 raise Conflict(f"The history of {id!r} does not reach back; there is nothing to undo.")
             return [self.change(replace(record, status="retired", updated=now), "undo")]
-        undone = []
+        together: dict[str, list[Change]] = defaultdict(list)
         for step in self._changes("history_of_change", change=last[0].change):
-            current = self._seen(step.id)
-            if current.version != step.version:
-                raise Conflict(f"{step.id!r} was changed again since; undo that change first.")
-            back = step.before or replace(current, status="retired")
+            together[step.id].append(step)
+        undone = []
+        for other, changes in together.items():
+            current = self._seen(other)
+            if current.version != changes[-1].version:
+                raise Conflict(f"{other!r} was changed again since; undo that change first.")
+            back = changes[0].before or replace(current, status="retired")
             undone.append(self.change(replace(back, updated=now), "undo"))
-        for older, newer in self._pairs(undone):
-            self.unlink(Link(older, supersede.SUPERSEDED_BY, newer))
+        for back in undone:
+            self._check_place(back)
+        self._relink(undone)
         return undone
 
-    def forget(self, ids: Sequence[str], scrub: Scrub | None = None) -> dict[str, int]:
-        """Remove records from every table; counts say what went. Ids that are not here are an error."""
+    def forget(self, ids: Sequence[str], scrub: Scrub | None = None, elsewhere: Sequence[str] = ()) -> dict[str, int]:
+        """Remove records from every table; counts say what went. Ids that are not here are an error.
+
+        `elsewhere` are records of another store: here they are only in receipts.
+        """
         self.flush()
         found = self.get(ids)
         missing = [id for id in ids if id not in found]
@@ -136,22 +151,24 @@ class WriteTransaction(ReadTransaction):
         at = {"project": self._project}
         for record in found.values():
             doc = self._doc(record.id)
-            counts["postings"] += self._unindex(doc, record)
             counts["names"] += self._db.run("delete_names", {**at, "doc": doc})
+            counts["postings"] += self._unindex(doc, record)
             counts["vectors"] += self._db.run("delete_vectors", {**at, "doc": doc})
             counts["links"] += self._db.run("delete_links_of", {**at, "id": record.id})
             counts["history"] += self._db.run("delete_history", {**at, "id": record.id})
-            counts["receipt_items"] += self._db.run("delete_items_of_record", {**at, "record": record.id})
             counts["records"] += self._db.run("delete_record", {**at, "doc": doc})
+        gone = frozenset(found) | frozenset(elsewhere)
+        for id in sorted(gone):
+            counts["receipt_items"] += self._db.run("delete_items_of_record", {**at, "record": id})
         if scrub is not None:
-            counts["receipts"] += self._scrub_receipts(scrub, frozenset(found))
+            counts["receipts"] += self._scrub_receipts(scrub, gone)
         self._dirty = True
         return dict(counts)
 
     def save_receipt(self, receipt: StoredReceipt) -> None:
         self._db.run(
             "add_receipt",
-            {"project": self._project, "id": receipt.id, "created": receipt.created, "body": receipt.body},
+            {"project": self._project, **self._who, "id": receipt.id, "created": receipt.created, "body": receipt.body},
         )
         self._db.many("add_receipt_item", [(self._project, record, receipt.id) for record in receipt.kept])
 
@@ -173,6 +190,10 @@ class WriteTransaction(ReadTransaction):
         self._put_vector(self._doc(id), vector)
         self._dirty = True
 
+    def mark(self, name: str) -> None:
+        """Leave a mark with the transaction, for whoever finds it interrupted."""
+        self._db.run("set_meta", {"name": name, "value": self._change})
+
     def flush(self) -> None:
         """Write the postings that are waiting, in key order: neighbours in the tree are written together."""
         self._postings.sort()
@@ -191,14 +212,43 @@ class WriteTransaction(ReadTransaction):
 
     # --- steps -------------------------------------------------------------------------------------------------
 
-    def _check_owner(self, record: Record) -> None:
-        if record.scope.project != self.scope.project:
-            raise InputError(
-                f"Record {record.id!r} belongs to project {record.scope.project!r}, not {self.scope.project!r}."
-            )
+    def _check_owner(self, record: Record, *, anybody: bool = False) -> None:
+        """A write stays within its scope; an import (`anybody`) within its project."""
+        for level in ("project",) if anybody else ("project", "user", "agent"):
+            whose, here = getattr(record.scope, level), getattr(self.scope, level)
+            if whose is not None and whose != here:
+                raise InputError(f"Record {record.id!r} belongs to {level} {whose!r}, not {here!r}.")
 
-    def _holds_many(self, record: Record) -> bool:
-        return not self._multi_valued.isdisjoint({record.attribute, f"{record.subject}.{record.attribute}"})
+    def _by_key(self, record: Record) -> Record | None:
+        """The record that its owner has kept under the same key."""
+        scope = record.scope
+        owner = {"user": scope.user, "agent": scope.agent, "session": scope.session, "task": scope.task}
+        return None if record.key is None else self._one("by_key", key=record.key, **owner)
+
+    def _is_keyed(self, record: Record) -> bool:
+        """May one value only hold of what it says?"""
+        many = {record.attribute, f"{record.subject}.{record.attribute}"}
+        return kind_of(record.kind).keyed and record.attribute is not None and self._multi_valued.isdisjoint(many)
+
+    def _current(self, record: Record) -> list[Record]:
+        """The values of the same attribute and owner that hold or are disputed."""
+        owner = {"user": record.scope.user, "agent": record.scope.agent}
+        return self._records("keyed", subject=record.subject, attribute=record.attribute, **owner)
+
+    def _check_place(self, record: Record) -> None:
+        """A value that is made to hold again must not hold beside another."""
+        if record.status != "active" or not self._is_keyed(record):
+            return
+        beside = [other.id for other in self._current(record) if other.status == "active" and other.id != record.id]
+        if beside:
+            raise Conflict(f"{record.id!r} cannot hold while {beside[0]!r} does: retire or undo that one first.")
+
+    def _by_hash(self, record: Record) -> Record | None:
+        """A record that says the same: one that holds, else one that was known to have held at that time."""
+        found = self._db.rows("by_hash", {"project": self._project, "hash": record.hash})
+        holding = [id for id, status, _ in found if status in ("active", "disputed")]
+        past = [id for id, status, valid_from in found if status == "superseded" and valid_from == record.valid_from]
+        return self._seen((holding or past)[0]) if holding or past else None
 
     def _confirm(self, known: Record, again: Record) -> Added:
         """The same thing said again: counted, and trusted as much as the more trusted of the two."""
@@ -207,10 +257,11 @@ class WriteTransaction(ReadTransaction):
         kept = self.change(replace(known, data=data, trust=trust, updated=again.updated), "confirm")
         return Added(kept, "confirmed")
 
-    def _add_keyed(self, record: Record, vector: Sequence[float] | None) -> Added:
-        owner = {"user": record.scope.user, "agent": record.scope.agent}
-        current = self._records("keyed", subject=record.subject, attribute=record.attribute, **owner)
-        verdict = supersede.settle(record, current)
+    def _add_keyed(self, record: Record, vector: Sequence[float] | None, known: Record | None) -> Added:
+        """Weigh a value against the ones that hold. `known`: it was said before and disputed, and may prevail now."""
+        verdict = supersede.settle(record, self._current(record), known)
+        if verdict.disputes and known is not None:
+            return self._confirm(known, record)
         self._insert(verdict.new, vector)
         if verdict.links:
             self._note_created(verdict.new)
@@ -219,6 +270,8 @@ class WriteTransaction(ReadTransaction):
         for src, dst in verdict.links:
             self.link(Link(src, supersede.SUPERSEDED_BY, dst))
         action = "superseded older" if verdict.older else "older" if verdict.links else "added"
+        for holder in verdict.disputes:
+            self.link(Link(verdict.new.id, supersede.DISPUTED_BY, holder))
         if verdict.disputes:
             return Added(verdict.new, "disputed", verdict.disputes)
         return Added(verdict.new, action, tuple(older.id for older in verdict.older))  # type: ignore[arg-type]
@@ -266,27 +319,36 @@ class WriteTransaction(ReadTransaction):
         self._db.run("add_vector", params)
 
     def _note(self, before: Record, version: int, verb: str, at: int) -> None:
-        self._db.run("add_history", (self._project, before.id, version, self._change, at, verb, freeze(before)))
+        self._db.run("add_history", (self._project, before.id, version, self._step, at, verb, freeze(before)))
 
     def _note_created(self, record: Record) -> None:
-        created = (self._project, record.id, record.version, self._change, record.updated, "add", None)
+        created = (self._project, record.id, record.version, self._step, record.updated, "add", None)
         self._db.run("add_history", created)
 
-    def _pairs(self, undone: Sequence[Record]) -> list[tuple[str, str]]:
-        ids = [record.id for record in undone]
-        found = self.links(ids, [supersede.SUPERSEDED_BY])
-        return [(link.src, link.dst) for link in found if link.dst in ids]
+    @property
+    def _step(self) -> str:
+        """What is undone together: all that one `add` or `undo` did, however many share its transaction."""
+        return f"{self._change}.{self._steps}" if self._steps else self._change
+
+    def _relink(self, undone: Sequence[Record]) -> None:
+        """Have the links between records that were undone together say what their states say again."""
+        for older in undone:
+            for newer in undone:
+                link = Link(older.id, supersede.SUPERSEDED_BY, newer.id)
+                if supersede.replaced(older, newer):
+                    self.link(link)
+                elif older.id != newer.id:
+                    self.unlink(link)
 
     def _scrub_receipts(self, scrub: Scrub, ids: frozenset[str]) -> int:
-        touched = 0
-        for receipt in self.receipts(1_000_000):
-            body = scrub(receipt.body, ids)
-            if body is not None:
-                touched += 1
-                self._db.run(
-                    "add_receipt",
-                    {"project": self._project, "id": receipt.id, "created": receipt.created, "body": body},
-                )
+        """In every receipt of the project, whoever asked."""
+        touched, after = 0, ""
+        while page := self._db.rows("every_receipt", {"project": self._project, "after": after}):
+            for id, body in page:
+                clean = scrub(body, ids)
+                if clean is not None:
+                    touched += self._db.run("update_receipt", {"project": self._project, "id": id, "body": clean})
+            after = page[-1][0]
         return touched
 
     def _one(self, query: str, **params: Any) -> Record | None:

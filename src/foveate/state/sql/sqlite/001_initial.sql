@@ -59,7 +59,10 @@ create table records (
 ) strict;
 
 create unique index records_id on records (project, id);
-create unique index records_key on records (project, key) where key is not null;
+-- A caller's key is the owner's: nobody learns from it what others have kept.
+create unique index records_key on records (project, key, coalesce(user, ''), coalesce(agent, ''),
+  case private when 1 then coalesce(session, '') end, case private when 1 then coalesce(task, '') end)
+where key is not null;
 create index records_hash on records (project, hash);
 create index records_kind on records (project, kind, created);
 create index records_session on records (project, session, created) where session is not null;
@@ -111,7 +114,7 @@ create table history (
   project integer not null,
   id      text not null,
   version integer not null,             -- the version that the change made
-  change  text not null,                -- one write transaction: what was changed together is undone together
+  change  text not null,                -- one step of a transaction: what was changed together is undone together
   at      integer not null,
   verb    text not null,
   before  blob,                         -- compressed JSON; null: created by this change
@@ -137,6 +140,8 @@ create table vectors (
 create table receipts (
   project integer not null,
   id      text not null,
+  user    text,
+  agent   text,
   created integer not null,
   body    blob not null,
   primary key (project, id)

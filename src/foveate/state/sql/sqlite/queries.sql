@@ -4,6 +4,9 @@ select name, value from meta
 -- name: set_meta
 insert into meta (name, value) values (:name, :value) on conflict (name) do update set value = excluded.value
 
+-- name: drop_meta
+delete from meta where name = :name
+
 -- name: project
 select project, revision from projects where name = :name
 
@@ -31,6 +34,13 @@ hash, version, sketch, full_tokens, summary_tokens, micro_tokens
 (user is null or user = :user) and (agent is null or agent = :agent)
 and (private = 0 or ((session is null or session = :session) and (task is null or task = :task)))
 
+-- name: joined
+exists (select 1 from records where project = :project and id = links.src and {visible})
+and exists (select 1 from records where project = :project and id = links.dst and {visible})
+
+-- name: ours
+(user is null or user = :user) and (agent is null or agent = :agent)
+
 -- name: live
 status not in ('retired', 'archived')
 
@@ -48,11 +58,11 @@ select {columns} from records
 where project = :project and doc in (select value from json_each(:docs)) and {live} and {visible} and {filtered}
 
 -- name: by_key
-select {columns} from records where project = :project and key = :key
+select {columns} from records where project = :project and key = :key and user is :user and agent is :agent
+and (private = 0 or (session is :session and task is :task))
 
 -- name: by_hash
-select {columns} from records where project = :project and hash = :hash and status in ('active', 'disputed')
-order by doc limit 1
+select id, status, valid_from from records where project = :project and hash = :hash order by doc
 
 -- name: keyed
 select {columns} from records
@@ -64,8 +74,7 @@ select doc, kind, status from records where project = :project and id = :id
 
 -- name: standing
 select {columns} from records
-where project = :project and status = 'active' and {visible}
-and (:kinds is null or kind in (select value from json_each(:kinds)))
+where project = :project and kind in (select value from json_each(:kinds)) and status = 'active' and {visible}
 order by salience desc, created, id
 
 -- name: pinned
@@ -184,17 +193,17 @@ delete from links where project = :project and (src = :id or dst = :id)
 -- name: links_from
 select src, name, dst, weight from links
 where project = :project and src in (select value from json_each(:ids))
-and (:names is null or name in (select value from json_each(:names)))
+and (:names is null or name in (select value from json_each(:names))) and {joined}
 order by weight desc, src, name, dst
 
 -- name: links_to
 select src, name, dst, weight from links
 where project = :project and dst in (select value from json_each(:ids))
-and (:names is null or name in (select value from json_each(:names)))
+and (:names is null or name in (select value from json_each(:names))) and {joined}
 order by weight desc, src, name, dst
 
 -- name: all_links
-select src, name, dst, weight from links where project = :project order by src, name, dst
+select src, name, dst, weight from links where project = :project and {joined} order by src, name, dst
 
 -- name: add_history
 insert into history (project, id, version, change, at, verb, before) values (?, ?, ?, ?, ?, ?, ?)
@@ -203,7 +212,7 @@ insert into history (project, id, version, change, at, verb, before) values (?, 
 select id, version, change, at, verb, before from history where project = :project and id = :id order by version
 
 -- name: history_of_change
-select id, version, change, at, verb, before from history where project = :project and change = :change order by id
+select id, version, change, at, verb, before from history where project = :project and change = :change order by id, version
 
 -- name: delete_history
 delete from history where project = :project and id = :id
@@ -233,21 +242,28 @@ and not exists (select 1 from vectors v where v.project = :project and v.space =
 order by doc limit :limit
 
 -- name: add_receipt
-insert into receipts (project, id, created, body) values (:project, :id, :created, :body)
+insert into receipts (project, id, user, agent, created, body)
+values (:project, :id, :user, :agent, :created, :body)
 on conflict (project, id) do update set body = excluded.body, created = excluded.created
+
+-- name: update_receipt
+update receipts set body = :body where project = :project and id = :id
 
 -- name: add_receipt_item
 insert into receipt_items (project, record, receipt) values (?, ?, ?) on conflict do nothing
 
 -- name: receipt
-select body from receipts where project = :project and id = :id
+select body from receipts where project = :project and id = :id and {ours}
 
 -- name: receipts
-select id, created, body from receipts where project = :project order by created desc, id limit :limit
+select id, created, body from receipts where project = :project and {ours} order by created desc, id limit :limit
+
+-- name: every_receipt
+select id, body from receipts where project = :project and id > :after order by id limit 500
 
 -- name: receipts_of
 select r.id, r.created, r.body from receipt_items i join receipts r on r.project = i.project and r.id = i.receipt
-where i.project = :project and i.record = :record order by r.created desc, r.id limit :limit
+where i.project = :project and i.record = :record and {ours} order by r.created desc, r.id limit :limit
 
 -- name: old_receipts
 select id from receipts where project = :project and created < :before
@@ -275,6 +291,14 @@ select
   (select coalesce(sum(length(body)), 0) from receipts where project = :project),
   (select coalesce(sum(docs), 0) from shelves where project = :project),
   (select count(*) from vectors where project = :project)
+
+-- name: clear_strays
+delete from links where not exists (select 1 from records r where r.project = links.project and r.id = links.src)
+  or not exists (select 1 from records r where r.project = links.project and r.id = links.dst);
+delete from history where not exists (select 1 from records r where r.project = history.project and r.id = history.id);
+delete from vectors where not exists (select 1 from records r where r.project = vectors.project and r.doc = vectors.doc);
+delete from receipt_items where not exists
+  (select 1 from receipts r where r.project = receipt_items.project and r.id = receipt_items.receipt)
 
 -- name: clear_index
 delete from postings; delete from shelves; delete from names

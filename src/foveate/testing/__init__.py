@@ -1,0 +1,72 @@
+"""For the tests of whoever uses foveate: an engine in memory, a clock that stands still, ids that count.
+
+    from foveate.testing import engine
+
+    memory = engine()
+    memory.add("fact", "Deploys happen on Tuesdays")        # fact_0001, at a known time
+
+Nothing is mocked: it is the real engine on a real SQLite, which leaves nothing behind. The same test gives the same ids,
+times and bytes in every process. `foveate.testing.conformance` proves a store of one's own; it is the one part that
+belongs to pytest, and is imported by name only.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime, timedelta
+from typing import Any
+
+from foveate.embed import Embedder, open_embedder
+from foveate.engine import Engine
+from foveate.ids import Ids, millis
+from foveate.opening import open_engine
+
+__all__ = ["START", "FixedClock", "counting_ids", "embedder", "engine"]
+
+START = "2026-01-05T09:00:00Z"
+"""When a test begins unless it says otherwise: a Monday morning."""
+
+DIM = 64
+"""Dimensions of the test embedder: enough to tell a dozen texts apart."""
+
+
+class FixedClock:
+    """A clock that moves only when it is told to, or by `step` milliseconds after every look at it."""
+
+    def __init__(self, start: int | str | datetime = START, *, step: int = 0) -> None:
+        self.now = millis(start)
+        self.step = step
+
+    def __call__(self) -> int:
+        now = self.now
+        self.now += self.step
+        return now
+
+    def tick(self, by: int | timedelta = 1) -> int:
+        """Move on, by milliseconds or a timedelta; the new time."""
+        self.now += by if isinstance(by, int) else round(by.total_seconds() * 1000)
+        return self.now
+
+
+def counting_ids() -> Ids:
+    """Ids that count by kind: `fact_0001`, `fact_0002`, `note_0001`."""
+    seen: Counter[str] = Counter()
+
+    def next_id(kind: str, at: int) -> str:
+        seen[kind] += 1
+        return f"{kind}_{seen[kind]:04d}"
+
+    return next_id
+
+
+def embedder(dim: int = DIM) -> Embedder:
+    """The deterministic embedder: it hashes words and letters, needs no model and knows no meaning."""
+    return open_embedder(f"hash:{dim}")
+
+
+def engine(path: str = ":memory:", **options: Any) -> Engine:
+    """An engine for one test. Options are those of `foveate.open`; clock and ids are fixed unless they are given."""
+    options.setdefault("clock", FixedClock())
+    options.setdefault("ids", counting_ids())
+    options.setdefault("own", False)
+    return open_engine(path, **options)

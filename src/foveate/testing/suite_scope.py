@@ -1,0 +1,199 @@
+"""The contract of scope: no read crosses a project, a user or an agent; private kinds stay in session and task."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from foveate.errors import NotFound
+from foveate.state.store import Reader, Store, StoredReceipt
+from foveate.testing.suite import HERE, T0, Suite, add, change, found, get, keep, made
+from foveate.types import NO_FILTERS, Link, Record, Scope
+
+ADA = Scope("alpha", user="ada")
+CODER = Scope("alpha", agent="coder")
+BOTH = Scope("alpha", user="ada", agent="coder")
+WALLS = (
+    (Scope("beta"), HERE),
+    (ADA, HERE),
+    (ADA, Scope("alpha", user="bob")),
+    (ADA, Scope("beta", user="ada")),
+    (CODER, HERE),
+    (CODER, Scope("alpha", agent="tester")),
+    (BOTH, ADA),
+    (BOTH, CODER),
+)
+"""Whose it is, and who must not see it."""
+
+
+def receipt(id: str, *records: str, at: int = T0) -> StoredReceipt:
+    return StoredReceipt(id, at, zlib.compress(id.encode()), records)
+
+
+def seen(reader: Reader, ids: list[str]) -> Iterator[str]:
+    """Every way of reading by which one of these records comes to light."""
+    everything = {
+        "get": reader.get(ids),
+        "records": {record.id for record in reader.records()},
+        "standing": {record.id for record in reader.standing(["censor"])},
+        "pinned": {record.id for record in reader.standing([], pinned=True)},
+        "recent": {record.id for record in reader.recent(["censor", "entity"], 10, NO_FILTERS)},
+        "named": {record.id for record in reader.named(["postgres"]).values()},
+        "links": {end for link in reader.links(ids) for end in (link.src, link.dst)},
+        "links back": {end for link in reader.links(ids, back=True) for end in (link.src, link.dst)},
+        "all_links": {end for link in reader.all_links() for end in (link.src, link.dst)},
+        "version": {id for id in ids for number in (1, 2) if reader.version(id, number)},
+        "receipt": {id for id in ids if reader.receipt("ctx_1")},
+        "receipts": {id for id in ids if reader.receipts(10)},
+        "receipts of": {id for id in ids if reader.receipts(10, id)},
+        "history": set(),
+    }
+    for id in ids:
+        try:
+            everything["history"] = {*everything["history"], *(step.id for step in reader.history(id))}
+        except NotFound:
+            continue
+    yield from (way for way, there in everything.items() if not set(there).isdisjoint(ids))
+
+
+class Scopes(Suite):
+    def kept(self, store: Store, scope: Scope) -> list[str]:
+        """Records that every way of reading could find."""
+        rule: Record = add(store, "Never touch the vault", "censor", scope=scope, pinned=True)
+        name = add(store, "Postgres", "entity", scope=scope)
+        rule = change(store, rule, "Never open the vault", pinned=True)
+        with store.write(scope) as writer:
+            writer.link(Link(rule.id, "about", name.id))
+        store.save_receipts(scope, [receipt("ctx_1", rule.id, name.id)])
+        return [rule.id, name.id]
+
+    def test_every_read_finds_what_is_in_scope(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            ids = self.kept(store, BOTH)
+            with store.read(replace(BOTH, session="s9")) as reader:
+                assert len(list(seen(reader, ids))) == 14
+            assert set(found(store, "vault postgres", scope=BOTH)) == set(ids)
+
+    def test_no_read_crosses_a_wall(self, tmp_path: Path) -> None:
+        for n, (owner, stranger) in enumerate(WALLS):
+            folder = tmp_path / str(n)
+            folder.mkdir()
+            with self.opened(folder) as store:
+                ids = self.kept(store, owner)
+                add(store, "Something of the stranger's own", scope=stranger)
+                with store.read(stranger) as reader:
+                    assert list(seen(reader, ids)) == [], f"{stranger} sees what is {owner}'s"
+                assert found(store, "vault postgres", scope=stranger) == []
+
+    def test_no_write_crosses_a_wall(self, tmp_path: Path) -> None:
+        for n, (owner, stranger) in enumerate(WALLS):
+            folder = tmp_path / str(n)
+            folder.mkdir()
+            with self.opened(folder) as store:
+                record = add(store, "Mine alone", scope=owner)
+                theirs = add(store, "Theirs", scope=stranger)
+                with pytest.raises(NotFound), store.write(stranger) as writer:
+                    writer.change(replace(record, scope=stranger, text="Overwritten"), "edit")
+                with pytest.raises(NotFound), store.write(stranger) as writer:
+                    writer.undo(record.id, T0)
+                with pytest.raises(NotFound), store.write(stranger) as writer:
+                    writer.link(Link(theirs.id, "near", record.id))
+                with pytest.raises(NotFound):
+                    store.forget(stranger, [record.id])
+                assert get(store, record.id, owner) == record
+
+    def test_same_words_and_keys_of_two_owners_are_two_records(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            for n, scope in enumerate((HERE, ADA, replace(ADA, user="bob"), CODER, Scope("beta"))):
+                added = keep(store, made("Prefers short answers", scope=scope, key="pref"))[0]
+                assert (added.action, added.record.scope) == ("added", scope), n
+
+    def test_what_names_no_user_or_agent_is_shared(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            shared = add(store, "Shared by all")
+            hers = add(store, "Hers alone", scope=ADA)
+            for scope in (HERE, ADA, CODER, BOTH):
+                assert get(store, shared.id, scope) == shared
+            assert get(store, hers.id, BOTH) == hers
+
+    def test_what_a_session_learns_is_published_to_the_project(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            learned = add(store, "The parser is recursive", "fact", scope=Scope("alpha", session="s1", task="t1"))
+            for scope in (HERE, Scope("alpha", session="s2"), Scope("alpha", task="t2")):
+                assert get(store, learned.id, scope) == learned
+                assert found(store, "parser", scope=scope) == [learned.id]
+
+    def test_private_kinds_stay_within_their_session_and_task(self, tmp_path: Path) -> None:
+        here = Scope("alpha", session="s1", task="t1")
+        with self.opened(tmp_path) as store:
+            note = add(store, "Half a thought", "scratch", scope=here)
+            assert found(store, "thought", scope=here) == [note.id]
+            elsewhere = (HERE, replace(here, session="s2"), replace(here, task="t2"), replace(here, task=None))
+            for scope in elsewhere:
+                assert get(store, note.id, scope) is None
+                assert found(store, "thought", scope=scope) == []
+                with store.read(scope) as reader:
+                    assert reader.recent(["scratch"], 5, NO_FILTERS) == []
+                    assert list(reader.records()) == []
+            assert keep(store, made("Half a thought", "scratch", scope=elsewhere[1]))[0].action == "added"
+
+    def test_unknown_project_reads_as_empty(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store, store.read(Scope("never written")) as reader:
+            assert list(reader.records()) == []
+            assert reader.recent(["note"], 5, NO_FILTERS) == []
+            assert reader.receipts(5) == []
+
+
+class Receipts(Suite):
+    def test_receipts_are_read_newest_first_and_by_record(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            store.save_receipts(HERE, [receipt("ctx_a", "note_1", at=T0), receipt("ctx_b", "note_1", "note_2", at=T0 + 5)])
+            with store.read(HERE) as reader:
+                assert [stored.id for stored in reader.receipts(10)] == ["ctx_b", "ctx_a"]
+                assert [stored.id for stored in reader.receipts(1)] == ["ctx_b"]
+                assert [stored.id for stored in reader.receipts(10, "note_1")] == ["ctx_b", "ctx_a"]
+                assert [stored.id for stored in reader.receipts(10, "note_2")] == ["ctx_b"]
+                assert reader.receipt("ctx_a") == zlib.compress(b"ctx_a")
+                assert reader.receipt("ctx_none") is None
+
+    def test_receipts_do_not_move_the_revision(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            add(store, "Something")
+            with store.read(HERE) as reader:
+                before = reader.revision
+            store.save_receipts(HERE, [receipt("ctx_a")])
+            with store.read(HERE) as reader:
+                assert reader.revision == before
+
+    def test_no_receipts_are_saved_without_complaint(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            store.save_receipts(HERE, [])
+
+    def test_receipts_older_than_a_month_go_when_new_ones_come(self, tmp_path: Path) -> None:
+        month = 31 * 86_400_000
+        with self.opened(tmp_path) as store:
+            store.save_receipts(
+                HERE, [receipt("ctx_old", "note_1", at=T0), receipt("ctx_mid", "note_1", at=T0 + month // 2)]
+            )
+            store.save_receipts(HERE, [receipt("ctx_new", "note_2", at=T0 + month)])
+            with store.read(HERE) as reader:
+                assert [stored.id for stored in reader.receipts(10)] == ["ctx_new", "ctx_mid"]
+                assert [stored.id for stored in reader.receipts(10, "note_1")] == ["ctx_mid"]
+
+    def test_forget_scrubs_every_receipt_whoever_asked(self, tmp_path: Path) -> None:
+        def scrub(body: bytes, ids: frozenset[str]) -> bytes | None:
+            return b"scrubbed" if ids == {record.id} else None
+
+        with self.opened(tmp_path) as store:
+            record = add(store, "To be forgotten")
+            store.save_receipts(HERE, [receipt("ctx_a", record.id)])
+            store.save_receipts(ADA, [receipt("ctx_b", record.id)])
+            counts = store.forget(HERE, [record.id], scrub).counts
+            assert (counts["receipts"], counts["receipt_items"]) == (2, 2)
+            with store.read(ADA) as reader:
+                assert {stored.body for stored in reader.receipts(10)} == {b"scrubbed"}
+                assert reader.receipts(10, record.id) == []

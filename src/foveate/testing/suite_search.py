@@ -1,0 +1,307 @@
+"""The contract of search: what is found by which words, in which order, and that the index follows every change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from foveate import lexical
+from foveate.state.store import Query, Store, Want
+from foveate.testing import embedder
+from foveate.testing.suite import (
+    DAY,
+    FIELDS,
+    HERE,
+    T0,
+    Suite,
+    add,
+    change,
+    found,
+    hits,
+    keep,
+    made,
+    retire,
+    undo,
+)
+from foveate.types import Filters, Scope
+
+
+class Searching(Suite):
+    def test_words_are_found_whatever_their_form(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            record = add(store, "Caching responses reduced the latencies")
+            for query in ("cache", "cached", "response", "reducing latency", "CACHING"):
+                assert found(store, query) == [record.id], query
+            assert found(store, "database") == []
+
+    def test_identifiers_are_found_in_every_style_and_by_their_parts(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            camel = add(store, "Call getUserName first").id
+            snake = add(store, "Never call get_user_name twice").id
+            plain = add(store, "The user has a name").id
+            for query in ("getUserName", "get_user_name", "GetUserName"):
+                assert set(found(store, query)[:2]) == {camel, snake}, query
+            assert set(found(store, "user name")) == {camel, snake, plain}
+
+    def test_scripts_without_spaces_are_found(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            japanese = add(store, "東京都の天気は晴れです").id
+            korean = add(store, "서울의 날씨는 맑음").id
+            assert found(store, "東京") == [japanese]
+            assert found(store, "天気") == [japanese]
+            assert found(store, "날씨") == [korean]
+
+    def test_accents_do_not_matter(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            record = add(store, "Der Größenvergleich im Café").id
+            assert found(store, "cafe großenvergleich") == [record]
+
+    def test_every_field_is_searched_with_its_weight(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            filler = "The quick report covers several unrelated matters"
+            by_field = {
+                "text": add(store, filler + " kumquat").id,
+                "tags": add(store, filler + " one", tags=["kumquat"]).id,
+                "subject": add(store, filler + " two", "fact", subject="kumquat").id,
+                "entities": add(store, filler + " three", entities=["kumquat"]).id,
+                "paths": add(store, filler + " four", paths=["src/kumquat/main.py"]).id,
+                "summary": add(store, filler + " five", summary="About kumquat").id,
+            }
+            assert set(found(store, "kumquat")) == set(by_field.values())
+            for field, id in by_field.items():
+                weights = dict.fromkeys(FIELDS, 0.0) | {field: 1.0}
+                assert found(store, "kumquat", fields=weights) == [id], field
+                weights = dict.fromkeys(FIELDS, 0.1) | {field: 0.9}
+                assert found(store, "kumquat", fields=weights)[0] == id, field
+
+    def test_rarer_words_and_more_of_them_rank_higher(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            common = [add(store, f"The service number {n} is running").id for n in range(8)]
+            rare = add(store, "The service uses a mutex").id
+            both = add(store, "The mutex of the service deadlocked").id
+            ranked = found(store, "service mutex deadlock", limit=20)
+            assert ranked[:2] == [both, rare]
+            assert set(ranked[2:]) == set(common)
+
+    def test_relevance_is_calibrated_and_not_relative_to_the_best_hit(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            for n in range(20):
+                add(store, f"Ordinary remark number {n} about the weather outside")
+            record = add(store, "Kubernetes ingress rewrites the path of requests")
+            whole = hits(store, "kubernetes ingress rewrites path requests")[0]
+            part = hits(store, "kubernetes billing invoices taxes refunds")[0]
+            assert whole.record.id == part.record.id == record.id
+            assert 0.8 < whole.lexical <= 1.0
+            assert 0.0 < part.lexical < 0.35
+            assert all(0.0 <= hit.lexical <= 1.0 for hit in hits(store, "ordinary weather kubernetes", limit=50))
+
+    def test_equal_hits_come_in_the_same_order_every_time(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            ids = [add(store, "Twin statement", key=str(n), subject=None, kind="event").id for n in range(12)]
+            assert found(store, "twin", limit=12) == ids
+            assert found(store, "twin", limit=5) == ids[:5]
+
+    def test_hits_beyond_full_relevance_keep_the_order_of_their_scores(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            for n in range(30):
+                add(store, f"A longer remark number {n} on something else entirely, with several more words in it")
+            once = add(store, "Quorum").id
+            more = add(store, "Quorum quorum quorum", tags=["quorum"]).id
+            assert [hit.lexical for hit in hits(store, "quorum")] == [1.0, 1.0]
+            assert found(store, "quorum") == [more, once]
+
+    def test_superseded_records_are_found_as_such_and_retired_ones_are_not(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            values = {"kind": "fact", "subject": "editor", "attribute": "name"}
+            old = add(store, "The editor is Emacs", **values, valid_from=T0).id
+            new = add(store, "The editor is Vim", **values, valid_from=T0 + DAY).id
+            assert {hit.record.id: hit.record.status for hit in hits(store, "editor")} == {old: "superseded", new: "active"}
+            retire(store, next(hit.record for hit in hits(store, "vim")))
+            assert found(store, "vim") == []
+
+    def test_wants_are_answered_each_by_its_kinds_and_limit(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            facts = [add(store, f"Redis fact {n}", "fact").id for n in range(5)]
+            notes = [add(store, f"Redis note {n}").id for n in range(5)]
+            events = [add(store, f"Redis event {n}", "event").id for n in range(5)]
+            terms = dict.fromkeys(lexical.terms("redis"), 1.0)
+            wants = [Want(("fact",), 2), Want(("note", "event"), 20), Want((), 3), Want(("censor",), 5), Want(("note",), 0)]
+            with store.read(HERE) as reader:
+                answers = reader.search(Query(terms, FIELDS), wants)
+            got = [{hit.record.id for hit in answer} for answer in answers]
+            assert len(got[0]) == 2
+            assert got[0] < set(facts)
+            assert got[1] == {*notes, *events}
+            assert [len(answer) for answer in got[2:]] == [3, 0, 0]
+
+    def test_events_do_not_set_the_weights_of_knowledge(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            keep(store, made("Vault tokens expire"), made("Backups run nightly"), made("Tokens are signed"))
+            before = {hit.record.id: hit.lexical for hit in hits(store, "vault tokens", ["note"])}
+            with store.write(HERE) as writer:
+                for n in range(200):
+                    writer.add(made(f"vault {n}", "event"))
+            assert {hit.record.id: hit.lexical for hit in hits(store, "vault tokens", ["note"])} == before
+
+    def test_filters_hold(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            old = add(store, "Plan alpha", created=T0 - DAY, tags=["a", "b"], trust="tool").id
+            new = add(store, "Plan beta", created=T0, tags=["b"], trust="user").id
+            fact = add(store, "Plan gamma", "fact", created=T0 + DAY, trust="agent").id
+            cases = [
+                (Filters(since=T0), {new, fact}),
+                (Filters(until=T0), {old}),
+                (Filters(since=T0, until=T0 + 1), {new}),
+                (Filters(kinds=("fact",)), {fact}),
+                (Filters(tags=("a",)), {old}),
+                (Filters(tags=("a", "b")), {old, new}),
+                (Filters(tags=("none",)), set()),
+                (Filters(min_trust="agent"), {new, fact}),
+                (Filters(min_trust="user", kinds=("fact",)), set()),
+            ]
+            for filters, expected in cases:
+                assert set(found(store, "plan", filters=filters)) == expected, filters
+                with store.read(HERE) as reader:
+                    assert {r.id for r in reader.recent(["note", "fact"], 9, filters)} == expected, filters
+
+    def test_filter_that_lets_little_through_still_gives_exact_results(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            with store.write(HERE) as writer:
+                for n in range(1500):
+                    tags = ["rare"] if n % 500 == 0 else []
+                    writer.add(made(f"Deploy log {n} deploy" + (" with much more to say" if tags else ""), tags=tags))
+            filters = Filters(tags=("rare",))
+            got = hits(store, "deploy", limit=10, filters=filters)
+            assert len(got) == 3
+            assert all("rare" in hit.record.tags for hit in got)
+            assert len(hits(store, "deploy", limit=2, filters=filters)) == 2
+
+    def test_recent_gives_the_newest_first(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            order = [add(store, f"Happened {n}", "event", created=T0 + n).id for n in (3, 1, 2)]
+            note = add(store, "Noted", created=T0 + 5).id
+            with store.read(HERE) as reader:
+                assert [r.id for r in reader.recent(["event"], 2, Filters())] == [order[0], order[2]]
+                assert reader.recent(["event", "note"], 9, Filters())[0].id == note
+
+    def test_entities_are_found_by_any_form_of_their_names(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            record = add(store, "The payment service", "entity", name="Pay-Gate", aliases=["billing_api"])
+            with store.read(HERE) as reader:
+                assert {name: r.id for name, r in reader.named(["paygate", "billingapi", "other"]).items()} == {
+                    "paygate": record.id,
+                    "billingapi": record.id,
+                }
+            change(store, record, "The payment service", name="Till", aliases=[])
+            with store.read(HERE) as reader:
+                assert list(reader.named(["paygate", "billingapi", "till"])) == ["till"]
+
+
+class Index(Suite):
+    def test_index_follows_every_change(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            record = add(store, "Speaks of walnuts", tags=["brazil"])
+            assert found(store, "walnut") == found(store, "brazil") == [record.id]
+            record = change(store, record, "Speaks of almonds", tags=["peru"])
+            assert found(store, "walnut") == found(store, "brazil") == []
+            assert found(store, "almond") == found(store, "peru") == [record.id]
+            undo(store, record.id)
+            assert (found(store, "walnut"), found(store, "almond")) == ([record.id], [])
+            store.forget(HERE, [record.id])
+            assert found(store, "walnut") == []
+            assert store.health().ok
+
+    def test_index_is_up_to_date_within_the_transaction(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store, store.write(HERE) as writer:
+            first = writer.add(made("Pistachio")).record
+            second = writer.add(made("Pistachio"))
+            assert (second.action, second.record.id) == ("confirmed", first.id)
+            writer.forget([first.id])
+            assert writer.get([first.id]) == {}
+            assert writer.add(made("Pistachio")).action == "added"
+
+    def test_statistics_return_to_where_they_were(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            keep(store, made("Steady words here"), made("Other words there"))
+            before = [(hit.record.id, hit.lexical) for hit in hits(store, "steady words")]
+            extra = [add(store, f"Steady extra {n} words " * 5) for n in range(20)]
+            change(store, extra[0], "Quite different")
+            assert [(hit.record.id, hit.lexical) for hit in hits(store, "steady words")] != before
+            store.forget(HERE, [record.id for record in extra])
+            assert [(hit.record.id, hit.lexical) for hit in hits(store, "steady words")] == before
+
+
+class Vectors(Suite):
+    """With the deterministic embedder; a store without vectors overrides these."""
+
+    model = embedder()
+
+    def put(self, store: Store, text: str, **values: object) -> str:
+        with store.write(HERE) as writer:
+            return writer.add(made(text, **values), self.model.embed([text])[0]).record.id  # type: ignore[arg-type]
+
+    def near(self, store: Store, query: str, limit: int = 3, **options: object) -> list[str]:
+        """Found by vector alone: the words of the query are nowhere."""
+        vector = self.model.query(query)
+        return [hit.record.id for hit in hits(store, "", limit=limit, vector=vector, **options)]  # type: ignore[arg-type]
+
+    def test_nearest_come_first_without_a_shared_word(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path, space=self.model.fingerprint) as store:
+            near, far = self.put(store, "caching responses"), self.put(store, "quarterly tax filing")
+            assert self.near(store, "cached response")[0] == near
+            both = hits(store, "tax", vector=self.model.query("cached response"))
+            relevance = {hit.record.id: hit for hit in both}
+            assert relevance[far].lexical > 0
+            assert relevance[near].vector is not None
+            assert all(0.0 <= (hit.vector or 0.0) <= 1.0 for hit in both)
+
+    def test_vector_changes_together_with_the_record(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path, space=self.model.fingerprint) as store:
+            id = self.put(store, "caching responses")
+            with store.read(HERE) as reader:
+                record = reader.get([id])[id]
+            with store.write(HERE) as writer:
+                after = made("quarterly tax filing", id=id)
+                writer.change(after, "edit", vector=self.model.embed([after.text])[0])
+            same = {hit.record.id: hit.vector for hit in hits(store, "", vector=self.model.query("quarterly tax filing"))}
+            assert (same[id] or 0.0) > 0.99
+            change(store, record, "entirely other words")
+            assert self.near(store, "quarterly tax filing") == []
+            with store.write(HERE) as writer:
+                writer.put_vector(id, self.model.embed(["entirely other words"])[0])
+            assert self.near(store, "entirely other words") == [id]
+            store.forget(HERE, [id])
+            assert self.near(store, "entirely other words") == []
+
+    def test_vectors_of_another_embedder_are_not_mixed_in(self, tmp_path: Path) -> None:
+        other = embedder(32)
+        with self.opened(tmp_path, space=self.model.fingerprint) as store:
+            self.put(store, "caching responses")
+            with self.reopened(tmp_path, space=other.fingerprint) as second:
+                assert hits(second, "", vector=other.query("caching responses")) == []
+                with second.write(HERE) as writer:
+                    new = writer.add(made("cached pages"), other.embed(["cached pages"])[0]).record.id
+                assert [hit.record.id for hit in hits(second, "", vector=other.query("cached pages"))] == [new]
+            assert new not in self.near(store, "cached pages")
+
+    def test_failed_transaction_leaves_no_vector(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path, space=self.model.fingerprint) as store:
+            kept = self.put(store, "cached responses")
+            try:
+                with store.write(HERE) as writer:
+                    writer.add(made("cached pages"), self.model.embed(["cached pages"])[0])
+                    vector = self.model.query("cached pages")
+                    assert len(writer.search(Query({}, FIELDS, vector), [Want((), 5)])[0]) == 2
+                    raise RuntimeError
+            except RuntimeError:
+                pass
+            assert self.near(store, "cached pages") == [kept]
+
+    def test_filters_and_walls_hold_for_vectors_too(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path, space=self.model.fingerprint) as store:
+            for n in range(150):
+                self.put(store, f"cached page {n}")
+            tagged = self.put(store, "pages of a book", tags=["rare"])
+            fact = self.put(store, "a page of facts", kind="fact")
+            assert self.near(store, "cached page", filters=Filters(tags=("rare",))) == [tagged]
+            assert self.near(store, "cached page", kinds=("fact",)) == [fact]
+            assert self.near(store, "cached page", scope=Scope("beta")) == []

@@ -1,0 +1,400 @@
+"""The store under everything that can happen to a file: kill -9, crowds, damage, a full disk, another version's hand."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import apsw
+import pytest
+
+import foveate
+from foveate import lexical
+from foveate.errors import NotFound, SchemaTooNew, StoreError
+from foveate.state import sqlite
+from foveate.state.sqlite import SQLiteStore
+from foveate.state.store import Store
+from foveate.testing.suite import HERE, add, change, found, get, made
+from foveate.types import Link, Scope
+
+WRITER = """
+import itertools, sys
+from foveate.ids import new_id, now
+from foveate.state.records import Rules
+from foveate.state.memory import Memory
+from foveate.state.sqlite import SQLiteStore
+from foveate.types import Scope
+
+name, rounds = sys.argv[2], int(sys.argv[3])
+memory = Memory(SQLiteStore(sys.argv[1]), scope=Scope("alpha"), rules=Rules(), clock=now, ids=new_id)
+for n in itertools.count() if rounds < 0 else range(rounds):
+    words = f"Writer {name} says {n} w{name}x{n} " + "and then some more " * (n % 40)
+    if n % 3 == 0:
+        rows = [("note", f"{words} part {part}", {}) for part in range(4)]
+        ids = memory.add_many(rows)
+    else:
+        ids = [memory.add("fact", words, subject=name, attribute="turn").record.id]
+    if n % 4 == 1:
+        memory.edit(ids[0], tags=["edited"])
+    if n % 5 == 2:
+        memory.search("writer says", limit=3)
+    for id in ids:
+        print(id, flush=True)
+    if n % 11 == 10:
+        print("-" + ids[0], flush=True)
+        memory.forget([ids[0]])
+memory.close()
+"""
+
+
+def writer(path: Path, name: str, rounds: int) -> subprocess.Popen[str]:
+    arguments = [sys.executable, "-c", WRITER, str(path), name, str(rounds)]
+    return subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def word(n: int) -> str:
+    """A word of its own for every record, without digits, which would be told apart from it."""
+    return "zq" + "".join(chr(ord("b") + int(digit)) for digit in str(n)) + "k"
+
+
+def filled(path: Path, number: int = 600) -> SQLiteStore:
+    """A store of many pages."""
+    store = SQLiteStore(path)
+    with store.write(HERE) as writer:
+        for n in range(number):
+            writer.add(made(f"Record number {n} speaks of {word(n)} " + f"filler{n % 50} " * 30, "note"))
+    return store
+
+
+def ids_of(store: Store, scope: Scope = HERE) -> list[str]:
+    with store.read(scope) as reader:
+        return [record.id for record in reader.records()]
+
+
+def pages_of(path: Path, table: str) -> list[int]:
+    """The pages of a table or index, from the first one that is a leaf."""
+    connection = apsw.Connection(str(path))
+    query = "select pageno from dbstat where name = ? and pagetype = 'leaf' order by path"
+    pages = [row[0] for row in connection.execute(query, (table,))]
+    connection.close()
+    return pages
+
+
+def overwrite(path: Path, page: int, size: int = 4096) -> None:
+    with path.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(random.Random(page).randbytes(size))
+
+
+# --- processes -----------------------------------------------------------------------------------------------------
+
+
+def test_kill_9_loses_no_acknowledged_record(tmp_path: Path) -> None:
+    path, rng = tmp_path / "state.db", random.Random(9)
+    kept: set[str] = set()
+    for round in range(10):
+        process = writer(path, f"r{round}", -1)
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(rng.randint(1, 50))]
+        time.sleep(rng.random() * 0.02)  # to die at any moment of a transaction, not only at a line
+        process.send_signal(signal.SIGKILL)
+        lines += process.stdout.read().splitlines()
+        process.communicate()
+        said = [line.strip() for line in lines]
+        kept |= {line for line in said if not line.startswith("-")}
+        kept -= {line[1:] for line in said if line.startswith("-")}
+        store = SQLiteStore(path)
+        assert kept <= set(ids_of(store)), f"round {round}"
+        assert store.health().ok
+        kept.add(add(store, f"Written after crash {round}").id)
+        store.close()
+    assert len(kept) > 50
+
+
+def test_four_processes_write_and_read_one_file_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    processes = [writer(path, name, 40) for name in ("ash", "birch", "cedar", "dogwood")]
+    said: set[str] = set()
+    for process in processes:
+        out, errors = process.communicate(timeout=120)
+        assert (process.returncode, errors) == (0, "")
+        lines = out.split()
+        said |= {line for line in lines if not line.startswith("-")} - {line[1:] for line in lines}
+    store = SQLiteStore(path)
+    assert set(ids_of(store)) == said
+    assert store.health().ok
+    active = [record for name in ("ash", "birch") for record in current(store, name)]
+    assert len(active) == 2
+    store.close()
+
+
+def current(store: Store, subject: str) -> list[foveate.Record]:
+    with store.read(HERE) as reader:
+        return [record for record in reader.records() if record.subject == subject and record.status == "active"]
+
+
+def test_reader_that_stays_does_not_hold_up_the_writers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "WAL_LIMIT", 50_000)
+    monkeypatch.setattr(sqlite, "PATIENCE", 1)
+    store = filled(tmp_path / "state.db", 20)
+    with store.read(HERE) as reader:
+        began = time.perf_counter()
+        done = threading.Thread(target=lambda: [add(store, f"Meanwhile {n}") for n in range(10)])
+        done.start()
+        done.join()
+        assert time.perf_counter() - began < 5
+        assert len(list(reader.records())) == 20
+    assert len(ids_of(store)) == 30
+    store.close()
+
+
+def test_connections_go_with_their_threads(tmp_path: Path) -> None:
+    store = SQLiteStore(tmp_path / "state.db")
+    for n in range(30):
+        thread = threading.Thread(target=add, args=(store, f"From thread {n}"))
+        thread.start()
+        thread.join()
+    assert len(store._connections) <= 3
+    assert len(ids_of(store)) == 30
+    store.close()
+
+
+# --- files that are not ours, or not from now ----------------------------------------------------------------------
+
+
+def test_newer_schema_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    filled(path, 3).close()
+    connection = apsw.Connection(str(path))
+    connection.pragma("user_version", 99)
+    connection.close()
+    with pytest.raises(SchemaTooNew, match=r"schema 99.*Upgrade foveate"):
+        SQLiteStore(path)
+
+
+def test_file_of_another_program_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "places.db"
+    connection = apsw.Connection(str(path))
+    connection.execute("create table places (name text); insert into places values ('here')")
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match="another program"):
+        SQLiteStore(path)
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["places.db"]
+
+
+@pytest.mark.parametrize("content", [b"This is not a database, whatever its name says. " * 200, b"\x00" * 5000])
+def test_file_that_is_no_database_is_refused_and_left_as_it_is(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "state.db"
+    path.write_bytes(content)
+    with pytest.raises(StoreError, match="not a foveate store"):
+        SQLiteStore(path)
+    assert path.read_bytes() == content
+
+
+def test_store_that_is_not_there_is_not_created_unasked(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="foveate init"):
+        SQLiteStore(tmp_path / "state.db", create=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("a regular file")
+    with pytest.raises(StoreError, match="cannot be opened: does its directory exist"):
+        SQLiteStore(tmp_path / "file" / "state.db")
+    with pytest.raises(StoreError, match="cannot be created"):
+        foveate.open(tmp_path / "file" / "project")
+
+
+def test_new_analyser_indexes_again_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "state.db"
+    store = filled(path, 30)
+    before = found(store, word(7))
+    store.close()
+    monkeypatch.setattr(lexical, "VERSION", lexical.VERSION + 1)
+    monkeypatch.setattr(lexical, "terms", lambda text: tuple(f"z{word}" for word in text.lower().split()))
+    store = SQLiteStore(path)
+    terms = {row[0] for row in store._connection().execute("select distinct term from postings")}
+    assert f"z{word(7)}" in terms
+    assert not any(not term.startswith("z") for term in terms)
+    assert found(store, word(7)) == before
+    assert store.health().ok
+    assert store.health().facts["analyser"] == str(lexical.VERSION)
+    store.close()
+
+
+def test_another_counter_or_renderer_counts_the_tokens_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "state.db"
+    store = SQLiteStore(path)
+    record = add(store, "Antidisestablishmentarianism, 東京都, and naïve café owners")
+    store.close()
+    store = SQLiteStore(path, counter="chars4")
+    counted = get(store, record.id)
+    assert counted is not None
+    assert counted.tokens != record.tokens
+    edited = change(store, counted, "Something else")
+    with store.read(HERE) as reader:
+        assert reader.version(record.id, 1) == counted
+    assert edited.version == 2
+    store.close()
+    monkeypatch.setattr(sqlite, "RENDERER", sqlite.RENDERER + 1)
+    store = SQLiteStore(path)
+    assert store.health().ok
+    assert store._meta()["renderer"] == str(sqlite.RENDERER)
+    store.close()
+
+
+# --- damage --------------------------------------------------------------------------------------------------------
+
+
+def test_damaged_page_is_reported_and_the_rest_is_salvaged(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    store = filled(path)
+    ids = ids_of(store)
+    with store.write(HERE) as writer:
+        for left, right in pairwise(ids):
+            writer.link(Link(left, "next", right))
+    change(store, get_or_fail(store, ids[3]), "An early record, changed")
+    store.close()
+    leaves = pages_of(path, "records")
+    overwrite(path, leaves[len(leaves) // 2])
+    overwrite(path, leaves[len(leaves) // 3])
+
+    store = SQLiteStore(path)
+    with pytest.raises(StoreError, match=r"damaged.*foveate doctor --fix.*restore a backup"):
+        ids_of(store)
+    health = store.health()
+    assert not health.ok
+    assert "foveate doctor --fix" in health.problems[0]
+    kept = store.salvage()
+    here = ids_of(store)
+    assert kept == len(here)
+    assert 0 < len(ids) - kept < 60
+    assert (ids[0] in here, ids[-1] in here) == (True, True)
+    assert store.health().ok
+    assert found(store, word(599)) == [ids[-1]]
+    with store.read(HERE) as reader:
+        ends = {end for link in reader.all_links() for end in (link.src, link.dst)}
+        assert ends <= set(here)
+        assert [step.verb for step in reader.history(ids[3])] == ["edit"]
+    assert (tmp_path / "state.db.damaged").exists()
+    add(store, "Life goes on")
+    store.close()
+
+
+def test_damaged_index_pages_cost_no_record(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    store = filled(path)
+    ids = ids_of(store)
+    store.close()
+    for table in ("postings", "records_hash"):
+        leaves = pages_of(path, table)
+        overwrite(path, leaves[len(leaves) // 2])
+    store = SQLiteStore(path)
+    assert not store.health().ok
+    assert store.salvage() == len(ids)
+    assert store.health().ok
+    assert found(store, word(300)) == [ids[300]]
+    store.close()
+
+
+def test_file_that_was_cut_off_is_salvaged(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    filled(path).close()
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        file.truncate(size * 2 // 3 // 4096 * 4096)
+    with pytest.raises(StoreError, match="foveate doctor --fix"):
+        SQLiteStore(path)
+    kept = SQLiteStore.salvage_file(str(path))
+    assert kept > 0
+    store = SQLiteStore(path)
+    assert store.health().ok
+    assert len(ids_of(store)) == kept
+    store.close()
+
+
+@pytest.mark.parametrize("table", ["postings", "shelves"])
+def test_emptied_index_is_noticed_and_mended(tmp_path: Path, table: str) -> None:
+    store = filled(tmp_path / "state.db", 50)
+    store._connection().execute(f"delete from {table}")
+    health = store.health()
+    assert not health.ok
+    assert "index disagrees" in health.problems[0]
+    assert store.rebuild() == 50
+    assert store.health().ok
+    assert len(found(store, word(7))) == 1
+    store.close()
+
+
+def test_full_disk_changes_nothing(tmp_path: Path) -> None:
+    store = filled(tmp_path / "state.db", 50)
+    ids = ids_of(store)
+    connection = store._connection()
+    connection.pragma("max_page_count", connection.pragma("page_count") + 5)
+    large = [made(f"Too much {n} " + " ".join(f"word{n}x{m}" for m in range(300))) for n in range(200)]
+    with pytest.raises(StoreError, match=r"full. Nothing was changed"), store.write(HERE) as writer:
+        [writer.add(record) for record in (made("Small and early"), *large)]
+    assert ids_of(store) == ids
+    assert found(store, "small early") == []
+    assert store.health().ok
+    connection.pragma("max_page_count", 1_000_000)
+    assert found(store, "grows") == []
+    record = add(store, "It grows again")
+    assert get(store, record.id) == record
+    store.close()
+
+
+def test_full_disk_costs_a_forget_its_rewrite_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = filled(tmp_path / "state.db", 50)
+    id = ids_of(store)[0]
+
+    def full(self: SQLiteStore) -> apsw.Connection:
+        raise apsw.FullError("database or disk is full")
+
+    real = SQLiteStore._checkpoint
+    monkeypatch.setattr(SQLiteStore, "_checkpoint", lambda self, mode: full(self))
+    done = store.forget(HERE, [id])
+    monkeypatch.setattr(SQLiteStore, "_checkpoint", real)
+    assert done.counts["records"] == 1
+    assert "disk is full" in done.warnings[0]
+    assert get(store, id) is None
+    store.close()
+
+
+def test_store_that_may_not_be_written_is_read_and_left_as_it_is(tmp_path: Path) -> None:
+    store = filled(tmp_path / "state.db", 3)
+    store._connection().pragma("query_only", True)
+    assert len(ids_of(store)) == 3
+    with pytest.raises(StoreError, match="read-only"):
+        add(store, "Not to be written")
+    store.close()
+
+
+def get_or_fail(store: Store, id: str) -> foveate.Record:
+    record = get(store, id)
+    if record is None:
+        raise NotFound(id)
+    return record
+
+
+def test_forget_that_was_cut_short_is_finished_when_the_store_is_next_opened(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    store = filled(path, 50)
+    id = ids_of(store)[7]
+    with store.write(HERE) as writer:  # what is in the file when the process dies before it is written anew
+        writer.forget([id])
+        writer.mark(sqlite.RESIDUE)
+    assert "forgotten records" in store.health().problems[0]
+    store.close()
+    store = SQLiteStore(path)
+    assert store.health().ok
+    store.close()
+    assert word(7).encode() not in path.read_bytes()

@@ -1,0 +1,154 @@
+"""BM25 by hand: postings, plan, and what a score is worth."""
+
+from __future__ import annotations
+
+from math import log
+from pathlib import Path
+
+import pytest
+
+from foveate.state import index
+from foveate.state.kinds import kind_of
+from foveate.state.sqlite import SQLiteStore
+from foveate.testing.suite import HERE, add, found, hits, made
+from foveate.types import Record
+
+ONLY_TEXT = dict.fromkeys(index.FIELDS, 0.0) | {"text": 1.0}
+
+
+def rows(record: Record) -> dict[str, dict[str, int]]:
+    out: dict[str, dict[str, int]] = {}
+    for term, number, count in index.postings(record, kind_of(record.kind))[0]:
+        out.setdefault(index.FIELDS[number], {})[term] = count
+    return out
+
+
+# --- postings ------------------------------------------------------------------------------------------------------
+
+
+def test_postings_are_counted_by_field() -> None:
+    record = made(
+        "Redis caches redis", "fact", tags=["cache layer"], subject="redis", attribute="role", entities=["Redis Labs"],
+        paths=["src/cache.py"],
+    )  # fmt: skip
+    assert rows(record) == {
+        "text": {"redi": 2, "cach": 1},
+        "tags": {"cach": 1, "layer": 1},
+        "subject": {"redi": 1, "role": 1},
+        "entities": {"redi": 1, "lab": 1},
+        "paths": {"src": 1, "cach": 1, "py": 1},
+    }
+    assert index.postings(record, kind_of("fact"))[1] == 3
+
+
+def test_summary_field_holds_only_what_the_text_does_not_say() -> None:
+    assert "summary" not in rows(made("A sentence of its own. " * 40))
+    assert rows(made("Redis is fast", summary="Redis: a quick store"))["summary"] == {"quick": 1, "store": 1}
+    told = made("Chose Redis", "decision", rationale="Latency mattered", alternatives=["Memcached"])
+    assert rows(told)["summary"] == {"latenc": 1, "matter": 1, "memcach": 1}
+
+
+def test_names_of_an_entity_include_its_aliases() -> None:
+    record = made("The store", "entity", name="Postgres-SQL", aliases=["PG", "postgre_sql"])
+    assert index.names_of(record) == {"postgressql", "pg", "postgresql"}
+    assert index.names_of(made("The store")) == set()
+
+
+# --- plan ----------------------------------------------------------------------------------------------------------
+
+
+def test_rarity_is_the_probabilistic_idf_of_the_commonest_field() -> None:
+    plan = index.plan({"rare": 1.0, "common": 0.5}, {"text": 2.0}, {"rare": [(0, 1)], "common": [(0, 8), (2, 3)]}, 10)
+    rare, common = log(1 + 9.5 / 1.5), log(1 + 2.5 / 8.5)
+    assert plan.scan == (
+        ("rare", 0, pytest.approx(2 * rare), 0.75),
+        ("common", 0, pytest.approx(0.5 * 2 * common), 0.75),
+        ("common", 2, pytest.approx(0.5 * common), 0.0),
+    )
+    assert plan.rerank == ()
+    assert plan.ceiling == pytest.approx(rare + 0.5 * common)
+
+
+def test_unknown_word_counts_as_a_typical_one() -> None:
+    known = index.plan({"a": 1.0}, {}, {"a": [(0, 2)]}, 10)
+    both = index.plan({"a": 1.0, "never": 1.0}, {}, {"a": [(0, 2)]}, 10)
+    assert both.ceiling == pytest.approx(2 * known.ceiling)
+    assert index.plan({"never": 1.0}, {}, {}, 10) == index.Plan((), (), 0.0)
+    assert index.Plan((), (), 0.0).relevance(3.0) == 0.0
+
+
+def test_field_without_weight_is_not_scanned() -> None:
+    plan = index.plan({"a": 1.0}, {"text": 0.0}, {"a": [(0, 2), (2, 1)]}, 10)
+    assert [number for _, number, _, _ in plan.scan] == [2]
+
+
+def test_common_words_only_rerank_once_there_is_too_much_to_scan(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index, "SCAN", 100)
+    frequencies = {"rare": [(0, 5)], "some": [(0, 60)], "most": [(0, 900)]}
+    plan = index.plan(dict.fromkeys(frequencies, 1.0), {}, frequencies, 1000)
+    assert [term for term, *_ in plan.scan] == ["rare", "some"]
+    assert [term for term, *_ in plan.rerank] == ["most"]
+    alone = index.plan({"most": 1.0}, {}, frequencies, 1000)
+    assert [term for term, *_ in alone.scan] == ["most"]
+
+
+# --- scores, by hand and by the store ------------------------------------------------------------------------------
+
+
+def test_relevance_is_what_the_formula_says(tmp_path: Path) -> None:
+    store = SQLiteStore(tmp_path / "state.db")
+    texts = ["alpha beta gamma", "alpha alpha", "delta epsilon zeta eta", "theta"]
+    ids = [add(store, text).id for text in texts]
+    average = (3 + 2 + 4 + 1) / 4
+    idf_alpha, idf_beta = log(1 + 2.5 / 2.5), log(1 + 3.5 / 1.5)
+
+    def part(idf: float, tf: int, length: int) -> float:
+        return idf * tf * 2.2 / (tf + 1.2 * (0.25 + 0.75 * length / average))
+
+    ceiling = idf_alpha + idf_beta
+    by_hand = {
+        ids[0]: min(1.0, (part(idf_alpha, 1, 3) + part(idf_beta, 1, 3)) / ceiling),
+        ids[1]: min(1.0, part(idf_alpha, 2, 2) / ceiling),
+    }
+    by_store = {hit.record.id: hit.lexical for hit in hits(store, "alpha beta", fields=ONLY_TEXT)}
+    assert by_store == pytest.approx(by_hand, abs=1e-8)
+    store.close()
+
+
+def test_record_of_average_length_with_every_word_once_has_relevance_one(tmp_path: Path) -> None:
+    store = SQLiteStore(tmp_path / "state.db")
+    target = add(store, "kestrel heron osprey")
+    for text in ("lorem ipsum dolor", "amet sit elit", "sed eiusmod tempor"):
+        add(store, text)
+    (hit,) = hits(store, "heron kestrel osprey", fields=ONLY_TEXT)
+    assert (hit.record.id, hit.lexical) == (target.id, pytest.approx(1.0))
+    store.close()
+
+
+def test_pruned_plan_gives_the_same_best_hits_where_the_rare_word_decides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SQLiteStore(tmp_path / "state.db")
+    with store.write(HERE) as writer:
+        for n in range(300):
+            rare = " kestrel" if n % 40 == 0 else ""
+            writer.add(made(f"common plumage remark {n}{rare} " + "padding " * (n % 7)))
+    whole = [(hit.record.id, round(hit.lexical, 6)) for hit in hits(store, "common plumage kestrel", limit=8)]
+    monkeypatch.setattr(index, "SCAN", 50)
+    pruned = [(hit.record.id, round(hit.lexical, 6)) for hit in hits(store, "common plumage kestrel", limit=8)]
+    assert pruned == whole
+    assert len(pruned) == 8
+    assert len(found(store, "common plumage", limit=8)) == 8
+    store.close()
+
+
+def test_same_records_give_the_same_answer_in_every_store(tmp_path: Path) -> None:
+    answers = []
+    for name in ("one", "two"):
+        store = SQLiteStore(tmp_path / name)
+        with store.write(HERE) as writer:
+            for n in range(60):
+                writer.add(made(f"remark {n % 7} on topic {n % 11} and {n % 3}", "event", id=f"event_{n}"))
+        answers.append([(hit.record.id, hit.lexical) for hit in hits(store, "remark topic 3 5", limit=40)])
+        store.close()
+    assert answers[0] == answers[1]

@@ -1,0 +1,91 @@
+"""The verbs on state, where they do more than hand a record to a store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from foveate.engine import Engine
+from foveate.errors import NotFound
+from foveate.state import sqlite
+from foveate.state.records import Rules
+from foveate.state.sqlite import SQLiteStore
+from foveate.state.store import Query, StoredReceipt, Want
+from foveate.testing import FixedClock, embedder, engine
+from foveate.types import Scope
+
+
+def vector_of(memory: Engine, id: str, query: str) -> float | None:
+    """How near a record's vector is to a question."""
+    with memory.reader() as reader:
+        (found,) = reader.search(Query({}, {}, embedder().query(query)), [Want((), 10)])
+    return next((hit.vector for hit in found if hit.record.id == id), None)
+
+
+def test_record_that_was_confirmed_can_be_edited() -> None:
+    with engine() as memory:
+        memory.add("fact", "Said twice")
+        confirmed = memory.add("fact", "said TWICE").record
+        edited = memory.edit(confirmed.id, salience=0.9)
+        assert (edited.data["confirmations"], edited.salience) == (1, 0.9)
+
+
+def test_undo_brings_the_vector_back_with_the_words() -> None:
+    with engine(embedder=embedder()) as memory:
+        id = memory.add("note", "caching responses").record.id
+        memory.edit(id, text="quarterly tax filing")
+        assert (vector_of(memory, id, "quarterly tax filing") or 0) > 0.99
+        memory.undo(id)
+        assert (vector_of(memory, id, "caching responses") or 0) > 0.99
+
+
+def test_edit_without_an_embedder_leaves_no_vector_of_other_words(tmp_path: Path) -> None:
+    with engine(str(tmp_path), embedder=embedder()) as memory:
+        id = memory.add("note", "caching responses").record.id
+    with engine(str(tmp_path)) as memory:
+        memory.edit(id, text="quarterly tax filing")
+    with engine(str(tmp_path), embedder=embedder()) as memory:
+        assert vector_of(memory, id, "caching responses") is None
+
+
+def test_undo_restores_words_that_were_allowed_although_they_look_like_a_secret(tmp_path: Path) -> None:
+    key = "AKIA" + "QWERTYUIOPASDFGH"
+    store = SQLiteStore(tmp_path / "state.db")
+    with Engine(store, scope=Scope("main"), rules=Rules(allow={key}), clock=FixedClock()) as memory:
+        record = memory.add("note", f"The sample key is {key}").record
+        assert key in record.text
+        memory.edit(record.id, text="Nothing")
+        assert memory.undo(record.id)[0].text == record.text
+
+
+def test_record_as_it_was_at_a_time() -> None:
+    clock = FixedClock()
+    with engine(clock=clock) as memory:
+        start = clock.now
+        id = memory.add("note", "First").record.id
+        clock.tick(1000)
+        memory.edit(id, text="Second")
+        clock.tick(1000)
+        memory.edit(id, text="Third")
+        times = (start, start + 999, start + 1000, start + 5000)
+        assert [memory.get(id, as_of=at).text for at in times] == ["First", "First", "Second", "Third"]
+        with pytest.raises(NotFound, match="did not exist"):
+            memory.get(id, as_of=start - 1)
+
+
+def test_export_can_be_read_while_its_own_store_is_written() -> None:
+    with engine() as memory:
+        memory.add_many(("note", f"Number {n}", {}) for n in range(5))
+        done = memory.import_(memory.export())
+        assert (done.added, done.known) == (0, 5)
+
+
+def test_receipts_beyond_their_size_go_oldest_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "RECEIPT_BYTES", 1000)
+    store, scope = SQLiteStore(tmp_path / "state.db"), Scope("main")
+    store.save_receipts(scope, [StoredReceipt(f"ctx_{n}", n, b"x" * 300, (f"note_{n}",)) for n in range(5)])
+    with store.read(scope) as reader:
+        assert [stored.id for stored in reader.receipts(10)] == ["ctx_4", "ctx_3", "ctx_2"]
+        assert reader.receipts(10, "note_1") == []
+    store.close()
