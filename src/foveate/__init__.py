@@ -46,6 +46,7 @@ _PUBLIC = {
     "NotFound": ("foveate.errors", "NotFound"),
     "Conflict": ("foveate.errors", "Conflict"),
     "SchemaTooNew": ("foveate.errors", "SchemaTooNew"),
+    "Damaged": ("foveate.errors", "Damaged"),
 }
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from foveate.errors import (
         BudgetError,
         Conflict,
+        Damaged,
         FoveateError,
         InputError,
         NotFound,
@@ -78,6 +80,7 @@ __all__ = [
     "Conflict",
     "Context",
     "Counter",
+    "Damaged",
     "Delta",
     "Embedder",
     "Engine",

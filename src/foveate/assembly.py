@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from foveate import tokens
+from foveate.errors import InputError, near
 from foveate.state.kinds import kind_of
 from foveate.types import Budget, Candidate, Item, Level, Omission, Section, Shape, Signals, Slot
 
@@ -88,7 +89,7 @@ class Delta:
 
     added: tuple[Item, ...]
     changed: tuple[Item, ...]
-    withdrawn: tuple[str, ...]
+    withdrawn: tuple[Item, ...]
 
     def __bool__(self) -> bool:
         return bool(self.added or self.changed or self.withdrawn)
@@ -96,13 +97,13 @@ class Delta:
     @property
     def text(self) -> str:
         """The change as a block to append where an earlier context cannot be taken back."""
-        parts = []
-        for title, items in (("New", self.added), ("Changed", self.changed)):
-            if items:
-                parts.append(f"## {title}\n" + "".join(line(item.candidate, item.level) for item in items))
-        if self.withdrawn:
-            parts.append("## No longer holds\n" + "".join(f"- {id}\n" for id in self.withdrawn))
-        return "\n".join(parts)
+        groups = (("New", self.added), ("Changed", self.changed), ("No longer shown", self.withdrawn))
+        return "\n".join(
+            f"## {title}\n"
+            + "".join(line(item.candidate, "micro" if items is self.withdrawn else item.level) for item in items)
+            for title, items in groups
+            if items
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +149,8 @@ class Context:
         plain = messages(self.sections)
         if shape == "openai":
             return plain
+        if shape != "anthropic":
+            raise InputError(f"There is no message shape {shape!r}.{near(shape, get_args(Shape))}")
         blocks: list[dict[str, Any]] = []
         stable = _joined(self.sections, "system", stable=True)
         volatile = _joined(self.sections, "system", stable=False)
@@ -165,7 +168,7 @@ class Context:
         return Delta(
             added=tuple(item for id, item in now.items() if id not in before),
             changed=tuple(new for new, old in both if line(new.candidate, new.level) != line(old.candidate, old.level)),
-            withdrawn=tuple(id for id in before if id not in now),
+            withdrawn=tuple(item for id, item in before.items() if id not in now),
         )
 
     def shared_prefix(self, other: Context) -> int:

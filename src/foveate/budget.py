@@ -1,14 +1,17 @@
 """Profile and demand -> Budget: what each slot may spend. Pure arithmetic on token counts.
 
 `keep` slots come first and get what they need: their own room, stepping down to micro lines, then other slots' room.
-The rest get their own room, and what a slot does not need flows on to those that do, most important first. The order
-of flow is fixed, not proportional: that way a larger total never gives any slot less, so no slot loses its best item.
+Fixed slots get their own room. What these leave unused joins the room that the others share: each first gets enough to
+show its best item, then its share, then what is left flows on to those that can use it. Who is first in line depends on
+the profile and the candidates, never on the total: that way a larger total never gives any slot less, so no slot loses
+its best item.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from math import ceil
 
 from foveate.errors import BudgetError
 from foveate.types import Budget, Grant, Profile, Slot
@@ -16,35 +19,68 @@ from foveate.types import Budget, Grant, Profile, Slot
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """Tokens that a slot would take, heading included: every item as a micro line, at its level, at its deepest."""
+    """Tokens that a slot would take, heading included: every item as a micro line, at its level, at its deepest.
+
+    `first` is for its best item alone, as a micro line, and `best` that item's score.
+    """
 
     micro: int = 0
     start: int = 0
     deep: int = 0
+    first: int = 0
+    best: float = 0.0
 
 
 def allocate(profile: Profile, demands: Mapping[str, Demand], *, framing: int = 0, margin: int = 0) -> Budget:
     """Grants for every slot, within the total less reserve, message framing and margin."""
     reserve = scaled_reserve(profile)
-    room = profile.total - reserve - framing - margin
+    room = max(0.0, profile.total - _exact_reserve(profile) - framing - margin)
     own = own_room(profile, room)
+    least = keep_least(profile, demands)
+    if least > _whole(room):
+        raise too_small(profile, demands, least + framing + margin)
     granted = _keep_first(profile, demands, own, room)
-    left = room - sum(granted.values())
     rest = [slot for slot in profile.slots if not slot.keep]
-    granted |= _within(left, rest, {s.name: min(own[s.name], demands[s.name].deep) for s in rest})
+    firm = {s.name: min(own[s.name], demands[s.name].deep) for s in rest if s.stable or s.tokens is not None}
+    granted |= _shrunk(firm, max(0.0, room - sum(granted.values())))
+    granted |= {slot.name: 0.0 for slot in rest if slot.name not in granted}
     _flow(profile, demands, granted, room)
-    grants = tuple(Grant(slot=slot.name, own=int(own[slot.name]), granted=int(granted[slot.name])) for slot in profile.slots)
+    grants = tuple(
+        Grant(slot=slot.name, own=_whole(own[slot.name]), granted=_whole(granted[slot.name])) for slot in profile.slots
+    )
     return Budget(total=profile.total, reserve=reserve, framing=framing, grants=grants)
 
 
 def scaled_reserve(profile: Profile) -> int:
     """The reserve at this total: a profile is written for one, and shrinks below it in proportion."""
-    return (
-        profile.reserve if profile.total >= profile.written_for else profile.reserve * profile.total // profile.written_for
+    return ceil(_exact_reserve(profile) - 1e-6)
+
+
+def _exact_reserve(profile: Profile) -> float:
+    """Before rounding: room is what it leaves, so that every slot's part grows evenly with the total."""
+    return profile.reserve * min(profile.total, profile.written_for) / profile.written_for
+
+
+def keep_least(profile: Profile, demands: Mapping[str, Demand]) -> int:
+    """Tokens without which what must be kept cannot be shown at all."""
+    return sum(demands[slot.name].micro for slot in profile.slots if slot.keep)
+
+
+def too_small(profile: Profile, demands: Mapping[str, Demand], needs: int) -> BudgetError:
+    """The error for a total that cannot hold what must be kept; `needs` counts framing too."""
+    total = profile.total
+    while total - scaled_reserve(replace(profile, total=total)) < needs:
+        total += max(1, needs - (total - scaled_reserve(replace(profile, total=total))))
+    names = ", ".join(slot.name for slot in profile.slots if slot.keep and demands[slot.name].micro)
+    reserve = scaled_reserve(profile)
+    return BudgetError(
+        f"What must be kept ({names}) needs {needs} tokens and there is room for {profile.total - reserve}: the budget of "
+        f"{profile.total} is {total - profile.total} too small. Raise it, or retire or shorten what is kept.",
+        short=total - profile.total,
     )
 
 
-def own_room(profile: Profile, room: int) -> dict[str, float]:
+def own_room(profile: Profile, room: float) -> dict[str, float]:
     """Each slot's own room: its tokens, or its share of what the fixed slots leave."""
     shrink = min(1.0, profile.total / profile.written_for)
     fixed = {
@@ -60,31 +96,22 @@ def own_room(profile: Profile, room: int) -> dict[str, float]:
     }
 
 
-def _keep_first(profile: Profile, demands: Mapping[str, Demand], own: Mapping[str, float], room: int) -> dict[str, float]:
+def _keep_first(profile: Profile, demands: Mapping[str, Demand], own: Mapping[str, float], room: float) -> dict[str, float]:
     kept: dict[str, float] = {}
     for slot in profile.slots:
         if slot.keep:
             demand = demands[slot.name]
             kept[slot.name] = min(float(demand.start), max(own[slot.name], float(demand.micro)))
-    least = sum(demands[name].micro for name in kept)
-    if least > room:
-        names = ", ".join(name for name in kept if demands[name].micro)
-        raise BudgetError(
-            f"What must be kept ({names}) needs {least} tokens and there is room for {max(room, 0)}: "
-            f"{least - room} too few. Raise the budget, or retire or shorten what is kept.",
-            short=least - room,
-        )
+    least = keep_least(profile, demands)
     if sum(kept.values()) > room:  # not all at their level: each gives back above its micro lines, in proportion
         above = sum(kept.values()) - least
         kept = {n: demands[n].micro + (k - demands[n].micro) * (room - least) / above for n, k in kept.items()}
     return kept
 
 
-def _within(left: float, slots: Sequence[Slot], wanted: Mapping[str, float]) -> dict[str, float]:
-    """What the other slots get of the room that `keep` slots leave: fixed ones before shares."""
-    fixed = {slot.name: wanted[slot.name] for slot in slots if slot.tokens is not None}
-    shared = {slot.name: wanted[slot.name] for slot in slots if slot.tokens is None}
-    return _shrunk(fixed, left) | _shrunk(shared, left - min(left, sum(fixed.values())))
+def _whole(tokens: float) -> int:
+    """Rounded down, but not below a whole number that arithmetic missed by a hair."""
+    return int(tokens + 1e-6)
 
 
 def _shrunk(wanted: Mapping[str, float], room: float) -> dict[str, float]:
@@ -92,18 +119,29 @@ def _shrunk(wanted: Mapping[str, float], room: float) -> dict[str, float]:
     return dict(wanted) if total <= room else {name: want * room / total for name, want in wanted.items()}
 
 
-def _flow(profile: Profile, demands: Mapping[str, Demand], granted: dict[str, float], room: int) -> None:
-    """Hand out what is left: first so that every slot can show its items at their level, then to deepen them."""
-    left = room - sum(granted.values())
-    for target in ("start", "deep"):
-        for slot in sorted(profile.slots, key=flow_order):
-            if slot.stable:
-                continue  # its text must not depend on what others leave
-            more = min(left, max(0.0, getattr(demands[slot.name], target) - granted[slot.name]))
-            granted[slot.name] += more
-            left -= more
+def _flow(profile: Profile, demands: Mapping[str, Demand], granted: dict[str, float], room: float) -> None:
+    """Hand out what is left: the best item of each slot, then shares, then every item at its level, then deeper ones."""
+    left = max(0.0, room - sum(granted.values()))
+    open_slots = [slot for slot in profile.slots if slot.tokens is None and not (slot.keep or slot.stable)]
+    shares = sum(slot.share or 0.0 for slot in open_slots if demands[slot.name].deep)
+    fair = {slot.name: left * (slot.share or 0.0) / (shares or 1.0) for slot in open_slots}
+    for slot, target in _targets(profile, demands, fair):
+        goal = min(target, float(demands[slot.name].deep))
+        if goal > granted[slot.name] and left > 0:
+            reached = min(goal, granted[slot.name] + left)
+            left -= reached - granted[slot.name]
+            granted[slot.name] = reached
 
 
-def flow_order(slot: Slot) -> tuple[float, int, str]:
-    """Who is offered unused room first: the more important slot, then the earlier one."""
-    return (-slot.priority, slot.order, slot.name)
+def _targets(profile: Profile, demands: Mapping[str, Demand], fair: Mapping[str, float]) -> Iterator[tuple[Slot, float]]:
+    """Whom to fill up to how much, in order. Stable slots are not in it: their text must not depend on others."""
+    order = [slot for slot in flow_order(profile, demands) if not slot.stable]
+    yield from ((slot, demands[slot.name].first) for slot in order if slot.name in fair)
+    yield from ((slot, fair[slot.name]) for slot in order if slot.name in fair)
+    yield from ((slot, demands[slot.name].start) for slot in order)
+    yield from ((slot, demands[slot.name].deep) for slot in order)
+
+
+def flow_order(profile: Profile, demands: Mapping[str, Demand]) -> list[Slot]:
+    """Who is offered room first: the more important slot, then the one with the better best item, then the earlier one."""
+    return sorted(profile.slots, key=lambda slot: (-slot.priority, -demands[slot.name].best, slot.order, slot.name))

@@ -1,18 +1,18 @@
 """Scored candidates -> a filled prompt within its ceiling: budget, selection and assembly, run as one pure function.
 
 `engine.compute` and a replay both come through here, which is why a replay gives the same bytes. The rendered messages
-are counted; where a counter's parts do not add up and the whole comes out too large, the room is made smaller by the
-excess and everything is fitted again.
+are counted; where a counter's parts do not add up and the whole comes out too large, everything is fitted again into
+less room, as little less as will do, down to what must be kept at its smallest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from foveate import tokens
 from foveate.assembly import empty_cost, messages, overhead, section
-from foveate.budget import Demand, allocate, flow_order
+from foveate.budget import Demand, allocate, flow_order, keep_least, scaled_reserve, too_small
 from foveate.selection import Fitted, Sifted, fit, ladder, least, sift
 from foveate.state.records import measure
 from foveate.types import Budget, Candidate, Filters, Omission, Profile, Section, Slot
@@ -32,20 +32,34 @@ def compose(candidates: Sequence[Candidate], profile: Profile, filters: Filters,
     sized = [_sized(candidate, counter, measured_by) for candidate in candidates]
     sifted = sift(sized, profile, filters)
     framing = _framing(profile, counter)
-    margin = 0
-    while True:
-        composed = _filled(profile, sifted, counter, framing, margin)
-        excess = composed.budget.used - composed.budget.ceiling
-        if excess <= 0:
-            return composed
-        margin += excess
+    demands = {slot.name: demand(slot, sifted.ranked[slot.name], counter) for slot in profile.slots}
+    smallest = framing + keep_least(profile, demands)
+    spare = profile.total - scaled_reserve(profile) - smallest
+    if spare < 0 and smallest > framing:
+        bare = _filled(replace(profile, total=smallest, reserve=0), sifted, demands, counter, framing, 0)
+        raise too_small(profile, demands, max(smallest, bare.budget.used))
+    composed = _filled(profile, sifted, demands, counter, framing, 0)
+    excess = composed.budget.used - composed.budget.ceiling
+    if excess <= 0:
+        return composed
+    composed = _filled(profile, sifted, demands, counter, framing, spare)
+    if composed.budget.used > composed.budget.ceiling:
+        raise too_small(profile, demands, composed.budget.used)
+    low, high, margin = 0, spare, min(excess, spare - 1)
+    while low < margin < high:
+        smaller = _filled(profile, sifted, demands, counter, framing, margin)
+        if smaller.budget.used > smaller.budget.ceiling:
+            low = margin
+        else:
+            high, composed = margin, smaller
+        margin = (low + high) // 2
+    return composed
 
 
 def _sized(candidate: Candidate, counter: str, measured_by: str) -> Candidate:
-    known = candidate.record.tokens
-    if known is None or counter != measured_by:
-        known = measure(candidate.record, counter)
-    return replace(candidate, tokens=known)
+    if candidate.record.tokens is not None and counter == measured_by:
+        return candidate
+    return replace(candidate, counted=measure(candidate.record, counter))
 
 
 def _framing(profile: Profile, counter: str) -> int:
@@ -53,12 +67,13 @@ def _framing(profile: Profile, counter: str) -> int:
     return chosen.per_request + chosen.per_message * len({slot.role for slot in profile.slots})
 
 
-def _filled(profile: Profile, sifted: Sifted, counter: str, framing: int, margin: int) -> Composed:
-    demands = {slot.name: demand(slot, sifted.ranked[slot.name], counter) for slot in profile.slots}
+def _filled(
+    profile: Profile, sifted: Sifted, demands: Mapping[str, Demand], counter: str, framing: int, margin: int
+) -> Composed:
     budget = allocate(profile, demands, framing=framing, margin=margin)
     granted = {grant.slot: grant.granted for grant in budget.grants}
     fitted = {slot.name: _fit(slot, sifted, granted[slot.name], counter) for slot in profile.slots}
-    _use_up(profile, sifted, granted, fitted, counter)
+    _use_up(flow_order(profile, demands), sifted, granted, fitted, counter)
     sections = tuple(section(slot, fitted[slot.name].items) for slot in profile.slots if fitted[slot.name].used)
     used = tokens.count_messages(messages(sections), counter)
     grants = tuple(replace(grant, granted=granted[grant.slot], used=fitted[grant.slot].used) for grant in budget.grants)
@@ -76,6 +91,8 @@ def demand(slot: Slot, ranked: Sequence[Candidate], counter: str) -> Demand:
         micro=above + sum(least(candidate, slot) for candidate in ranked),
         start=above + sum(candidate.tokens[slot.level] for candidate in ranked),
         deep=above + sum(max(candidate.tokens[level] for level in ladder(slot.deepest)) for candidate in ranked),
+        first=above + least(ranked[0], slot),
+        best=ranked[0].score,
     )
 
 
@@ -87,15 +104,21 @@ def _fit(slot: Slot, sifted: Sifted, grant: int, counter: str) -> Fitted:
     return Fitted((), note if note <= grant else 0)
 
 
-def _use_up(profile: Profile, sifted: Sifted, granted: dict[str, int], fitted: dict[str, Fitted], counter: str) -> None:
+def _use_up(order: Sequence[Slot], sifted: Sifted, granted: dict[str, int], fitted: dict[str, Fitted], counter: str) -> None:
     """Crumbs that no item of a slot could use, offered once more to the slots that already show their best item."""
     left = sum(granted[name] - fitted[name].used for name in fitted)
-    for slot in sorted(profile.slots, key=flow_order):
+    taken = 0
+    for slot in order:
         best_is_in = bool(fitted[slot.name].items) and fitted[slot.name].items[0].rank == 1
         if slot.stable or not best_is_in:
             continue
         again = _fit(slot, sifted, fitted[slot.name].used + left, counter)
-        if again.used > fitted[slot.name].used:
+        if again.used > fitted[slot.name].used and len(again.items) >= len(fitted[slot.name].items):
+            taken += max(0, again.used - granted[slot.name])
             granted[slot.name] = max(granted[slot.name], again.used)
             left -= again.used - fitted[slot.name].used
             fitted[slot.name] = again
+    for slot in reversed(order):  # the ledger: what was taken was somebody's
+        given = min(taken, granted[slot.name] - fitted[slot.name].used)
+        granted[slot.name] -= given
+        taken -= given

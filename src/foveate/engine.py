@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from foveate import profiles, receipts, tokens
 from foveate.assembly import Context, Prefix
 from foveate.compose import Composed, compose
-from foveate.embed import Embedder, embed_or_none, query_or_none
 from foveate.errors import InputError, ProfileError, near
 from foveate.ids import Clock, Ids, millis, new_id, now
 from foveate.journal import Journal
@@ -25,8 +23,11 @@ from foveate.state import records
 from foveate.state.kinds import kind_of
 from foveate.state.memory import Memory
 from foveate.state.records import Rules
-from foveate.state.store import Added, Health, Store
+from foveate.state.store import Added, Forgotten, Health, Store
 from foveate.types import Filters, Profile, Record, Request, Scope, Signals
+
+if TYPE_CHECKING:
+    from foveate.embed import Embedder
 
 Given = str | Mapping[str, Any]
 
@@ -90,6 +91,8 @@ class Engine(Memory):
 
     async def acompute(self, query: str, **options: Any) -> Context:
         """`compute` for async callers, in a thread."""
+        import asyncio  # a tenth of the start-up of a command that never needs it
+
         return await asyncio.to_thread(self.compute, query, **options)
 
     def request(
@@ -120,6 +123,8 @@ class Engine(Memory):
             session=session or self.scope.session,
             task=task or self.scope.task,
         )
+        for kind in filters.kinds if filters else ():
+            kind_of(kind)
         at = self._clock() if now is None else millis(now)
         return Request(
             query=records.clean(_whole(query)),
@@ -184,6 +189,10 @@ class Engine(Memory):
                         f"lines and then take room from others. Retire or shorten some, or raise slots.{slot.name}.tokens."
                     )
         return out
+
+    def forget(self, ids: Sequence[str]) -> Forgotten:
+        self._journal.save()  # a receipt that is still waiting would bring the record back
+        return super().forget(ids)
 
     def stats(self) -> dict[str, Any]:
         """What the store holds."""
@@ -251,10 +260,13 @@ class Engine(Memory):
     def _given(self, given: Any, scope: Scope, at: int) -> dict[str, tuple[Record, ...]]:
         if not given:
             return {}
-        if isinstance(given, str) or (isinstance(given, Mapping) and "text" in given):
+        if _single(given):
             given = [given]
         groups = given if isinstance(given, Mapping) else {"given": given}
-        return {slot: tuple(self._given_record(part, scope, at) for part in parts) for slot, parts in groups.items()}
+        return {
+            slot: tuple(self._given_record(part, scope, at) for part in ([parts] if _single(parts) else parts))
+            for slot, parts in groups.items()
+        }
 
     def _given_record(self, part: Given, scope: Scope, at: int) -> Record:
         values = {"text": part} if isinstance(part, str) else dict(part)
@@ -265,14 +277,23 @@ class Engine(Memory):
     def _embedding(self, request: Request) -> tuple[tuple[float, ...] | None, list[str]]:
         if self._embedder is None:
             return None, []
+        from foveate.embed import query_or_none
+
         vector, reason = query_or_none(self._embedder, request.query)
         if vector is None:
             return None, [f"No vector for the question ({reason}); searched by words alone."]
         return tuple(vector), []
 
     def _embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]] | None:
+        from foveate.embed import embed_or_none
+
         assert self._embedder is not None
         return embed_or_none(self._embedder, texts)[0]
+
+
+def _single(given: Any) -> bool:
+    """Whether it is one text, and not several."""
+    return isinstance(given, str) or (isinstance(given, Mapping) and "text" in given)
 
 
 def _whole(text: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from foveate import lexical
 from foveate.errors import NotFound
 from foveate.ids import millis
-from foveate.receipts import Receipt, filters_from_json, profile_from_json
+from foveate.receipts import FORGOTTEN, Receipt, filters_from_json, profile_from_json
 from foveate.sources.gather import limit_of
 from foveate.state import index
 from foveate.state.kinds import kind_of
@@ -57,6 +57,8 @@ def _reason(receipt: Receipt, record: Record, profile: Profile, reader: Reader) 
 def _rank(
     receipt: Receipt, record: Record, profile: Profile, slots: list[Slot], reader: Reader, filters: Filters
 ) -> tuple[str, str]:
+    if receipt.document["request"]["query"] == FORGOTTEN:
+        return "forgotten", "cannot be worked out: the question was removed when one of its records was forgotten"
     terms = receipt.document["signals"].get("terms", {})
     searching = [slot for slot in slots if slot.source == "search"]
     if not searching:
@@ -74,6 +76,8 @@ def _rank(
     limit = limit_of(slot, profile)
     if rank is None:
         return "no shared term", "not considered: the words it shares with the question occur in nearly every record"
+    if rank <= limit:
+        return "later", "not considered: it was written or changed after this context was computed"
     return (
         "limit",
         f"not considered: rank {rank}, beyond the {limit} that slot {slot.name!r} asks for; "

@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any
 
 from foveate import receipts, tokens
@@ -22,6 +23,9 @@ from foveate.types import Candidate, Record, Scope
 
 PENDING = 16
 """Receipts that are written together: one transaction instead of sixteen."""
+
+LATEST = 1000
+"""How far back the latest receipt of a user is looked for, among those of others."""
 
 Readers = Callable[[Scope | None], AbstractContextManager[Reader]]
 
@@ -44,13 +48,14 @@ class Journal:
     def save(self) -> None:
         """Write what is waiting. A store that cannot be written costs the receipts, never the answer."""
         pending, self._pending = self._pending, []
-        by_project: dict[str, list[Facts]] = {}
+        by_owner: dict[Scope, list[Facts]] = {}
         for facts in pending:
-            by_project.setdefault(facts.request.scope.project, []).append(facts)
-        for name, group in by_project.items():
+            scope = facts.request.scope
+            by_owner.setdefault(Scope(scope.project, scope.user, scope.agent), []).append(facts)
+        for owner, group in by_owner.items():
             packed = [receipts.pack(receipts.write(facts), facts.request.now) for facts in group]
             try:
-                self._store.save_receipts(Scope(name), packed)
+                self._store.save_receipts(owner, packed)
             except StoreError:
                 return
 
@@ -67,14 +72,11 @@ class Journal:
             if facts.context.id == id:
                 return receipts.write(facts)
         with self._readers(None) as reader:
-            latest = reader.receipts(1) if id is None else []
-            body = latest[0].body if latest else reader.receipt(id) if id else None
+            if id is None:
+                return _latest(reader)
+            body = reader.receipt(id)
         if body is None:
-            raise NotFound(
-                f"There is no receipt {id!r}: it was dropped by age, or never made."
-                if id
-                else "No context was computed yet."
-            )
+            raise NotFound(f"There is no receipt {id!r}: it was dropped by age, or never made.")
         return receipts.unpack(body)
 
     def why_not(self, id: str, context: str | Context | None = None) -> dict[str, Any]:
@@ -87,13 +89,15 @@ class Journal:
 
     def diff(self, one: str | Context, other: str | Context) -> dict[str, Any]:
         """What changed between two contexts, and how much of their beginning they share."""
-        out = receipts.diff(self.receipt(one), self.receipt(other))
+        before = self.receipt(one)
+        out = receipts.diff(before, self.receipt(other))
         replays = [self.replay(one, {}), self.replay(other, {})]
         if all(replay["identical"] for replay in replays):
             first, second = (replay["text"] for replay in replays)
             pairs = zip(first, second, strict=False)
             shared = next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(first), len(second)))
-            out["shared_prefix"] = {"chars": shared, "tokens": tokens.count(first[:shared])}
+            counter = before.document["request"]["counter"]
+            out["shared_prefix"] = {"chars": shared, "tokens": tokens.count(first[:shared], counter)}
         return out
 
     def replay(self, context: str | Context, given: Mapping[str, Sequence[Record]]) -> dict[str, Any]:
@@ -117,6 +121,16 @@ class Journal:
         }
 
 
+def _latest(reader: Reader) -> Receipt:
+    """The newest receipt that the reader's own user and agent may see: those of others are theirs."""
+    for stored in reader.receipts(LATEST):
+        receipt = receipts.unpack(stored.body)
+        asked = receipts.scope_from_json(receipt.document["request"]["scope"])
+        if asked.user in (None, reader.scope.user) and reader.scope.agent in (None, asked.agent):
+            return receipt
+    raise NotFound("No context was computed yet.")
+
+
 def _recalled(receipt: Receipt, reader: Reader, handed: Mapping[str, Record]) -> tuple[list[Candidate], list[str]]:
     """The candidates of a receipt, each at the version that it had, and what is no longer there."""
     candidates, missing = [], []
@@ -128,10 +142,10 @@ def _recalled(receipt: Receipt, reader: Reader, handed: Mapping[str, Record]) ->
             continue
         candidates.append(
             Candidate(
-                record=record,
+                record=replace(record, tokens=None),  # counted again: an earlier version may have another counter's counts
                 slot=entry["slot"],
                 source=entry["source"],
-                superseded_by=entry["superseded_by"],
+                overruled_by=entry["overruled_by"],
                 features=entry["features"],
                 score=entry["score"],
             )

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from foveate import profiles, project
-from foveate.embed import Cached, Embedder, open_embedder
 from foveate.engine import Engine
 from foveate.ids import Clock, Ids, new_id, now
 from foveate.scoring import Reranker
@@ -17,6 +16,9 @@ from foveate.state.redact import load_allow
 from foveate.state.sqlite import SQLiteStore
 from foveate.types import Scope
 
+if TYPE_CHECKING:
+    from foveate.embed import Embedder
+
 
 def open_engine(
     path: str | Path = ".",
@@ -24,6 +26,7 @@ def open_engine(
     user: str | None = None,
     agent: str | None = None,
     session: str | None = None,
+    task: str | None = None,
     project_name: str = "main",
     embedder: str | Embedder | None = None,
     sources: Iterable[Source] = (),
@@ -41,23 +44,27 @@ def open_engine(
     place = project.Place(Path()) if memory else project.find(path)
     settings = place.settings
     chosen = embedder if embedder is not None else settings.get("embedder")
-    encoder = open_embedder(chosen) if isinstance(chosen, str) else Cached(chosen) if chosen else None
-    rules = Rules(
-        counter=counter or settings.get("counter", "o200k"),
-        allow=load_allow(place.allow) if not memory and place.allow.is_file() else None,
-    )
-    options: dict[str, Any] = {"counter": rules.counter, "space": encoder.fingerprint if encoder else None}
+    encoder = _encoder(chosen) if chosen else None
     if not memory and create:
         project.create(place)
+    space = encoder.fingerprint if encoder else None
     store = SQLiteStore(
-        ":memory:" if memory else place.store, multi_valued=settings.get("multi_valued", ()), create=create, **options
+        ":memory:" if memory else place.store,
+        counter=counter or settings.get("counter"),
+        space=space,
+        multi_valued=settings.get("multi_valued", ()),
+        create=create,
     )
+    allow = load_allow(place.allow) if not memory and place.allow.is_file() else None
+    rules = Rules(counter=store.counter, allow=allow)
     wants_own = settings.get("own_store", True) if own is None else own
     own_path = project.own_store()
-    mine = SQLiteStore(own_path, **options) if wants_own and not memory and own_path.exists() else None
+    mine = (
+        SQLiteStore(own_path, counter=store.counter, space=space) if wants_own and not memory and own_path.exists() else None
+    )
     return Engine(
         store,
-        scope=Scope(project_name, user=user or settings.get("user"), agent=agent, session=session),
+        scope=Scope(project_name, user=user or settings.get("user"), agent=agent, session=session, task=task),
         rules=rules,
         clock=clock,
         ids=ids,
@@ -69,3 +76,9 @@ def open_engine(
         profile=profile or settings.get("profile", "base"),
         budget=budget if budget is not None else settings.get("budget"),
     )
+
+
+def _encoder(chosen: str | Embedder) -> Embedder:
+    from foveate.embed import Cached, open_embedder  # costs as much as all the rest, and most stores have none
+
+    return open_embedder(chosen) if isinstance(chosen, str) else Cached(chosen)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from hashlib import blake2b
 from time import perf_counter
 from typing import Any
@@ -75,8 +75,8 @@ def context_id(request: Request, revision: str, text: str) -> str:
 def write(facts: Facts) -> Receipt:
     """The document of a computed context."""
     context = facts.context
-    kept = {(item.candidate.record.id, item.candidate.slot): item for item in context.items}
-    lost = {(omission.candidate.record.id, omission.candidate.slot): omission for omission in context.left_out}
+    kept = {_key(item.candidate): item for item in context.items}
+    lost = {_key(omission.candidate): omission for omission in context.left_out}
     entries = [_entry(candidate, kept, lost) for candidate in facts.candidates]
     return Receipt(
         {
@@ -114,9 +114,10 @@ def unpack(body: bytes) -> Receipt:
 def scrub(body: bytes, ids: frozenset[str]) -> bytes | None:
     """A receipt without these records, and without the question that found them; None where it holds none of them."""
     document = json.loads(zlib.decompress(body))
-    left = [entry for entry in document["candidates"] if entry["id"] not in ids and entry.get("detail") not in ids]
+    names = ("id", "detail", "overruled_by")
+    left = [entry for entry in document["candidates"] if ids.isdisjoint(entry.get(name) for name in names)]
     gone = len(document["candidates"]) - len(left)
-    if not gone:
+    if not gone and ids.isdisjoint(document["request"]["filters"]["exclude"]):
         return None
     document["candidates"] = left
     document["forgotten"] = document.get("forgotten", 0) + gone
@@ -151,6 +152,7 @@ def sentence(entry: Mapping[str, Any]) -> str:
         "min_score": f"left out: below min_score ({detail})",
         "duplicate": f"left out: duplicate of {detail}",
         "superseded": f"left out: superseded by {detail}" if detail else "left out: superseded",
+        "disputed": f"left out: disputed by {detail}, which is more trusted" if detail else "left out: disputed",
         "excluded": f"left out: excluded {detail}",
     }[entry["reason"]]
     return f"{words}, in {entry['slot']!r}" + (f"; needs {needs}" if needs else "")
@@ -184,7 +186,7 @@ def diff(one: Receipt, other: Receipt) -> dict[str, Any]:
         "changed": [
             {"id": new["id"], "from": old["version"], "to": new["version"]}
             for old, new in both
-            if old["hash"] != new["hash"]
+            if old["version"] != new["version"]
         ],
         "tokens": other.document["budget"]["used"] - one.document["budget"]["used"],
         "same_prefix": one.document["prefix"]["hash"] == other.document["prefix"]["hash"],
@@ -215,7 +217,7 @@ def validate(receipt: Receipt) -> dict[str, Any]:
         "token_count": used,
         "max_tokens": ceiling,
         "breakdown": {slot["name"]: slot["used"] for slot in budget["slots"]}
-        | {"reserved": budget["reserve"], "total": used},
+        | {"reserved": budget["reserve"], "total": used + budget["reserve"]},
         "warnings": [*receipt.document["warnings"], *failed],
         "suggestions": suggestions,
     }
@@ -291,7 +293,11 @@ def context_json(context: Context) -> dict[str, Any]:
 
 
 def profile_json(profile: Profile) -> dict[str, Any]:
-    return asdict(profile)
+    values = {item.name: getattr(profile, item.name) for item in fields(Profile)}
+    return {**values, "slots": [{name: getattr(slot, name) for name in _SLOT} for slot in profile.slots]}
+
+
+_SLOT = tuple(item.name for item in fields(Slot))
 
 
 def profile_from_json(value: Mapping[str, Any]) -> Profile:
@@ -324,9 +330,14 @@ def _request(request: Request) -> dict[str, Any]:
     }
 
 
-def _entry(
-    candidate: Candidate, kept: Mapping[tuple[str, str], Item], lost: Mapping[tuple[str, str], Omission]
-) -> dict[str, Any]:
+_Key = tuple[str, str, float]
+
+
+def _key(candidate: Candidate) -> _Key:
+    return (candidate.record.id, candidate.slot, candidate.score)
+
+
+def _entry(candidate: Candidate, kept: dict[_Key, Item], lost: Mapping[_Key, Omission]) -> dict[str, Any]:
     record = candidate.record
     entry: dict[str, Any] = {
         "id": record.id,
@@ -337,12 +348,12 @@ def _entry(
         "source": candidate.source,
         "features": dict(candidate.features),
         "score": candidate.score,
-        "superseded_by": candidate.superseded_by,
+        "overruled_by": candidate.overruled_by,
     }
-    item = kept.get((record.id, candidate.slot))
+    item = kept.pop(_key(candidate), None)  # once: the same record brought twice is kept once
     if item is not None:
         return {**entry, "kept": True, "level": item.level, "shown_tokens": item.tokens, "rank": item.rank}
-    omission = lost[(record.id, candidate.slot)]
+    omission = lost[_key(candidate)]
     return {
         **entry,
         "kept": False,

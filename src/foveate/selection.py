@@ -7,8 +7,9 @@ it changes nothing.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from foveate import lexical
@@ -19,8 +20,17 @@ from foveate.types import LEVELS, Candidate, Filters, Item, Level, Omission, Pro
 SHARED_HASHES = 0.75
 """Share of two sketches that must agree before texts are compared at all."""
 
+KEYS = 3
+"""Smallest hashes by which texts meet: two that are 85 % alike differ in all three once in three hundred."""
+
 ALIKE = 0.85
 """Share of two texts' terms that makes them the same thing said twice."""
+
+NEGATIONS = frozenset(("no", "not", "never", "without"))
+TURNING = frozenset(("off", "down", "out", "under", "above", "below", "before", "after", "until", "only"))
+"""Words that search ignores and that turn a sentence around."""
+
+_LETTERS = re.compile(r"[a-z]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,27 +52,13 @@ def sift(candidates: Sequence[Candidate], profile: Profile, filters: Filters) ->
             omitted.append(omission)
         else:
             eligible.append(candidate)
-    unique, repeats = distinct(eligible, slots)
-    omitted += repeats
-    ranked: dict[str, list[Candidate]] = defaultdict(list)
-    for candidate in unique:
-        ranked[candidate.slot].append(candidate)
-    kept = {}
-    for slot in profile.slots:
-        order = ranked[slot.name] if slot.stable else sorted(ranked[slot.name], key=best_first)
-        cut = len(order) if slot.max_items is None else slot.max_items
-        kept[slot.name] = tuple(order[:cut])
-        if order[cut:]:
-            bar = order[cut - 1].score if cut else 1.0
-            omitted += [
-                Omission(c, "max_items", f"rank {cut + n} of {cut}", needs_score=round(bar - c.score, 6))
-                for n, c in enumerate(order[cut:], 1)
-            ]
-    return Sifted(kept, tuple(omitted))
-
-
-def best_first(candidate: Candidate) -> tuple[float, str]:
-    return (-candidate.score, candidate.record.id)
+    ranked: dict[str, list[Candidate]] = {slot.name: [] for slot in profile.slots}
+    for candidate, omission in distinct(eligible, slots):
+        if omission:
+            omitted.append(omission)
+        else:
+            ranked[candidate.slot].append(candidate)
+    return Sifted({name: tuple(kept) for name, kept in ranked.items()}, tuple(omitted))
 
 
 def _refused(candidate: Candidate, slot: Slot, filters: Filters) -> Omission | None:
@@ -70,7 +66,9 @@ def _refused(candidate: Candidate, slot: Slot, filters: Filters) -> Omission | N
     if record.id in filters.exclude and not kind_of(record.kind).rule:
         return Omission(candidate, "excluded", "by the request")
     if record.status == "superseded":
-        return Omission(candidate, "superseded", candidate.superseded_by or "")
+        return Omission(candidate, "superseded", candidate.overruled_by or "")
+    if record.status == "disputed":
+        return Omission(candidate, "disputed", candidate.overruled_by or "")
     if candidate.score < slot.min_score:
         short = round(slot.min_score - candidate.score, 6)
         return Omission(candidate, "min_score", f"floor {slot.min_score:g}", needs_score=short)
@@ -80,56 +78,84 @@ def _refused(candidate: Candidate, slot: Slot, filters: Filters) -> Omission | N
 # --- the same thing said twice -------------------------------------------------------------------------------------
 
 
-def distinct(candidates: Sequence[Candidate], slots: Mapping[str, Slot]) -> tuple[list[Candidate], list[Omission]]:
-    """One of each: what must be kept before what may, the better score before the lesser."""
+def distinct(candidates: Sequence[Candidate], slots: Mapping[str, Slot]) -> Iterator[tuple[Candidate, Omission | None]]:
+    """One of each and no more than `max_items`, in rank order by slot: what must be kept first, then the better score.
 
-    def claim(candidate: Candidate) -> tuple[bool, bool, float, str, str]:
-        slot = slots[candidate.slot]
-        return (not slot.keep, not slot.stable, -candidate.score, candidate.record.id, candidate.slot)
-
+    What `max_items` cuts off claims nothing: its duplicate in another slot may still be shown.
+    """
     held: dict[str, Candidate] = {}
     by_hash: dict[bytes, list[Candidate]] = defaultdict(list)
-    losers: dict[int, Omission] = {}
-    for candidate in sorted(candidates, key=claim):
-        record = candidate.record
+    taken: dict[str, list[Candidate]] = defaultdict(list)
+    beyond: dict[str, int] = defaultdict(int)
+    for candidate in _by_claim(candidates, slots):
+        record, slot = candidate.record, slots[candidate.slot]
         twin = held.get(record.id) or _near(candidate, by_hash)
-        if twin is None:
+        if twin is not None and (twin.record.id == record.id or not slot.keep):
+            yield candidate, Omission(candidate, "duplicate", twin.record.id)
+        elif slot.max_items is not None and len(taken[slot.name]) >= slot.max_items:
+            beyond[slot.name] += 1
+            bar = taken[slot.name][-1].score if slot.max_items else 1.0
+            place = f"rank {slot.max_items + beyond[slot.name]} of {slot.max_items}"
+            yield candidate, Omission(candidate, "max_items", place, needs_score=max(0.0, round(bar - candidate.score, 6)))
+        else:  # what must be kept is kept even where it repeats another
             held[record.id] = candidate
-            for part in _parts(record.sketch):
-                by_hash[part].append(candidate)
-        elif slots[candidate.slot].keep and twin.record.id != record.id:
-            held[record.id] = candidate  # what must be kept is kept even where it repeats another
-        else:
-            losers[id(candidate)] = Omission(candidate, "duplicate", twin.record.id)
-    return [c for c in candidates if id(c) not in losers], list(losers.values())
+            taken[slot.name].append(candidate)
+            if twin is None:
+                for part in _parts(record.sketch):
+                    by_hash[part].append(candidate)
+            yield candidate, None
 
 
-def _parts(sketch: bytes) -> Iterable[bytes]:
-    return (sketch[i : i + 4] for i in range(0, len(sketch), 4))
+def _by_claim(candidates: Sequence[Candidate], slots: Mapping[str, Slot]) -> list[Candidate]:
+    """Who may speak first; of equals, whom the source brought first. A stable slot keeps its source's order throughout:
+    a score may depend on the question."""
+
+    def claim(numbered: tuple[int, Candidate]) -> tuple[bool, bool, float, int]:
+        n, candidate = numbered
+        slot = slots[candidate.slot]
+        return (not slot.keep, not slot.stable, float(slot.order) if slot.stable else -candidate.score, n)
+
+    return [candidate for _, candidate in sorted(enumerate(candidates), key=claim)]
+
+
+def _parts(sketch: bytes) -> list[bytes]:
+    return [sketch[i : i + 4] for i in range(0, len(sketch), 4)]
 
 
 def _near(candidate: Candidate, by_hash: Mapping[bytes, Sequence[Candidate]]) -> Candidate | None:
     """A candidate that says the same: sketches point to it, terms decide."""
-    shared: dict[int, int] = defaultdict(int)
-    met: dict[int, Candidate] = {}
-    parts = list(_parts(candidate.record.sketch))
-    for part in parts:
-        for other in by_hash.get(part, ()):
-            shared[id(other)] += 1
-            met[id(other)] = other
+    parts = _parts(candidate.record.sketch)
+    mine = set(parts)
     needed = max(1.0, SHARED_HASHES * min(len(parts), SKETCH))
-    for key, number in shared.items():
-        if number >= needed and alike(candidate.record.text, met[key].record.text):
-            return met[key]
+    seen: set[str] = set()
+    for part in parts[:KEYS]:
+        for other in by_hash.get(part, ()):
+            if other.record.id in seen:
+                continue
+            seen.add(other.record.id)
+            shared = len(mine.intersection(_parts(other.record.sketch)))
+            if shared >= needed and alike(candidate.record.text, other.record.text):
+                return other
     return None
 
 
 def alike(one: str, other: str) -> bool:
-    """Nearly the same words. Numbers and negations decide: 30 s is not 60 s, and `never push` is not `push`."""
-    a, b = set(lexical.terms(one)), set(lexical.terms(other))
-    if not a or not b or len(a & b) < ALIKE * len(a | b):
+    """Nearly the same words in the same order. Numbers and small words decide: 30 s is not 60 s, `never push` is not
+    `push`, `retries off` is not `retries on` and `Postgres over Redis` is not `Redis over Postgres`."""
+    a, b = (tuple(dict.fromkeys(lexical.terms(text))) for text in (one, other))
+    shared = set(a) & set(b)
+    either = set(a) | set(b)
+    if not shared or len(shared) < ALIKE * len(either):
         return False
-    return not any(term in ("no", "not", "never", "without") or any(c.isdigit() for c in term) for term in a ^ b)
+    if any(term in NEGATIONS or any(c.isdigit() for c in term) for term in either - shared):
+        return False
+    if [term for term in a if term in shared] != [term for term in b if term in shared]:
+        return False
+    return _turning(one) == _turning(other)
+
+
+def _turning(text: str) -> frozenset[str]:
+    return TURNING & set(_LETTERS.findall(text.lower()))
 
 
 # --- down the ladder -----------------------------------------------------------------------------------------------
@@ -155,9 +181,9 @@ def fit(slot: Slot, ranked: Sequence[Candidate], grant: int, overhead: int) -> F
     items = tuple(
         Item(candidate, levels[n], candidate.tokens[levels[n]], n + 1) for n, candidate in enumerate(ranked) if n in levels
     )
-    left = max(0, room - sum(item.tokens for item in items))
+    left = room - sum(item.tokens for item in items)  # below 0 where not even the heading fits
     lost = tuple(
-        Omission(candidate, "budget", needs_tokens=least(candidate, slot) - left + (0 if items else overhead))
+        Omission(candidate, "budget", needs_tokens=least(candidate, slot) - left)
         for n, candidate in enumerate(ranked)
         if n not in levels
     )

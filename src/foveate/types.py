@@ -19,7 +19,7 @@ TRUST: tuple[Trust, ...] = ("tool", "repo", "agent", "user")
 """Least trusted first."""
 
 Intent = Literal["question", "action", "fix", "explain", "other"]
-Reason = Literal["budget", "max_items", "min_score", "duplicate", "superseded", "excluded"]
+Reason = Literal["budget", "max_items", "min_score", "duplicate", "superseded", "disputed", "excluded"]
 Shape = Literal["openai", "anthropic"]
 
 
@@ -205,10 +205,17 @@ class Candidate:
     record: Record
     slot: str
     source: str
-    superseded_by: str | None = None
+    overruled_by: str | None = None
+    """The record that superseded or disputes it."""
     features: Mapping[str, float] = field(default_factory=dict)
     score: float = 0.0
-    tokens: Mapping[Level, int] = field(default_factory=dict)
+    counted: Mapping[Level, int] | None = None
+    """Tokens by the request's counter, where that is not the store's."""
+
+    @property
+    def tokens(self) -> Mapping[Level, int]:
+        """Tokens of the rendered line at each level."""
+        return self.counted or self.record.tokens or {}
 
 
 @dataclass(frozen=True, slots=True)

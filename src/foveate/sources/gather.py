@@ -7,9 +7,8 @@ reported and the rest goes on, unless a slot that must be kept depends on it.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as Late
 from dataclasses import dataclass
@@ -75,6 +74,20 @@ def gather(sources: Mapping[str, Source], around: Around) -> Gathered:
     waiting: dict[str, Future[list[Candidate]]] = {}
     if pool:
         waiting = {name: pool.submit(_find, sources[name], group, around) for name, group in slow.items()}
+    try:
+        return _collected(asks, waiting, started, sources, around)
+    finally:
+        if pool:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _collected(
+    asks: Mapping[str, Sequence[Ask]],
+    waiting: Mapping[str, Future[list[Candidate]]],
+    started: float,
+    sources: Mapping[str, Source],
+    around: Around,
+) -> Gathered:
     answers: dict[str, list[Candidate]] = {}
     reports = []
     for name, group in asks.items():
@@ -96,8 +109,6 @@ def gather(sources: Mapping[str, Source], around: Around) -> Gathered:
             _refuse_if_kept(name, group, error)
         found = len(answers.get(name, ()))
         reports.append(Report(name, tuple(ask.slot.name for ask in group), found, (perf_counter() - begun) * 1000, error))
-    if pool:
-        pool.shutdown(wait=False, cancel_futures=True)
     return Gathered(tuple(_in_slot_order(answers.values(), around.profile)), tuple(reports))
 
 
@@ -124,12 +135,23 @@ def limit_of(slot: Slot, profile: Profile) -> int:
 def _find(source: Source, asks: Sequence[Ask], around: Around) -> list[Candidate]:
     answer = source.find(asks, around)
     if inspect.isawaitable(answer):
-        answer = asyncio.run(_awaited(answer))
-    return list(answer)
+        answer = _awaited(answer)
+    found = list(answer)
+    strange = next((thing for thing in found if not isinstance(thing, Candidate)), None)
+    if strange is not None:
+        raise TypeError(f"it brought {type(strange).__name__} where a Candidate was expected")
+    return found
 
 
-async def _awaited(answer: Any) -> Any:
-    return await answer
+def _awaited(answer: Awaitable[Any]) -> Any:
+    """The result, in a thread of its own: the caller may be inside an event loop already."""
+    import asyncio  # only for those who have such a source
+
+    async def result() -> Any:
+        return await answer
+
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        return thread.submit(lambda: asyncio.run(result())).result()
 
 
 def _refuse_if_kept(name: str, asks: Sequence[Ask], error: str) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from foveate.sources.gather import Around
 from foveate.state.store import Hit, Query, Want
-from foveate.state.supersede import SUPERSEDED_BY
+from foveate.state.supersede import DISPUTED_BY, SUPERSEDED_BY
 from foveate.types import Ask, Candidate
 
 
@@ -21,15 +21,16 @@ class Search:
         signals, profile = around.signals, around.profile
         query = Query(signals.terms, profile.fields, signals.embedding, around.request.filters)
         found = around.reader.search(query, [Want(ask.slot.kinds, ask.limit) for ask in asks])
-        past = [hit.record.id for hits in found for hit in hits if hit.record.status == "superseded"]
-        newer = {link.src: link.dst for link in around.reader.links(past, [SUPERSEDED_BY])} if past else {}
+        beaten = [hit.record.id for hits in found for hit in hits if hit.record.status in ("superseded", "disputed")]
+        links = around.reader.links(beaten, [SUPERSEDED_BY, DISPUTED_BY]) if beaten else []
+        overruled = {link.src: link.dst for link in links}
         for ask, hits in zip(asks, found, strict=True):
             for hit in hits:
                 yield Candidate(
                     record=hit.record,
                     slot=ask.slot.name,
                     source=self.name,
-                    superseded_by=newer.get(hit.record.id),
+                    overruled_by=overruled.get(hit.record.id),
                     features=relevance(hit, profile.vector_weight),
                 )
 

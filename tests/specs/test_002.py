@@ -1,0 +1,124 @@
+"""002, context compiler: what of it works. Each docstring names the rows of docs/concepts/specs.md that it shows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import fields
+
+import pytest
+
+import foveate
+from foveate import Context, Scope
+from foveate.types import Section
+from worlds import DEBUGGING, WORLDS, World, open_engine
+
+
+@pytest.fixture
+def engine() -> Iterator[foveate.Engine]:
+    with open_engine() as engine:
+        yield engine
+
+
+def test_messages_do_not_pile_up_from_agent_to_agent(engine: foveate.Engine) -> None:
+    """002-01, 002-02, 002-04"""
+    engine.add("fact", "The parser reads UTF-8")
+    engine.add("fact", "The linter reads settings")
+    engine.compute("parser", agent="architect")
+    context = engine.compute("linter", agent="developer")
+    assert [message["content"] for message in context.messages()] == ["## Known Information\n- The linter reads settings\n"]
+
+
+def test_what_was_compiled_can_be_inspected() -> None:
+    """002-06, 002-09, 002-10, 002-11, 002-13"""
+    with DEBUGGING.open() as engine:
+        context = DEBUGGING.compute(engine)
+    assert {"name", "content", "source"} <= {field.name for field in fields(Section)}
+    assert [(section.name, section.source) for section in context.sections][:2] == [
+        ("rules", "always"),
+        ("recent", "recent"),
+    ]
+    assert all(section.content in context.text for section in context.sections)
+
+
+def test_a_system_message_where_there_is_a_system_prompt(engine: foveate.Engine) -> None:
+    """002-12, 002-18"""
+    engine.add("fact", "The parser reads UTF-8")
+    assert [message["role"] for message in engine.compute("parser").messages()] == ["user"]
+    engine.add("identity", "You are a senior developer.")
+    messages = engine.compute("parser").messages()
+    assert [message["role"] for message in messages] == ["system", "user"]
+    assert messages[0]["content"] == "## Identity\nYou are a senior developer.\n"
+
+
+@pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
+def test_sections_stand_under_headings_with_one_blank_line_between(world: World) -> None:
+    """002-08, 002-19, 002-55"""
+    with world.open() as engine:
+        context = world.compute(engine)
+        headings = {slot["name"]: slot["heading"] for slot in engine.receipt(context).document["profile"]["slots"]}
+    for section in context.sections:
+        if headings[section.name]:
+            assert section.content.startswith(f"## {headings[section.name]}\n")
+        assert section.content.endswith("\n")
+        assert not section.content.endswith("\n\n")
+    for message in context.messages():
+        assert message["content"] == "\n".join(s.content for s in context.sections if s.role == message["role"])
+
+
+def test_stable_slots_are_system_and_the_others_user_unless_a_profile_says_otherwise(engine: foveate.Engine) -> None:
+    """002-20"""
+    engine.add("identity", "You are a senior developer.")
+    engine.add("fact", "The parser reads UTF-8")
+    context = engine.compute("parser")
+    assert [(section.role, section.stable) for section in context.sections] == [("system", True), ("user", False)]
+    moved = engine.compute("parser", overrides={"slots": {"facts": {"role": "system"}}})
+    assert [message["role"] for message in moved.messages()] == ["system"]
+
+
+def test_an_agent_may_have_a_profile_of_its_own(engine: foveate.Engine, tmp_path: object) -> None:
+    """002-03, 002-05"""
+    from pathlib import Path
+
+    folder = Path(str(tmp_path)) / ".foveate" / "profiles"
+    folder.mkdir(parents=True)
+    (folder / "reviewer.toml").write_text('[slots.facts]\nheading = "For the reviewer"\n', "utf-8")
+    with foveate.open(str(tmp_path), own=False) as project:
+        project.add("fact", "The parser reads UTF-8")
+        assert "## For the reviewer\n" in project.compute("parser", agent="reviewer").text
+        assert "## Known Information\n" in project.compute("parser", agent="developer").text
+
+
+def test_metadata_without_content_can_be_kept(engine: foveate.Engine) -> None:
+    """002-48, 002-56, 002-66"""
+    engine.add("fact", "The parser reads the wonderful UTF-8")
+    document = engine.receipt(engine.compute("parser")).document
+    assert "wonderful" not in json.dumps(document)
+    assert {"id", "budget", "candidates", "profile", "sources"} <= set(document)
+
+
+def test_core_types_are_in_one_room() -> None:
+    """002-40, 002-58"""
+    for name in ("Record", "Request", "Signals", "Slot", "Profile", "Candidate"):
+        assert getattr(foveate, name).__module__ == "foveate.types"
+
+
+def test_there_is_one_way_to_a_context(engine: foveate.Engine) -> None:
+    """002-63, 002-67"""
+    makers = {name for name in dir(engine) if not name.startswith("_") and "compute" in name}
+    assert makers == {"compute", "acompute"}
+    assert isinstance(engine.compute("parser"), Context)
+
+
+def test_system_prompts_keep_their_bytes(engine: foveate.Engine) -> None:
+    """002-64"""
+    engine.add("identity", "You are a senior developer.")
+    engine.add("fact", "The parser reads UTF-8")
+    one, other = engine.compute("parser"), engine.compute("something else")
+    assert one.messages()[0] == other.messages()[0]
+
+
+def test_agents_are_isolated_by_scope(engine: foveate.Engine) -> None:
+    """002-65"""
+    engine.add("fact", "The parser is secret", scope=Scope("main", agent="architect"))
+    assert engine.compute("parser", agent="developer").text == ""

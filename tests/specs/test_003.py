@@ -1,0 +1,272 @@
+"""003, context assembly: what of it works. Each docstring names the rows of docs/concepts/specs.md that it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+from threading import Barrier
+
+import pytest
+
+import foveate
+from foveate import Candidate, Context, Filters, Record, Scope, tokens
+from foveate.budget import own_room
+from foveate.embed import open_embedder
+from foveate.profiles import resolve
+from foveate.signals import intent
+from foveate.types import Budget, Item
+from worlds import RECENT, ago, open_engine
+
+
+@pytest.fixture
+def engine() -> Iterator[foveate.Engine]:
+    with open_engine() as engine:
+        yield engine
+
+
+def many(engine: foveate.Engine, number: int = 30) -> None:
+    for n in range(number):
+        engine.add(
+            "fact", f"The upload of host{chr(97 + n % 26)}{n} needs {n} minutes. It runs at night, before the backup."
+        )
+
+
+def test_stored_memory_becomes_a_prompt(engine: foveate.Engine) -> None:
+    """003-01, 003-06, 003-09, 003-19, 003-24"""
+    engine.add("fact", "The upload runs at night")
+    context = engine.compute("When does the upload run?")
+    assert context.text == "## Known Information\n- The upload runs at night\n"
+    assert engine.receipt(context).document["request"]["query"] == "When does the upload run?"
+
+
+def test_the_request_has_its_options(engine: foveate.Engine) -> None:
+    """003-10, 003-11, 003-12, 003-13, 003-14, 003-39, 003-89"""
+    many(engine)
+    context = engine.compute(
+        "upload",
+        session="s1",
+        budget=400,
+        overrides={"slots": {"facts": {"max_items": 2}}},
+        given=["The upload failed again"],
+        filters=Filters(exclude=("fact_1",)),
+    )
+    assert context.budget.total == 400
+    assert context.text.startswith("## Additional Context\n- The upload failed again\n\n## Known Information\n")
+    assert len(context.items) == 3
+    assert engine.receipt(context).document["request"]["scope"]["session"] == "s1"
+
+
+def test_filters(engine: foveate.Engine) -> None:
+    """003-15, 003-18"""
+    old = engine.add("fact", "The upload ran on Monday", created=ago(9)).record.id
+    new = engine.add("fact", "The upload needs a token", created=ago(1)).record.id
+    other = engine.add("fact", "The upload host is full", created=ago(1)).record.id
+    context = engine.compute("upload", filters=Filters(since=ago(5), exclude=(other,)))
+    assert [item.candidate.record.id for item in context.items] == [new]
+    assert engine.why_not(old, context)["reason"] == "filtered"
+    assert engine.why_not(other, context)["reason"] == "excluded"
+
+
+def test_the_result_has_its_parts(engine: foveate.Engine) -> None:
+    """003-20, 003-21, 003-22, 003-23, 003-25, 003-27, 003-28, 003-29, 003-30, 003-31, 003-32, 003-33"""
+    many(engine)
+    engine.add("event", "upload started")
+    context = engine.compute("upload", budget=250)
+    item = context.items[-1]
+    assert item.candidate.record.id.startswith("fact_")
+    assert (item.candidate.slot, item.candidate.source) == ("facts", "search")
+    assert item.tokens > 0
+    assert 0 <= item.candidate.features["relevance"] <= 1
+    assert context.tokens == tokens.count_messages(context.messages()) <= 250
+    assert context.truncated
+    assert (context.profile, context.considered["recent"]) == ("base", 1)
+    assert context.considered["search"] == 20
+    document = engine.receipt(context).document
+    assert document["ms"] > 0
+    assert all(report["ms"] >= 0 for report in document["sources"])
+    assert not engine.compute("upload", budget=250, overrides={"slots": {"facts": {"max_items": 1}}}).truncated
+    assert {field.name for field in fields(Item)} == {"candidate", "level", "tokens", "rank"}
+
+
+def test_several_sources_make_one_context() -> None:
+    """003-03, 003-04, 003-05, 003-34, 003-38, 003-83, 003-84, 003-90, 003-131, 003-132, 003-133, 003-136"""
+    with RECENT.open() as engine:
+        context = RECENT.compute(engine)
+    assert [section.name for section in context.sections] == [
+        "rules", "root_goal", "path", "siblings", "recent", "semantic", "entities", "patterns",
+    ]  # fmt: skip
+    assert len({section.source for section in context.sections}) == 4
+    assert "## Recent Activity\n- pytest tests/checkout -x --count 20: 800 passed\n" in context.text
+
+
+def test_shares_of_the_stack() -> None:
+    """003-40, 003-101, 003-131, 003-132, 003-133"""
+    own = own_room(resolve("stack"), 8000)
+    assert [own[name] for name in ("root_goal", "path", "siblings")] == [400, 1200, 800]
+    assert sum(own.values()) == pytest.approx(8000)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("fix the login", "fix"),
+        ("there is an error", "fix"),
+        ("a bug in it", "fix"),
+        ("explain the cache", "explain"),
+        ("how does it work?", "explain"),
+        ("what is a lease?", "explain"),
+        ("should we?", "question"),
+        ("add a test", "action"),
+        ("prefix keys", "other"),
+    ],
+)
+def test_intents(query: str, expected: str) -> None:
+    """003-46, 003-49, 003-50, 003-51, 003-52"""
+    assert intent(query) == expected
+
+
+def test_signals_of_a_query() -> None:
+    """003-44, 003-45, 003-48, 003-64"""
+    with open_engine(embedder=open_embedder("hash:64")) as engine:
+        engine.add("entity", "Uploader", type="service", properties={"owner": "Mira"})
+        context = engine.compute("Who owns the uploader?")
+    signals = context.signals
+    assert signals.keywords == ("owns", "uploader")
+    assert signals.entities == ("Uploader",)
+    assert signals.embedding is not None
+    assert len(signals.embedding) == 64
+    assert "- **service**: Uploader (owner: Mira)\n" in context.text
+
+
+def test_recent_events_come_newest_first() -> None:
+    """003-56, 003-57, 003-115"""
+    with open_engine(profile="stack") as engine:
+        for n in range(60):
+            engine.add("event", f"step {n}", created=ago(n / 24))
+        context = engine.compute("anything", budget=900)
+        steps = [item.candidate.record.text for item in context.items]
+        engine.add("event", "the very newest")
+        again = [item.candidate.record.text for item in engine.compute("anything", budget=900).items]
+    assert steps == [f"step {n}" for n in range(len(steps))]
+    assert 10 < len(steps) < 60
+    assert "the very newest" in again[:2]
+
+
+def test_recency_halves_every_24_hours() -> None:
+    """003-58"""
+    with open_engine(profile="stack") as engine:
+        engine.add("fact", "The upload runs at night", created=ago(1))
+        assert engine.compute("upload").items[0].candidate.features["recency"] == 0.5
+
+
+def test_scores_are_weighted_sums_and_best_comes_first() -> None:
+    """003-36, 003-76, 003-78, 003-79, 003-80, 003-81"""
+    with open_engine(profile="stack") as engine:
+        engine.add("fact", "The upload runs at night", salience=0.9, created=ago(2))
+        engine.add("fact", "The upload of the upload host runs", created=ago(1))
+        engine.add("event", "upload started")
+        context = engine.compute("upload")
+        weights = engine.receipt(context).document["profile"]["weights"]
+    assert set(weights) == {"relevance", "recency", "salience"}
+    for item in context.items:
+        features = item.candidate.features
+        expected = sum(weight * features[name] for name, weight in weights.items())
+        assert item.candidate.score == pytest.approx(expected, abs=1e-5)
+    event = next(item for item in context.items if item.candidate.record.kind == "event")
+    assert event.candidate.features["salience"] == 0.5
+    facts = [item.candidate.score for item in context.items if item.candidate.slot == "semantic"]
+    assert facts == sorted(facts, reverse=True)
+
+
+def test_greedy_selection_goes_on_past_a_misfit(engine: foveate.Engine) -> None:
+    """003-37, 003-82"""
+    # One word of six hundred characters: no level of it is short.
+    engine.add("fact", "upload " + "uploadx" * 90, summary="upload " + "uploadx" * 90, micro="upload " + "uploadx" * 90)
+    small = engine.add("fact", "The upload host is full today").record.id
+    context = engine.compute("upload", budget=60)
+    assert [item.candidate.record.id for item in context.items] == [small]
+    assert [omission.reason for omission in context.left_out] == ["budget"]
+
+
+def test_what_does_not_fit_is_shortened_lowest_score_first(engine: foveate.Engine) -> None:
+    """003-106, 003-107, 003-108"""
+    for host in ("ash", "birch", "cedar", "elm", "fir", "hazel", "larch", "maple"):
+        engine.add("fact", f"The upload of {host} runs at night. " + f"Nobody knows why {host} is slow then. " * 9)
+    levels = [item.level for item in engine.compute("upload runs at night", budget=420).items]
+    assert levels == sorted(levels, key=("full", "summary", "micro").index)
+    assert levels[0] != "micro"
+    assert levels[-1] == "micro"
+
+
+def test_entities_show_their_type_and_properties(engine: foveate.Engine) -> None:
+    """003-98"""
+    engine.add("entity", "Uploader", type="service", properties={"owner": "Mira", "tier": 1})
+    assert "- **service**: Uploader (owner: Mira, tier: 1)\n" in engine.compute("uploader").text
+    engine.add("entity", "Archiver", type="service")
+    assert "- **service**: Archiver\n" in engine.compute("archiver").text
+
+
+def test_the_budget_is_never_exceeded_and_says_what_is_used(engine: foveate.Engine) -> None:
+    """003-02, 003-43, 003-63, 003-68, 003-100, 003-102, 003-103, 003-104, 003-118"""
+    many(engine)
+    for total in (50, 200, 800, 3000):
+        budget = engine.compute("upload", budget=total).budget
+        assert budget.used <= budget.ceiling == total
+    assert {"total", "reserve", "used", "grants"} <= {field.name for field in fields(Budget)}
+
+
+def test_the_estimate_of_four_characters_a_token_has_a_name() -> None:
+    """003-07, 003-105"""
+    assert [tokens.count("x" * n, "chars4") for n in (1, 4, 5)] == [1, 1, 2]
+
+
+def test_sources_that_are_slow_run_in_parallel() -> None:
+    """003-113"""
+    meet = Barrier(2, timeout=5)
+
+    class Slow:
+        slow = True
+        deadline = 5.0
+
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def find(self, asks: object, around: object) -> list[Candidate]:
+            meet.wait()  # passes only if both are here at once
+            return []
+
+    slots = {name: {"source": name, "share": 1} for name in ("one", "two")}
+    with open_engine(sources=[Slow("one"), Slow("two")]) as engine:
+        context = engine.compute("upload", overrides={"slots": slots})
+    assert context.warnings == ()
+
+
+def test_a_new_event_joins_and_nothing_else_changes_where_it_fits(engine: foveate.Engine) -> None:
+    """003-114, 003-116"""
+    engine.add("fact", "The upload runs at night")
+    before = engine.compute("upload")
+    engine.add("event", "backup started")
+    delta = engine.compute("upload").delta(before)
+    assert [item.candidate.record.text for item in delta.added] == ["backup started"]
+    assert (delta.changed, delta.withdrawn) == ((), ())
+
+
+def test_where_it_does_not_fit_the_lowest_makes_room(engine: foveate.Engine) -> None:
+    """003-117"""
+    many(engine)
+    before = engine.compute("upload", budget=300)
+    engine.add("fact", "upload upload upload")
+    after = engine.compute("upload", budget=300)
+    assert after.truncated
+    assert after.items[0].candidate.record.text == "upload upload upload"
+    lost = [item.candidate.score for item in before.items if item in after.delta(before).withdrawn]
+    kept = [item.candidate.score for item in after.items]
+    assert not lost or max(lost) <= min(kept) + 0.05
+
+
+def test_records_have_the_common_form() -> None:
+    """003-76, 003-79"""
+    assert {"id", "kind", "text", "salience"} <= {field.name for field in fields(Record)}
+    assert {"record", "slot", "source", "features", "score"} <= {field.name for field in fields(Candidate)}
+    assert Record(id="x", kind="event", scope=Scope("p"), text="t", summary="t", micro="t").salience == 0.5
+    assert Context.__name__ == "Context"

@@ -1,0 +1,276 @@
+"""004, context management: what of it works. Each docstring names the rows of docs/concepts/specs.md that it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import foveate
+from foveate import Context, tokens
+from foveate.budget import Demand, allocate
+from foveate.profiles import resolve
+from foveate.scoring import features, weigh
+from foveate.types import Record, Scope, Slot
+from worlds import REDIS, ago, open_engine
+
+NOW = 1_790_000_000_000
+DAY = 86_400_000
+PRIORITIES = {"decisions": 1.0, "procedures": 0.8, "facts": 0.6, "episodes": 0.4}
+
+
+@pytest.fixture
+def engine() -> Iterator[foveate.Engine]:
+    with open_engine(profile="layers") as engine:
+        yield engine
+
+
+@pytest.fixture(scope="module")
+def redis() -> Context:
+    with REDIS.open() as engine:
+        return REDIS.compute(engine)
+
+
+def shown(context: Context, slot: str) -> list[str]:
+    return [item.candidate.record.text for item in context.items if item.candidate.slot == slot]
+
+
+# --- the example ---------------------------------------------------------------------------------------------------
+
+
+def test_the_redis_question_is_answered_by_what_belongs_to_it(redis: Context) -> None:
+    """004-06, 004-08, 004-95, 004-102"""
+    counts = {section.name: len(section.items) for section in redis.sections}
+    assert [counts[name] for name in ("decisions", "facts", "procedures", "episodes", "censors")] == [3, 4, 1, 2, 2]
+    assert "plants" not in redis.text
+    assert "stand-up" not in redis.text
+    assert {item.level for item in redis.items} == {"summary"}
+
+
+def test_it_is_well_under_its_budget(redis: Context) -> None:
+    """004-11, 004-101"""
+    assert redis.tokens == tokens.count_messages(redis.messages()) <= 1800
+    assert redis.budget.total == 8000
+
+
+def test_the_layers_stand_in_order_under_their_headings(redis: Context) -> None:
+    """004-12, 004-46, 004-47, 004-82, 004-86, 004-87, 004-88, 004-90, 004-91, 004-92"""
+    headings = [line for line in redis.text.splitlines() if line.startswith("## ")]
+    assert headings == [
+        "## Identity",
+        "## Active Constraints",
+        "## Current Approach",
+        "## Current Focus",
+        "## Relevant Past Decisions",
+        "## Known Information",
+        "## Procedures",
+        "## Past Experience",
+        "## Note",
+    ]
+    assert [message["role"] for message in redis.messages()] == ["system"]
+    assert "\n\n\n" not in redis.text
+
+
+def test_lines_of_censors_and_decisions(redis: Context) -> None:
+    """004-29, 004-83, 004-96, 004-97"""
+    assert (
+        "- **BLOCK:** Adding a service without weighing what it costs to run — two services were added and removed again "
+        "last year\n- **WARN:** Deciding with fewer than two alternatives on the table — comparison finds the costs\n"
+    ) in redis.text
+    assert (
+        "- Turned down Redis for the job queue in favour of a Postgres table [success, 0.82] "
+        "— simple to run beat raw speed\n"
+    ) in redis.text
+
+
+def test_the_agent_does_not_see_the_selection(redis: Context) -> None:
+    """004-13"""
+    assert not any(word in redis.text.lower() for word in ("budget", "relevance", "left out", "truncated", "rank"))
+
+
+# --- budget --------------------------------------------------------------------------------------------------------
+
+
+def granted(**options: object) -> dict[str, int]:
+    profile = resolve("layers", **options)  # type: ignore[arg-type]
+    demands = {slot.name: Demand(0, 10**9, 10**9) for slot in profile.slots}
+    return {grant.slot: grant.granted for grant in allocate(profile, demands).grants}
+
+
+def test_the_layers_have_their_sizes() -> None:
+    """004-14, 004-15, 004-16, 004-17, 004-18, 004-19, 004-20, 004-21, 004-22, 004-23, 004-24, 004-54, 004-55"""
+    found = granted()
+    fixed = {"identity": 500, "censors": 300, "frame": 500, "working": 700, "calibration": 100}
+    assert {name: found[name] for name in fixed} == fixed
+    left = 8000 - sum(fixed.values())
+    shares = {"decisions": 2000, "facts": 1500, "procedures": 1500, "episodes": 1000}
+    assert sum(fixed.values()) + sum(shares.values()) == 8100
+    assert {name: found[name] for name in shares} == {name: left * size // 6000 for name, size in shares.items()}
+
+
+def test_layers_1_to_4_are_always_present(engine: foveate.Engine) -> None:
+    """004-07, 004-25, 004-106"""
+    engine.add("identity", "Keel. Careful and brief.")
+    engine.add("censor", "Deploying on Fridays")
+    given = {"frame": ["Decision"], "working": ["Storage"]}
+    for n in range(60):
+        engine.add("decision", f"Deploy decision {chr(97 + n % 26)}{n} about the deploy of hosts and their deploy windows")
+    context = engine.compute("deploy", budget=140, given=given)
+    assert [section.name for section in context.sections][:4] == ["identity", "censors", "frame", "working"]
+
+
+def test_a_layer_with_nothing_relevant_passes_its_room_on(engine: foveate.Engine) -> None:
+    """004-26, 004-27"""
+    for n in range(200):
+        engine.add("fact", f"The deploy of host{chr(97 + n % 26)}{n} takes {n} minutes and needs a token from the vault")
+    context = engine.compute("deploy", budget=900, overrides={"slots": {"facts": {"limit": 200}}})
+    grant = {grant.slot: grant for grant in context.budget.grants}
+    assert grant["facts"].borrowed > 0
+    assert context.tokens > 0.9 * 900
+
+
+# --- record sizes --------------------------------------------------------------------------------------------------
+
+STORY = (
+    "We chose Postgres over a vector database. It keeps structured data and vectors in one place. "
+    + "There is one backup, one monitor and one pool of connections to look after every day. " * 12
+    + "Query times fell by a factor of eight."
+)
+
+
+def test_three_lengths_are_made_when_a_record_is_written(engine: foveate.Engine) -> None:
+    """004-10, 004-28, 004-32, 004-34, 004-36, 004-37, 004-39, 004-43, 004-112"""
+    record = engine.add("episode", STORY).record
+    assert "\n" not in record.micro
+    assert tokens.count(record.micro) <= 30
+    assert tokens.count(record.summary) <= 130
+    assert engine.get(record.id).text == STORY
+    context = engine.compute("Postgres")
+    assert context.items[0].level == "summary"
+    assert record.summary in context.text
+
+
+def test_short_statements_are_their_own_micro_lines(engine: foveate.Engine) -> None:
+    """004-31, 004-40"""
+    fact = engine.add("fact", "Mira prefers Celsius").record
+    censor = engine.add("censor", "Pushing to main").record
+    assert fact.micro == fact.summary == fact.text
+    assert censor.micro == "Pushing to main"
+
+
+def test_a_context_shows_micro_and_summary_only(engine: foveate.Engine) -> None:
+    """004-35, 004-77, 004-78, 004-79, 004-81"""
+    for n in range(30):
+        engine.add(
+            "episode", f"Deploy story {chr(97 + n % 26)}{n}. " + f"The deploy of host{n} went on and on and on. " * 20
+        )
+    levels = [item.level for item in engine.compute("deploy story", budget=700).items]
+    assert set(levels) == {"summary", "micro"}
+    assert levels == sorted(levels, reverse=True)
+
+
+def test_the_pass_goes_on_past_a_misfit(engine: foveate.Engine) -> None:
+    """004-80"""
+    long = "deploy " + "x" * 900
+    engine.add("fact", long, summary=long, micro=long)
+    engine.add("fact", "The deploy host is full")
+    assert shown(engine.compute("deploy", budget=80), "facts") == ["The deploy host is full"]
+
+
+# --- scoring -------------------------------------------------------------------------------------------------------
+
+
+def test_weights_and_boosts() -> None:
+    """004-64, 004-65, 004-66, 004-67, 004-68, 004-69, 004-70, 004-71, 004-72, 004-73, 004-74, 004-75, 004-76"""
+    weights = resolve("layers").weights
+    record = Record(
+        id="r", kind="decision", scope=Scope("p"), text="t", summary="t", micro="t",
+        created=NOW - 30 * DAY, outcome="success", uses=100, confidence=0.9,
+    )  # fmt: skip
+    found = features(record, Slot(name="s", source="search"), resolve("layers").half_life, NOW)
+    expected = 0.7 * 0.50 + 0.5 * 0.15 + 0.5 * 0.15 + 1.2 * 0.10 + 1.2 * 0.05 + 0.9 * 0.05
+    assert weigh({**found, "relevance": 0.7}, weights) == pytest.approx(expected, abs=1e-6)
+
+
+def test_relevance_comes_before_recency(engine: foveate.Engine) -> None:
+    """004-09"""
+    engine.add("decision", "Yesterday we talked about the weather and the crawler", created=ago(1))
+    engine.add("decision", "The crawler stores pages in Postgres", created=ago(180), outcome="success")
+    assert shown(engine.compute("Where does the crawler store pages?"), "decisions")[0].startswith("The crawler stores")
+
+
+def test_a_frames_priorities_move_its_types(engine: foveate.Engine) -> None:
+    """004-51, 004-52"""
+    engine.add("decision", "Deploy on every merge")
+    overrides = {"slots": {name: {"priority": priority} for name, priority in PRIORITIES.items()}}
+    plain, framed = engine.compute("deploy"), engine.compute("deploy", overrides=overrides)
+    more = framed.items[0].candidate.score - plain.items[0].candidate.score
+    assert more == pytest.approx(0.15 * 0.5)
+
+
+def test_search_limits(engine: foveate.Engine) -> None:
+    """004-58, 004-59, 004-60, 004-61, 004-62"""
+    for kind in ("decision", "fact", "procedure", "episode"):
+        for n in range(40):
+            engine.add(kind, f"The {kind} deploy of host{chr(97 + n % 26)}{n}")
+    context = engine.compute("deploy")
+    found: dict[str, int] = {}
+    for entry in engine.receipt(context).candidates:
+        found[entry["slot"]] = found.get(entry["slot"], 0) + 1
+    assert found == {"decisions": 20, "facts": 30, "procedures": 10, "episodes": 10}
+
+
+def test_censors_come_by_scope_and_not_by_question(engine: foveate.Engine) -> None:
+    """004-63"""
+    engine.add("censor", "Speaking of dates", scope=Scope("main", agent="writer"))
+    engine.add("censor", "Speaking of prices")
+    assert shown(engine.compute("weather"), "censors") == ["Speaking of prices"]
+    assert len(shown(engine.compute("weather", agent="writer"), "censors")) == 2
+
+
+# --- lifecycle -----------------------------------------------------------------------------------------------------
+
+
+def test_a_fact_met_again_is_confirmed(engine: foveate.Engine) -> None:
+    """004-114, 004-115"""
+    first = engine.add("fact", "The deploy takes four minutes", confidence=0.7)
+    again = engine.add("fact", "the deploy takes  four minutes")
+    assert (first.action, again.action) == ("added", "confirmed")
+    assert again.record.id == first.record.id
+    assert again.record.data["confirmations"] == 1
+    assert again.record.confidence == 0.7
+
+
+def test_a_newer_value_supersedes_and_the_older_is_left_out_with_the_reason(engine: foveate.Engine) -> None:
+    """004-117"""
+    old = engine.add("fact", "The region is eu-west-1", subject="API", attribute="region").record.id
+    new = engine.add("fact", "The region is eu-central-1", subject="API", attribute="region").record.id
+    context = engine.compute("Which region?")
+    assert shown(context, "facts") == ["The region is eu-central-1"]
+    assert engine.why(old, context)["sentence"] == f"left out: superseded by {new}, in 'facts'"
+
+
+def test_what_was_proven_wrong_is_not_searched(engine: foveate.Engine) -> None:
+    """004-118, 004-126, 004-130"""
+    for kind, slot in (("fact", "facts"), ("procedure", "procedures"), ("censor", "censors")):
+        id = engine.add(kind, f"The deploy {kind} is wrong").record.id
+        assert shown(engine.compute("deploy"), slot)
+        engine.retire(id)
+        assert not shown(engine.compute("deploy"), slot)
+        assert engine.get(id).status == "retired"
+
+
+def test_decisions_are_recorded_await_their_outcome_and_are_reviewed(engine: foveate.Engine) -> None:
+    """004-131, 004-132, 004-133"""
+    id = engine.add("decision", "Deploy on every merge", confidence=0.8).record.id
+    assert "- Deploy on every merge [0.80]\n" in engine.compute("deploy").text
+    engine.outcome(id, "pending")
+    assert "- Deploy on every merge [pending, 0.80]\n" in engine.compute("deploy").text
+    reviewed = engine.outcome(id, "success")
+    assert (reviewed.outcome, reviewed.wins) == ("success", 1)
+    assert "- Deploy on every merge [success, 0.80]\n" in engine.compute("deploy").text
+
+
+def test_build_is_one_call(engine: foveate.Engine) -> None:
+    """004-107"""
+    assert isinstance(engine.compute("deploy"), Context)

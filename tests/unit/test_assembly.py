@@ -1,0 +1,166 @@
+"""Items -> sections -> messages: what the model receives."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import foveate
+from foveate import InputError, tokens
+from foveate.assembly import empty_cost, head, messages, overhead, section
+from foveate.types import Candidate, Item, Record, Scope, Slot
+from worlds import REDIS, WORLDS, World, open_engine
+
+
+def item(text: str, level: str = "full", kind: str = "fact") -> Item:
+    record = Record(id=text, kind=kind, scope=Scope("main"), text=text, summary=text, micro=text)
+    return Item(Candidate(record=record, slot="s", source="search"), level, 1, 1)  # type: ignore[arg-type]
+
+
+def slot(**settings: object) -> Slot:
+    return Slot(name="s", source="search", **settings)  # type: ignore[arg-type]
+
+
+def test_a_section_has_its_heading_its_introduction_and_its_items() -> None:
+    assert section(slot(heading="Facts", intro=" Known so far: \n"), [item("One"), item("Two")]).content == (
+        "## Facts\nKnown so far:\n- One\n- Two\n"
+    )
+
+
+def test_a_slot_without_a_heading_is_its_items() -> None:
+    assert head(slot()) == ""
+    assert section(slot(), [item("You are brief.", kind="identity")]).content == "You are brief.\n"
+
+
+def test_a_slot_with_nothing_to_show_says_its_note() -> None:
+    noted = slot(heading="Warnings", empty="No known gotchas for this task area.")
+    assert section(noted, []).content == "## Warnings\nNo known gotchas for this task area.\n"
+    assert empty_cost(noted, "o200k") == overhead(noted, "o200k") + tokens.count("No known gotchas for this task area.\n")
+    assert empty_cost(slot(heading="Warnings"), "o200k") == 0
+
+
+def test_sections_of_a_role_are_one_message_with_blank_lines_between() -> None:
+    one = section(slot(heading="A", role="system"), [item("x")])
+    two = section(slot(heading="B"), [item("y")])
+    three = section(slot(heading="C"), [item("z")])
+    assert messages([one, two, three]) == [
+        {"role": "system", "content": "## A\n- x\n"},
+        {"role": "user", "content": "## B\n- y\n\n## C\n- z\n"},
+    ]
+    assert messages([two]) == [{"role": "user", "content": "## B\n- y\n"}]
+    assert messages([]) == []
+
+
+@pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
+def test_stable_sections_come_first_then_the_profiles_order(world: World) -> None:
+    with world.open() as engine:
+        context = world.compute(engine)
+        profile = engine.receipt(context).document["profile"]
+    order = [found["name"] for found in profile["slots"]]
+    names = [s.name for s in context.sections]
+    assert names == [name for name in order if name in names]
+    stable = [s.stable for s in context.sections]
+    assert stable == sorted(stable, reverse=True)
+
+
+@pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
+def test_the_text_holds_no_clock_and_no_word_on_how_it_was_chosen(world: World) -> None:
+    with world.open() as engine:
+        text = world.compute(engine).text
+    assert not re.search(r"\b20\d\d-\d\d-\d\d|T\d\d:\d\d", text)
+    for word in ("budget", "relevance", "foveate", "left out", "truncated"):
+        assert word not in text.lower()
+
+
+@pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
+def test_the_count_is_that_of_the_messages_as_sent(world: World) -> None:
+    with world.open() as engine:
+        context = world.compute(engine)
+    assert context.tokens == tokens.count_messages(context.messages(), context.counter)
+
+
+def test_openai_gets_a_list_of_messages() -> None:
+    with REDIS.open() as engine:
+        found = REDIS.compute(engine).messages()
+    assert [message["role"] for message in found] == ["system"]
+
+
+def test_anthropic_gets_system_blocks_and_the_stable_part_can_be_cached() -> None:
+    with REDIS.open() as engine:
+        context = REDIS.compute(engine)
+    shaped = context.messages("anthropic")
+    assert shaped["messages"] == []
+    stable, volatile = shaped["system"]
+    assert stable["cache_control"] == {"type": "ephemeral"}
+    assert stable["text"].startswith("## Identity\n")
+    assert stable["text"] == context.text[: context.prefix.chars]
+    assert "cache_control" not in volatile
+    assert volatile["text"].startswith("## Current Approach\n")
+
+
+def test_anthropic_user_messages_are_the_same() -> None:
+    with open_engine() as engine:
+        engine.add("fact", "The deploy takes four minutes")
+        context = engine.compute("How long does a deploy take?")
+    assert context.messages("anthropic") == {"system": [], "messages": context.messages()}
+
+
+def test_an_unknown_shape_is_refused() -> None:
+    with open_engine() as engine:
+        context = engine.compute("anything")
+    with pytest.raises(InputError, match=r"no message shape 'antropic'\. Did you mean 'anthropic'"):
+        context.messages("antropic")  # type: ignore[arg-type]
+
+
+def test_an_empty_state_gives_an_empty_context() -> None:
+    with open_engine() as engine:
+        context = engine.compute("anything")
+    assert (context.text, context.messages(), context.tokens, context.truncated) == ("", [], 0, False)
+    assert context.prefix.chars == context.prefix.tokens == 0
+
+
+# --- from one context to the next ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def engine() -> foveate.Engine:
+    engine = open_engine()
+    engine.add("identity", "You are brief.")
+    engine.add("fact", "The deploy takes four minutes")
+    engine.add("fact", "The deploy region is eu-central-1", subject="deploy", attribute="region")
+    return engine
+
+
+def test_the_prefix_names_the_stable_part(engine: foveate.Engine) -> None:
+    with engine:
+        one, other = engine.compute("How long is a deploy?"), engine.compute("Which region?")
+        assert one.prefix == other.prefix
+        assert one.text[: one.prefix.chars] == "## Identity\nYou are brief.\n"
+        assert one.prefix.tokens == tokens.count("## Identity\nYou are brief.\n")
+        engine.add("instruction", "Answer in Celsius")
+        assert engine.compute("Which region?").prefix != one.prefix
+
+
+def test_shared_prefix_counts_characters(engine: foveate.Engine) -> None:
+    with engine:
+        one, other = engine.compute("How long is a deploy?"), engine.compute("Which holidays are there?")
+    assert one.shared_prefix(one) == len(one.text)
+    assert one.shared_prefix(other) == other.shared_prefix(one)
+    shared = one.shared_prefix(other)
+    assert one.text[:shared] == other.text[:shared]
+    assert one.text[: shared + 1] != other.text[: shared + 1]
+
+
+def test_a_delta_says_what_is_new_changed_and_withdrawn(engine: foveate.Engine) -> None:
+    with engine:
+        before = engine.compute("Tell me about the deploy")
+        assert not before.delta(before)
+        engine.edit("fact_1", text="The deploy takes five minutes")
+        engine.add("fact", "The deploy region is us-east-1", subject="deploy", attribute="region")
+        delta = engine.compute("Tell me about the deploy").delta(before)
+    assert [found.candidate.record.id for found in delta.added] == ["fact_3"]
+    assert [found.candidate.record.id for found in delta.changed] == ["fact_1"]
+    assert [item.candidate.record.id for item in delta.withdrawn] == ["fact_2"]
+    assert delta
+    assert delta.text.startswith("## New\n- The deploy region is us-east-1\n\n## Changed\n- The deploy takes five minutes\n")

@@ -1,0 +1,159 @@
+"""Kinds: each row's three lines, and that no text can pass for the structure around it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foveate import InputError, tokens
+from foveate.state.kinds import KINDS, Kind, block, kind_of, problems_in, register
+from foveate.state.records import Rules, make
+from foveate.types import LEVELS, Record, Scope
+from worlds import NOW
+
+LINES = {
+    "identity": ({}, "W\n", "S\n", "M\n"),
+    "censor": (
+        {"action": "block", "reason": "R"},
+        "- **BLOCK:** W — R\n",
+        "- **BLOCK:** S — R\n",
+        "- **BLOCK:** M\n",
+    ),
+    "instruction": ({}, "- W\n", "- S\n", "- M\n"),
+    "decision": (
+        {"outcome": "success", "confidence": 0.85, "rationale": "R", "alternatives": ["A", "B"]},
+        "- W [success, 0.85] — R\n  Instead of: A; B\n",
+        "- S [success, 0.85] — R\n",
+        "- M [success, 0.85]\n",
+    ),
+    "fact": ({}, "- W\n", "- S\n", "- M\n"),
+    "episode": ({"duration": "2h"}, "- W\n", "- S\n", "- M\n"),
+    "procedure": ({"name": "N"}, "### N\nW\n", "### N\nS\n", "- N: M\n"),
+    "pattern": ({"location": "a.py"}, "- **W** (see: a.py)\n", "- **S** (see: a.py)\n", "- **M** (see: a.py)\n"),
+    "gotcha": ({"severity": "high"}, "- ⚠️ **high**: W\n", "- ⚠️ **high**: S\n", "- ⚠️ **high**: M\n"),
+    "entity": (
+        {"name": "N", "type": "service", "properties": {"owner": "Mira", "tier": 1}},
+        "- **service**: N (owner: Mira, tier: 1)\n",
+        "- **service**: N (owner: Mira, tier: 1)\n",
+        "- **service**: N\n",
+    ),
+    "event": ({"type": "shell"}, "- W\n", "- S\n", "- M\n"),
+    "task": ({"name": "N"}, "### N\nW\n", "### N\nS\n", "- N: M\n"),
+    "component": ({"component": "C", "location": "a.py:1"}, "- `a.py:1` C — W\n", "- `a.py:1` C — S\n", "- `a.py:1` C\n"),
+    "issue": ({"title": "N"}, "### N\nW\n", "### N\nS\n", "- N: M\n"),
+    "design": ({"title": "N"}, "### N\nW\n", "### N\nS\n", "- N: M\n"),
+    "change": ({"title": "N"}, "### N\nW\n", "### N\nS\n", "- N: M\n"),
+    "note": ({}, "- W\n", "- S\n", "- M\n"),
+    "scratch": ({}, "- W\n", "- S\n", "- M\n"),
+}
+
+
+def record(kind: str, text: str = "W", **values: object) -> Record:
+    short = {} if text != "W" else {"summary": "S", "micro": "M"}
+    return make(kind, text, scope=Scope("main"), id=f"{kind}_1", now=NOW, rules=Rules(), **short, **values)
+
+
+def test_every_kind_has_its_lines_here() -> None:
+    assert set(LINES) == set(KINDS)
+
+
+@pytest.mark.parametrize("kind", sorted(LINES))
+def test_three_lines(kind: str) -> None:
+    values, *expected = LINES[kind]
+    found = record(kind, **values)  # type: ignore[arg-type]
+    assert [kind_of(kind).line(found, level) for level in LEVELS] == expected
+
+
+def test_a_decision_without_outcome_or_doubt_has_no_badge() -> None:
+    assert kind_of("decision").line(record("decision"), "summary") == "- S\n"
+    assert kind_of("decision").line(record("decision", outcome="pending"), "micro") == "- M [pending]\n"
+
+
+def test_what_is_not_said_is_not_shown() -> None:
+    assert kind_of("censor").line(record("censor"), "full") == "- **WARN:** W\n"
+    assert kind_of("gotcha").line(record("gotcha"), "full") == "- ⚠️ **medium**: W\n"
+    assert kind_of("pattern").line(record("pattern"), "full") == "- **W**\n"
+    assert kind_of("procedure").line(record("procedure"), "full") == "- W\n"
+    assert kind_of("entity").line(record("entity", "Redis"), "full") == "- **entity**: Redis\n"
+
+
+ODD = (
+    "# Heading",
+    "## Active Constraints\n- **BLOCK:** nothing",
+    "first\n# second\n## third",
+    "first\n\n\n\nlast   \n",
+    "/etc/hosts",
+    "//comment",
+    "- item\n- item",
+    "```\n# not a heading\n```",
+    "ends with a colon:\n//",
+    "\u0301combining",
+    "日本語\n# 見出し",
+    "\t\ttabs",
+    "---",
+    "=" * 50,
+)
+
+
+def lines_of(kind: str, text: str) -> list[str]:
+    found = record(kind, text, **LINES[kind][0])  # type: ignore[arg-type]
+    return [kind_of(kind).line(found, level) for level in LEVELS]
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+@pytest.mark.parametrize("text", ODD)
+def test_a_line_is_a_block_and_cannot_pass_for_a_heading(kind: str, text: str) -> None:
+    for line in lines_of(kind, text):
+        assert tokens.is_block(line) or (kind == "identity" and text.startswith("/"))
+        assert not re.search(r"^##? ", line, re.MULTILINE)
+        assert not line.endswith("\n\n")
+
+
+@settings(max_examples=300)
+@given(
+    st.sampled_from(sorted(set(KINDS) - {"identity"})),
+    st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=80).filter(
+        lambda text: bool(text.strip()) and "\x00" not in text
+    ),
+)
+def test_any_text_gives_a_block(kind: str, text: str) -> None:
+    try:
+        lines = lines_of(kind, text)
+    except InputError:
+        return
+    for line in lines:
+        assert tokens.is_block(line)
+        assert not any(later.startswith("#") for later in line.split("\n")[1:])
+
+
+def test_block_indents_what_follows() -> None:
+    assert block("one\n\n  two  \n# three") == "- one\n\n    two\n  # three\n"
+    assert block("  one  ", mark="") == "one\n"
+
+
+def test_an_unknown_kind_gets_a_near_match() -> None:
+    with pytest.raises(InputError, match=r"There is no kind 'desicion'\. Did you mean 'decision'\?"):
+        kind_of("desicion")
+
+
+def test_a_shipped_kind_cannot_be_replaced() -> None:
+    with pytest.raises(InputError, match="Kind 'fact' exists already"):
+        register(Kind("fact", "Facts", lambda record, level: "x\n"))
+
+
+def test_every_problem_is_named_at_once() -> None:
+    assert problems_in(KINDS["gotcha"], {"severity": "huge", "colour": "red"}) == [
+        "gotcha.severity must be one of low, medium, high, critical, not 'huge'.",
+        "Kind 'gotcha' has no field 'colour'. Known: severity.",
+    ]
+    assert problems_in(KINDS["component"], {"component": 3}) == [
+        "component.component must be str, not 3.",
+        "Kind 'component' needs 'location'.",
+    ]
+
+
+def test_open_kinds_take_any_field() -> None:
+    assert problems_in(KINDS["event"], {"exit_code": 1}) == []

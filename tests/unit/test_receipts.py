@@ -1,0 +1,321 @@
+"""why, why_not, diff, validate, scrub: the questions that a receipt answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import foveate
+from foveate import Filters, NotFound
+from foveate.receipts import FORGOTTEN, context_json, pack, scrub, unpack
+from worlds import NOW, ago, clock, counting_ids, open_engine
+
+
+@pytest.fixture
+def engine() -> Iterator[foveate.Engine]:
+    with open_engine() as engine:
+        yield engine
+
+
+# --- why -----------------------------------------------------------------------------------------------------------
+
+
+def test_why_takes_a_score_apart(engine: foveate.Engine) -> None:
+    id = engine.add("fact", "The deploy takes four minutes").record.id
+    engine.compute("How long does a deploy take?")
+    why = engine.why(id)
+    assert why["kept"] is True
+    assert why["sentence"].startswith("kept in 'facts' at level full, ")
+    assert sum(why["score_parts"].values()) == pytest.approx(why["score"], abs=1e-5)
+    assert set(why["score_parts"]) == set(engine.receipt().document["profile"]["weights"])
+
+
+def test_why_says_what_was_missing(engine: foveate.Engine) -> None:
+    for n in range(40):
+        engine.add("fact", f"The deploy of service{chr(97 + n % 26)}{n} takes long, and nobody has measured it properly yet")
+    context = engine.compute("How long does a deploy take?", budget=120)
+    lost = next(omission for omission in context.left_out if omission.reason == "budget")
+    why = engine.why(lost.candidate.record.id, context)
+    assert why["sentence"].startswith("left out: budget, in 'facts'; needs +")
+    assert why["needs_tokens"] == lost.needs_tokens > 0
+    assert context.truncated
+
+
+def test_why_prefers_the_slot_in_which_a_record_is_shown(engine: foveate.Engine) -> None:
+    id = engine.add("fact", "The deploy takes four minutes", pinned=True).record.id
+    context = engine.compute("How long does a deploy take?")
+    assert len([entry for entry in engine.receipt(context).candidates if entry["id"] == id]) == 2
+    assert engine.why(id, context)["slot"] == "pinned"
+
+
+def test_every_reason_has_a_sentence(engine: foveate.Engine) -> None:
+    old = engine.add("fact", "The deploy region is eu-west-1", subject="deploy", attribute="region").record.id
+    new = engine.add("fact", "The deploy region is eu-central-1", subject="deploy", attribute="region").record.id
+    twin = engine.add("note", "The deploy region is eu-central-1!").record.id
+    out = engine.add("fact", "Deploy freeze starts on Friday").record.id
+    bad = engine.add("decision", "Deploy by hand in the holiday season", created=ago(4000), confidence=0.0).record.id
+    many = [engine.add("gotcha", f"A deploy fails on host {n}").record.id for n in range(2)]
+    context = engine.compute(
+        "Which deploy region holds?",
+        filters=Filters(exclude=(out,)),
+        overrides={"slots": {"warnings": {"max_items": 1}, "decisions": {"min_score": 0.9}}},
+    )
+    why = {id: engine.why(id, context)["sentence"] for id in (old, new, twin, out, bad, *many)}
+    assert why[old] == f"left out: superseded by {new}, in 'facts'"
+    assert why[new].startswith("kept in 'facts'")
+    assert why[twin] == f"left out: duplicate of {new}, in 'facts'"
+    assert why[out] == "left out: excluded by the request, in 'facts'"
+    assert why[bad].startswith("left out: below min_score (floor 0.9), in 'decisions'; needs +0.")
+    assert sum(why[id].startswith("left out: max_items (rank 2 of 1)") for id in many) == 1
+
+
+# --- why not -------------------------------------------------------------------------------------------------------
+
+
+def not_in(engine: foveate.Engine, id: str, context: foveate.Context) -> tuple[str, str]:
+    found = engine.why_not(id, context)
+    assert found["kept"] is False
+    return found["reason"], found["sentence"]
+
+
+def test_no_slot_asks_for_it(engine: foveate.Engine) -> None:
+    id = engine.add("issue", "The deploy is slow").record.id
+    reason, sentence = not_in(engine, id, engine.compute("Why is the deploy slow?"))
+    assert reason == "no slot"
+    assert sentence == "not considered: no slot of profile 'base' asks for records of kind 'issue'"
+
+
+@pytest.mark.parametrize(
+    ("filters", "which"),
+    [
+        (Filters(since=NOW + 1), "since"),
+        (Filters(until=NOW), "until"),
+        (Filters(kinds=("decision",)), "kinds"),
+        (Filters(tags=("ops",)), "tags"),
+        (Filters(min_trust="user"), "min_trust"),
+    ],
+)
+def test_it_was_filtered(engine: foveate.Engine, filters: Filters, which: str) -> None:
+    id = engine.add("fact", "The deploy is slow", trust="agent").record.id
+    context = engine.compute("Why is the deploy slow?", filters=filters)
+    assert not_in(engine, id, context) == ("filtered", f"not considered: the request's filter on {which}")
+
+
+def test_it_is_retired(engine: foveate.Engine) -> None:
+    id = engine.add("fact", "The deploy is slow").record.id
+    engine.retire(id)
+    assert not_in(engine, id, engine.compute("Why is the deploy slow?")) == ("retired", "not considered: it is retired")
+
+
+def test_it_shares_no_word(engine: foveate.Engine) -> None:
+    engine.add("fact", "The deploy is slow")
+    id = engine.add("fact", "Lunch is at noon").record.id
+    reason, sentence = not_in(engine, id, engine.compute("Why is the deploy slow?"))
+    assert (reason, sentence) == ("no shared term", "not considered: it shares no word with the question (lunch, noon)")
+
+
+def test_its_rank_is_beyond_the_limit(engine: foveate.Engine) -> None:
+    for n in range(4):
+        engine.add("fact", f"deploy deploy deploy {'abcd'[n]}host")
+    id = engine.add("fact", "Someone once saw a very long line that also has a deploy somewhere in it").record.id
+    context = engine.compute("deploy", overrides={"slots": {"facts": {"limit": 2}}})
+    reason, sentence = not_in(engine, id, context)
+    assert reason == "limit"
+    assert sentence == "not considered: rank 5, beyond the 2 that slot 'facts' asks for; shares deploy"
+
+
+def test_a_recent_record_is_beyond_the_limit(engine: foveate.Engine) -> None:
+    ids = [engine.add("event", f"step {n}", created=ago(n + 1)).record.id for n in range(4)]
+    context = engine.compute("anything", overrides={"slots": {"recent": {"limit": 2, "kinds": ["event"]}}})
+    assert not_in(engine, ids[3], context)[0] == "limit"
+
+
+def test_it_was_written_later(engine: foveate.Engine) -> None:
+    context = engine.compute("Why is the deploy slow?", now=ago(1))
+    id = engine.add("fact", "The deploy is slow").record.id
+    assert not_in(engine, id, context)[0] == "later"
+
+
+def test_it_was_written_later_with_an_earlier_date(engine: foveate.Engine) -> None:
+    context = engine.compute("Why is the deploy slow?")
+    id = engine.add("fact", "The deploy is slow", created=ago(9)).record.id
+    reason, sentence = not_in(engine, id, context)
+    assert (reason, sentence) == ("later", "not considered: it was written or changed after this context was computed")
+
+
+def test_its_source_failed() -> None:
+    class Broken:
+        name = "broken"
+
+        def find(self, asks: object, around: object) -> list[object]:
+            raise RuntimeError("no connection")
+
+    with open_engine(sources=[Broken()]) as engine:
+        id = engine.add("issue", "The deploy is slow").record.id
+        slots = {"issues": {"source": "broken", "kinds": ["issue"], "share": 5}}
+        context = engine.compute("deploy", overrides={"slots": slots})
+        reason, sentence = not_in(engine, id, context)
+        assert reason == "source failed"
+        assert "RuntimeError: no connection" in sentence
+
+
+def test_an_unknown_id_is_not_found(engine: foveate.Engine) -> None:
+    context = engine.compute("anything")
+    with pytest.raises(NotFound, match="There is no record 'fact_99' in this scope"):
+        engine.why_not("fact_99", context)
+    with pytest.raises(NotFound, match="was no candidate"):
+        engine.why("fact_99", context)
+
+
+def test_why_not_of_something_that_is_there_is_why(engine: foveate.Engine) -> None:
+    id = engine.add("fact", "The deploy is slow").record.id
+    context = engine.compute("Why is the deploy slow?")
+    assert engine.why_not(id, context) == engine.why(id, context)
+
+
+# --- diff ----------------------------------------------------------------------------------------------------------
+
+
+def test_diff_lists_what_changed(engine: foveate.Engine) -> None:
+    engine.add("identity", "Brief.")
+    gone = engine.add("fact", "The deploy takes four minutes").record.id
+    stays = engine.add("decision", "Deploy on every merge").record.id
+    one = engine.compute("Tell me about the deploy")
+    engine.retire(gone)
+    engine.outcome(stays, "success")
+    new = engine.add("fact", "The deploy needs a token").record.id
+    other = engine.compute("Tell me about the deploy")
+    diff = engine.diff(one, other)
+    assert [entry["id"] for entry in diff["added"]] == [new]
+    assert [entry["id"] for entry in diff["withdrawn"]] == [gone]
+    assert diff["changed"] == [{"id": stays, "from": 1, "to": 2}]
+    assert diff["tokens"] == other.tokens - one.tokens
+    assert diff["same_prefix"] is True
+    assert diff["shared_prefix"]["chars"] == one.shared_prefix(other)
+    assert (diff["from"], diff["to"]) == (one.id, other.id)
+
+
+def test_diff_lists_what_moved_and_what_has_another_level(engine: foveate.Engine) -> None:
+    long = " ".join(f"The deploy of host{n} takes {n} minutes and then some." for n in range(40))
+    id = engine.add("fact", long).record.id
+    one, other = engine.compute("deploy", budget=3000), engine.compute("deploy", budget=200)
+    assert engine.diff(one, other)["re_detailed"] == [{"id": id, "from": "full", "to": "summary"}]
+    engine.pin(id)
+    moved = engine.diff(one, engine.compute("deploy", budget=3000))["moved"]
+    assert moved == [{"id": id, "from": "facts 1", "to": "pinned 1"}]
+
+
+def test_a_context_differs_from_itself_in_nothing(engine: foveate.Engine) -> None:
+    engine.add("fact", "The deploy takes four minutes")
+    context = engine.compute("deploy")
+    diff = engine.diff(context, context)
+    assert not any(diff[name] for name in ("added", "withdrawn", "moved", "re_detailed", "changed", "tokens"))
+    assert diff["shared_prefix"]["chars"] == len(context.text)
+
+
+# --- validate ------------------------------------------------------------------------------------------------------
+
+
+def test_validate_gives_001s_answer(engine: foveate.Engine) -> None:
+    engine.add("identity", "You implement one task at a time.")
+    context = engine.compute("Add retries", profile="fresh-task", given={"files": ["def f(): ..."]})
+    found = engine.validate(context)
+    assert found["valid"] is True
+    assert (found["token_count"], found["max_tokens"]) == (context.tokens, 134_000)
+    breakdown = found["breakdown"]
+    slots = ("system_prompt", "repo_map", "codebase_docs", "task_spec", "files", "code", "memories")
+    assert set(breakdown) == {*slots, "reserved", "total"}
+    assert breakdown["reserved"] == 16_000
+    assert breakdown["total"] == context.tokens + 16_000
+    assert found["warnings"] == []
+    assert found["suggestions"] == ["Less than half of the budget is used; a smaller one would do."]
+
+
+def test_validate_suggests_more_room_where_something_did_not_fit(engine: foveate.Engine) -> None:
+    for n in range(30):
+        engine.add("fact", f"The deploy of host{'abcdefghij'[n % 10]}{n} takes long and nobody knows why it does")
+    context = engine.compute("deploy", budget=150)
+    assert engine.validate(context)["suggestions"][0].endswith("did not fit; a larger budget would show more of them.")
+
+
+# --- keeping and forgetting ----------------------------------------------------------------------------------------
+
+
+def test_a_receipt_holds_no_text_of_a_record(engine: foveate.Engine) -> None:
+    engine.add("fact", "The deploy takes fourteen wonderful minutes")
+    context = engine.compute("deploy")
+    assert "wonderful" not in json.dumps(engine.receipt(context).document)
+
+
+def test_a_receipt_survives_packing(engine: foveate.Engine) -> None:
+    engine.add("fact", "Ein Café in 東京")
+    receipt = engine.receipt(engine.compute("café"))
+    assert unpack(pack(receipt, NOW).body).document == json.loads(json.dumps(receipt.document))
+    assert pack(receipt, NOW).kept == ("fact_1",)
+
+
+def test_receipts_are_kept_in_the_store(tmp_path: Path) -> None:
+    with foveate.open(tmp_path, clock=clock, ids=counting_ids()) as engine:
+        engine.add("fact", "The deploy takes four minutes")
+        context = engine.compute("deploy")
+    with foveate.open(tmp_path, clock=clock, ids=counting_ids()) as engine:
+        assert engine.receipt().id == context.id
+        assert engine.replay(context.id)["text"] == context.text
+        with pytest.raises(NotFound, match="There is no receipt 'ctx_0'"):
+            engine.receipt("ctx_0")
+
+
+def test_many_receipts_are_written_together_and_all_found(engine: foveate.Engine) -> None:
+    engine.add("fact", "The deploy takes four minutes")
+    contexts = [engine.compute(f"deploy {n}") for n in range(40)]
+    assert all(engine.receipt(context).id == context.id for context in contexts)
+    assert engine.receipt().id == contexts[-1].id
+
+
+def test_no_receipt_before_the_first_context(engine: foveate.Engine) -> None:
+    with pytest.raises(NotFound, match="No context was computed yet"):
+        engine.receipt()
+
+
+def test_scrub_takes_out_a_record_its_twins_and_the_question(engine: foveate.Engine) -> None:
+    old = engine.add("fact", "The deploy region is eu-west-1", subject="deploy", attribute="region").record.id
+    new = engine.add("fact", "The deploy region is eu-central-1", subject="deploy", attribute="region").record.id
+    body = pack(engine.receipt(engine.compute("Which deploy region?", filters=Filters(exclude=(old,)))), NOW).body
+    cleaned = scrub(body, frozenset([new]))
+    assert cleaned is not None
+    document = unpack(cleaned).document
+    assert new not in json.dumps(document)
+    assert document["request"]["query"] == FORGOTTEN
+    assert document["forgotten"] == 2
+    assert scrub(body, frozenset(["fact_99"])) is None
+
+
+def test_why_not_owns_up_when_the_question_was_forgotten(engine: foveate.Engine) -> None:
+    gone = engine.add("fact", "The deploy takes four minutes").record.id
+    other = engine.add("fact", "Lunch is at noon").record.id
+    context = engine.compute("deploy")
+    engine._journal.save()
+    engine.forget([gone])
+    assert engine.why_not(other, context.id)["reason"] == "forgotten"
+
+
+def test_the_same_text_given_twice_is_kept_once_in_the_receipt_too(engine: foveate.Engine) -> None:
+    context = engine.compute("deploy", given=["The deploy failed", "The deploy failed"])
+    kept = [(entry["kept"], entry.get("reason")) for entry in engine.receipt(context).candidates]
+    assert kept == [(True, None), (False, "duplicate")]
+
+
+def test_the_document_of_a_context_has_the_promised_fields(engine: foveate.Engine) -> None:
+    engine.add("fact", "The deploy takes four minutes")
+    document = context_json(engine.compute("deploy"))
+    assert list(document) == [
+        "schema_version", "id", "text", "messages", "tokens", "budget", "sections", "items", "left_out", "truncated",
+        "considered", "profile", "prefix", "warnings",
+    ]  # fmt: skip
+    assert {"id", "kind", "slot", "level", "tokens", "score", "features", "source"} == set(document["items"][0])
+    assert {"name", "content", "source"} == set(document["sections"][0])
+    assert {"name", "granted", "used", "items"} <= set(document["budget"]["slots"][0])
+    assert document == json.loads(json.dumps(document))

@@ -1,0 +1,230 @@
+"""sift() and fit(): who is eligible, who says the same, who fits, and what the others lacked."""
+
+from __future__ import annotations
+
+import pytest
+
+from foveate.selection import alike, fit, ladder, least, sift
+from foveate.state.records import sketch
+from foveate.types import NO_FILTERS, Candidate, Filters, Omission, Profile, Record, Scope, Slot
+
+
+def slot(name: str = "a", **settings: object) -> Slot:
+    return Slot(name=name, source="search", share=1, **settings)  # type: ignore[arg-type]
+
+
+def profile(*slots: Slot) -> Profile:
+    return Profile(name="p", total=1000, written_for=1000, slots=slots or (slot(),))
+
+
+def candidate(
+    id: str,
+    score: float = 0.5,
+    sizes: tuple[int, int, int] = (30, 20, 10),
+    *,
+    text: str = "",
+    slot: str = "a",
+    kind: str = "note",
+    **values: object,
+) -> Candidate:
+    text = text or f"{id} stands alone{id}"
+    record = Record(
+        id=id, kind=kind, scope=Scope("main"), text=text, summary=text, micro=text, sketch=sketch(text),
+        tokens=dict(zip(("full", "summary", "micro"), sizes, strict=True)), **values,  # type: ignore[arg-type]
+    )  # fmt: skip
+    return Candidate(record=record, slot=slot, source="search", score=score)
+
+
+def ids(found: tuple[Candidate, ...]) -> list[str]:
+    return [c.record.id for c in found]
+
+
+def reasons(omitted: tuple[Omission, ...]) -> dict[str, tuple[str, str]]:
+    return {omission.candidate.record.id: (omission.reason, omission.detail) for omission in omitted}
+
+
+# --- sift ----------------------------------------------------------------------------------------------------------
+
+
+def test_best_first_and_of_equals_the_one_that_the_source_brought_first() -> None:
+    found = [candidate("z", 0.5), candidate("b", 0.9), candidate("a", 0.5)]
+    assert ids(sift(found, profile(), NO_FILTERS).ranked["a"]) == ["b", "z", "a"]
+
+
+def test_a_stable_slot_keeps_the_order_of_its_source() -> None:
+    found = [candidate("low", 0.1), candidate("high", 0.9)]
+    assert ids(sift(found, profile(slot(stable=True)), NO_FILTERS).ranked["a"]) == ["low", "high"]
+
+
+def test_below_the_floor_says_how_far_below() -> None:
+    sifted = sift([candidate("x", 0.21)], profile(slot(min_score=0.3)), NO_FILTERS)
+    assert sifted.ranked["a"] == ()
+    assert reasons(sifted.omitted) == {"x": ("min_score", "floor 0.3")}
+    assert sifted.omitted[0].needs_score == pytest.approx(0.09)
+
+
+def test_a_score_on_the_floor_is_in() -> None:
+    assert ids(sift([candidate("x", 0.3)], profile(slot(min_score=0.3)), NO_FILTERS).ranked["a"]) == ["x"]
+
+
+def test_beyond_max_items_says_its_rank_and_what_it_lacked() -> None:
+    found = [candidate(name, score) for name, score in (("a", 0.9), ("b", 0.8), ("c", 0.7), ("d", 0.1))]
+    sifted = sift(found, profile(slot(max_items=2)), NO_FILTERS)
+    assert ids(sifted.ranked["a"]) == ["a", "b"]
+    assert reasons(sifted.omitted) == {"c": ("max_items", "rank 3 of 2"), "d": ("max_items", "rank 4 of 2")}
+    assert [omission.needs_score for omission in sifted.omitted] == pytest.approx([0.1, 0.7])
+
+
+def test_max_items_of_zero_lets_nobody_in() -> None:
+    sifted = sift([candidate("a", 0.9)], profile(slot(max_items=0)), NO_FILTERS)
+    assert (sifted.ranked["a"], sifted.omitted[0].reason) == ((), "max_items")
+
+
+def test_what_the_request_excludes_is_out_but_rules_are_not() -> None:
+    found = [candidate("x"), candidate("c", kind="censor")]
+    sifted = sift(found, profile(), Filters(exclude=("x", "c")))
+    assert reasons(sifted.omitted) == {"x": ("excluded", "by the request")}
+    assert ids(sifted.ranked["a"]) == ["c"]
+
+
+def test_a_superseded_record_names_what_replaced_it() -> None:
+    old = Candidate(record=candidate("x", status="superseded").record, slot="a", source="search", overruled_by="y")
+    assert reasons(sift([old], profile(), NO_FILTERS).omitted) == {"x": ("superseded", "y")}
+
+
+# --- the same thing said twice -------------------------------------------------------------------------------------
+
+LONG = "The nightly archive upload fails when the disk of the build host is full"
+
+
+def test_a_near_duplicate_is_left_out_for_the_better_one() -> None:
+    found = [candidate("x", 0.4, text=LONG), candidate("y", 0.6, text=f"{LONG}!")]
+    sifted = sift(found, profile(), NO_FILTERS)
+    assert ids(sifted.ranked["a"]) == ["y"]
+    assert reasons(sifted.omitted) == {"x": ("duplicate", "y")}
+
+
+def test_what_must_be_kept_is_kept_even_where_it_repeats_another() -> None:
+    found = [candidate("x", text=LONG), candidate("y", text=LONG), candidate("z", 0.99, text=LONG, slot="b")]
+    sifted = sift(found, profile(slot(keep=True), slot("b")), NO_FILTERS)
+    assert ids(sifted.ranked["a"]) == ["x", "y"]
+    assert reasons(sifted.omitted) == {"z": ("duplicate", "x")}
+
+
+def test_one_record_in_two_slots_is_shown_in_the_one_that_keeps_it() -> None:
+    found = [candidate("x", 0.1), candidate("x", 0.9, slot="b")]
+    assert ids(sift(found, profile(slot(keep=True), slot("b")), NO_FILTERS).ranked["a"]) == ["x"]
+
+
+def test_of_two_stable_slots_the_earlier_one_shows_a_record() -> None:
+    rules, pinned = slot("rules", stable=True, keep=True, order=20), slot("a", stable=True, keep=True, order=30)
+    found = [candidate("x", slot="rules"), candidate("x", slot="a")]
+    sifted = sift(found, profile(rules, pinned), NO_FILTERS)
+    assert (ids(sifted.ranked["rules"]), ids(sifted.ranked["a"])) == (["x"], [])
+
+
+def test_what_max_items_cuts_off_does_not_silence_its_duplicate_elsewhere() -> None:
+    found = [candidate("top", 0.9), candidate("x", 0.8, text=LONG), candidate("y", 0.5, text=LONG, slot="b")]
+    sifted = sift(found, profile(slot(max_items=1), slot("b")), NO_FILTERS)
+    assert ids(sifted.ranked["b"]) == ["y"]
+    assert reasons(sifted.omitted) == {"x": ("max_items", "rank 2 of 1")}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (LONG, LONG.upper()),
+        (LONG, LONG.replace("The nightly", "A nightly")),
+        (LONG, LONG + ", again"),
+        ("getUserName fails", "get_user_name failed"),
+    ],
+)
+def test_alike(one: str, other: str) -> None:
+    assert alike(one, other)
+    assert alike(other, one)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The timeout of the upload client is 30 s", "The timeout of the upload client is 60 s"),
+        ("Push to main after a review of the change", "Never push to main after a review of the change"),
+        ("Deploy with a review of two people", "Deploy without a review of two people"),
+        ("Retries are on for the payments worker", "Retries are off for the payments worker"),
+        ("Run the migration before the deploy", "Run the migration after the deploy"),
+        ("Chose Postgres over Chroma", "Chose Chroma over Postgres"),
+        ("Service alpha calls service beta", "Service beta calls service alpha"),
+        ("Scale the workers up at night", "Scale the workers down at night"),
+        ("Logs are kept in Frankfurt", "Sessions are signed in one place"),
+        ("", ""),
+        ("🎉", "🎉"),
+    ],
+)
+def test_not_alike(one: str, other: str) -> None:
+    assert not alike(one, other)
+    assert not alike(other, one)
+
+
+# --- down the ladder -----------------------------------------------------------------------------------------------
+
+
+def levels(fitted: object) -> dict[str, str]:
+    return {item.candidate.record.id: item.level for item in fitted.items}  # type: ignore[attr-defined]
+
+
+def test_the_ladder_goes_down() -> None:
+    assert ladder("full") == ("full", "summary", "micro")
+    assert ladder("micro") == ("micro",)
+
+
+def test_an_item_starts_at_its_slots_level_and_steps_down_until_it_fits() -> None:
+    found = [candidate("a"), candidate("b"), candidate("c")]
+    fitted = fit(slot(level="summary", deepest="summary"), found, 55, overhead=5)
+    assert levels(fitted) == {"a": "summary", "b": "summary", "c": "micro"}
+    assert fitted.used == 55
+
+
+def test_room_left_over_takes_the_best_up_to_the_deepest_level() -> None:
+    found = [candidate("a"), candidate("b")]
+    assert levels(fit(slot(level="micro", deepest="full"), found, 45, 5)) == {"a": "full", "b": "micro"}
+    assert levels(fit(slot(level="micro", deepest="summary"), found, 100, 5)) == {"a": "summary", "b": "summary"}
+    assert levels(fit(slot(level="micro", deepest="full", stable=True), found, 100, 5)) == {"a": "micro", "b": "micro"}
+
+
+def test_a_misfit_is_passed_over_and_a_later_smaller_item_is_kept() -> None:
+    found = [candidate("a"), candidate("big", sizes=(900, 800, 700)), candidate("c")]
+    fitted = fit(slot(level="summary", deepest="summary"), found, 60, 5)
+    assert levels(fitted) == {"a": "summary", "c": "summary"}
+    assert [item.rank for item in fitted.items] == [1, 3]
+    assert fitted.omitted[0].candidate.record.id == "big"
+
+
+def test_needs_tokens_says_what_was_missing() -> None:
+    shown = fit(slot(level="summary", deepest="summary"), [candidate("a"), candidate("b", sizes=(50, 40, 30))], 30, 5)
+    assert (levels(shown), shown.omitted[0].needs_tokens) == ({"a": "summary"}, 25)
+    nothing = fit(slot(level="summary", deepest="summary"), [candidate("a")], 12, 5)
+    assert (nothing.items, nothing.used, nothing.omitted[0].needs_tokens) == ((), 0, 3)
+    no_grant = fit(slot(level="summary", deepest="summary"), [candidate("a")], 0, 5)
+    assert no_grant.omitted[0].needs_tokens == 15
+
+
+def test_with_what_it_needed_it_is_in() -> None:
+    found = [candidate("a")]
+    lacking = fit(slot(), found, 12, 5)
+    assert levels(fit(slot(), found, 12 + lacking.omitted[0].needs_tokens, 5)) == {"a": "micro"}
+
+
+def test_what_must_be_kept_starts_at_its_smallest_and_the_first_are_raised() -> None:
+    found = [candidate("a"), candidate("b"), candidate("c")]
+    fitted = fit(slot(level="full", deepest="full", keep=True), found, 65, 5)
+    assert levels(fitted) == {"a": "full", "b": "summary", "c": "micro"}
+
+
+def test_a_short_text_may_cost_less_whole_than_shortened() -> None:
+    odd = candidate("a", sizes=(5, 7, 8))
+    assert least(odd, slot(level="full")) == 5
+    assert levels(fit(slot(level="full", deepest="full", keep=True), [odd], 10, 5)) == {"a": "full"}
+
+
+def test_an_empty_slot_costs_nothing() -> None:
+    assert fit(slot(), [], 100, 5).used == 0

@@ -1,0 +1,121 @@
+"""Request -> Signals: intent, paths, symbols, names."""
+
+from __future__ import annotations
+
+import pytest
+
+from foveate.signals import ALIAS_WEIGHT, extract, intent
+from foveate.types import Record, Request, Scope, Signals
+from worlds import NOW, open_engine
+
+
+def signals(query: str, *entities: Record) -> Signals:
+    from foveate.state.index import names_of
+
+    known = {name: record for record in entities for name in names_of(record)}
+    request = Request(query=query, scope=Scope("main"), now=NOW)
+    return extract(request, lambda names: {name: known[name] for name in names if name in known})
+
+
+def entity(name: str, *aliases: str) -> Record:
+    data = {"name": name, "aliases": list(aliases)}
+    return Record(id="entity_1", kind="entity", scope=Scope("main"), text=name, summary=name, micro=name, data=data)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("Fix the login page", "fix"),
+        ("The build crashes on Windows", "fix"),
+        ("There is an error in the parser", "fix"),
+        ("How do I fix the login?", "fix"),
+        ("Uploads are not working", "fix"),
+        ("Explain the cache", "explain"),
+        ("How does the cache work?", "explain"),
+        ("What is a lease?", "explain"),
+        ("Should we use Redis?", "question"),
+        ("which region do we run in", "question"),
+        ("Really?", "question"),
+        ("Add a login endpoint", "action"),
+        ("please rename the module", "action"),
+        ("Lisbon", "other"),
+        ("", "other"),
+    ],
+)
+def test_intent(query: str, expected: str) -> None:
+    assert intent(query) == expected
+
+
+@pytest.mark.parametrize(
+    "query", ["Add a prefix to the key", "Write fixtures", "Build a bugle", "Use the debugger", "Add terror films"]
+)
+def test_a_part_of_a_word_is_no_intent(query: str) -> None:
+    assert intent(query) == "action"
+
+
+def test_a_question_mark_inside_an_address_asks_nothing() -> None:
+    assert intent("Add https://example.org/?page=2 to the list") == "action"
+
+
+def test_keywords_are_lower_case_unique_and_without_stop_words() -> None:
+    assert signals("The Cache of the cache and the REGION").keywords == ("cache", "region")
+
+
+def test_negations_are_kept() -> None:
+    assert "not" in signals("Why don't we cache?").keywords
+
+
+def test_paths_are_found_in_order() -> None:
+    found = signals("Move src/auth/login.ts next to ./tests/test_login.py, see README.md and https://example.org/a/b")
+    assert found.paths == ("src/auth/login.ts", "./tests/test_login.py", "README.md")
+
+
+@pytest.mark.parametrize(
+    ("query", "symbol"),
+    [
+        ("call get_user here", "get_user"),
+        ("call getUser here", "getUser"),
+        ("the UserStore class", "UserStore"),
+        ("raise HTTP 404 then", "HTTP 404"),
+        ("use os.path.join for it", "os.path.join"),
+        ("pass --dry-run to it", "--dry-run"),
+        ("std::vector grows", "std::vector"),
+        ("set MAX_SIZE to 3", "MAX_SIZE"),
+        ("run() is slow", "run()"),
+    ],
+)
+def test_symbols(query: str, symbol: str) -> None:
+    assert signals(query).symbols == (symbol,)
+
+
+def test_plain_words_are_no_symbols() -> None:
+    assert signals("The cache is slow on Monday").symbols == ()
+
+
+@pytest.mark.parametrize("spoken", ["pgvector", "PGVector", "pg-vector", "pg vector", "pg_vector"])
+def test_a_name_is_found_however_it_is_written(spoken: str) -> None:
+    assert signals(f"Does {spoken} scale?", entity("pgvector")).entities == ("pgvector",)
+
+
+def test_an_alias_brings_the_name_and_its_words_at_less_weight() -> None:
+    found = signals("Does k8s restart it?", entity("Kubernetes", "k8s"))
+    assert found.entities == ("Kubernetes",)
+    assert found.terms["kubernet"] == ALIAS_WEIGHT
+    assert found.terms["restart"] == 1.0
+
+
+def test_a_name_of_three_words_is_found() -> None:
+    assert signals("Ask the Data Platform Team today", entity("Data Platform Team")).entities == ("Data Platform Team",)
+
+
+def test_names_come_from_the_store() -> None:
+    with open_engine() as engine:
+        engine.add("entity", "Kubernetes", type="service", aliases=["k8s"])
+        engine.add("fact", "Kubernetes restarts pods that fail their probes")
+        context = engine.compute("Why was k8s so slow?")
+    assert context.signals.entities == ("Kubernetes",)
+    assert "Kubernetes restarts pods" in context.text
+
+
+def test_an_empty_store_gives_signals_too() -> None:
+    assert signals("Où est le café 東京?").keywords[0] == "ou"

@@ -1,0 +1,249 @@
+"""Sources: asked once, in their turn or in a thread; one that fails does not take the prompt down."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from threading import Event
+from typing import Any
+
+import pytest
+
+import foveate
+from foveate import Candidate, Kind, ProfileError, Record, Scope, SourceError
+from foveate.profiles import resolve
+from foveate.sources.gather import FEWEST, MOST, Around, limit_of
+from foveate.state import kinds
+from foveate.types import Ask, Profile, Slot
+from worlds import ago, open_engine
+
+TICKETS = {"slots": {"tickets": {"source": "tickets", "heading": "Tickets", "share": 20, "order": 200}}}
+
+
+def note(id: str, text: str) -> Record:
+    return Record(id=id, kind="note", scope=Scope("main"), text=text, summary=text, micro=text)
+
+
+class Tickets:
+    """A user's own source."""
+
+    name = "tickets"
+
+    def find(self, asks: Sequence[Ask], around: Around) -> Iterator[Candidate]:
+        for ask in asks:
+            text = f"T-1 asks for {around.signals.keywords[0]}"
+            yield Candidate(record=note("t1", text), slot=ask.slot.name, source=self.name, features={"relevance": 0.9})
+
+
+class Broken(Tickets):
+    def find(self, asks: Sequence[Ask], around: Around) -> Iterator[Candidate]:
+        raise RuntimeError("no connection")
+
+
+class Strange(Tickets):
+    def find(self, asks: Sequence[Ask], around: Around) -> Any:
+        return ["just text"]
+
+
+class Async(Tickets):
+    async def find(self, asks: Sequence[Ask], around: Around) -> list[Candidate]:  # type: ignore[override]
+        await asyncio.sleep(0)
+        return list(super().find(asks, around))
+
+
+class Slow(Tickets):
+    slow = True
+    deadline = 5.0
+
+
+class TooSlow(Tickets):
+    slow = True
+    deadline = 0.02
+
+    def __init__(self) -> None:
+        self.release = Event()
+
+    def find(self, asks: Sequence[Ask], around: Around) -> Any:
+        self.release.wait(20)
+        return []
+
+
+def compute(source: Any, **options: Any) -> tuple[foveate.Context, dict[str, Any]]:
+    with open_engine(sources=[source]) as engine:
+        engine.add("fact", "The deploy takes four minutes")
+        context = engine.compute("deploy", overrides=TICKETS, **options)
+        report = next(r for r in engine.receipt(context).document["sources"] if r["source"] == "tickets")
+    return context, report
+
+
+@pytest.mark.parametrize("source", [Tickets(), Async(), Slow()], ids=["plain", "async", "slow"])
+def test_a_users_own_source_fills_a_slot(source: Any) -> None:
+    context, report = compute(source)
+    assert "## Tickets\n- T-1 asks for deploy\n" in context.text
+    assert context.considered["tickets"] == report["found"] == 1
+    assert (report["slots"], report["error"]) == (("tickets",), "")
+
+
+def test_an_async_source_works_inside_a_running_loop_too() -> None:
+    async def main() -> str:
+        return compute(Async())[0].text
+
+    assert "T-1 asks for deploy" in asyncio.run(main())
+
+
+def test_acompute_is_compute_in_a_thread() -> None:
+    async def main() -> str:
+        with open_engine(sources=[Async()]) as engine:
+            return (await engine.acompute("deploy", overrides=TICKETS)).text
+
+    assert "T-1 asks for deploy" in asyncio.run(main())
+
+
+def test_a_source_that_fails_is_reported_and_the_rest_goes_on() -> None:
+    context, report = compute(Broken())
+    assert "four minutes" in context.text
+    assert report["error"] == "RuntimeError: no connection"
+    assert context.warnings == ("Source 'tickets' failed: RuntimeError: no connection",)
+
+
+def test_a_source_that_brings_something_else_is_reported() -> None:
+    context, report = compute(Strange())
+    assert "four minutes" in context.text
+    assert report["error"] == "TypeError: it brought str where a Candidate was expected"
+
+
+def test_a_slow_source_has_a_deadline() -> None:
+    source = TooSlow()
+    try:
+        context, report = compute(source)
+    finally:
+        source.release.set()
+    assert "four minutes" in context.text
+    assert report["error"] == "no answer within 0.02 s"
+
+
+@pytest.mark.parametrize("source", [Broken(), TooSlow()], ids=["broken", "slow"])
+def test_a_failing_source_that_a_keep_slot_needs_stops_everything(source: Any) -> None:
+    keep = {"slots": {"tickets": {**TICKETS["slots"]["tickets"], "keep": True}}}
+    with open_engine(sources=[source]) as engine, pytest.raises(SourceError, match="slot 'tickets' must be kept"):
+        engine.compute("deploy", overrides=keep)
+    if hasattr(source, "release"):
+        source.release.set()
+
+
+def test_an_unknown_source_gets_a_near_match() -> None:
+    with open_engine() as engine, pytest.raises(ProfileError) as raised:
+        engine.compute("deploy", overrides={"slots": {"facts": {"source": "serch"}}})
+    assert str(raised.value) == "Slot 'facts' asks source 'serch', which is not there. Did you mean 'search'?"
+
+
+def test_a_source_is_asked_once_for_all_its_slots() -> None:
+    asked: list[list[str]] = []
+
+    class Counting(Tickets):
+        def find(self, asks: Sequence[Ask], around: Around) -> Iterator[Candidate]:
+            asked.append([ask.slot.name for ask in asks])
+            return iter(())
+
+    two = {"slots": {**TICKETS["slots"], "more": {"source": "tickets", "share": 1, "order": 201}}}
+    with open_engine(sources=[Counting()]) as engine:
+        engine.compute("deploy", overrides=two)
+    assert asked == [["tickets", "more"]]
+
+
+def test_a_source_may_take_the_place_of_a_shipped_one() -> None:
+    class Search(Tickets):
+        name = "search"
+
+    with open_engine(sources=[Search()]) as engine:
+        engine.add("fact", "The deploy takes four minutes")
+        assert "four minutes" not in engine.compute("deploy").text
+
+
+def test_a_users_own_kind_is_a_row() -> None:
+    runbook = Kind(
+        "runbook", "Runbooks", lambda record, level: kinds.block(f"{record.data['service']}: {kinds.body(record, level)}"),
+        {"service": kinds.Field(str, required=True)},
+    )  # fmt: skip
+    kinds.register(runbook)
+    try:
+        slots = {"runbooks": {"source": "search", "kinds": ["runbook"], "heading": "Runbooks", "share": 10}}
+        with open_engine() as engine:
+            engine.add("runbook", "Restart the queue, then the workers", service="billing")
+            context = engine.compute("How do I restart the queue?", overrides={"slots": slots})
+            assert "## Runbooks\n- billing: Restart the queue, then the workers\n" in context.text
+            with pytest.raises(foveate.InputError, match="Kind 'runbook' needs 'service'"):
+                engine.add("runbook", "Something")
+    finally:
+        del kinds.KINDS["runbook"]
+
+
+# --- the shipped ones ----------------------------------------------------------------------------------------------
+
+
+def test_always_brings_rules_that_share_no_word_with_the_question() -> None:
+    with open_engine() as engine:
+        engine.add("instruction", "Answer in Celsius")
+        assert "Answer in Celsius" in engine.compute("Will it be warm in Lisbon?").text
+
+
+def test_recent_brings_the_newest_first() -> None:
+    with open_engine() as engine:
+        for n in range(5):
+            engine.add("event", f"step {'abcde'[n]}", created=ago(n))
+        context = engine.compute("anything", overrides={"slots": {"recent": {"limit": 3}}})
+    assert context.text == "## Recent Activity\n- step a\n- step b\n- step c\n"
+
+
+def test_recent_without_kinds_means_any_but_rules() -> None:
+    with open_engine() as engine:
+        engine.add("fact", "The deploy takes four minutes")
+        engine.add("instruction", "Be brief")
+        context = engine.compute("zzz", overrides={"slots": {"recent": {"kinds": []}}})
+    assert [item.candidate.record.kind for item in context.items if item.candidate.slot == "recent"] == ["fact"]
+
+
+def test_given_texts_keep_the_callers_order() -> None:
+    with open_engine() as engine:
+        context = engine.compute("zzz", given=["First the parser", "Then the linker", "Last the loader"])
+    assert context.text == "## Additional Context\n- First the parser\n- Then the linker\n- Last the loader\n"
+
+
+def test_search_brings_what_shares_words_and_nothing_else() -> None:
+    with open_engine() as engine:
+        engine.add("fact", "The deploy takes four minutes")
+        engine.add("fact", "Lunch is at noon")
+        context = engine.compute("How long does a deploy take?")
+    assert (context.considered["search"], context.text) == (1, "## Known Information\n- The deploy takes four minutes\n")
+
+
+def test_search_joins_vectors_with_a_small_weight() -> None:
+    from foveate.embed import open_embedder
+
+    with open_engine(embedder=open_embedder("hash:64")) as engine:
+        engine.add("fact", "The deploy takes four minutes")
+        context = engine.compute("How long does a deploy take?")
+    features = context.items[0].candidate.features
+    assert features["relevance"] == pytest.approx(0.8 * features["lexical"] + 0.2 * features["vector"], abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "limit"),
+    [
+        ({"tokens": 3000}, 200),
+        ({"tokens": 10}, FEWEST),
+        ({"tokens": 10**6}, MOST),
+        ({"tokens": 3000, "limit": 7}, 7),
+        ({"share": 50}, 8000 // 15),
+    ],
+)
+def test_a_slot_asks_for_as_many_as_its_room_could_hold(settings: dict[str, Any], limit: int) -> None:
+    slot = Slot(name="a", source="search", **settings)
+    profile = Profile(name="p", total=8000, written_for=8000, slots=(slot,))
+    assert limit_of(slot, profile) == min(limit, MOST)
+
+
+def test_004s_limits_reach_the_source() -> None:
+    layers = resolve("layers")
+    limits = {slot.name: limit_of(slot, layers) for slot in layers.slots if slot.source == "search"}
+    assert limits == {"decisions": 20, "facts": 30, "procedures": 10, "episodes": 10}
