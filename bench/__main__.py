@@ -1,0 +1,30 @@
+"""`python -m bench [NAME ...]`: run benchmarks and write their figures to bench/out/."""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+from importlib import import_module
+from pathlib import Path
+
+NAMES = ("locomo", "speed", "crash", "spike")
+"""In order of time taken; `spike` builds a million records and runs only when named."""
+
+
+def main() -> None:
+    names = sys.argv[1:] or [name for name in NAMES if name != "spike"]
+    unknown = [name for name in names if name not in NAMES]
+    if unknown:
+        sys.exit(f"There is no benchmark {unknown[0]!r}. Known: {', '.join(NAMES)}.")
+    out = Path(__file__).parent / "out"
+    out.mkdir(exist_ok=True)
+    for name in names:
+        print(f"--- {name}", flush=True)
+        figures = import_module(f"bench.{name}").run()
+        if figures:
+            document = {"benchmark": name, "python": platform.python_version(), "figures": figures}
+            (out / f"{name}.json").write_text(json.dumps(document, indent=2) + "\n", "utf-8")
+
+
+main()

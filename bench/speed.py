@@ -1,0 +1,148 @@
+"""Speed in one scope: compute against the bare index query beneath it, ingest against FTS5's, start-up against Python's.
+
+CPU time of this process, medians; each figure is a ratio to something run beside it in the same process on the same data.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import apsw
+
+import foveate
+from bench.corpus import queries, texts
+from foveate import lexical
+from foveate.profiles import resolve
+from foveate.sources.gather import limit_of
+from foveate.state.store import Query, Want
+
+ASKED = 100
+
+
+def cpu(job: Callable[[], object]) -> float:
+    """CPU milliseconds of one call."""
+    began = time.process_time()
+    job()
+    return (time.process_time() - began) * 1000
+
+
+def child_cpu(command: list[str], **options) -> float:
+    """CPU milliseconds of a new process: the least of five, which is the least disturbed one."""
+
+    def once() -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, **options)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1000
+
+    return min(once() for _ in range(5))
+
+
+def fill(folder: Path, corpus: list[str]) -> float:
+    """A store of these texts; CPU seconds."""
+    engine = foveate.open(folder, own=False)
+    began = time.process_time()
+    engine.add_many(("note", text, {}) for text in corpus)
+    engine.close()
+    return time.process_time() - began
+
+
+def fts5(path: Path, corpus: list[str]) -> float:
+    """The same texts in a record table with an id and a content hash, and an FTS5 index; CPU seconds."""
+    import hashlib
+    import json
+    import uuid
+
+    db = apsw.Connection(str(path))
+    db.pragma("journal_mode", "wal")
+    db.pragma("synchronous", "normal")
+    db.execute(
+        "create table records(doc integer primary key, id text not null, kind text not null, text text not null,"
+        " hash text not null, created integer not null, data text);"
+        "create unique index by_id on records(id); create unique index by_hash on records(hash);"
+        "create index by_kind on records(kind, created);"
+        "create virtual table words using fts5(text, summary, tags, subject, entities, paths,"
+        " content='', tokenize='porter unicode61')"
+    )
+    began = time.process_time()
+    for start in range(0, len(corpus), 1000):
+        rows, words = [], []
+        for n, text in enumerate(corpus[start : start + 1000], start):
+            digest = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+            rows.append((n, str(uuid.uuid4()), "note", text, digest, n, json.dumps({})))
+            words.append((n, text, "", "", "", "", ""))
+        with db:
+            db.executemany("insert or ignore into records values (?, ?, ?, ?, ?, ?, ?)", rows)
+            db.executemany(
+                "insert into words(rowid, text, summary, tags, subject, entities, paths) values (?, ?, ?, ?, ?, ?, ?)", words
+            )
+    return time.process_time() - began
+
+
+def ask(folder: Path, asked: list[str]) -> dict[str, float]:
+    """Median CPU of compute and of the index query beneath it."""
+    engine = foveate.open(folder, own=False)
+    profile = resolve("base")
+    slots = [slot for slot in profile.slots if slot.source == "search"]
+    wants = [Want(slot.kinds, limit_of(slot, profile)) for slot in slots]
+    bare, whole = [], []
+
+    def index_query(text: str) -> None:
+        with engine.reader() as reader:
+            reader.search(Query(dict.fromkeys(lexical.terms(text), 1.0), profile.fields), wants)
+
+    engine.compute(asked[0])
+    for text in asked:
+        bare.append(cpu(lambda text=text: index_query(text)))
+        whole.append(cpu(lambda text=text: engine.compute(text)))
+    engine.close()
+    return {
+        "index query ms": round(statistics.median(bare), 2),
+        "compute ms": round(statistics.median(whole), 2),
+        "compute p95 ms": round(sorted(whole)[int(len(whole) * 0.95)], 2),
+        "ratio": round(statistics.median(whole) / statistics.median(bare), 2),
+    }
+
+
+def run() -> dict:
+    sizes = [int(size) for size in os.environ.get("FOVEATE_BENCH_SIZES", "10000,100000").split(",")]
+    corpus = texts(max(sizes))
+    out: dict = {}
+    with tempfile.TemporaryDirectory() as root:
+        for size in sizes:
+            part = corpus[:size]
+            folder = Path(root, f"s{size}")
+            folder.mkdir()
+            ours, theirs = fill(folder, part), fts5(Path(root, f"f{size}.db"), part)
+            row = ask(folder, queries(part, ASKED))
+            row |= {
+                "ingest us a record": round(ours / size * 1e6, 1),
+                "FTS5 ingest us a record": round(theirs / size * 1e6, 1),
+                "ingest ratio": round(ours / theirs, 2),
+                "bytes a record": round((folder / ".foveate" / "state.db").stat().st_size / size),
+            }
+            out[f"{size} records"] = row
+            print(size, row, flush=True)
+        first, last = out[f"{sizes[0]} records"], out[f"{sizes[-1]} records"]
+        out["compute, largest to smallest"] = round(last["compute ms"] / first["compute ms"], 2)
+        python, flags = sys.executable, ["-I"]
+        bare = child_cpu([python, *flags, "-c", "pass"])
+        out["start"] = {
+            "python ms": round(bare, 1),
+            "import foveate ms": round(child_cpu([python, *flags, "-c", "import foveate"]), 1),
+            "import foveate, all names ms": round(child_cpu([python, *flags, "-c", "import foveate; foveate.Engine"]), 1),
+        }
+        out["start"]["ratio"] = round(out["start"]["import foveate ms"] / bare, 2)
+        question = queries(corpus[: sizes[0]], 1)[0]
+        command = [python, "-m", "foveate", "--store", str(Path(root, f"s{sizes[0]}")), "context", question]
+        out[f"foveate context at {sizes[0]} records, new process, CPU ms"] = round(child_cpu(command), 1)
+    print({key: value for key, value in out.items() if "records" not in key or "context" in key})
+    return out
