@@ -80,7 +80,7 @@ def docs() -> Iterator[str]:
                 if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module):
                     for part in (ast.get_docstring(node) or "").split("\n\n"):
                         text = " ".join(part.split())
-                        if 60 < len(text) < 600:
+                        if 60 < len(text) < 600 and text.isprintable():
                             yield text
 
 

@@ -41,7 +41,7 @@ def build(path: Path, corpus: list[str]) -> tuple[apsw.Connection, int]:
             counts: dict[str, int] = defaultdict(int)
             for term in found:
                 counts[term] += 1
-            rows += [(1, 0, term, 0, doc, 1, tf, len(found)) for term, tf in counts.items()]
+            rows += [(term, 0, doc, 1, tf, len(found), 1, 0) for term, tf in counts.items()]
         rows.sort()
         with db:
             db.executemany(sql.load("sqlite")["add_posting"], rows)

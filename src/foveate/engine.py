@@ -194,6 +194,11 @@ class Engine(Memory):
         self._journal.save()  # a receipt that is still waiting would bring the record back
         return super().forget(ids)
 
+    @property
+    def embeds(self) -> bool:
+        """Whether an embedder is set."""
+        return self._embedder is not None
+
     def stats(self) -> dict[str, Any]:
         """What the store holds."""
         with self.store.read(self.scope) as reader:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import time
-from base64 import b32encode
 from collections.abc import Callable
 from datetime import UTC, datetime
 
@@ -16,7 +15,8 @@ Clock = Callable[[], int]
 Ids = Callable[[str, int], str]
 
 # Crockford's alphabet: ascending, so that ids sort by time, and without letters that look like digits.
-_CROCKFORD = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", b"0123456789ABCDEFGHJKMNPQRSTVWXYZ")
+_CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_PAIRS = [high + low for high in _CROCKFORD for low in _CROCKFORD]
 
 
 def now() -> int:
@@ -26,8 +26,8 @@ def now() -> int:
 
 def new_id(kind: str, at: int) -> str:
     """`kind_` and 26 characters: 48 bits of time, 80 random bits."""
-    raw = at.to_bytes(6, "big") + os.urandom(10)
-    return f"{kind}_{b32encode(raw)[:26].translate(_CROCKFORD).decode()}"
+    number = at << 82 | int.from_bytes(os.urandom(10), "big") << 2  # 128 bits, and two to make thirteen times ten
+    return f"{kind}_{''.join([_PAIRS[number >> shift & 1023] for shift in range(120, -1, -10)])}"
 
 
 def iso(at: int) -> str:

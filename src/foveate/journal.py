@@ -21,8 +21,8 @@ from foveate.receipts import FORGOTTEN, Facts, Receipt
 from foveate.state.store import Reader, Store
 from foveate.types import Candidate, Record, Scope
 
-PENDING = 16
-"""Receipts that are written together: one transaction instead of sixteen."""
+PENDING = 4
+"""Receipts that are written together: a fourth of the transactions, and no answer waits for more than a few."""
 
 LATEST = 1000
 """How far back the latest receipt of a user is looked for, among those of others."""

@@ -84,7 +84,7 @@ def distinct(candidates: Sequence[Candidate], slots: Mapping[str, Slot]) -> Iter
     What `max_items` cuts off claims nothing: its duplicate in another slot may still be shown.
     """
     held: dict[str, Candidate] = {}
-    by_hash: dict[bytes, list[Candidate]] = defaultdict(list)
+    by_hash: dict[bytes, list[tuple[Candidate, frozenset[bytes]]]] = defaultdict(list)
     taken: dict[str, list[Candidate]] = defaultdict(list)
     beyond: dict[str, int] = defaultdict(int)
     for candidate in _by_claim(candidates, slots):
@@ -101,8 +101,9 @@ def distinct(candidates: Sequence[Candidate], slots: Mapping[str, Slot]) -> Iter
             held[record.id] = candidate
             taken[slot.name].append(candidate)
             if twin is None:
-                for part in _parts(record.sketch):
-                    by_hash[part].append(candidate)
+                parts = _parts(record.sketch)
+                for part in parts[:KEYS]:
+                    by_hash[part].append((candidate, frozenset(parts)))
             yield candidate, None
 
 
@@ -122,19 +123,18 @@ def _parts(sketch: bytes) -> list[bytes]:
     return [sketch[i : i + 4] for i in range(0, len(sketch), 4)]
 
 
-def _near(candidate: Candidate, by_hash: Mapping[bytes, Sequence[Candidate]]) -> Candidate | None:
+def _near(candidate: Candidate, by_hash: Mapping[bytes, Sequence[tuple[Candidate, frozenset[bytes]]]]) -> Candidate | None:
     """A candidate that says the same: sketches point to it, terms decide."""
     parts = _parts(candidate.record.sketch)
-    mine = set(parts)
     needed = max(1.0, SHARED_HASHES * min(len(parts), SKETCH))
+    mine = frozenset(parts)
     seen: set[str] = set()
     for part in parts[:KEYS]:
-        for other in by_hash.get(part, ()):
-            if other.record.id in seen:
+        for other, theirs in by_hash.get(part, ()):
+            if len(mine & theirs) < needed or other.record.id in seen:
                 continue
             seen.add(other.record.id)
-            shared = len(mine.intersection(_parts(other.record.sketch)))
-            if shared >= needed and alike(candidate.record.text, other.record.text):
+            if alike(candidate.record.text, other.record.text):
                 return other
     return None
 

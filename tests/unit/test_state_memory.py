@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import foveate
 from foveate.engine import Engine
 from foveate.errors import NotFound
 from foveate.state import sqlite
@@ -89,3 +90,15 @@ def test_receipts_beyond_their_size_go_oldest_first(tmp_path: Path, monkeypatch:
         assert [stored.id for stored in reader.receipts(10)] == ["ctx_4", "ctx_3", "ctx_2"]
         assert reader.receipts(10, "note_1") == []
     store.close()
+
+
+def test_records_from_before_the_embedder_are_given_vectors(tmp_path: Path) -> None:
+    with foveate.open(tmp_path, own=False) as plain:
+        plain.add("fact", "Redis runs on port 6379")
+        plain.add("fact", "Lunch is at noon")
+    with foveate.open(tmp_path, own=False, embedder="hash:64") as engine:
+        assert engine.stats()["vectors"] == 0
+        assert engine.embed_missing() == 2
+        assert engine.embed_missing() == 0
+        features = engine.compute("the Redis port").items[0].candidate.features
+        assert features["vector"] > 0

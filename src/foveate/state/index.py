@@ -6,7 +6,6 @@ This module knows the formula and the fields; the rows live in `sql/`.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import log
@@ -31,31 +30,38 @@ SCAN = 200_000
 def postings(record: Record, kind: Kind) -> tuple[list[tuple[str, int, int]], int]:
     """(term, field, frequency) rows of a record, and the length of its text in terms."""
     text = lexical.terms(record.text)
-    seen = Counter(text)
+    seen = _counted(text)
     rows = [(term, 0, count) for term, count in seen.items()]
     for number, words in _beside_text(record, kind):
-        found = Counter(lexical.terms(words))
+        found = _counted(lexical.terms(words))
         rows += [(term, number, count) for term, count in found.items() if number != 1 or term not in seen]
     return rows, len(text)
 
 
+def _counted(terms: Sequence[str]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for term in terms:
+        counts[term] = counts.get(term, 0) + 1
+    return counts
+
+
 def _beside_text(record: Record, kind: Kind) -> Iterator[tuple[int, str]]:
     """The other fields. `summary` holds only what the text does not say: an extract adds nothing."""
-    said = [text for text in (record.summary, record.micro) if text != record.text and not record.text.startswith(text)]
-    if record.data and kind.shelf == "knowledge":
-        said += _strings(record.data)
+    data = record.data
+    said = [text for text in dict.fromkeys((record.summary, record.micro)) if text.rstrip("…") not in record.text]
+    if data and kind.shelf == "knowledge":
+        said += _strings(data)
     if said:
         yield 1, " \n".join(said)
     if record.tags:
         yield 2, " \n".join(record.tags)
-    title = record.data.get("name") or record.data.get("title")
+    title = data.get("name") or data.get("title")
     if record.subject or title:
         yield 3, f"{record.subject or ''} {record.attribute or ''} {title or ''}"
-    aliases = record.data.get("aliases") or ()
-    if record.entities or aliases:
-        yield 4, " \n".join((*record.entities, *aliases))
-    if record.paths or record.data.get("location"):
-        yield 5, " \n".join((*record.paths, str(record.data.get("location", ""))))
+    if record.entities or "aliases" in data:
+        yield 4, " \n".join((*record.entities, *(data.get("aliases") or ())))
+    if record.paths or "location" in data:
+        yield 5, " \n".join((*record.paths, str(data.get("location", ""))))
 
 
 def _strings(value: Any) -> list[str]:

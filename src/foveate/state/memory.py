@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from foveate import lexical
 from foveate.errors import InputError, NotFound
@@ -20,23 +20,20 @@ from foveate.state import records
 from foveate.state.chain import Chain
 from foveate.state.kinds import kind_of
 from foveate.state.records import Rules
-from foveate.state.store import Added, Change, Forgotten, Health, Hit, Query, Reader, Scrub, Store, Want
+from foveate.state.store import Added, Change, Embed, Forgotten, Health, Hit, Query, Reader, Scrub, Store, Want
 from foveate.types import Filters, Link, Record, Scope
 
 BATCH = 5000
 """Records in one transaction of a bulk write: an interrupted import keeps whole batches. Sorted together, postings cost
 half of what they do by the thousand."""
 
+EMBED_BATCH = 256
+"""Records embedded in one transaction: a slow model holds the store for a moment, not for minutes."""
+
 OWN_PROJECT = "~"
 """The project of the user's own store."""
 
 SEARCH_FIELDS = {"text": 1.0, "summary": 0.5, "tags": 1.5, "subject": 1.5, "entities": 1.0, "paths": 1.0}
-
-
-class Vectors(Protocol):
-    """What memory needs of an embedder: vectors for texts, or None and the reason."""
-
-    def __call__(self, texts: Sequence[str]) -> Sequence[Sequence[float]] | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +57,7 @@ class Memory:
         clock: Clock,
         ids: Ids,
         own: Store | None = None,
-        vectors: Vectors | None = None,
+        vectors: Embed | None = None,
         scrub: Scrub | None = None,
     ) -> None:
         self.store = store
@@ -234,6 +231,18 @@ class Memory:
                     writer.link(link)
                     linked += 1
         return Imported(added, known, linked)
+
+    def embed_missing(self) -> int:
+        """Give a vector to every record that has none by this embedder: after it was set or changed. How many did."""
+        if self._vectors is None:
+            raise InputError('There is no embedder. Set one in .foveate/config.toml: embedder = "model2vec:...".')
+        done, after = 0, 0
+        while True:
+            with self.store.write(self.scope) as writer:
+                number, after = writer.embed_missing(self._vectors, after, EMBED_BATCH)
+            done += number
+            if not after:
+                return done
 
     def backup(self, target: str | Path) -> None:
         self.store.backup(Path(target))

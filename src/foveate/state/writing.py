@@ -15,7 +15,7 @@ from foveate.state import index, supersede, vectors
 from foveate.state.kinds import kind_of
 from foveate.state.reading import Database, ReadTransaction
 from foveate.state.rows import freeze, to_row
-from foveate.state.store import Added, Change, Scrub, StoredReceipt
+from foveate.state.store import Added, Change, Embed, Scrub, StoredReceipt
 from foveate.types import TRUST, Link, Record, Scope
 
 FLUSH = 5000
@@ -185,6 +185,20 @@ class WriteTransaction(ReadTransaction):
             self._db.run("delete_receipt_items", {"project": self._project, "id": id})
         return len(set(doomed))
 
+    def embed_missing(self, embed: Embed, after: int, limit: int) -> tuple[int, int]:
+        """Vectors for some records that have none in this space: how many, and the number to go on from (0: done)."""
+        known = self._db.rows("space", {"fingerprint": self._space})
+        space = known[0][0] if known else 0
+        at = {"project": self._project, "space": space, "after": after, "limit": limit}
+        rows = self._db.rows("without_vector", at)
+        found = embed([self._record(row).text for row in rows]) if rows else None
+        if found is None:
+            return 0, 0
+        for row, vector in zip(rows, found, strict=True):
+            self._put_vector(row[0], vector)
+        self._dirty = True
+        return len(rows), rows[-1][0] if len(rows) == limit else 0
+
     def put_vector(self, id: str, vector: Sequence[float]) -> None:
         """Keep the vector of a record that is here already."""
         self._put_vector(self._doc(id), vector)
@@ -246,8 +260,11 @@ class WriteTransaction(ReadTransaction):
     def _by_hash(self, record: Record) -> Record | None:
         """A record that says the same: one that holds, else one that was known to have held at that time."""
         found = self._db.rows("by_hash", {"project": self._project, "hash": record.hash})
-        holding = [id for id, status, _ in found if status in ("active", "disputed")]
-        past = [id for id, status, valid_from in found if status == "superseded" and valid_from == record.valid_from]
+        if not found:
+            return None
+        found.sort()  # the earliest first; asked of SQLite, an order costs three times the look-up
+        holding = [id for _, id, status, _ in found if status in ("active", "disputed")]
+        past = [id for _, id, status, valid_from in found if status == "superseded" and valid_from == record.valid_from]
         return self._seen((holding or past)[0]) if holding or past else None
 
     def _confirm(self, known: Record, again: Record) -> Added:
@@ -285,7 +302,7 @@ class WriteTransaction(ReadTransaction):
         shelf, code = index.SHELVES[kind.shelf], self._code(record.kind)
         rows, length = index.postings(record, kind)
         project = self._project
-        self._postings += [(project, shelf, term, number, doc, code, tf, length) for term, number, tf in rows]
+        self._postings += [(term, number, doc, code, tf, length, project, shelf) for term, number, tf in rows]
         growth = self._growth[shelf]
         growth[0] += 1
         growth[1] += length

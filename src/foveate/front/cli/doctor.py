@@ -25,6 +25,8 @@ def doctor(call: Call, fix: bool) -> None:
     """
     with _opened(call, fix) as engine:
         facts, problems = _store(engine.store, fix)
+        if fix and engine.embeds:
+            say(f"{engine.embed_missing()} records given a vector.")
         warnings: list[str] = []
         if not problems:
             warnings = engine.outgrown()

@@ -62,7 +62,7 @@ select {columns} from records where project = :project and key = :key and user i
 and (private = 0 or (session is :session and task is :task))
 
 -- name: by_hash
-select id, status, valid_from from records where project = :project and hash = :hash order by doc
+select doc, id, status, valid_from from records where project = :project and hash = :hash
 
 -- name: keyed
 select {columns} from records
@@ -162,11 +162,8 @@ group by p.doc
 -- name: best
 select * from (select doc, score from s where kind in ({codes}) order by score desc, doc limit {limit})
 
--- name: best_of_any
-select * from (select doc, score from s order by score desc, doc limit {limit})
-
 -- name: add_posting
-insert into postings (project, shelf, term, field, doc, kind, tf, len) values (?, ?, ?, ?, ?, ?, ?, ?)
+insert into postings (term, field, doc, kind, tf, len, project, shelf) values (?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: delete_posting
 delete from postings where project = ? and shelf = ? and term = ? and field = ? and doc = ?
@@ -233,12 +230,10 @@ delete from vectors where project = :project and doc = :doc
 -- name: vectors
 select v.doc, v.vector from vectors v where v.project = :project and v.space = :space order by v.doc
 
--- name: kinds_of_docs
-select doc, kind from records where project = :project
-
 -- name: without_vector
-select {columns} from records r where project = :project
-and not exists (select 1 from vectors v where v.project = :project and v.space = :space and v.doc = r.doc)
+select {columns} from records
+where project = :project and doc > :after and not exists
+  (select 1 from vectors v where v.project = :project and v.space = :space and v.doc = records.doc)
 order by doc limit :limit
 
 -- name: add_receipt
