@@ -7,7 +7,7 @@ less room, as little less as will do, down to what must be kept at its smallest.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from foveate import tokens
@@ -38,16 +38,25 @@ def compose(candidates: Sequence[Candidate], profile: Profile, filters: Filters,
     if spare < 0 and smallest > framing:
         bare = _filled(replace(profile, total=smallest, reserve=0), sifted, demands, counter, framing, 0)
         raise too_small(profile, demands, max(smallest, bare.budget.used))
-    composed = _filled(profile, sifted, demands, counter, framing, 0)
+
+    def filled(margin: int) -> Composed:
+        return _filled(profile, sifted, demands, counter, framing, margin)
+
+    composed = filled(0)
     excess = composed.budget.used - composed.budget.ceiling
-    if excess <= 0:
-        return composed
-    composed = _filled(profile, sifted, demands, counter, framing, spare)
+    return composed if excess <= 0 else _squeezed(filled, profile, demands, excess, spare)
+
+
+def _squeezed(
+    filled: Callable[[int], Composed], profile: Profile, demands: Mapping[str, Demand], excess: int, spare: int
+) -> Composed:
+    """The largest filling that holds the ceiling: for counters whose parts do not add up to the whole."""
+    composed = filled(spare)
     if composed.budget.used > composed.budget.ceiling:
         raise too_small(profile, demands, composed.budget.used)
     low, high, margin = 0, spare, min(excess, spare - 1)
     while low < margin < high:
-        smaller = _filled(profile, sifted, demands, counter, framing, margin)
+        smaller = filled(margin)
         if smaller.budget.used > smaller.budget.ceiling:
             low = margin
         else:
