@@ -31,7 +31,7 @@ def compose(candidates: Sequence[Candidate], profile: Profile, filters: Filters,
     """Fill the profile's slots. `measured_by` names the counter behind the records' own counts."""
     sized = [_sized(candidate, counter, measured_by) for candidate in candidates]
     sifted = sift(sized, profile, filters)
-    framing = _framing(profile, counter)
+    framing = _framing(len({slot.role for slot in profile.slots}), counter)
     demands = {slot.name: demand(slot, sifted.ranked[slot.name], counter) for slot in profile.slots}
     smallest = framing + keep_least(profile, demands)
     spare = profile.total - scaled_reserve(profile) - smallest
@@ -71,9 +71,10 @@ def _sized(candidate: Candidate, counter: str, measured_by: str) -> Candidate:
     return replace(candidate, counted=measure(candidate.record, counter))
 
 
-def _framing(profile: Profile, counter: str) -> int:
+def _framing(number: int, counter: str) -> int:
+    """Tokens that so many messages cost before they say anything."""
     chosen = tokens.counter(counter)
-    return chosen.per_request + chosen.per_message * len({slot.role for slot in profile.slots})
+    return chosen.per_request + chosen.per_message * number if number else 0
 
 
 def _filled(
@@ -84,10 +85,12 @@ def _filled(
     fitted = {slot.name: _fit(slot, sifted, granted[slot.name], counter) for slot in profile.slots}
     _use_up(flow_order(profile, demands), sifted, granted, fitted, counter)
     sections = tuple(section(slot, fitted[slot.name].items) for slot in profile.slots if fitted[slot.name].used)
-    used = tokens.count_messages(messages(sections), counter)
+    sent = messages(sections)
+    used = tokens.count_messages(sent, counter)
     grants = tuple(replace(grant, granted=granted[grant.slot], used=fitted[grant.slot].used) for grant in budget.grants)
     omitted = sifted.omitted + tuple(lost for slot in profile.slots for lost in fitted[slot.name].omitted)
-    return Composed(sections, replace(budget, used=used, grants=grants), omitted)
+    budget = replace(budget, used=used, framing=_framing(len(sent), counter), grants=grants)
+    return Composed(sections, budget, omitted)
 
 
 def demand(slot: Slot, ranked: Sequence[Candidate], counter: str) -> Demand:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
+import foveate
 from foveate import tokens
 from foveate.compose import compose
 from foveate.errors import BudgetError
@@ -134,3 +135,12 @@ def test_the_most_relevant_slot_is_served_first_when_room_is_short() -> None:
     p = profile(slot("a", share=50, heading="A"), slot("b", share=5, heading="B"), total=40)
     found = [candidate("a", "chatter about nothing", 0.2), candidate("b", "the very answer", 0.9)]
     assert lines(compose(found, p, NO_FILTERS, "bytes", "none")) == ["## B", "- the very answer"]
+
+
+def test_framing_is_of_the_messages_that_are_sent() -> None:
+    engine = foveate.open(":memory:")
+    assert engine.compute("nothing here").budget.framing == 0
+    engine.add("fact", "Redis runs on port 6379")
+    assert engine.compute("Redis port").budget.framing == 7
+    engine.add("instruction", "Answer in English")
+    assert engine.compute("Redis port").budget.framing == 11

@@ -102,3 +102,10 @@ def test_records_from_before_the_embedder_are_given_vectors(tmp_path: Path) -> N
         assert engine.embed_missing() == 0
         features = engine.compute("the Redis port").items[0].candidate.features
         assert features["vector"] > 0
+
+
+def test_what_no_longer_holds_is_found_behind_what_does() -> None:
+    with engine() as memory:
+        old = memory.add("fact", "The limit is 100 requests", subject="api", attribute="limit").record
+        new = memory.add("fact", "The limit is 200 requests", subject="api", attribute="limit").record
+        assert [hit.record.id for hit in memory.search("request limit")] == [new.id, old.id]

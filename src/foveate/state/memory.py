@@ -196,13 +196,13 @@ class Memory:
             return reader.history(id)
 
     def search(self, query: str, *, kinds: Sequence[str] = (), limit: int = 10, filters: Filters | None = None) -> list[Hit]:
-        """Records by their words, best first, superseded ones included."""
+        """Records by their words, best first; what no longer holds is found too, but behind what does."""
         for kind in kinds:
             kind_of(kind)
         terms = dict.fromkeys(lexical.terms(query), 1.0)
         with self.reader() as reader:
             found = reader.search(Query(terms, SEARCH_FIELDS, None, filters or Filters()), [Want(tuple(kinds), limit)])
-        return found[0][:limit]
+        return sorted(found[0], key=lambda hit: hit.record.status != "active")[:limit]
 
     # --- whole stores ------------------------------------------------------------------------------------------
 
