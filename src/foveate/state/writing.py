@@ -174,16 +174,18 @@ class WriteTransaction(ReadTransaction):
 
     def trim_receipts(self, before: int, max_bytes: int) -> int:
         """Drop receipts older than a time, then the oldest beyond a size; how many went."""
-        doomed = [row[0] for row in self._db.rows("old_receipts", {"project": self._project, "before": before})]
-        size = 0
-        for id, length in self._db.rows("receipt_sizes", {"project": self._project}):
-            size += length
-            if size > max_bytes:
-                doomed.append(id)
-        for id in set(doomed):
-            self._db.run("delete_receipt", {"project": self._project, "id": id})
-            self._db.run("delete_receipt_items", {"project": self._project, "id": id})
-        return len(set(doomed))
+        at = {"project": self._project}
+        doomed = {row[0] for row in self._db.rows("old_receipts", {**at, "before": before})}
+        if self._db.rows("receipt_bytes", at)[0][0] > max_bytes:
+            size = 0
+            for id, length in self._db.rows("receipt_sizes", at):
+                size += length
+                if size > max_bytes:
+                    doomed.add(id)
+        for id in sorted(doomed):
+            self._db.run("delete_receipt", {**at, "id": id})
+            self._db.run("delete_receipt_items", {**at, "id": id})
+        return len(doomed)
 
     def embed_missing(self, embed: Embed, after: int, limit: int) -> tuple[int, int]:
         """Vectors for some records that have none in this space: how many, and the number to go on from (0: done)."""

@@ -147,7 +147,8 @@ create table receipts (
   primary key (project, id)
 ) strict;
 
-create index receipts_created on receipts (project, created);
+-- With its size, so that the cap on bytes is watched without reading a single receipt.
+create index receipts_created on receipts (project, created, id, length(body));
 
 create table receipt_items (
   project integer not null,

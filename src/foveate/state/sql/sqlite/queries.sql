@@ -263,8 +263,11 @@ where i.project = :project and i.record = :record and {ours} order by r.created 
 -- name: old_receipts
 select id from receipts where project = :project and created < :before
 
+-- name: receipt_bytes
+select coalesce(sum(length(body)), 0) from receipts where project = :project
+
 -- name: receipt_sizes
-select id, length(body) from receipts where project = :project order by created desc, id
+select id, length(body) from receipts where project = :project order by created desc, id desc
 
 -- name: delete_receipt
 delete from receipts where project = :project and id = :id
