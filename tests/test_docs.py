@@ -157,6 +157,36 @@ def test_every_relative_link_leads_to_a_file(page: Path) -> None:
     assert broken_links(page) == []
 
 
+SPECS = ROOT / "docs" / "concepts" / "specs.md"
+NOT_IN_SOURCE = ("tests/", "bench/", "docs/")
+
+
+def base(room: str) -> Path:
+    return ROOT if room.startswith(NOT_IN_SOURCE) else ROOT / "src" / "foveate"
+
+
+def untrue_rows(text: str, page: Path) -> list[str]:
+    """What rows that say `built` or `partly` name and is not there: their rooms and their tests."""
+    found = []
+    for row in (line for line in text.splitlines() if re.match(r"\| \d{3}-\d+ \|", line)):
+        id, _, rooms, tests, state = (cell.strip() for cell in re.split(r"(?<!\\)\|", row)[1:-1])
+        if state not in ("built", "partly"):
+            continue
+        named = re.findall(r"`([^`]+)`", rooms)
+        links = re.findall(r"\[([^\]]+)\]\(([^)]+)\)", tests)
+        found += [f"{id}: no room {room}" for room in named if not (base(room) / room).exists()]
+        for name, target in links:
+            file = page.parent / target
+            if not file.is_file() or f"def test_{name}(" not in file.read_text(encoding="utf-8"):
+                found.append(f"{id}: no test {name}")
+        found += [f"{id}: names no {what}" for what, there in (("room", named), ("test", links)) if not there]
+    return found
+
+
+def test_what_is_built_has_its_room_and_its_test() -> None:
+    assert untrue_rows(SPECS.read_text(encoding="utf-8"), SPECS) == []
+
+
 def test_no_text_file_names_a_path_of_one_machine() -> None:
     listing = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -205,6 +235,20 @@ def test_broken_link_is_named_with_its_line(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text('[a](page.md#top) [b](https://example.org) `[c](no)`\n\n![d](gone.png "D")\n', encoding="utf-8")
     assert broken_links(page) == ["page.md:3: gone.png"]
+
+
+def test_row_that_names_what_is_not_there_is_found() -> None:
+    link = "[what_is_built_has_its_room_and_its_test](../../tests/test_docs.py)"
+    rows = (
+        f"| 000-01 | a | `engine.py`, `tests/` | {link} | built |",
+        f"| 000-02 | a \\| b | `gone.py` | {link} | partly |",
+        "| 000-03 | a | `engine.py` | [gone](../../tests/test_docs.py) | built |",
+        "| 000-04 | a | – | – | built |",
+        "| 000-05 | a | `gone.py` | – | planned |",
+    )
+    assert untrue_rows("\n".join(rows), SPECS) == [
+        "000-02: no room gone.py", "000-03: no test gone", "000-04: names no room", "000-04: names no test",
+    ]  # fmt: skip
 
 
 def test_machine_path_is_recognised() -> None:

@@ -102,10 +102,15 @@ def _keep_first(profile: Profile, demands: Mapping[str, Demand], own: Mapping[st
         if slot.keep:
             demand = demands[slot.name]
             kept[slot.name] = min(float(demand.start), max(own[slot.name], float(demand.micro)))
-    least = keep_least(profile, demands)
-    if sum(kept.values()) > room:  # not all at their level: each gives back above its micro lines, in proportion
-        above = sum(kept.values()) - least
-        kept = {n: demands[n].micro + (k - demands[n].micro) * (room - least) / above for n, k in kept.items()}
+    # Not all at their level: volatile ones give back first, each in proportion to what it has above its micro lines, so
+    # that the text of stable ones depends on stable ones alone for as long as there is any choice.
+    for stable in (False, True):
+        names = [slot.name for slot in profile.slots if slot.keep and slot.stable is stable]
+        above = sum(kept[name] - demands[name].micro for name in names)
+        back = min(above, sum(kept.values()) - room)
+        if back > 0:
+            for name in names:
+                kept[name] -= (kept[name] - demands[name].micro) * back / above
     return kept
 
 

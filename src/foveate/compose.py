@@ -27,10 +27,17 @@ class Composed:
     left_out: tuple[Omission, ...]
 
 
-def compose(candidates: Sequence[Candidate], profile: Profile, filters: Filters, counter: str, measured_by: str) -> Composed:
-    """Fill the profile's slots. `measured_by` names the counter behind the records' own counts."""
+def compose(
+    candidates: Sequence[Candidate],
+    profile: Profile,
+    filters: Filters,
+    counter: str,
+    measured_by: str,
+    now: int | None = None,
+) -> Composed:
+    """Fill the profile's slots. `measured_by`: the counter of the records' own counts; `now`: when they must be valid."""
     sized = [_sized(candidate, counter, measured_by) for candidate in candidates]
-    sifted = sift(sized, profile, filters)
+    sifted = sift(sized, profile, filters, now)
     framing = _framing(len({slot.role for slot in profile.slots}), counter)
     demands = {slot.name: demand(slot, sifted.ranked[slot.name], counter) for slot in profile.slots}
     smallest = framing + keep_least(profile, demands)

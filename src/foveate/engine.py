@@ -13,7 +13,7 @@ from foveate import profiles, receipts, tokens
 from foveate.assembly import Context, Prefix
 from foveate.compose import Composed, compose
 from foveate.errors import InputError, ProfileError, near
-from foveate.ids import Clock, Ids, millis, new_id, now
+from foveate.ids import Clock, Ids, iso, millis, new_id, now
 from foveate.journal import Journal
 from foveate.receipts import Facts, Receipt
 from foveate.scoring import Reranker, rerank, score
@@ -24,7 +24,10 @@ from foveate.state.kinds import kind_of
 from foveate.state.memory import Memory
 from foveate.state.records import Rules
 from foveate.state.store import Added, Forgotten, Health, Store
-from foveate.types import Filters, Profile, Record, Request, Scope, Signals
+from foveate.types import TRUST, Candidate, Filters, Profile, Record, Request, Scope, Signals
+
+MAX_QUERY = 100_000
+"""Characters of a question: more is a document."""
 
 if TYPE_CHECKING:
     from foveate.embed import Embedder
@@ -82,8 +85,8 @@ class Engine(Memory):
             found = gather(self._sources, Around(request, signals, profile, state))
             revision = state.revision
         candidates = score(found.candidates, profile, signals, request.now)
-        candidates = rerank(candidates, self._reranker, request.query, profile.weights)
-        composed = compose(candidates, profile, request.filters, request.counter, self._rules.counter)
+        candidates = self._reranked(candidates, request, profile, warnings)
+        composed = compose(candidates, profile, request.filters, request.counter, self._rules.counter, request.now)
         context = self._context(request, profile, signals, found, composed, revision, warnings)
         facts = Facts(request, profile, context, tuple(candidates), found.reports, revision, self._rules.counter, began)
         self._journal.remember(facts)
@@ -115,6 +118,10 @@ class Engine(Memory):
         """A request, with everything that the caller left open filled in."""
         if not isinstance(query, str) or not query.strip():
             raise InputError("The query is empty; say what the context is for.")
+        if len(query) > MAX_QUERY:
+            raise InputError(
+                f"The query has {len(query):,} characters, more than {MAX_QUERY:,}; hand long texts in as `given`."
+            )
         if budget is not None and (not isinstance(budget, int) or budget <= 0):
             raise InputError(f"A budget is a number of tokens above 0, not {budget!r}.")
         where = scope or replace(
@@ -125,7 +132,7 @@ class Engine(Memory):
         )
         for kind in filters.kinds if filters else ():
             kind_of(kind)
-        at = self._clock() if now is None else millis(now)
+        at = self._clock() if now is None else _time(now, "now")
         return Request(
             query=records.clean(_whole(query)),
             scope=where,
@@ -135,7 +142,7 @@ class Engine(Memory):
             agent=agent,
             complexity=complexity,
             counter=tokens.counter(counter or self._rules.counter).name,
-            filters=filters or Filters(),
+            filters=_checked(filters or Filters()),
             given=self._given(given, where, at),
             overrides=dict(overrides or {}),
         )
@@ -172,7 +179,10 @@ class Engine(Memory):
         added = super().add(kind, text, own=own, scope=scope, **values)
         if not (kind_of(kind).rule or added.record.pinned):
             return added
-        return replace(added, warnings=tuple(self.outgrown(added.record.scope)))
+        try:
+            return replace(added, warnings=tuple(self.outgrown(added.record.scope)))
+        except ProfileError as error:  # the record is kept; that the profile is wrong is another matter
+            return replace(added, warnings=(str(error),))
 
     def outgrown(self, scope: Scope | None = None) -> list[str]:
         """Warnings on always-on slots that hold more than their room."""
@@ -279,6 +289,17 @@ class Engine(Memory):
         record = records.make(kind, text, scope=scope, id="given", now=at, rules=self._rules, **values)
         return replace(record, id=f"given_{record.hash[:16]}")
 
+    def _reranked(
+        self, candidates: list[Candidate], request: Request, profile: Profile, warnings: list[str]
+    ) -> list[Candidate]:
+        if self._reranker is not None and not profile.weights.get("rerank"):
+            warnings.append(f"A reranker is set, and profile {profile.name!r} gives `rerank` no weight: it was not asked.")
+        try:
+            return rerank(candidates, self._reranker, request.query, profile.weights)
+        except Exception as failure:  # foreign code, as a source is: the prompt goes on without it
+            warnings.append(f"The reranker failed ({type(failure).__name__}: {failure}); ranked without it.")
+            return candidates
+
     def _embedding(self, request: Request) -> tuple[tuple[float, ...] | None, list[str]]:
         if self._embedder is None:
             return None, []
@@ -294,6 +315,24 @@ class Engine(Memory):
 
         assert self._embedder is not None
         return embed_or_none(self._embedder, texts)[0]
+
+
+def _time(when: Any, name: str) -> int:
+    try:
+        at = millis(when)
+        iso(at)
+    except (ValueError, TypeError, AttributeError, OverflowError, OSError):
+        raise InputError(f"{name} must be a time such as 2026-05-14T09:30Z, not {when!r}.") from None
+    return at
+
+
+def _checked(filters: Filters) -> Filters:
+    """Filters with their times in milliseconds; a wrong one must not silently find nothing."""
+    if filters.min_trust not in TRUST:
+        raise InputError(f"There is no trust {filters.min_trust!r}.{near(str(filters.min_trust), TRUST)}")
+    since = None if filters.since is None else _time(filters.since, "since")
+    until = None if filters.until is None else _time(filters.until, "until")
+    return replace(filters, since=since, until=until)
 
 
 def _single(given: Any) -> bool:

@@ -86,7 +86,11 @@ class SchemaTooNew(StoreError):
 
 
 class Damaged(StoreError):
-    """The file is broken; `foveate doctor --fix` carries what can be read into a new one."""
+    """The file at `path` is broken; `foveate doctor --fix` carries what can be read into a new one."""
+
+    def __init__(self, message: str, *, path: str = "") -> None:
+        self.path = path
+        super().__init__(message)
 
 
 def near(word: str, known: Iterable[str]) -> str:

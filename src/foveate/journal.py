@@ -7,6 +7,8 @@ answered from here, whether its receipt is still waiting or already in the store
 from __future__ import annotations
 
 import atexit
+import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -27,6 +29,9 @@ PENDING = 4
 LATEST = 1000
 """How far back the latest receipt of a user is looked for, among those of others."""
 
+MOST_PENDING = 64
+"""Receipts that may wait for a store that cannot be written; then the oldest go."""
+
 Readers = Callable[[Scope | None], AbstractContextManager[Reader]]
 
 
@@ -37,17 +42,21 @@ class Journal:
         self._store = store
         self._readers = readers
         self._pending: list[Facts] = []
-        atexit.register(self.save)
+        self._lock = threading.Lock()
+        self._at_exit = _save_at_exit(self)
 
     def remember(self, facts: Facts) -> None:
         """Keep what a receipt is made from; write the earlier ones when enough are waiting."""
         if len(self._pending) >= PENDING:
             self.save()
-        self._pending.append(facts)
+        with self._lock:
+            self._pending.append(facts)
+            del self._pending[:-MOST_PENDING]
 
     def save(self) -> None:
-        """Write what is waiting. A store that cannot be written costs the receipts, never the answer."""
-        pending, self._pending = self._pending, []
+        """Write what is waiting. A store that cannot be written just now keeps them waiting, never the answer."""
+        with self._lock:
+            pending, self._pending = self._pending, []
         by_owner: dict[Scope, list[Facts]] = {}
         for facts in pending:
             scope = facts.request.scope
@@ -57,11 +66,12 @@ class Journal:
             try:
                 self._store.save_receipts(owner, packed)
             except StoreError:
-                return
+                with self._lock:
+                    self._pending[:0] = group
 
     def close(self) -> None:
         self.save()
-        atexit.unregister(self.save)
+        atexit.unregister(self._at_exit)
 
     def receipt(self, context: str | Context | None = None) -> Receipt:
         """The receipt of a context; without one, of the latest."""
@@ -84,7 +94,7 @@ class Journal:
         receipt = self.receipt(context)
         if receipt.of(id) is not None:
             return receipts.why(receipt, id)
-        with self._readers(receipts.scope_from_json(receipt.document["request"]["scope"])) as reader:
+        with self._readers(self._scope(receipt)) as reader:
             return why_not_considered(receipt, id, reader)
 
     def diff(self, one: str | Context, other: str | Context) -> dict[str, Any]:
@@ -106,11 +116,11 @@ class Journal:
         document = receipt.document
         asked = document["request"]
         handed = {record.id: record for group in given.values() for record in group}
-        with self._readers(receipts.scope_from_json(asked["scope"])) as reader:
+        with self._readers(self._scope(receipt)) as reader:
             candidates, missing = _recalled(receipt, reader, handed)
         profile = receipts.profile_from_json(document["profile"])
         filters = receipts.filters_from_json(asked["filters"])
-        composed = compose(candidates, profile, filters, asked["counter"], document["measured_by"])
+        composed = compose(candidates, profile, filters, asked["counter"], document["measured_by"], asked["now"])
         text = "\n".join(section.content for section in composed.sections)
         return {
             "id": receipt.id,
@@ -120,13 +130,22 @@ class Journal:
             "missing": missing,
         }
 
+    def _scope(self, receipt: Receipt) -> Scope:
+        """The receipt's scope, within the caller's own session and task: a receipt opens no wall."""
+        asked = receipts.scope_from_json(receipt.document["request"]["scope"])
+        with self._readers(None) as reader:
+            mine = reader.scope
+        return replace(asked, session=mine.session or asked.session, task=mine.task or asked.task)
+
 
 def _latest(reader: Reader) -> Receipt:
     """The newest receipt that the reader's own user and agent may see: those of others are theirs."""
     for stored in reader.receipts(LATEST):
         receipt = receipts.unpack(stored.body)
         asked = receipts.scope_from_json(receipt.document["request"]["scope"])
-        if asked.user in (None, reader.scope.user) and reader.scope.agent in (None, asked.agent):
+        here = reader.scope
+        owned = asked.user in (None, here.user) and here.agent in (None, asked.agent)
+        if owned and here.session in (None, asked.session) and here.task in (None, asked.task):
             return receipt
     raise NotFound("No context was computed yet.")
 
@@ -151,3 +170,16 @@ def _recalled(receipt: Receipt, reader: Reader, handed: Mapping[str, Record]) ->
             )
         )
     return candidates, missing + [FORGOTTEN] * int(receipt.document.get("forgotten", 0))
+
+
+def _save_at_exit(journal: Journal) -> Callable[[], None]:
+    """Write what is waiting when the process ends, without keeping an engine alive that nobody uses."""
+    held = weakref.ref(journal)
+
+    def save() -> None:
+        journal = held()
+        if journal is not None:
+            journal.save()
+
+    atexit.register(save)
+    return save

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from foveate import profiles, project
 from foveate.engine import Engine
+from foveate.errors import InputError
 from foveate.ids import Clock, Ids, new_id, now
 from foveate.scoring import Reranker
 from foveate.sources import Source
@@ -79,6 +80,10 @@ def open_engine(
 
 
 def _encoder(chosen: str | Embedder) -> Embedder:
+    from importlib.util import find_spec
+
     from foveate.embed import Cached, open_embedder  # costs as much as all the rest, and most stores have none
 
+    if find_spec("numpy") is None:
+        raise InputError("Vectors need NumPy: install it with `pip install foveate[vectors]`.")
     return open_embedder(chosen) if isinstance(chosen, str) else Cached(chosen)

@@ -54,7 +54,8 @@ def find(path: str | Path) -> Place:
     for folder in (here, *here.parents):
         if (folder / FOLDER).is_dir():
             return Place(folder, _settings(folder / FOLDER / "config.toml"))
-    return Place(_repository(here) or here)
+    root = _repository(here) or here
+    return Place(root, _settings(root / FOLDER / "config.toml"))
 
 
 def create(place: Place) -> None:

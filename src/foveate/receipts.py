@@ -21,7 +21,7 @@ from foveate.sources.gather import Report
 from foveate.state.kinds import RENDERER
 from foveate.state.redact import redact
 from foveate.state.store import StoredReceipt
-from foveate.types import Candidate, Filters, Item, Omission, Profile, Request, Scope, Slot
+from foveate.types import Candidate, Filters, Item, Omission, Profile, Request, Scope, Signals, Slot
 
 SCHEMA = 1
 FORGOTTEN = "[forgotten]"
@@ -84,7 +84,7 @@ def write(facts: Facts) -> Receipt:
             "id": context.id,
             "created": iso(facts.request.now),
             "request": _request(facts.request),
-            "signals": {name: value for name, value in asdict(context.signals).items() if name != "embedding"},
+            "signals": _signals(context.signals),
             "profile": profile_json(facts.profile),
             "revision": facts.revision,
             "renderer": RENDERER,
@@ -111,13 +111,18 @@ def unpack(body: bytes) -> Receipt:
     return Receipt(json.loads(zlib.decompress(body)))
 
 
-def scrub(body: bytes, ids: frozenset[str]) -> bytes | None:
-    """A receipt without these records, and without the question that found them; None where it holds none of them."""
+def scrub(body: bytes, ids: frozenset[str], words: frozenset[str] = frozenset()) -> bytes | None:
+    """A receipt without these records, and without the question that found or quotes them; None where there is nothing.
+
+    `words` are terms that no other record holds: a question with one of them quotes what is to be forgotten.
+    """
     document = json.loads(zlib.decompress(body))
     names = ("id", "detail", "overruled_by")
     left = [entry for entry in document["candidates"] if ids.isdisjoint(entry.get(name) for name in names)]
     gone = len(document["candidates"]) - len(left)
-    if not gone and ids.isdisjoint(document["request"]["filters"]["exclude"]):
+    signals, asked = document["signals"], document["request"]
+    named = (*asked["filters"]["exclude"], *signals.get("entities", ()))
+    if not gone and ids.isdisjoint(named) and words.isdisjoint(signals.get("terms", ())):
         return None
     document["candidates"] = left
     document["forgotten"] = document.get("forgotten", 0) + gone
@@ -153,6 +158,7 @@ def sentence(entry: Mapping[str, Any]) -> str:
         "duplicate": f"left out: duplicate of {detail}",
         "superseded": f"left out: superseded by {detail}" if detail else "left out: superseded",
         "disputed": f"left out: disputed by {detail}, which is more trusted" if detail else "left out: disputed",
+        "not valid": f"left out: not valid at that time ({detail})",
         "excluded": f"left out: excluded {detail}",
     }[entry["reason"]]
     return f"{words}, in {entry['slot']!r}" + (f"; needs {needs}" if needs else "")
@@ -312,6 +318,19 @@ def filters_from_json(value: Mapping[str, Any]) -> Filters:
 
 def scope_from_json(value: Mapping[str, Any]) -> Scope:
     return Scope(**value)
+
+
+def _signals(signals: Signals) -> dict[str, Any]:
+    """What the question said. Entities by id, and no words that only their records hold: those can be forgotten."""
+    return {
+        "keywords": list(signals.keywords),
+        "terms": {term: weight for term, weight in signals.terms.items() if weight == 1.0},
+        "paths": list(signals.paths),
+        "symbols": list(signals.symbols),
+        "entities": list(signals.entities),
+        "intent": signals.intent,
+        "domains": list(signals.domains),
+    }
 
 
 def _request(request: Request) -> dict[str, Any]:

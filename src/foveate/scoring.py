@@ -26,7 +26,7 @@ MOST_USAGE = 1.5
 def score(candidates: Sequence[Candidate], profile: Profile, signals: Signals, now: int) -> list[Candidate]:
     """Every candidate with its features and their weighted sum."""
     slots = {slot.name: slot for slot in profile.slots}
-    named = frozenset(name.casefold() for name in signals.entities)
+    named = frozenset(name.casefold() for name in signals.entities.values())
     keywords = frozenset(signals.keywords)
     out = []
     for candidate in candidates:

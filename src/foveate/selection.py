@@ -13,9 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from foveate import lexical
+from foveate.ids import iso
 from foveate.state.kinds import kind_of
 from foveate.state.records import SKETCH
-from foveate.types import LEVELS, Candidate, Filters, Item, Level, Omission, Profile, Slot
+from foveate.types import LEVELS, Candidate, Filters, Item, Level, Omission, Profile, Record, Slot
 
 SHARED_HASHES = 0.75
 """Share of two sketches that must agree before texts are compared at all."""
@@ -41,13 +42,13 @@ class Sifted:
     omitted: tuple[Omission, ...]
 
 
-def sift(candidates: Sequence[Candidate], profile: Profile, filters: Filters) -> Sifted:
-    """What is eligible, in order, and why the rest is not."""
+def sift(candidates: Sequence[Candidate], profile: Profile, filters: Filters, now: int | None = None) -> Sifted:
+    """What is eligible, in order, and why the rest is not. `now`: the time at which records must be valid."""
     slots = {slot.name: slot for slot in profile.slots}
     omitted: list[Omission] = []
     eligible: list[Candidate] = []
     for candidate in candidates:
-        omission = _refused(candidate, slots[candidate.slot], filters)
+        omission = _refused(candidate, slots[candidate.slot], filters, now)
         if omission:
             omitted.append(omission)
         else:
@@ -61,18 +62,34 @@ def sift(candidates: Sequence[Candidate], profile: Profile, filters: Filters) ->
     return Sifted({name: tuple(kept) for name, kept in ranked.items()}, tuple(omitted))
 
 
-def _refused(candidate: Candidate, slot: Slot, filters: Filters) -> Omission | None:
+def _refused(candidate: Candidate, slot: Slot, filters: Filters, now: int | None) -> Omission | None:
     record = candidate.record
     if record.id in filters.exclude and not kind_of(record.kind).rule:
         return Omission(candidate, "excluded", "by the request")
-    if record.status == "superseded":
+    if record.status == "superseded" and not _holds_still(record, now):
         return Omission(candidate, "superseded", candidate.overruled_by or "")
     if record.status == "disputed":
         return Omission(candidate, "disputed", candidate.overruled_by or "")
+    if now is not None and (bound := _outside(record, now)):
+        return Omission(candidate, "not valid", bound)
     if candidate.score < slot.min_score:
         short = round(slot.min_score - candidate.score, 6)
         return Omission(candidate, "min_score", f"floor {slot.min_score:g}", needs_score=short)
     return None
+
+
+def _holds_still(record: Record, now: int | None) -> bool:
+    """Superseded by a value that is dated ahead: until then it is the one that holds."""
+    return now is not None and record.valid_to is not None and record.valid_to > now
+
+
+def _outside(record: Record, now: int) -> str:
+    """Why a record does not hold at a time. One that was not dated ahead holds from the start: clocks differ."""
+    if record.valid_to is not None and record.valid_to <= now:
+        return f"until {iso(record.valid_to)}"
+    if record.valid_from > max(now, record.updated):
+        return f"from {iso(record.valid_from)}"
+    return ""
 
 
 # --- the same thing said twice -------------------------------------------------------------------------------------
@@ -89,21 +106,21 @@ def distinct(candidates: Sequence[Candidate], slots: Mapping[str, Slot]) -> Iter
     beyond: dict[str, int] = defaultdict(int)
     for candidate in _by_claim(candidates, slots):
         record, slot = candidate.record, slots[candidate.slot]
-        twin = held.get(record.id) or _near(candidate, by_hash)
-        if twin is not None and (twin.record.id == record.id or not slot.keep):
+        # What must be kept is kept even where it repeats another: only the same record twice is too much.
+        twin = held.get(record.id) or (None if slot.keep else _near(candidate, by_hash))
+        if twin is not None:
             yield candidate, Omission(candidate, "duplicate", twin.record.id)
         elif slot.max_items is not None and len(taken[slot.name]) >= slot.max_items:
             beyond[slot.name] += 1
             bar = taken[slot.name][-1].score if slot.max_items else 1.0
             place = f"rank {slot.max_items + beyond[slot.name]} of {slot.max_items}"
             yield candidate, Omission(candidate, "max_items", place, needs_score=max(0.0, round(bar - candidate.score, 6)))
-        else:  # what must be kept is kept even where it repeats another
+        else:
             held[record.id] = candidate
             taken[slot.name].append(candidate)
-            if twin is None:
-                parts = _parts(record.sketch)
-                for part in parts[:KEYS]:
-                    by_hash[part].append((candidate, frozenset(parts)))
+            parts = _parts(record.sketch)
+            for part in parts[:KEYS]:
+                by_hash[part].append((candidate, frozenset(parts)))
             yield candidate, None
 
 

@@ -78,7 +78,7 @@ def extract(
         terms=_terms(query, entities.values()),
         paths=paths_in(query),
         symbols=tuple(dict.fromkeys(match.strip() for match in _SYMBOL.findall(query))),
-        entities=tuple(dict.fromkeys(str(record.data.get("name", record.text)) for record in entities.values())),
+        entities={record.id: str(record.data.get("name", record.text)) for record in entities.values()},
         intent=intent(query),
         embedding=embedding,
     )

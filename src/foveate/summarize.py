@@ -33,6 +33,9 @@ MAX_CUES = 2
 QUESTION_PENALTY, GREETING_PENALTY, FRAGMENT_PENALTY, HEADING_PENALTY = 0.4, 0.8, 0.25, 0.3
 """What speaks against it; below zero, a sentence is only taken to fill half of the room."""
 
+LABEL_BONUS, ASIDE_PENALTY = 0.8, 0.5
+"""What a note's own label says: `Outcome:` names the matter, `Attendees:` does not."""
+
 FRAGMENT_TOKENS = 5
 """Shorter sentences ("Great idea!") rarely carry the matter."""
 
@@ -64,16 +67,16 @@ class Extractive:
         text = text.strip()
         is_short = _fits(text, _SUMMARY_ROOM)
         if is_short and _fits(text, _MICRO_ROOM):
-            return Lengths(text, _one_line(text))
+            return Lengths(_balanced(text), _clip(_joined(text), _MICRO_ROOM))
         ends = _ends(text)
         if _is_structured(text):
             lines = _lines(ends)
-            return Lengths(text if is_short else _summary_of_lines(lines), _micro(_telling_line(lines)))
+            return Lengths(_balanced(text if is_short else _summary_of_lines(lines)), _micro(_telling(lines)))
         sentences = _sentences(ends) or [text]
         if is_short:
-            return Lengths(text, _micro(_best(sentences, _scores(sentences, title))))
+            return Lengths(_balanced(text), _micro(_best(sentences, _scores(sentences, title))))
         scores = [own + terms for own, terms in zip(_scores(sentences, title), _term_scores(sentences), strict=True)]
-        return Lengths(_summary(sentences, scores), _micro(_best(sentences, scores)))
+        return Lengths(_balanced(_summary(sentences, scores)), _micro(_best(sentences, scores)))
 
 
 # --- width ---------------------------------------------------------------------------------------------------------
@@ -126,12 +129,41 @@ _MARKS = re.compile(r"(?:(?:[-*+•>]|#{1,6}|\d{1,3}[.)]) )+")
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 
 
+_FENCE_MARK = re.compile(r"`{3,}")
+_FENCE_LINE = re.compile(r"`{3,}[\w+-]*")
+
+
 def _one_line(text: str) -> str:
-    """Without line breaks, repeated spaces and the marks of a heading, a bullet or a quote."""
-    line = " ".join(text.split())
+    """Without line breaks, repeated spaces, fences and the marks of a heading, a bullet or a quote."""
+    line = " ".join((_FENCE_MARK.sub(" ", text) if "```" in text else text).split())
     marks = _MARKS.match(line)
     line = line[marks.end() :] if marks else line
-    return text if line == text else line
+    return text if line == text or not line else line
+
+
+def _joined(text: str) -> str:
+    """The lines of a short text as one, each without its marks: `; ` between them where no sentence goes on or ends."""
+    if "\n" not in text:
+        return _one_line(text)
+    lines = [line for line in text.splitlines() if line and not line.isspace()]
+    joined = ""
+    for line in lines:
+        if _FENCE_LINE.fullmatch(line.strip()):
+            continue
+        is_item = _MARKS.match(line.lstrip()) is not None
+        line = _one_line(line)
+        goes_on = not is_item and line[0].islower()
+        joined += ("" if not joined else " " if goes_on or joined[-1] in ".!?:;,。！？" else "; ") + line
+    joined = _one_line(joined or text)
+    return joined if len(joined) <= len(text) else _one_line(text)
+
+
+def _balanced(summary: str) -> str:
+    """Without the last fence where it has no partner."""
+    if "```" not in summary or len(fences := list(_FENCE_LINE.finditer(summary))) % 2 == 0:
+        return summary
+    start, end = fences[-1].span()
+    return (summary[:start] + summary[end:]).strip() or summary
 
 
 def _micro(text: str) -> str:
@@ -224,6 +256,12 @@ _STOPWORDS = _forms(
     "there these those their would could should about which while where after before being other because",
     "",
 )
+_ASIDES = _forms("attendees: participants: present: date: time: location: place: from: to: cc:", "")
+_LABEL = re.compile(
+    r"\s*(?:[-*+>] )?\**(?:outcome|decisions?|results?|root cause|cause|fix|conclusion|resolution|solution)"
+    r"(?::\**|\**:)[^\S\n]*+[^\s*]",
+    re.IGNORECASE,
+)
 _TERM = re.compile(r"[^\W_]{3,}")
 
 
@@ -245,6 +283,10 @@ def _form_score(sentence: str) -> float:
         score += CUE_BONUS * min(len(_CUES.intersection(words)), MAX_CUES)
     if words[0] in _GREETINGS:
         score -= GREETING_PENALTY
+    elif words[0] in _ASIDES:
+        score -= ASIDE_PENALTY
+    elif ":" in sentence and _LABEL.match(sentence):
+        score += LABEL_BONUS
     if (end := words[-1][-1]) in "?？":
         score -= QUESTION_PENALTY
     elif end == ":" or words[0][0] == "#":
@@ -271,7 +313,14 @@ def _term_scores(sentences: list[str]) -> list[float]:
 
 
 def _best(sentences: list[str], scores: list[float]) -> str:
-    return sentences[scores.index(max(scores))]
+    best = sentences[scores.index(max(scores))]
+    return _table_start(sentences) if best.lstrip().startswith("|") else best
+
+
+def _table_start(sentences: list[str]) -> str:
+    """The header and the first row of a table."""
+    rows = [row for row in map(str.strip, sentences) if row[0] == "|" and any(map(str.isalnum, row))]
+    return "; ".join(", ".join(cell.strip() for cell in row.strip("|").split("|")) for row in rows[:2]) or sentences[0]
 
 
 def _summary(sentences: list[str], scores: list[float]) -> str:
@@ -290,13 +339,18 @@ def _summary(sentences: list[str], scores: list[float]) -> str:
     left = next((index for index in ranked if index not in chosen), None)
     if left is not None and room > _SUMMARY_ROOM // 2:
         chosen[left] = _clip(" ".join(sentences[left].split()), room - 1)
-    return "".join(_gap(sentences[index]) + chosen[index] for index in sorted(chosen)).strip()
+    return "".join(_gap(sentences, index) + chosen[index] for index in sorted(chosen)).strip()
 
 
-def _gap(sentence: str) -> str:
-    """What stands before a sentence: a line break, a space or nothing."""
-    before = sentence[: len(sentence) - len(sentence.lstrip())]
-    return "\n" if "\n" in before else " " if before else ""
+def _gap(sentences: list[str], index: int) -> str:
+    """What stands before a sentence: a line break, which can be at the end of the one before; a space; or nothing."""
+    sentence = sentences[index]
+    start = sentence.lstrip()
+    if "\n" in sentence[: len(sentence) - len(start)] or (index and sentences[index - 1][-1] == "\n"):
+        return "\n"
+    if _MARKS.match(start) or start[0] == "|":
+        return "\n"
+    return " " if len(start) < len(sentence) or start[0].isascii() else ""
 
 
 # --- lines: code, data, logs, stack traces -------------------------------------------------------------------------
@@ -326,11 +380,13 @@ _GAP_WIDTH = _ELLIPSIS_WIDTH + 1
 
 def _is_structured(text: str) -> bool:
     """Whether most lines are of code, data, a log or a stack trace."""
-    if text[0] in "{[" and text[-1] in "}]":
+    if (text[0] in "{[" and text[-1] in "}]") or text.startswith(("diff --git ", "--- a/")):
         return True
     if "\n" not in text:
         return False
     text = text[:HEAD_CHARS]
+    if ":\n" in text and _is_yaml(text):
+        return True
     if "```" in text:
         text = _FENCE.sub("", text).strip()
         if _fits(text, _FRAGMENT_ROOM):
@@ -343,6 +399,17 @@ def _is_structured(text: str) -> bool:
     return code >= 2 and code >= STRUCTURED_SHARE * len(lines)
 
 
+_YAML_LINE = re.compile(r"\s*(?:- )?[\w./-]+:(?:\s+\S.{0,60})?$|\s*- \S+$|\s*#|---$")
+_YAML_NEST = re.compile(r"^\s*[\w.-]+:\n(?: +[\w.-]+:|\s*- )", re.MULTILINE)
+
+
+def _is_yaml(text: str) -> bool:
+    if not _YAML_NEST.search(text, 0, 4 * _SYMBOLS_SAMPLED):
+        return False
+    lines = [line for line in text.splitlines()[:_LINES_SAMPLED] if line and not line.isspace()]
+    return len(lines) > 2 and all(map(_YAML_LINE.match, lines))
+
+
 def _lines(ends: list[str]) -> list[str]:
     return [line.rstrip() for end in ends for line in end.splitlines() if line and not line.isspace()]
 
@@ -353,6 +420,62 @@ def _telling_line(lines: list[str]) -> str:
     if any(_TRACE_LINE.match(line) for line in lines):
         return errors[-1] if errors else lines[-1]
     return errors[0] if errors else next((line for line in lines if not _SCAFFOLD.match(line)), lines[0])
+
+
+_JSON_VALUE = re.compile(r'"(message|error|title|name|detail|summary|description)"\s*:\s*"([^"\\]{3,})')
+_JSON_ORDER = ("message", "error", "detail", "title", "name", "summary", "description")
+_CLASS_LINE = re.compile(r"(?:@\w+\s+)?(?:(?:export|public|abstract|final|pub) )*(?:class|struct|interface|enum|trait) \w+")
+_MEMBER = re.compile(r"\s+(?:async )?(?:def|fn|func|pub fn) ([A-Za-z]\w*)")
+_YAML_TELLING = re.compile(r"\s*(?:kind|name|title|image|description): *\S")
+
+
+def _telling(lines: list[str]) -> str:
+    """The telling line, or what says more than it: of a diff, of JSON, of YAML, of a class, of a line too short."""
+    first = lines[0].lstrip()
+    if first.startswith(("diff --git ", "--- a/")):
+        return _told_diff(lines)
+    if first[0] in "{[" and lines[-1][-1] in "}]":
+        return _told_json("\n".join(lines))
+    line = _telling_line(lines)
+    if _ERROR_LINE.match(line):
+        return line
+    after = lines[lines.index(line) + 1 :]
+    if named := _CLASS_LINE.match(line):
+        return f"{named[0]}: {told}" if (told := _told_class(after)) else line
+    if _YAML_LINE.match(line) and all(map(_YAML_LINE.match, lines[:_LINES_SAMPLED])):
+        telling = [other for other in lines if _YAML_TELLING.match(other)]
+        return "; ".join(dict.fromkeys(map(_one_line, telling[:2] if len(telling) > 1 else lines[:2])))
+    if _fits(line, _FRAGMENT_ROOM) and (following := _next_telling(after)):
+        return f"{_one_line(line)}; {_one_line(following)}"
+    return line
+
+
+def _told_diff(lines: list[str]) -> str:
+    names = [line[4:].strip() for line in lines if line.startswith(("--- ", "+++ "))][:2]
+    name = next((name for name in names if name != "/dev/null"), "")
+    changed = [line for line in lines if line[0] in "+-" and not line.startswith(("+++", "---")) and line[1:].strip()]
+    change = next((line for line in changed if line[0] == "+"), changed[0] if changed else "")
+    return f"diff {name}: {change[0]}{change[1:].strip()}" if name and change and len(names) > 1 else lines[0]
+
+
+def _told_json(text: str) -> str:
+    found: dict[str, str] = {}
+    for match in _JSON_VALUE.finditer(text):
+        found.setdefault(match[1], match[2])
+    key = next((key for key in _JSON_ORDER if found.get(key, "").strip()), None)
+    return f"{key}: {found[key]}" if key else text
+
+
+def _told_class(body: list[str]) -> str:
+    """A docstring's first line, else the names of the methods, else the next line."""
+    if body and body[0].lstrip().startswith(('"""', "'''")) and (doc := body[0].strip().strip("\"'").strip()):
+        return doc
+    names = [match[1] for line in body if (match := _MEMBER.match(line))]
+    return ", ".join(names) or _one_line(_next_telling(body))
+
+
+def _next_telling(lines: list[str]) -> str:
+    return next((line for line in lines if not _SCAFFOLD.match(line)), "")
 
 
 def _summary_of_lines(lines: list[str]) -> str:

@@ -19,7 +19,7 @@ TRUST: tuple[Trust, ...] = ("tool", "repo", "agent", "user")
 """Least trusted first."""
 
 Intent = Literal["question", "action", "fix", "explain", "other"]
-Reason = Literal["budget", "max_items", "min_score", "duplicate", "superseded", "disputed", "excluded"]
+Reason = Literal["budget", "max_items", "min_score", "duplicate", "superseded", "disputed", "not valid", "excluded"]
 Shape = Literal["openai", "anthropic"]
 
 
@@ -128,7 +128,8 @@ class Signals:
     """Analysed search terms with their weight in the query."""
     paths: tuple[str, ...] = ()
     symbols: tuple[str, ...] = ()
-    entities: tuple[str, ...] = ()
+    entities: Mapping[str, str] = field(default_factory=dict)
+    """Entities that the request names: id -> name."""
     intent: Intent = "other"
     domains: tuple[str, ...] = ()
     embedding: tuple[float, ...] | None = None

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -143,6 +145,11 @@ def test_stdin_that_is_not_utf8_names_the_byte(project: Path) -> None:
         (("context", "x", "--budget", "-5"), "above 0"),
         (("context", "x", "--budget", "many"), "not a valid int"),
         (("context", "x", "--since", "yesterday"), "is no time"),
+        (("context", "x", "--since", "99999999999999d"), "years 1 to 9999"),
+        (("context", "x", "--since", "9" * 5000 + "d"), "is no time"),
+        (("context", "x", "--until", "9999-12-31T23:59:59-23:00"), "years 1 to 9999"),
+        (("show", "x", "--as-of", "99999999999999w"), "years 1 to 9999"),
+        (("add", "note", "x", "--set", "created=99999999999999d"), "years 1 to 9999"),
         (("search", "x", "--limit", "0"), "not in the range"),
         (("completion", "tcsh"), "bash"),
         (("import", "nowhere.jsonl"), "does not exist"),
@@ -151,6 +158,14 @@ def test_stdin_that_is_not_utf8_names_the_byte(project: Path) -> None:
 )
 def test_wrong_value_is_named_with_what_to_do(args: tuple[str, ...], expected: str, project: Path) -> None:
     assert expected in refused(run(*args), 2)
+    assert records(project) == 0
+
+
+def test_input_that_is_nested_too_deeply_is_refused(project: Path) -> None:
+    deep = "[" * 100_000
+    said = refused(run("add", "note", "x", "--set", f"field={deep}"), 2)
+    assert said == "foveate: the input is nested too deeply.\n"
+    refused(run("import", "-", stdin=deep + "\n"), 2)
     assert records(project) == 0
 
 
@@ -188,8 +203,8 @@ def test_store_below_a_regular_file_cannot_be_created(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("I am a file", "utf-8")
     assert "cannot be created" in refused(run("init", "--store", str(file / "below")), 1)
-    assert "there is no store here" in refused(run("stats", "--store", str(file / "below")), 2)
-    assert "there is no store here" in refused(run("stats", "--store", str(file)), 2)
+    for path in (file / "below", file):
+        assert f"there is no store at {str(path)!r}" in refused(run("stats", "--store", str(path)), 2)
     assert file.read_text("utf-8") == "I am a file"
 
 
@@ -202,8 +217,43 @@ def test_folder_name_that_a_file_has_taken_cannot_be_created(tmp_path: Path) -> 
 
 def test_export_to_a_place_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     run("add", "note", "something")
-    refused(run("export", str(tmp_path / "no" / "such" / "file")), 1)
+    target = tmp_path / "no" / "such" / "file"
+    assert refused(run("export", str(target)), 1) == f"foveate: {str(target)!r}: No such file or directory.\n"
     assert not (tmp_path / "no").exists()
+
+
+def test_export_that_fails_midway_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*args: object) -> Iterator[str]:
+        yield '{"id":"note_1"}'
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    folder = tmp_path / "out"
+    folder.mkdir()
+    target = folder / "file"
+    target.write_text("mine", "utf-8")
+    monkeypatch.setattr("foveate.engine.Engine.export", failing)
+    assert repr(str(target)) in refused(run("export", str(target), "--force"), 1)
+    assert target.read_text("utf-8") == "mine"
+    assert list(folder.iterdir()) == [target]
+
+
+@pytest.mark.parametrize("force", [(), ("--force",)])
+def test_export_never_overwrites_a_database(
+    force: tuple[str, ...], project: Path, store: Path, tmp_path: Path, home: Path
+) -> None:
+    run("add", "note", "something")
+    assert run("init", "--own").exit_code == 0
+    own = next(home.rglob("state.db"))
+    linked = tmp_path / "linked"
+    linked.symlink_to(store)
+    for path in (store, Path(f"{store}-wal"), Path(f"{store}-shm"), own, linked):
+        assert "belongs to a store" in refused(run("export", str(path), *force), 2)
+    other = tmp_path / "other.db"
+    assert run("backup", str(other)).exit_code == 0
+    before = other.read_bytes()
+    assert "is an SQLite database" in refused(run("export", str(other), *force), 2)
+    assert other.read_bytes() == before
+    assert records(project) == 1
 
 
 def test_backup_to_a_place_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
@@ -254,6 +304,30 @@ def test_file_with_broken_pages_is_found_and_salvaged(project: Path, store: Path
     assert records(project) > 0
     assert run("doctor").exit_code == 0
     assert run("add", "note", "written after the salvage").exit_code == 0
+
+
+def test_salvage_that_carries_nothing_is_a_problem(project: Path, store: Path) -> None:
+    filled(project, 20)
+    store.write_bytes(os.urandom(64) + store.read_bytes()[64:])
+    result = run("doctor", "--fix")
+    assert result.exit_code == 1, result.output
+    assert "0 records carried" in result.stderr
+    assert "Nothing could be read of" in result.stdout
+    assert not result.stdout.rstrip().endswith("ok")
+
+
+def test_salvage_of_a_damaged_own_store_leaves_the_projects_alone(project: Path, store: Path, home: Path) -> None:
+    filled(project, 20)
+    assert run("init", "--own").exit_code == 0
+    own = next(home.rglob("state.db"))
+    own.write_bytes(os.urandom(64) + own.read_bytes()[64:])
+    result = run("doctor", "--fix")
+    assert result.exit_code == 1, "its records are lost"
+    assert repr(str(own)) in result.stderr
+    assert list(own.parent.glob("*.damaged*"))
+    assert not list(store.parent.glob("*.damaged*"))
+    assert records(project) == 20
+    assert run("doctor").exit_code == 0
 
 
 @pytest.mark.parametrize("verb", [("stats",), ("add", "note", "x"), ("context", "x"), ("export",), ("doctor",)])

@@ -151,7 +151,7 @@ def test_the_signals_and_every_choice_can_be_seen(engine: foveate.Engine) -> Non
     context = engine.compute("login tokens in src/login.py")
     document = engine.receipt(context).document
     assert document["signals"]["keywords"][0] == "login"
-    assert document["signals"]["paths"] == ("src/login.py",)
+    assert document["signals"]["paths"] == ["src/login.py"]
     assert engine.why("gotcha_1", context)["sentence"].startswith("kept in 'warnings'")
 
 

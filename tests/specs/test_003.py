@@ -132,7 +132,7 @@ def test_signals_of_a_query() -> None:
         context = engine.compute("Who owns the uploader?")
     signals = context.signals
     assert signals.keywords == ("owns", "uploader")
-    assert signals.entities == ("Uploader",)
+    assert tuple(signals.entities.values()) == ("Uploader",)
     assert signals.embedding is not None
     assert len(signals.embedding) == 64
     assert "- **service**: Uploader (owner: Mira)\n" in context.text

@@ -112,8 +112,13 @@ def test_without_a_store_a_verb_says_how_to_create_one(args: tuple[str, ...], tm
     result = run("--store", str(tmp_path), *args)
     assert result.exit_code == 2
     assert result.stdout == ""
-    assert result.stderr == "foveate: there is no store here. Create one with `foveate init`.\n"
+    assert f"there is no store at {str(tmp_path)!r}. Create one with `foveate init --store " in result.stderr
     assert not (tmp_path / ".foveate").exists()
+
+
+def test_without_a_store_in_the_current_directory_a_verb_says_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run("stats").stderr == "foveate: there is no store here. Create one with `foveate init`.\n"
 
 
 def test_subdirectory_belongs_to_its_project(known: dict[str, str], project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -452,6 +457,33 @@ def test_unknown_context_is_not_found() -> None:
     assert run("why", "last", "x").exit_code == 3
 
 
+def test_search_that_finds_nothing_says_so(known: dict[str, str]) -> None:
+    result = run("search", "xylophone")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == "foveate: nothing found\n"
+    assert document("search", "xylophone")["hits"] == []
+
+
+def test_empty_context_says_so_beside_the_empty_text() -> None:
+    result = run("context", "Why?")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "foveate: nothing known about this; the context is empty.\n" in result.stderr
+
+
+def test_edit_pins_and_unpins(known: dict[str, str]) -> None:
+    ok("edit", known["fact"], "--pin")
+    assert document("show", known["fact"])["record"]["pinned"] is True
+    ok("edit", known["fact"], "--text", "Redis runs on port 1")
+    assert document("show", known["fact"])["record"]["pinned"] is True, "what is not named stays as it is"
+    ok("edit", known["fact"], "--no-pin")
+    assert document("show", known["fact"])["record"].get("pinned", False) is False
+
+
+def test_nothing_is_a_confidence_too(known: dict[str, str]) -> None:
+    ok("edit", known["fact"], "--confidence", "0")
+    assert document("show", known["fact"])["record"]["confidence"] == 0.0
+
+
 # --- forget --------------------------------------------------------------------------------------------------------
 
 
@@ -535,6 +567,12 @@ def test_doctor_says_what_it_looked_at(known: dict[str, str]) -> None:
     assert ok("doctor").endswith("ok")
 
 
+def test_doctor_names_the_counter_that_the_store_was_counted_with(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    foveate.open(other, counter="chars4").close()
+    assert document("doctor", "--store", str(other))["facts"]["counter"].startswith("chars4 ")
+
+
 def test_doctor_warns_of_rules_that_outgrow_their_room() -> None:
     for n in range(12):
         ok("add", "instruction", f"Rule {n}: " + " ".join(f"word{n}x{i}" for i in range(30)))
@@ -580,6 +618,35 @@ def test_export_and_import_are_lossless(known: dict[str, str], tmp_path: Path) -
     assert ok("export", "--store", fresh).splitlines() == lines
     again = ok("import", "-", "--store", fresh, stdin="\n".join(lines))
     assert again.startswith("0 added, 6 known already")
+
+
+def test_export_overwrites_a_file_only_by_force(known: dict[str, str], tmp_path: Path) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text("mine", "utf-8")
+    result = run("export", str(file))
+    assert result.exit_code == 2
+    assert "--force" in result.stderr
+    assert file.read_text("utf-8") == "mine"
+    ok("export", str(file), "--force")
+    assert known["fact"] in file.read_text("utf-8")
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["notes.txt"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a device")
+def test_export_into_a_device_needs_no_force(known: dict[str, str]) -> None:
+    ok("export", os.devnull)
+    assert not Path(os.devnull).is_file()
+
+
+def test_export_says_how_many_records_the_scope_does_not_see(known: dict[str, str], tmp_path: Path) -> None:
+    file = tmp_path / "out.jsonl"
+    assert "not exported" not in run("export", str(file)).stderr
+    for n in range(2):
+        ok("add", "note", f"Private thing number {n}", "--user", "ada")
+    expected = "foveate: 2 records of other users, agents or sessions were not exported.\n"
+    for args in (("export",), ("export", "--json"), ("export", str(file), "--force")):
+        assert expected in run(*args).stderr
+    assert "not exported" not in run("export", "--user", "ada").stderr
 
 
 def test_import_of_a_bad_line_names_the_line_and_writes_nothing(tmp_path: Path) -> None:

@@ -110,9 +110,9 @@ def test_an_old_answer_beats_new_small_talk() -> None:
 
 def test_a_named_entity_is_a_feature() -> None:
     found = Candidate(record=record(subject="Postgres"), slot="facts", source="search")
-    about = score([found], LAYERS, Signals(entities=("postgres",)), NOW)[0]
+    about = score([found], LAYERS, Signals(entities={"entity_1": "postgres"}), NOW)[0]
     assert about.features["entity"] == 1.0
-    assert score([found], LAYERS, Signals(entities=("Redis",)), NOW)[0].features["entity"] == 0.0
+    assert score([found], LAYERS, Signals(entities={"entity_1": "Redis"}), NOW)[0].features["entity"] == 0.0
     assert "entity" not in score([found], LAYERS, Signals(), NOW)[0].features
 
 

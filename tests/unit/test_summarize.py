@@ -168,7 +168,7 @@ def test_a_hard_wrapped_sentence_is_one_sentence() -> None:
 
 def test_bullets_and_headings_lose_their_marks_in_the_micro() -> None:
     assert micro("- use tabs") == "use tabs"
-    assert micro("## Rules\n\n1. Never push to main.") == "Rules 1. Never push to main."
+    assert micro("## Rules\n\n1. Never push to main.") == "Rules; Never push to main."
     assert micro("> * quoted   item") == "quoted item"
 
 
@@ -250,6 +250,97 @@ def test_json_is_cut_and_not_read_as_prose(indent: int | None, count: int) -> No
     assert "foveate" in lengths.micro
     assert lengths.summary.startswith("{")
     assert "…" in lengths.summary
+
+
+CLASS = """\
+class Cache:
+    def __init__(self) -> None:
+        self.items = {}
+
+    def get(self, key):
+        return self.items[key]
+
+    def put(self, key, value):
+        self.items[key] = value
+"""
+YAML = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: billing
+spec:
+  template:
+    spec:
+      containers:
+        - name: api
+          image: x/y
+"""
+DIFF = """\
+diff --git a/x.py b/x.py
+index 1..2 100644
+--- a/x.py
++++ b/x.py
+@@ -1,2 +1,2 @@
+-old = 1
++value = compute(2)
+ keep = 3
+"""
+TABLE = "| Service | Port |\n|---|---|\n| billing | 5432 for the database of the accounts |\n| search | 9200 |\n"
+NOTES = """\
+Attendees: Ann, Bob, Carl
+We talked about the budget for a while and had no coffee left.
+Outcome: the launch moves to May.
+See you next week.
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (CLASS, "class Cache: get, put"),
+        (
+            CLASS.replace("    def __init__", '    """Keeps what was read."""\n\n    def __init__'),
+            "class Cache: Keeps what was read.",
+        ),
+        (
+            json.dumps({"error": {"code": 17, "message": "no such table"}, "rows": list(range(40))}, indent=2),
+            "message: no such table",
+        ),
+        (YAML, "kind: Deployment; name: billing"),
+        (DIFF, "diff a/x.py: +value = compute(2)"),
+        (TABLE, "Service, Port; billing, 5432 for the database of the accounts"),
+        (NOTES, "Outcome: the launch moves to May."),
+        (NOTES.replace("Outcome", "Root cause"), "Root cause: the launch moves to May."),
+        ("## Rules\n- use tabs\n- no spaces", "Rules; use tabs; no spaces"),
+        ("Run this:\n```sh\nmake all\n```", "Run this: make all"),
+    ],
+)
+def test_a_micro_says_something(text: str, expected: str) -> None:
+    assert micro(text) == expected
+
+
+def test_json_without_telling_keys_is_flattened() -> None:
+    text = json.dumps({"a": {"b": [1, 2, 3]}, "c": list(range(100))}, indent=2)
+    assert micro(text).startswith('{ "a": { "b": [ 1, 2, 3 ] }')
+
+
+def test_items_and_headings_start_on_a_line_of_their_own() -> None:
+    text = (
+        "# Runbook: restoring the billing database\n- The tool must be installed because the restore needs it.\n"
+        "- A recent dump is important and must exist.\n1. Stop the service, never skip it.\n2. Restore the dump.\n"
+        + " ".join(f"Is it {word * 3}?" for word in "abcdefghijklmnopqrstuvwxyz" * 2)
+    )
+    kept = summary(text)
+    assert kept.startswith("# Runbook: restoring the billing database\n- The tool must")
+    assert "\n- A recent dump" in kept
+    assert "\n1. Stop the service" in kept
+    assert not re.search(r"[^\n](?:- The|- A|1\. Stop)", kept)
+
+
+def test_a_summary_has_no_open_fence() -> None:
+    assert "```" not in summary("Run this and wait for it to finish:\n```sh\nmake all")
+    assert summary("Do:\n```sh\nmake\n```").count("```") == 2
+    assert summary("```python\n" + "value = compute(value)\n" * 60).count("```") % 2 == 0
 
 
 # --- properties ----------------------------------------------------------------------------------------------------

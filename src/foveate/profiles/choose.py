@@ -17,7 +17,7 @@ _COMPLEXITY = "complexity-"
 def layers(request: Request, signals: Signals, names: Collection[str]) -> tuple[str, ...]:
     """The profile, its agent's where there is one of that name, then the complexity's.
 
-    The signals choose nothing: what is laid is what the request names.
+    The signals name no layer yet: what is laid is what the request names.
     """
     chosen = [request.profile]
     if request.agent is not None and request.agent in names:

@@ -25,7 +25,7 @@ FEATURES: tuple[str, ...] = (
     "confidence",  # how sure its author was
     "trust",  # who said it
     "entity",  # it names what the question names
-    "keyword",  # its tags or paths hold the question's words
+    "keyword",  # the share of the question's words that its tags hold
     "rerank",  # what a reranker says
 )
 """What a profile may give a weight to; each is 0..1."""

@@ -33,8 +33,7 @@ class Chain:
     def search(self, query: Query, wants: Sequence[Want]) -> list[list[Hit]]:
         answers = [reader.search(query, wants) for reader in self._readers]
         return [
-            sorted(chain(*hits), key=lambda hit: (-max(hit.lexical, hit.vector or 0.0), hit.record.id))[: want.limit]
-            for want, hits in zip(wants, zip(*answers, strict=True), strict=True)
+            sorted(chain(*hits), key=lambda hit: -max(hit.lexical, hit.vector or 0.0)) for hits in zip(*answers, strict=True)
         ]
 
     def standing(self, kinds: Sequence[str], *, pinned: bool = False) -> list[Record]:

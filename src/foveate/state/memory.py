@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -83,10 +84,13 @@ class Memory:
         where = scope or self.scope
         out: list[str] = []
         for batch in _batches(rows, BATCH):
-            vectors = self._embedded([text for _, text, _ in batch])
+            # Embedded as they are kept, without secrets. Without an embedder each is made just before it is written, which
+            # spares analysing it twice.
+            made = (self._make(kind, text, where, values) for kind, text, values in batch)
+            kept = list(made) if self._vectors else made
+            vectors = self._embedded([record.text for record in kept]) if isinstance(kept, list) else repeat(None)
             with self.store.write(where) as writer:
-                for (kind, text, values), vector in zip(batch, vectors, strict=True):
-                    out.append(writer.add(self._make(kind, text, where, values), vector).record.id)
+                out += [writer.add(record, vector).record.id for record, vector in zip(kept, vectors, strict=False)]
         return out
 
     def edit(self, id: str, *, expect: int | None = None, **values: Any) -> Record:
@@ -126,7 +130,14 @@ class Memory:
 
     def pin(self, id: str, *, pinned: bool = True) -> Record:
         """Have it in every context of its scope, whatever the question."""
-        return self._change(id, "pin" if pinned else "unpin", lambda r, now: replace(r, pinned=pinned, updated=now))
+
+        def changed(record: Record, now: int) -> Record:
+            problems = records.trust_problems(kind_of(record.kind), record.trust, pinned)
+            if problems:
+                raise InputError(problems)
+            return replace(record, pinned=pinned, updated=now)
+
+        return self._change(id, "pin" if pinned else "unpin", changed)
 
     def retire(self, id: str) -> Record:
         """Take it out of use; it stays on record."""
@@ -228,7 +239,7 @@ class Memory:
                     else:
                         known += 1
                 for link in (value for value in parsed if isinstance(value, Link)):
-                    writer.link(link)
+                    writer.link(link, anybody=True)
                     linked += 1
         return Imported(added, known, linked)
 
@@ -318,8 +329,10 @@ class Memory:
             if "link" in value:
                 return Link(*value["link"])
             return records.from_json(value, self.scope, self._rules)
-        except (ValueError, TypeError, InputError) as error:
-            raise InputError(f"Line {number} cannot be imported: {error}. Its batch was not written.") from None
+        except (ValueError, TypeError, RecursionError, InputError) as error:
+            raise InputError(
+                f"Line {number} cannot be imported: {str(error).rstrip('.')}. Its batch was not written."
+            ) from None
 
 
 _CARRIED = {

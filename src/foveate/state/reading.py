@@ -19,6 +19,10 @@ from foveate.state.rows import filter_params, from_row, thaw
 from foveate.state.store import Change, Hit, Query, StoredReceipt, Want
 from foveate.types import Filters, Link, Record, Scope
 
+BEATEN = 10
+"""Superseded and disputed hits shown beside those that hold, so that a receipt can say what overruled them. They come on
+top of the limit: what no longer holds must never crowd out what does."""
+
 OVERFETCH = 50
 """Hits fetched beyond twice the limit, so that a filter seldom needs a second query."""
 
@@ -160,20 +164,21 @@ class ReadTransaction:
         params = {**at, "average": max(tokens / docs, 1.0), "plan": json.dumps(plan.scan)}
         wide = {n: (kinds, 2 * limit + OVERFETCH) for n, (kinds, limit) in asked.items()}
         ranked = self._ranked("scored", wide, params, plan)
-        # Most hits pass the filters: fetch as many as are wanted first, and the spare ones only where some did not.
+        # Most hits hold and pass the filters: fetch as many as are wanted first, and the spare ones only where some do not.
         first = {doc for n, (_, limit) in asked.items() for doc, _ in ranked.get(n, [])[:limit]}
         found = self._by_docs(sorted(first), query.filters)
-        if len(found) < len(first):
+        if sum(record.status == "active" for record in found.values()) < len(first):
             spare = {doc for pairs in ranked.values() for doc, _ in pairs} - first
             found |= self._by_docs(sorted(spare), query.filters)
         out = {}
         for n, (kinds, limit) in asked.items():
             pairs = ranked.get(n, [])
-            kept = [(doc, score) for doc, score in pairs if doc in found][:limit]
-            if len(kept) < limit and len(pairs) == wide[n][1]:
-                kept, more = self._search_within(query, n, (kinds, limit), params, plan)
+            holding = [pair for pair in pairs if pair[0] in found and found[pair[0]].status == "active"][:limit]
+            beaten = [pair for pair in pairs if pair[0] in found and found[pair[0]].status != "active"][:BEATEN]
+            if len(holding) < limit and len(pairs) == wide[n][1]:
+                holding, more = self._search_within(query, n, (kinds, limit), params, plan)
                 found |= more
-            out[n] = {doc: Hit(found[doc], plan.relevance(score)) for doc, score in kept}
+            out[n] = {doc: Hit(found[doc], plan.relevance(score)) for doc, score in (*holding, *beaten)}
         return out
 
     def _ranked(
@@ -262,8 +267,10 @@ class ReadTransaction:
 def _best(hits: Mapping[int, Hit], limit: int | None = None) -> dict[int, Hit]:
     """The best hits. The sort is stable: relevance ends at 1, and hits beyond it keep the order of their scores."""
     ranked = sorted(hits.items(), key=lambda pair: -max(pair[1].lexical, pair[1].vector or 0.0))
-    return dict(ranked[:limit])
+    holding = [pair for pair in ranked if pair[1].record.status == "active"]
+    beaten = [pair for pair in ranked if pair[1].record.status != "active"]
+    return dict((*holding[:limit], *beaten[:BEATEN])) if limit is not None else dict(ranked)
 
 
 def _best_first(pair: tuple[int, float]) -> tuple[float, int]:
-    return (-pair[1], pair[0])
+    return (-pair[1], -pair[0])

@@ -67,7 +67,7 @@ def make(
     row = kind_of(kind)
     columns, data, problems = _sort_out(row, values)
     problems += _text_problems(text, "text") + column_problems(columns) + _data_problems(data)
-    problems += _trust_problems(row, columns.get("trust"))
+    problems += trust_problems(row, columns.get("trust"), columns.get("pinned"))
     if problems:
         raise InputError(problems)
     text = clean(text, rules.allow)
@@ -75,7 +75,7 @@ def make(
         data.setdefault("name", text)
     if row.name == "gotcha" and columns.get("salience") is None:
         columns["salience"] = SEVERITIES.get(str(data.get("severity")), SEVERITIES["medium"])
-    data = redact_value(data, rules.allow) if data else {}
+    data = _tidied(data, rules.allow) if data else {}
     problems = problems_in(row, data)
     if problems:
         raise InputError(problems)
@@ -84,7 +84,7 @@ def make(
         data, rules,
     )  # fmt: skip
     for name in _SAID & columns.keys():
-        columns[name] = _redacted(columns[name], rules.allow)
+        columns[name] = _tidied(columns[name], rules.allow)
     subject, attribute = columns.get("subject"), columns.get("attribute")
     record = Record(
         id=id,
@@ -228,12 +228,13 @@ def from_json(value: Mapping[str, Any], scope: Scope, rules: Rules, *, cleaned: 
     levels = {level: name for level, name in value.get("scope", {}).items() if level in _LEVELS_OF_SCOPE[1:]}
     columns, problems = _times({name: part for name, part in value.items() if name not in _NOT_COLUMNS and part is not None})
     problems += column_problems(columns) + _data_problems(value.get("data", {}))
+    problems += trust_problems(kind, columns.get("trust"), columns.get("pinned"))
     problems += [problem for level, name in levels.items() for problem in _text_problems(name, f"scope.{level}")]
     problems += problems_in(kind, value.get("data", {})) if not cleaned else []
     if problems:
         raise InputError(problems)
     for name in _SAID & columns.keys() if not cleaned else ():
-        columns[name] = _redacted(columns[name], rules.allow)
+        columns[name] = _tidied(columns[name], rules.allow)
     for name in _LISTS:
         columns[name] = tuple(columns.get(name, ()))
     data = dict(value.get("data", {}))
@@ -248,7 +249,7 @@ def from_json(value: Mapping[str, Any], scope: Scope, rules: Rules, *, cleaned: 
         text=tidy(value["text"]),
         summary=tidy(columns.pop("summary", "")),
         micro=tidy(columns.pop("micro", "")),
-        data=data if cleaned else redact_value(data, rules.allow),
+        data=data if cleaned else _tidied(data, rules.allow),
         **columns,
     )
     return finish(record, rules)
@@ -261,10 +262,10 @@ def dumps(record: Record) -> str:
 
 STATUSES = ("active", "superseded", "disputed", "retired", "archived")
 _CHOICES: dict[str, tuple[str, ...]] = {"outcome": OUTCOMES, "trust": TRUST, "status": STATUSES}
-_SAID = {"subject", "attribute", "origin", "tags", "entities", "paths"}
+_SAID = {"subject", "attribute", "origin", "key", "tags", "entities", "paths"}
 _LISTS = ("tags", "entities", "paths")
 _UNIT = ("between 0 and 1", lambda v: isinstance(v, int | float) and not isinstance(v, bool) and 0 <= v <= 1)
-_COUNT = ("a whole number", lambda v: isinstance(v, int) and not isinstance(v, bool) and v >= 0)
+_COUNT = ("a whole number", lambda v: isinstance(v, int) and not isinstance(v, bool) and 0 <= v < 2**53)
 _SORTS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "salience": _UNIT,
     "confidence": _UNIT,
@@ -339,7 +340,7 @@ def _data_problems(data: Mapping[str, Any]) -> list[str]:
         return []
     try:
         text = json.dumps(data, ensure_ascii=False, allow_nan=False)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         return [f"data cannot be kept as JSON: {error}."]
     if len(text) > MAX_TEXT:
         return [f"data has {len(text):,} characters as JSON, more than {MAX_TEXT:,}."]
@@ -349,6 +350,9 @@ def _data_problems(data: Mapping[str, Any]) -> list[str]:
 def column_problems(columns: Mapping[str, Any]) -> list[str]:
     """Everything that is wrong with a record's columns, as sentences."""
     found = [problem for name, value in columns.items() if value is not None for problem in _column_problems(name, value)]
+    begins, ends = columns.get("valid_from"), columns.get("valid_to")
+    if isinstance(begins, int) and isinstance(ends, int) and ends < begins:
+        found.append("valid_to must not be earlier than valid_from.")
     if columns.get("attribute") and not columns.get("subject"):
         found.append("attribute needs a subject: of whom or what is it an attribute?")
     return found
@@ -371,20 +375,32 @@ def _list_problems(value: Any, name: str) -> list[str]:
     return [problem for part in value for problem in _byte_problems(part, name)]
 
 
-def _trust_problems(kind: Kind, trust: str | None) -> list[str]:
-    """Rules stand in the instruction part of every prompt: nothing that a tool or a repository said may become one."""
-    if not kind.rule or trust in (None, "user", "agent"):
+def trust_problems(kind: Kind, trust: str | None, pinned: bool | None) -> list[str]:
+    """Rules and pinned records stand in the instruction part of every prompt: no tool's or repository's word may."""
+    if trust in (None, "user", "agent"):
         return []
-    return [f"A {kind.name} is a rule, and trust {trust!r} cannot make one. Read it, then add it as your own, or as a note."]
+    if kind.rule:
+        return [
+            f"A {kind.name} is a rule, and trust {trust!r} cannot make one. Read it, then add it as your own, or as a note."
+        ]
+    if pinned:
+        return [f"What has trust {trust!r} cannot be pinned. Read it, then raise its trust."]
+    return []
 
 
 def _unique(parts: Iterable[str] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(part.strip() for part in parts or () if part.strip()))
 
 
-def _redacted(said: Any, allow: Allow | None) -> Any:
-    """A column's words without secrets; few records have any, so that the text alone is worth hurrying for."""
-    return said if said is None else redact_value(said if isinstance(said, str) else list(said), allow)
+def _tidied(said: Any, allow: Allow | None) -> Any:
+    """Words beside the text as they are kept: strings cleaned, however deep they lie."""
+    if isinstance(said, str):
+        return clean(said, allow)
+    if isinstance(said, Mapping):
+        return redact_value({_tidied(name, allow): _tidied(value, allow) for name, value in said.items()}, allow)
+    if isinstance(said, list | tuple | set):
+        return [_tidied(part, allow) for part in said]
+    return said
 
 
 def _one_line(text: str) -> str:

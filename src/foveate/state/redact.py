@@ -8,7 +8,7 @@ every text has no hint, and costs a few substring searches: the many token prefi
 words only, which prose has few of. (One alternation of all rules would try every branch at every character.) Every
 pattern refuses to begin inside a run of its own characters, or is bounded, so that the work stays linear in the text.
 
-What it does not do: it does not find passphrases of plain words, secrets without a known prefix or a telling key, or
+What it does not do: it does not find passphrases with spaces in them, secrets without a known prefix or a telling key, or
 personal data; and it does not look into encodings (base64 of a key is not decoded).
 """
 
@@ -123,7 +123,7 @@ def _redact_entry(key: Any, value: Any, allow: Allow | None) -> Any:
     if not isinstance(value, str) or not isinstance(key, str) or clean != value:
         return clean
     if _PASSWORD_NAME.search(key):
-        kind, secret = "password", _is_password(value, quoted=True)
+        kind, secret = "password", _is_password(value, quoted=True) or _is_word_password(value, quoted=True)
     else:
         kind, secret = "token", bool(_TOKEN_NAME.search(key)) and _is_token(value, quoted=True)
     return _placeholder(kind, value) if secret and not _allowed(value, allow or frozenset()) else value
@@ -261,6 +261,50 @@ def _is_password(value: str, quoted: bool) -> bool:
     return (has_digit and (quoted or has_letter)) or (quoted and has_symbol and has_letter)
 
 
+_LONG_WORD_CHARS = 16
+"""A longer run of letters is a passphrase even where it begins like a placeholder (`thecorrecthorse...`)."""
+
+_NAMES_A_SECRET = re.compile(
+    r"passw|passphrase|pwd|secret|token|credential|your|example|change|placeholder|here\Z|(.)\1{3}", re.IGNORECASE
+)
+_CODE_NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)++\Z|\W|.*[/:]")
+_BARE_NAME = re.compile(
+    r"\w*_\w*\Z|(?:[A-Z][a-z]+)*(?:Str|String|Bytes|Field|Type|Input|Value|Hash|Model|Schema|Column|Text|Data)\Z"
+    r"|[A-Za-z-]{2,11}(?:ed|ing|tion|able|ible|ment|ness|ity|ly)\Z"
+)
+"""Names and types of code, and words that end like participles, nouns and adverbs of prose."""
+
+_COMMON_WORDS = (
+    "accepted access account active allowed always anything argument attribute bcrypt before boolean buffer button "
+    "callback cannot changed characters cleartext client column common compat complete complex correct current "
+    "database default deleted denied dialog different digits disabled during either element enabled encrypted "
+    "environment errors existing expired external failed failure fields filled forbidden forgot function generated "
+    "hashed hidden inactive incorrect initial integer interactive internal invalid keychain keyring length letters "
+    "locked longer managed manager masked maximum method minimum mismatch missing module native nothing notice "
+    "nullable number object omitted parameter pending permanent plaintext please policy previous private prompt "
+    "prompted property protected provided public random removed required resets rotation screen scrypt sensitive "
+    "server shared shorter should simple something specified stored strength string strings strong success supplied "
+    "symbols systemd temporary textarea unchanged unique unknown unless unlocked updated username values varchar "
+    "variable verified visible warning whatever window "
+)
+_COMMON = frozenset(_COMMON_WORDS.split())
+
+
+def _is_word_password(value: str, quoted: bool) -> bool:
+    """A value of letters after a password's name that is no placeholder, name of code or common word."""
+    is_long_word = len(value) >= _LONG_WORD_CHARS and value.isalpha()
+    if not MIN_PASSWORD_CHARS <= len(value) <= MAX_ASSIGNED_CHARS or any(map(str.isspace, value)):
+        return False
+    if (not is_long_word and _NOT_A_SECRET.match(value)) or _NAMES_A_SECRET.search(value) or _CODE_NAME.match(value):
+        return False
+    return any(map(str.isalpha, value)) and value.lower() not in _COMMON
+
+
+def _is_bare_password(value: str, quoted: bool) -> bool:
+    """The same where code and prose are likelier: `password=value`, `password: value`."""
+    return _is_word_password(value, quoted) and not _BARE_NAME.match(value)
+
+
 def _is_token(value: str, quoted: bool) -> bool:
     """A value that a machine made: long, digits among its letters, not built of words, high in entropy."""
     if not MIN_TOKEN_CHARS <= len(value) <= MAX_ASSIGNED_CHARS or _NOT_A_SECRET.match(value) or _WORDS.match(value):
@@ -310,6 +354,21 @@ def _value(also_ends: str = "") -> str:
     quoted = rf"[^{_ENDS}]{{{MIN_PASSWORD_CHARS},}}"
     return rf"(?P<quote>\\?[\"'`])?(?![0-9a-f]{{8}}\])(?P<secret>(?(quote){quoted}|{bare}))"
 
+
+_WORD_CHARS = rf"\d{_ENDS}>()\[\]{{}},;&|="  # what a word ends at; a value with a digit is for `_is_password`
+_QUOTED_WORD = (
+    r"\d{0,3}\\?[\"'`]?\]?\s{0,3}(?::\s?str\s?)?(?::=|=>|[=:])\s{0,3}(?P<quote>\\?[\"'`])"
+    rf"(?P<secret>[^{_ENDS}]{{{MIN_PASSWORD_CHARS},{MAX_ASSIGNED_CHARS}}})(?P=quote)"
+)
+_ENV_WORD = (
+    r"(?-i:(?<=PASSWORD)|(?<=PASSWD)|(?<=PASSPHRASE)|(?<=PWD))\d{0,3}="
+    rf"(?P<secret>[^{_WORD_CHARS}]{{{MIN_PASSWORD_CHARS},{MAX_ASSIGNED_CHARS}}}+)(?=[\s\"'`;&]|\Z)"
+)
+_BARE_WORD = (
+    rf"\d{{0,3}}(?:=|:[ \t]{{0,3}})(?P<secret>[^{_WORD_CHARS}.?:]++(?:[.?]++[^{_WORD_CHARS}.?:]++)*+)[.?]?"
+    r"(?=[;&\"'`]|\Z|[ \t]*+(?:[\r\n]|\Z)|,?[ \t][\w.-]{1,40}[:=]|,[ \t][\w.-]{1,40} )"
+)
+"""Up to the end of the line or the next name: more words after it are prose, a comma or bracket is code."""
 
 _PASSWORD_NAME = re.compile(rf"(?i){_PASSWORD_KEY}\d{{0,3}}\Z")
 _TOKEN_NAME = re.compile(rf"(?i){_TOKEN_KEY}\d{{0,3}}\Z")
@@ -445,6 +504,36 @@ RULES: tuple[Rule, ...] = (
         *("passw", "passphrase", "pwd"),
         folded=True,
         check=_is_password,
+    ),
+    _rule(
+        "password",
+        _PASSWORD_KEY + _QUOTED_WORD,
+        *("passw", "passphrase", "pwd"),
+        folded=True,
+        check=_is_word_password,
+    ),
+    _rule(
+        "password",
+        _PASSWORD_KEY + _ENV_WORD,
+        *("passw", "passphrase", "pwd"),
+        folded=True,
+        check=_is_word_password,
+    ),
+    _rule(
+        "password",
+        _PASSWORD_KEY + _BARE_WORD,
+        *("passw", "passphrase", "pwd"),
+        folded=True,
+        check=_is_bare_password,
+    ),
+    _rule(
+        "password",
+        # Up to 40 arguments of the same command before the option; those of another begin after `|`, `;` or `&&`.
+        r"curl(?:\s++(?!(?:curl|\||;|&&)\s)\S++){0,40}?\s++(?:-[a-z]{0,6}u|--(?:proxy-)?user)(?:\s{1,3}|=)?[\"']?"
+        r"[^\s:\"'\[]{1,100}:(?!x-oauth-basic)(?P<secret>[^\s\"'`\\|;]{3,512})",
+        "curl ",
+        folded=True,
+        check=_is_given,
     ),
     _rule("token", _TOKEN_KEY + _ASSIGNS + _value(",;&"), "secret", "token", "key", folded=True, check=_is_token),
 )

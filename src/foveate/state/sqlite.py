@@ -20,8 +20,8 @@ import apsw
 from foveate import lexical, tokens
 from foveate.errors import Damaged, FoveateError, SchemaTooNew, StoreError
 from foveate.ids import new_id, now
-from foveate.state import queries, vectors
-from foveate.state.kinds import RENDERER
+from foveate.state import index, queries, vectors
+from foveate.state.kinds import RENDERER, kind_of
 from foveate.state.reading import ReadTransaction
 from foveate.state.records import measure
 from foveate.state.rows import from_row
@@ -40,7 +40,7 @@ WAL_LIMIT = 32 * 2**20
 """Bytes of log after which a writer checkpoints by itself: constant readers would otherwise let it grow without end."""
 
 PATIENCE = 200
-"""Milliseconds that a writer waits for readers when the log is long: the next writer can try again."""
+"""Milliseconds to wait for others where the work can be done later as well: a long log, receipts."""
 
 RECEIPT_DAYS = 30
 RECEIPT_BYTES = 64 * 2**20
@@ -72,7 +72,7 @@ class SQLiteStore:
         self._connections: WeakSet[apsw.Connection] = WeakSet()  # a thread's connection goes with the thread
         self._segments = vectors.Segments()
         self._queries = queries.load("sqlite")
-        if not self._memory and not create and not os.path.exists(self.path):
+        if not self._memory and not create and not self._size(self.path):
             raise StoreError(f"There is no store at {self.path!r}. Create one with `foveate init`.")
         with _explained(self.path):
             self._shared = self._connect() if self._memory else None
@@ -110,12 +110,14 @@ class SQLiteStore:
         return Forgotten(counts, self._compact())
 
     def save_receipts(self, scope: Scope, receipts: Iterable[StoredReceipt]) -> None:
-        with self._transaction("begin immediate") as database:
+        """Keep receipts, unless another process is writing: an answer must not wait for its explanation."""
+        with self._impatient(), self._transaction("begin immediate") as database:
             writer = WriteTransaction(database, scope, self._segments, self.space, "")
             latest = 0
             for receipt in receipts:
                 writer.save_receipt(receipt)
                 latest = max(latest, receipt.created)
+            latest = min(latest, now())  # a request may be dated ahead: that is no reason to drop the others
             writer.trim_receipts(latest - RECEIPT_DAYS * 86_400_000, RECEIPT_BYTES)
         self._mind_the_log()
 
@@ -228,7 +230,7 @@ class SQLiteStore:
         return done
 
     def _astray(self) -> str:
-        """In which way index and records differ; nothing when they agree. Compares counts, then a sample of records."""
+        """In which way index and records differ, nothing when they agree: by their counts, then by what has no postings."""
         with self._transaction("begin") as database:
             for project, name in database.rows("project_names"):
                 reader = ReadTransaction(database, Scope(name), self._segments, self.space)
@@ -242,13 +244,9 @@ class SQLiteStore:
 
     @staticmethod
     def _unposted(database: _Database, project: int) -> int:
-        found = database.sql(
-            "select count(*) from records where project = :project and doc not in"
-            " (select doc from postings where project = :project)"
-            " and length(text) > 40",
-            {"project": project},
-        )
-        return int(found[0][0])
+        """Records that should have postings and have none; one of emoji alone has no terms."""
+        found = [from_row(row, "") for row in database.rows("unposted", {"project": project})]
+        return sum(bool(index.postings(record, kind_of(record.kind))[0]) for record in found)
 
     def _compact(self) -> tuple[str, ...]:
         """Write the file anew with what it holds and nothing else, and empty the log; a warning where that must wait.
@@ -345,6 +343,15 @@ class SQLiteStore:
         finally:
             if writes:
                 self._local.writing = False
+
+    @contextmanager
+    def _impatient(self) -> Iterator[None]:
+        connection = self._connection()
+        connection.set_busy_timeout(PATIENCE)
+        try:
+            yield
+        finally:
+            connection.set_busy_timeout(BUSY)
 
     def _checkpoint(self, mode: str) -> bool:
         busy, _, _ = next(iter(self._connection().execute(f"pragma wal_checkpoint({mode})")))
@@ -467,6 +474,8 @@ def _explained(path: str) -> Iterator[None]:
     except apsw.Error as error:
         for sort, advice in _ADVICE:
             if isinstance(error, sort):
-                broken = issubclass(sort, apsw.NotADBError | apsw.CorruptError)
-                raise (Damaged if broken else StoreError)(advice.format(path=path, error=error)) from error
+                message = advice.format(path=path, error=error)
+                if issubclass(sort, apsw.NotADBError | apsw.CorruptError):
+                    raise Damaged(message, path=path) from error
+                raise StoreError(message) from error
         raise StoreError(f"{path!r}: {error}") from error

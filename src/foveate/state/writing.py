@@ -5,8 +5,9 @@ The rules of state are here, once for every database: idempotence, confirmation,
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from foveate.errors import Conflict, InputError, NotFound
 from foveate.state import index, supersede, vectors
 from foveate.state.kinds import kind_of
 from foveate.state.reading import Database, ReadTransaction
+from foveate.state.records import measure
 from foveate.state.rows import freeze, to_row
 from foveate.state.store import Added, Change, Embed, Scrub, StoredReceipt
 from foveate.types import TRUST, Link, Record, Scope
@@ -68,7 +70,10 @@ class WriteTransaction(ReadTransaction):
         self._check_owner(record, anybody=True)
         if self._db.rows("doc_of", {"project": self._project, "id": record.id}) or self._by_key(record):
             return False
-        self._insert(record, vector)
+        if self._is_keyed(record) and record.status == "active" and self._current(record):
+            self._add_keyed(record, vector, None)  # another value holds here: weigh them as if it were said now
+        else:
+            self._insert(record, vector)
         return True
 
     def change(
@@ -96,11 +101,12 @@ class WriteTransaction(ReadTransaction):
             self._check_place(after)
         return after
 
-    def link(self, link: Link) -> None:
+    def link(self, link: Link, *, anybody: bool = False) -> None:
+        """Join two records that the scope can see; an import (`anybody`) any two that are here."""
         here = self.get([link.src, link.dst])
-        missing = [id for id in (link.src, link.dst) if id not in here]
-        if missing:
-            raise NotFound(f"There is no record {missing[0]!r} in this scope to link.")
+        for id in (link.src, link.dst):
+            if id not in here and not (anybody and self._db.rows("doc_of", {"project": self._project, "id": id})):
+                raise NotFound(f"There is no record {id!r} in this scope to link.")
         self._db.run(
             "add_link",
             {"project": self._project, "src": link.src, "name": link.name, "dst": link.dst, "weight": link.weight},
@@ -149,6 +155,7 @@ class WriteTransaction(ReadTransaction):
             raise NotFound(f"There is no record {missing[0]!r} in this scope; nothing was forgotten.")
         counts: dict[str, int] = defaultdict(int)
         at = {"project": self._project}
+        words = self._only_in(found.values()) if scrub is not None else frozenset()
         for record in found.values():
             doc = self._doc(record.id)
             counts["names"] += self._db.run("delete_names", {**at, "doc": doc})
@@ -161,7 +168,7 @@ class WriteTransaction(ReadTransaction):
         for id in sorted(gone):
             counts["receipt_items"] += self._db.run("delete_items_of_record", {**at, "record": id})
         if scrub is not None:
-            counts["receipts"] += self._scrub_receipts(scrub, gone)
+            counts["receipts"] += self._scrub_receipts(scrub, gone, words)
         self._dirty = True
         return dict(counts)
 
@@ -270,11 +277,35 @@ class WriteTransaction(ReadTransaction):
         return self._seen((holding or past)[0]) if holding or past else None
 
     def _confirm(self, known: Record, again: Record) -> Added:
-        """The same thing said again: counted, and trusted as much as the more trusted of the two."""
-        data = {**known.data, "confirmations": int(known.data.get("confirmations", 0)) + 1}
-        trust = max(known.trust, again.trust, key=TRUST.index)
-        kept = self.change(replace(known, data=data, trust=trust, updated=again.updated), "confirm")
-        return Added(kept, "confirmed")
+        """The same thing said again: counted; what it says beyond the first time is taken over."""
+        count = int(known.data.get("confirmations", 0)) + 1
+        told = replace(
+            known,
+            tags=_both(known.tags, again.tags),
+            entities=_both(known.entities, again.entities),
+            paths=_both(known.paths, again.paths),
+            outcome=again.outcome or known.outcome,
+            confidence=again.confidence if again.confidence != 1.0 else known.confidence,
+            pinned=known.pinned or again.pinned,
+            origin=known.origin or again.origin,
+            trust=max(known.trust, again.trust, key=TRUST.index),
+            data={**known.data, **again.data, "confirmations": count},
+            updated=again.updated,
+        )
+        plain = replace(known, data=told.data, trust=told.trust, updated=told.updated)
+        nothing_new = told == plain and {**known.data, "confirmations": count} == told.data and known.trust == told.trust
+        if nothing_new and count > 1:
+            return Added(self._count_confirmation(told), "confirmed")
+        counter = dict(self._db.rows("meta")).get("counter", "o200k")
+        return Added(self.change(replace(told, tokens=measure(told, counter)), "confirm"), "confirmed")
+
+    def _count_confirmation(self, told: Record) -> Record:
+        """The first confirmation is a version, the rest are a count: agents say the same thing a thousand times."""
+        data = json.dumps(told.data, ensure_ascii=False)
+        params = {"project": self._project, "id": told.id, "data": data, "updated": told.updated}
+        self._db.run("count_confirmation", params)
+        self._dirty = True
+        return told
 
     def _add_keyed(self, record: Record, vector: Sequence[float] | None, known: Record | None) -> Added:
         """Weigh a value against the ones that hold. `known`: it was said before and disputed, and may prevail now."""
@@ -359,12 +390,25 @@ class WriteTransaction(ReadTransaction):
                 elif older.id != newer.id:
                     self.unlink(link)
 
-    def _scrub_receipts(self, scrub: Scrub, ids: frozenset[str]) -> int:
+    def _only_in(self, records: Iterable[Record]) -> frozenset[str]:
+        """Terms that no record but these holds."""
+        mine: dict[str, int] = defaultdict(int)
+        for record in records:
+            for term in {term for term, _, _ in index.postings(record, kind_of(record.kind))[0]}:
+                mine[term] += 1
+        most: dict[str, int] = defaultdict(int)
+        for shelf in index.SHELVES.values():
+            at = {"project": self._project, "shelf": shelf, "terms": json.dumps(list(mine))}
+            for term, _, count in self._db.rows("frequencies", at):
+                most[term] = max(most[term], count)
+        return frozenset(term for term, count in mine.items() if most[term] <= count)
+
+    def _scrub_receipts(self, scrub: Scrub, ids: frozenset[str], words: frozenset[str]) -> int:
         """In every receipt of the project, whoever asked."""
         touched, after = 0, ""
         while page := self._db.rows("every_receipt", {"project": self._project, "after": after}):
             for id, body in page:
-                clean = scrub(body, ids)
+                clean = scrub(body, ids, words)
                 if clean is not None:
                     touched += self._db.run("update_receipt", {"project": self._project, "id": id, "body": clean})
             after = page[-1][0]
@@ -388,3 +432,7 @@ class WriteTransaction(ReadTransaction):
 
     def _row(self, record: Record) -> tuple[Any, ...]:
         return to_row(self._project, record)
+
+
+def _both(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*one, *other)))

@@ -185,7 +185,7 @@ class Receipts(Suite):
                 assert [stored.id for stored in reader.receipts(10, "note_1")] == ["ctx_mid"]
 
     def test_forget_scrubs_every_receipt_whoever_asked(self, tmp_path: Path) -> None:
-        def scrub(body: bytes, ids: frozenset[str]) -> bytes | None:
+        def scrub(body: bytes, ids: frozenset[str], words: frozenset[str]) -> bytes | None:
             return b"scrubbed" if ids == {record.id} else None
 
         with self.opened(tmp_path) as store:

@@ -346,7 +346,7 @@ class Versions(Suite):
             undo(store, said.id)
             kept = get(store, said.id)
             assert kept is not None
-            assert kept.data["confirmations"] == 1
+            assert "confirmations" not in kept.data
 
     def test_undo_after_a_later_change_of_the_other_record_is_a_conflict(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:

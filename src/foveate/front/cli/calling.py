@@ -7,6 +7,7 @@ with `call.print_json` or lines with `show`.
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -22,10 +23,11 @@ if TYPE_CHECKING:
     from foveate.project import Place
 
 SCHEMA = 1
-NO_STORE = "there is no store here. Create one with `foveate init`."
 STDIN = "-"
 AGO = {"m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 """Milliseconds in the units of `when`."""
+EARLIEST, LATEST = -62_135_596_800_000, 253_402_300_799_999
+"""The years 1 to 9999, in milliseconds since 1970."""
 
 Function = Callable[..., Any]
 
@@ -48,7 +50,10 @@ class Call:
         """The engine on an existing store."""
         place = self.place()
         if not place.store.exists():
-            raise InputError(NO_STORE)
+            where, how = "here", "foveate init"
+            if self.store is not None:
+                where, how = f"at {str(self.store)!r}", f"foveate init --store {shlex.quote(str(self.store))}"
+            raise InputError(f"there is no store {where}. Create one with `{how}`.")
         from foveate.opening import open_engine
 
         return open_engine(place.root, user=self.user, agent=agent, session=session, task=task, create=False)
@@ -148,10 +153,12 @@ def when(text: str) -> int:
     from foveate.ids import millis, now
 
     given = text.strip()
-    if given[:-1].isdecimal() and given[-1] in AGO:
-        return now() - int(given[:-1]) * AGO[given[-1]]
     try:
-        return millis(given)
+        ago = given[:-1].isdecimal() and given[-1] in AGO
+        at = now() - int(given[:-1]) * AGO[given[-1]] if ago else millis(given)
+        if not EARLIEST <= at <= LATEST:
+            raise InputError(f"{text!r} is out of range: a time is in the years 1 to 9999.")
+        return at
     except (ValueError, OverflowError):
         raise InputError(
             f"{text!r} is no time. Give 2026-11-15, 2026-11-15T12:00Z, or how long ago: 30m, 12h, 7d, 2w."

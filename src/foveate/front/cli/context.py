@@ -107,6 +107,8 @@ def context(
 
             show.print_lines([[], *ledger.explain(engine.receipt(found), found.counter, show.width())])
     if not call.as_json:
+        if not found.text.strip():
+            say("nothing known about this; the context is empty.")
         for warning in found.warnings:
             say(f"warning: {warning}")
 

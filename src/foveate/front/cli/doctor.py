@@ -23,7 +23,8 @@ def doctor(call: Call, fix: bool) -> None:
 
     The exit code is 1 where something is wrong, and each problem says what to do.
     """
-    with _opened(call, fix) as engine:
+    engine, lost = _opened(call, fix)
+    with engine:
         facts, problems = _store(engine.store, fix)
         if fix and engine.embeds:
             say(f"{engine.embed_missing()} records given a vector.")
@@ -35,7 +36,7 @@ def doctor(call: Call, fix: bool) -> None:
             problems += [f"Your own store: {problem}" for problem in own_problems]
             facts["own store"] = own_facts.get("path", "")
         facts |= _settings(call.place(), engine)
-    problems += _profiles(call.place())
+    problems += [*lost, *_profiles(call.place())]
     if call.as_json:
         call.print_json({"ok": not problems, "facts": facts, "problems": problems, "warnings": warnings})
     else:
@@ -44,30 +45,38 @@ def doctor(call: Call, fix: bool) -> None:
         raise click.exceptions.Exit(1)
 
 
-def _opened(call: Call, fix: bool) -> Engine:
-    """The engine; with `fix`, also on a file that is too damaged to be opened as it is."""
-    try:
-        return call.open()
-    except Damaged:
-        if not fix:
-            raise
-        from foveate.state.sqlite import SQLiteStore
+def _opened(call: Call, fix: bool) -> tuple[Engine, list[str]]:
+    """The engine, and what was lost; with `fix`, also on files that are too damaged to be opened as they are."""
+    salvaged: dict[str, list[str]] = {}
+    while True:
+        try:
+            return call.open(), [problem for problems in salvaged.values() for problem in problems]
+        except Damaged as error:
+            path = str(getattr(error, "path", None) or call.place().store)
+            if not fix or path in salvaged:
+                raise
+            from foveate.state.sqlite import SQLiteStore
 
-        path = call.place().store
-        say(f"{SQLiteStore.salvage_file(str(path))} records carried into a new file; the damaged one is kept beside it.")
-        return call.open()
+            salvaged[path] = _carried(path, SQLiteStore.salvage_file(path))
+
+
+def _carried(path: str, number: int) -> list[str]:
+    """Say what a salvage has done; the problem where that is nothing."""
+    say(f"{number} records carried from {path!r} into a new file; the damaged one is kept beside it.")
+    return [] if number else [f"Nothing could be read of {path!r}, and it is empty now. Restore a backup."]
 
 
 def _store(store: Any, fix: bool) -> tuple[dict[str, Any], list[str]]:
     """What a store says of its health, after mending it where that was asked for."""
     facts, problems, damaged = _health(store)
+    lost: list[str] = []
     if fix and problems:
         if damaged:
-            say(f"{store.salvage()} records carried into a new file; the damaged one is {store.path + '.damaged'!r}.")
+            lost = _carried(store.path, store.salvage())
         else:
             say(f"{store.rebuild()} records indexed again.")
         facts, problems, _ = _health(store)
-    return facts, problems
+    return facts, [*problems, *lost]
 
 
 def _health(store: Any) -> tuple[dict[str, Any], list[str], bool]:
@@ -82,7 +91,8 @@ def _settings(place: Place, engine: Engine) -> dict[str, Any]:
     from foveate import tokens
     from foveate.project import own_store
 
-    counter = tokens.counter(place.settings.get("counter", "o200k"))
+    store: Any = engine.store
+    counter = tokens.counter(store.counter)
     facts: dict[str, Any] = {
         "counter": f"{counter.name} ({'exact' if counter.exact else 'an estimate'})",
         "embedder": place.settings.get("embedder") or "none: search is by words",

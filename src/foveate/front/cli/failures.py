@@ -36,7 +36,7 @@ def guarded(run: Callable[[], Any], *, as_json: bool) -> int:
         return FAILURE
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
-    except (FoveateError, click.ClickException, OSError) as error:
+    except (FoveateError, click.ClickException, OSError, RecursionError) as error:
         return render(error, as_json=as_json)
     return code if isinstance(code, int) else 0
 
@@ -67,6 +67,8 @@ def _described(error: Exception) -> tuple[str, str, int]:
         return "UsageError", said + ("" if said.endswith((".", "?")) else ".") + where, USAGE
     if isinstance(error, click.ClickException):
         return type(error).__name__, error.format_message(), error.exit_code
+    if isinstance(error, RecursionError):
+        return "InputError", "the input is nested too deeply.", USAGE
     assert isinstance(error, OSError)
     where = f"{str(error.filename)!r}: " if error.filename else ""
     return type(error).__name__, f"{where}{error.strerror or error}.", FAILURE

@@ -103,6 +103,7 @@ def add(
 @click.argument("id")
 @click.option("--text", help="The new text; `-` reads stdin.")
 @fields
+@click.option("--pin/--no-pin", "pinned", default=None, help="Have it in every context, or no longer.")
 @click.option("--expect", type=int, metavar="VERSION", help="Fail where somebody changed it since this version.")
 @scoped
 @pass_call
@@ -111,6 +112,7 @@ def edit(
     id: str,
     text: str | None,
     settings: tuple[str, ...],
+    pinned: bool | None,
     expect: int | None,
     agent: str | None,
     session: str | None,
@@ -122,6 +124,8 @@ def edit(
     What is not named stays as it is; the earlier version stays in the record's history.
     """
     changes = _given(values)
+    if pinned is not None:
+        changes["pinned"] = pinned
     if text is not None:
         changes["text"] = read_text(text)
     if not changes and not settings:
@@ -145,7 +149,7 @@ def print_changed(call: Call, record: Any) -> None:
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:
     """The options that were given; a flag that was not is no wish."""
-    return {name: value for name, value in values.items() if value not in (None, (), False)}
+    return {name: value for name, value in values.items() if value is not None and value is not False and value != ()}
 
 
 def parsed(kind: str, settings: tuple[str, ...]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from foveate.front.cli.calling import Call, Verb, complete_kinds, pass_call, scoped, when
+from foveate.front.cli.calling import Call, Verb, complete_kinds, pass_call, say, scoped, when
 from foveate.front.cli.show import Line, cut, pairs, plain, print_lines, title, width
 
 if TYPE_CHECKING:
@@ -124,6 +124,8 @@ def search(call: Call, query: str, kinds: tuple[str, ...], limit: int, **scope: 
         found = [{"lexical": hit.lexical, "vector": hit.vector, "record": to_json(hit.record)} for hit in hits]
         call.print_json({"query": readable, "hits": found})
         return
+    if not hits:
+        say("nothing found")
     lines: list[Line] = []
     for hit in hits:
         record = hit.record

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 import click
 
+from foveate.errors import InputError
 from foveate.front.cli.calling import STDIN, Call, Verb, decoded, pass_call, say, scoped
 
 FILE = click.Path(dir_okay=False, allow_dash=True, path_type=str)
+SQLITE = b"SQLite format 3"
+"""How a database begins, a store or another program's."""
+LINK = '{"link":'
+"""How an exported line begins that is no record."""
 
 
 @click.command(cls=Verb)
@@ -95,26 +101,63 @@ def backup(call: Call, target: Path) -> None:
 
 @click.command(cls=Verb)
 @click.argument("file", type=FILE, default=STDIN)
+@click.option("--force", is_flag=True, help="Overwrite FILE where it exists; never a database.")
 @scoped
 @pass_call
-def export(call: Call, file: str, **scope: Any) -> None:
+def export(call: Call, file: str, force: bool, **scope: Any) -> None:
     """Write records and links as lines of JSON.
 
-    To FILE, or to stdout (`-`). What is exported is what the scope may see: name an --agent or a --user to export theirs.
+    To FILE, or to stdout (`-`). What is exported is what the scope may see, and stderr says how much is not: name an --agent
+    or a --user to export theirs.
     """
-    with call.open(**scope) as engine, closing(_lines(engine.export())) as lines:
-        if call.as_json and file == STDIN:
-            import json
+    if file != STDIN:
+        _refuse_to_overwrite(file, call.place().store, force)
+    with call.open(**scope) as engine:
+        held = sum(number for by_status in engine.stats()["records"].values() for number in by_status.values())
+        with closing(_lines(engine.export())) as lines:
+            if call.as_json and file == STDIN:
+                import json
 
-            found = [json.loads(line) for line in lines]
-            records, links = ([e for e in found if "link" not in e], [e["link"] for e in found if "link" in e])
-            call.print_json({"records": records, "links": links})
-            return
-        number = _write(file, lines)
-    if call.as_json:
+                found = [json.loads(line) for line in lines]
+                links = [entry["link"] for entry in found if "link" in entry]
+                records = [entry for entry in found if "link" not in entry]
+                call.print_json({"records": records, "links": links})
+                written = len(records)
+            else:
+                number, written = _write(file, lines)
+    if call.as_json and file != STDIN:
         call.print_json({"path": file, "lines": number})
     elif file != STDIN:
         say(f"{number} lines in {file}")
+    if held > written:
+        say(f"{held - written} records of other users, agents or sessions were not exported.")
+
+
+def _refuse_to_overwrite(file: str, store: Path, force: bool) -> None:
+    """An existing file only where that is wished, and never a store or another database."""
+    from foveate.project import own_store
+
+    target = os.path.realpath(file)
+    for path in (store, own_store()):
+        if target in {os.path.realpath(f"{path}{log}") for log in ("", "-wal", "-shm")}:
+            raise InputError(f"{file!r} belongs to a store; export to another file. Nothing was written.")
+    if not os.path.lexists(target) or _is_stream(target):
+        return
+    if os.path.isfile(target):
+        with open(target, "rb") as existing:
+            if existing.read(len(SQLITE)) == SQLITE:
+                raise InputError(f"{file!r} is an SQLite database; export to another file. Nothing was written.")
+    if not force:
+        raise InputError(f"{file!r} exists already. Pass --force to overwrite it; nothing was written.")
+
+
+def _is_stream(path: str) -> bool:
+    """A pipe or a device: nothing in it is overwritten, and nothing can be put in its place."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    return stat.S_ISCHR(mode) or stat.S_ISFIFO(mode)
 
 
 def _lines(lines: Iterable[str]) -> Generator[str, None, None]:
@@ -122,14 +165,37 @@ def _lines(lines: Iterable[str]) -> Generator[str, None, None]:
     yield from lines
 
 
-def _write(file: str, lines: Iterator[str]) -> int:
-    """UTF-8 whatever the terminal speaks; a file appears when it is whole."""
-    number = 0
-    with click.open_file(file, "wb", atomic=file != STDIN) as out:
-        for number, line in enumerate(lines, 1):  # noqa: B007
-            out.write(line.encode() + b"\n")
-        out.flush()
-    return number
+def _write(file: str, lines: Iterator[str]) -> tuple[int, int]:
+    """How many lines, and how many of them records. UTF-8 whatever the terminal speaks; a file appears when it is whole."""
+    if file == STDIN:
+        with click.open_file(file, "wb") as out:
+            return _copy(lines, out)
+    target = os.path.realpath(file)
+    part = target if _is_stream(target) else f"{target}.{os.getpid()}.part"
+    try:
+        with open(part, "wb") as out:
+            done = _copy(lines, out)
+        if part != target:
+            if os.path.exists(target):
+                os.chmod(part, stat.S_IMODE(os.stat(target).st_mode))
+            os.replace(part, target)
+    except BaseException as error:
+        if part != target:
+            with suppress(OSError):
+                os.unlink(part)
+        if isinstance(error, OSError) and error.errno is not None:
+            raise OSError(error.errno, error.strerror, file) from None
+        raise
+    return done
+
+
+def _copy(lines: Iterator[str], out: Any) -> tuple[int, int]:
+    number = records = 0
+    for number, line in enumerate(lines, 1):  # noqa: B007
+        records += not line.startswith(LINK)
+        out.write(line.encode() + b"\n")
+    out.flush()
+    return number, records
 
 
 @click.command("import", cls=Verb)
@@ -140,7 +206,7 @@ def import_(call: Call, file: str, **scope: Any) -> None:
     """Read what `export` wrote.
 
     From FILE, or from stdin (`-`). Records that are here already are left as they are. A line that cannot be read stops the
-    import; batches of a thousand lines before it are kept.
+    import; whole batches before it are kept.
     """
     with call.open(**scope) as engine, click.open_file(file, "rb") as source:
         done = engine.import_(_progress(source, file))

@@ -109,6 +109,9 @@ update records set
   full_tokens = ?35, summary_tokens = ?36, micro_tokens = ?37
 where project = ?1 and id = ?2 and kind = ?3 and version = ?33 - 1
 
+-- name: count_confirmation
+update records set data = :data, updated = :updated where project = :project and id = :id
+
 -- name: update_tokens
 update records set full_tokens = ?2, summary_tokens = ?3, micro_tokens = ?4 where doc = ?1
 
@@ -119,6 +122,10 @@ delete from records where project = :project and doc = :doc
 select term, field, count(*) from postings
 where project = :project and shelf = :shelf and term in (select value from json_each(:terms))
 group by term, field
+
+-- name: unposted
+select {columns} from records
+where project = :project and doc not in (select doc from postings where project = :project) order by doc
 
 -- name: shelf
 select docs, tokens from shelves where project = :project and shelf = :shelf
@@ -148,7 +155,7 @@ s as materialized (
   from q cross join postings p
     on p.project = :project and p.shelf = :shelf and p.term = q.term and p.field = q.field
   where p.doc in (
-    select doc from records where project = :project and {live} and {visible} and {filtered}
+    select doc from records where project = :project and status = 'active' and {visible} and {filtered}
   )
   group by p.doc
 )
@@ -160,7 +167,7 @@ from q cross join json_each(:docs) d cross join postings p
 group by p.doc
 
 -- name: best
-select * from (select doc, score from s where kind in ({codes}) order by score desc, doc limit {limit})
+select * from (select doc, score from s where kind in ({codes}) order by score desc, doc desc limit {limit})
 
 -- name: add_posting
 insert into postings (term, field, doc, kind, tf, len, project, shelf) values (?, ?, ?, ?, ?, ?, ?, ?)
@@ -251,7 +258,7 @@ insert into receipt_items (project, record, receipt) values (?, ?, ?) on conflic
 select body from receipts where project = :project and id = :id and {ours}
 
 -- name: receipts
-select id, created, body from receipts where project = :project and {ours} order by created desc, id limit :limit
+select id, created, body from receipts where project = :project and {ours} order by created desc, rowid desc limit :limit
 
 -- name: every_receipt
 select id, body from receipts where project = :project and id > :after order by id limit 500
