@@ -119,3 +119,10 @@ def test_a_failing_reranker_costs_its_opinion_and_not_the_prompt() -> None:
     context = memory.compute("API limit", overrides={"weights": {"rerank": 0.3}})
     assert "100" in context.text
     assert "The reranker failed (RuntimeError: no model)" in context.warnings[0]
+
+
+def test_a_closed_engine_says_so() -> None:
+    memory = engine()
+    memory.close()
+    with pytest.raises(foveate.StoreError, match="closed"):
+        memory.add("note", "after the end")

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as Late
 from dataclasses import dataclass
+from threading import Thread
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -69,16 +70,23 @@ def gather(sources: Mapping[str, Source], around: Around) -> Gathered:
     """Everything that the profile's sources have, in the profile's order of slots."""
     asks = _asks(around.profile, sources)
     slow = {name: group for name, group in asks.items() if getattr(sources[name], "slow", False)}
-    pool = ThreadPoolExecutor(max_workers=len(slow)) if slow else None
     started = perf_counter()
-    waiting: dict[str, Future[list[Candidate]]] = {}
-    if pool:
-        waiting = {name: pool.submit(_find, sources[name], group, around) for name, group in slow.items()}
-    try:
-        return _collected(asks, waiting, started, sources, around)
-    finally:
-        if pool:
-            pool.shutdown(wait=False, cancel_futures=True)
+    waiting = {name: _begun(sources[name], group, around) for name, group in slow.items()}
+    return _collected(asks, waiting, started, sources, around)
+
+
+def _begun(source: Source, asks: Sequence[Ask], around: Around) -> Future[list[Candidate]]:
+    """An answer on its way, in a thread that does not keep the process alive when nobody waits any more."""
+    answer: Future[list[Candidate]] = Future()
+
+    def find() -> None:
+        try:
+            answer.set_result(_find(source, asks, around))
+        except BaseException as error:
+            answer.set_exception(error)
+
+    Thread(target=find, name=f"foveate {source.name}", daemon=True).start()
+    return answer
 
 
 def _collected(
@@ -99,8 +107,11 @@ def _collected(
             else:
                 answers[name] = _find(sources[name], group, around)
             error = ""
-        except Late:
-            error = f"no answer within {getattr(sources[name], 'deadline', DEADLINE)} s"
+        except Late as late:
+            answered = name not in waiting or waiting[name].done()  # then it is the source's own time-out
+            error = (
+                f"TimeoutError: {late}" if answered else f"no answer within {getattr(sources[name], 'deadline', DEADLINE)} s"
+            )
         except FoveateError as failure:
             error = str(failure)
         except Exception as failure:  # a source is foreign code: whatever it raises must not take the prompt down

@@ -67,6 +67,7 @@ class SQLiteStore:
         self.space = space
         self._multi_valued = frozenset(multi_valued)
         self._memory = self.path == ":memory:"
+        self._closed = False
         self._lock = threading.RLock()
         self._local = threading.local()
         self._connections: WeakSet[apsw.Connection] = WeakSet()  # a thread's connection goes with the thread
@@ -163,6 +164,7 @@ class SQLiteStore:
 
     def close(self) -> None:
         """Close every connection; the last one empties the log."""
+        self._closed = True
         with self._lock:
             for connection in list(self._connections):
                 connection.close()
@@ -182,7 +184,9 @@ class SQLiteStore:
     def salvage(self) -> int:
         """Carry every readable row into a new file and put it in place; the damaged one is kept beside it."""
         self.close()
-        return self.salvage_file(self.path, counter=self.counter, space=self.space)
+        kept = self.salvage_file(self.path, counter=self.counter, space=self.space)
+        self._closed = False
+        return kept
 
     @classmethod
     def salvage_file(cls, path: str, *, counter: str = "o200k", space: str | None = None) -> int:
@@ -291,9 +295,9 @@ class SQLiteStore:
         return connection
 
     def _connection(self) -> apsw.Connection:
-        if self._memory:
-            if self._shared is None:
-                raise StoreError("This store is closed.")
+        if self._closed:
+            raise StoreError("This store is closed; open it again.")
+        if self._shared is not None:
             return self._shared
         connection = getattr(self._local, "connection", None)
         if connection is None:
