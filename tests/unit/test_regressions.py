@@ -126,3 +126,13 @@ def test_a_closed_engine_says_so() -> None:
     memory.close()
     with pytest.raises(foveate.StoreError, match="closed"):
         memory.add("note", "after the end")
+
+
+def test_history_comes_along_with_an_export() -> None:
+    with engine() as one, engine() as two:
+        note = one.add("note", "first words").record
+        one.edit(note.id, text="second words")
+        two.import_(one.export())
+        assert [step.verb for step in two.history(note.id)] == ["edit"]
+        assert two.undo(note.id)[0].text == "first words"
+        assert list(one.export()) != list(two.export())

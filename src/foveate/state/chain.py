@@ -58,6 +58,9 @@ class Chain:
     def all_links(self) -> Iterator[Link]:
         return chain.from_iterable(reader.all_links() for reader in self._readers)
 
+    def all_history(self) -> Iterator[Change]:
+        return chain.from_iterable(reader.all_history() for reader in self._readers)
+
     def history(self, id: str) -> list[Change]:
         return self._holder(id).history(id)
 

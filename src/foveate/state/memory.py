@@ -218,10 +218,12 @@ class Memory:
     # --- whole stores ------------------------------------------------------------------------------------------
 
     def export(self) -> Iterator[str]:
-        """The scope's records and links as lines of JSON, lossless."""
+        """The scope's records, their history and links as lines of JSON, lossless."""
         with self.store.read(self.scope) as reader:
             for record in reader.records():
                 yield records.dumps(record)
+            for step in reader.all_history():
+                yield json.dumps({"history": _step_json(step)}, ensure_ascii=False)
             for link in reader.all_links():
                 yield json.dumps({"link": [link.src, link.name, link.dst, link.weight]}, ensure_ascii=False)
 
@@ -238,6 +240,8 @@ class Memory:
                         added += 1
                     else:
                         known += 1
+                for step in (value for value in parsed if isinstance(value, Change)):
+                    writer.restore_history(step)
                 for link in (value for value in parsed if isinstance(value, Link)):
                     writer.link(link, anybody=True)
                     linked += 1
@@ -321,15 +325,20 @@ class Memory:
             after = records.finish(changed(record, self._clock()), self._rules)
             return writer.change(after, verb, expect=expect, vector=vector if after.text != record.text else None)
 
-    def _parse(self, number: int, line: str) -> Record | Link:
+    def _parse(self, number: int, line: str) -> Record | Link | Change:
         try:
             value = json.loads(line)
             if not isinstance(value, dict):
                 raise InputError("not a JSON object")
             if "link" in value:
                 return Link(*value["link"])
+            if "history" in value:
+                step = dict(value["history"])
+                before = step.pop("before")
+                kept = None if before is None else records.from_json(before, self.scope, self._rules)
+                return Change(**step, before=kept)
             return records.from_json(value, self.scope, self._rules)
-        except (ValueError, TypeError, RecursionError, InputError) as error:
+        except (ValueError, TypeError, KeyError, RecursionError, InputError) as error:
             raise InputError(
                 f"Line {number} cannot be imported: {str(error).rstrip('.')}. Its batch was not written."
             ) from None
@@ -339,6 +348,17 @@ _CARRIED = {
     "tags", "entities", "subject", "attribute", "status", "outcome", "salience", "confidence", "uses", "wins", "trust",
     "pinned", "origin", "key", "created", "valid_from", "valid_to",
 }  # fmt: skip
+
+
+def _step_json(step: Change) -> dict[str, Any]:
+    return {
+        "id": step.id,
+        "version": step.version,
+        "change": step.change,
+        "at": step.at,
+        "verb": step.verb,
+        "before": None if step.before is None else records.to_json(step.before),
+    }
 
 
 def _kept(record: Record, values: dict[str, Any], *, new_text: bool) -> dict[str, Any]:

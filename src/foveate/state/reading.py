@@ -97,6 +97,9 @@ class ReadTransaction:
         for row in self._db.rows("all_links", {"project": self._project, **self._who}):
             yield Link(*row)
 
+    def all_history(self) -> Iterator[Change]:
+        yield from self._changes("all_history", **self._who)
+
     def history(self, id: str) -> list[Change]:
         self._seen(id)
         return self._changes("history", id=id)

@@ -76,6 +76,11 @@ class WriteTransaction(ReadTransaction):
             self._insert(record, vector)
         return True
 
+    def restore_history(self, step: Change) -> None:
+        """Keep a step of an imported record's history, unless it is here already."""
+        before = None if step.before is None else freeze(step.before)
+        self._db.run("restore_history", (self._project, step.id, step.version, step.change, step.at, step.verb, before))
+
     def change(
         self, record: Record, verb: str, *, expect: int | None = None, vector: Sequence[float] | None = None
     ) -> Record:

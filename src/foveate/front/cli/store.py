@@ -18,8 +18,8 @@ from foveate.front.cli.calling import STDIN, Call, Verb, decoded, pass_call, say
 FILE = click.Path(dir_okay=False, allow_dash=True, path_type=str)
 SQLITE = b"SQLite format 3"
 """How a database begins, a store or another program's."""
-LINK = '{"link":'
-"""How an exported line begins that is no record."""
+RECORD = '{"id":'
+"""How an exported line begins that is a record, and neither history nor a link."""
 
 
 @click.command(cls=Verb)
@@ -120,8 +120,9 @@ def export(call: Call, file: str, force: bool, **scope: Any) -> None:
 
                 found = [json.loads(line) for line in lines]
                 links = [entry["link"] for entry in found if "link" in entry]
-                records = [entry for entry in found if "link" not in entry]
-                call.print_json({"records": records, "links": links})
+                history = [entry["history"] for entry in found if "history" in entry]
+                records = [entry for entry in found if "id" in entry]
+                call.print_json({"records": records, "history": history, "links": links})
                 written = len(records)
             else:
                 number, written = _write(file, lines)
@@ -192,7 +193,7 @@ def _write(file: str, lines: Iterator[str]) -> tuple[int, int]:
 def _copy(lines: Iterator[str], out: Any) -> tuple[int, int]:
     number = records = 0
     for number, line in enumerate(lines, 1):  # noqa: B007
-        records += not line.startswith(LINK)
+        records += line.startswith(RECORD)
         out.write(line.encode() + b"\n")
     out.flush()
     return number, records

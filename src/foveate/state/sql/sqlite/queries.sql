@@ -215,6 +215,14 @@ insert into history (project, id, version, change, at, verb, before) values (?, 
 -- name: history
 select id, version, change, at, verb, before from history where project = :project and id = :id order by version
 
+-- name: all_history
+select id, version, change, at, verb, before from history
+where project = :project and exists (select 1 from records where project = :project and id = history.id and {visible})
+order by id, version
+
+-- name: restore_history
+insert into history (project, id, version, change, at, verb, before) values (?, ?, ?, ?, ?, ?, ?) on conflict do nothing
+
 -- name: history_of_change
 select id, version, change, at, verb, before from history where project = :project and change = :change order by id, version
 
