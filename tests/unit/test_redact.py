@@ -404,8 +404,8 @@ ADVERSARIAL = [
 
 
 @pytest.mark.parametrize("piece", ADVERSARIAL)
-def test_a_megabyte_made_to_be_slow_takes_under_a_second(piece: str) -> None:
+def test_a_megabyte_made_to_be_slow_takes_linear_time(piece: str) -> None:
     text = piece * (MEGABYTE // len(piece))
     start = time.process_time()
     redact(text)
-    assert time.process_time() - start < 1.0
+    assert time.process_time() - start < 5.0  # seconds where it is linear, hours where it is not; the machine may be busy
