@@ -7,10 +7,10 @@ a blank line between sections is counted once and may cost less.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from foveate import tokens
 from foveate.errors import InputError, near
@@ -64,11 +64,16 @@ def section(slot: Slot, items: Sequence[Item]) -> Section:
     )
 
 
+def joined(sections: Iterable[Section]) -> str:
+    """Sections as one text: a blank line between them."""
+    return "\n".join(section.content for section in sections)
+
+
 def messages(sections: Sequence[Section]) -> list[dict[str, str]]:
     """One system and one user message, each where it has something to say."""
     out = []
     for role in ("system", "user"):
-        text = "\n".join(section.content for section in sections if section.role == role)
+        text = joined(section for section in sections if section.role == role)
         if text:
             out.append({"role": role, "content": text})
     return out
@@ -124,7 +129,7 @@ class Context:
     @property
     def text(self) -> str:
         """Everything that the model sees, in order."""
-        return "\n".join(section.content for section in self.sections)
+        return joined(self.sections)
 
     @property
     def items(self) -> tuple[Item, ...]:
@@ -152,8 +157,9 @@ class Context:
         if shape != "anthropic":
             raise InputError(f"There is no message shape {shape!r}.{near(shape, get_args(Shape))}")
         blocks: list[dict[str, Any]] = []
-        stable = _joined(self.sections, "system", stable=True)
-        volatile = _joined(self.sections, "system", stable=False)
+        system = [section for section in self.sections if section.role == "system"]
+        stable = joined(section for section in system if section.stable)
+        volatile = joined(section for section in system if not section.stable)
         if stable:
             blocks.append({"type": "text", "text": stable, "cache_control": {"type": "ephemeral"}})
         if volatile:
@@ -177,7 +183,3 @@ class Context:
         if mine == theirs:
             return len(mine)
         return next(n for n in range(len(mine) + 1) if mine[n : n + 1] != theirs[n : n + 1])
-
-
-def _joined(sections: Sequence[Section], role: Literal["system", "user"], *, stable: bool) -> str:
-    return "\n".join(s.content for s in sections if s.role == role and s.stable is stable)

@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from foveate import profiles, receipts, tokens
-from foveate.assembly import Context, Prefix
+from foveate.assembly import Context, Prefix, joined
 from foveate.compose import Composed, compose
 from foveate.errors import InputError, ProfileError, near
 from foveate.ids import Clock, Ids, iso, millis, new_id, now
@@ -251,8 +251,8 @@ class Engine(Memory):
         revision: str,
         warnings: list[str],
     ) -> Context:
-        text = "\n".join(section.content for section in composed.sections)
-        stable = "\n".join(section.content for section in composed.sections if section.stable)
+        text = joined(composed.sections)
+        stable = joined(section for section in composed.sections if section.stable)
         warnings += [f"Source {report.source!r} failed: {report.error}" for report in found.reports if report.error]
         warnings += [
             f"Slot {grant.slot!r} holds more than its room and took {grant.borrowed} tokens from others."

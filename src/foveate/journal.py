@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from foveate import receipts, tokens
-from foveate.assembly import Context
+from foveate.assembly import Context, joined
 from foveate.compose import compose
 from foveate.errors import NotFound, StoreError
 from foveate.explain import why_not_considered
@@ -121,7 +121,7 @@ class Journal:
         profile = receipts.profile_from_json(document["profile"])
         filters = receipts.filters_from_json(asked["filters"])
         composed = compose(candidates, profile, filters, asked["counter"], document["measured_by"], asked["now"])
-        text = "\n".join(section.content for section in composed.sections)
+        text = joined(composed.sections)
         return {
             "id": receipt.id,
             "text": text,

@@ -217,14 +217,13 @@ def validate(receipt: Receipt) -> dict[str, Any]:
         suggestions.append(f"{len(lost)} candidates did not fit; a larger budget would show more of them.")
     if ceiling and used < ceiling * 0.5:
         suggestions.append("Less than half of the budget is used; a smaller one would do.")
-    failed = [f"Source {s['source']!r} failed: {s['error']}" for s in receipt.document["sources"] if s["error"]]
     return {
         "valid": used <= ceiling,
         "token_count": used,
         "max_tokens": ceiling,
         "breakdown": {slot["name"]: slot["used"] for slot in budget["slots"]}
         | {"reserved": budget["reserve"], "total": used + budget["reserve"]},
-        "warnings": [*receipt.document["warnings"], *failed],
+        "warnings": list(receipt.document["warnings"]),
         "suggestions": suggestions,
     }
 
