@@ -2,7 +2,8 @@
 
 A page is one story: its blocks run in order, in one namespace and one empty working directory. `python` blocks run
 here, `console` blocks run their `$ foveate ...` lines in a child process. Info strings: `exit=N` gives the exit code
-of a console block's last command (0 otherwise), `notest` leaves a block out.
+of a console block's last command (0 otherwise), `notest` leaves a block out. A `text output` block is what the block
+before it printed, word for word.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import re
 import shlex
 import subprocess
 import sys
+from contextlib import redirect_stdout
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from types import ModuleType
 
@@ -87,15 +90,22 @@ def name_of(path: Path) -> str:
 
 
 def runnable(path: Path) -> list[Block]:
-    return [b for b in split(path.read_text(encoding="utf-8"))[0] if b.language in ("python", "console")]
+    blocks = split(path.read_text(encoding="utf-8"))[0]
+    return [b for b in blocks if b.language in ("python", "console") or b.info == ("text", "output")]
 
 
-def run_python(page: Path, block: Block, namespace: dict[str, object]) -> None:
-    # Blank lines put the block at its own line numbers, so that a traceback points into the page.
-    exec(compile("\n" * block.line + block.text, str(page), "exec"), namespace)
+def run_python(page: Path, block: Block, namespace: dict[str, object]) -> str:
+    """What the block prints."""
+    printed = StringIO()
+    with redirect_stdout(printed):
+        # Blank lines put the block at its own line numbers, so that a traceback points into the page.
+        exec(compile("\n" * block.line + block.text, str(page), "exec"), namespace)
+    return printed.getvalue()
 
 
-def run_console(page: Path, block: Block, folder: Path, env: dict[str, str]) -> None:
+def run_console(page: Path, block: Block, folder: Path, env: dict[str, str]) -> str:
+    """What the block's last command prints."""
+    printed = ""
     lines = commands(block.text)
     for number, arguments in enumerate(lines, 1):
         where = f"{name_of(page)}:{block.line}: foveate {shlex.join(arguments)}"
@@ -113,6 +123,8 @@ def run_console(page: Path, block: Block, folder: Path, env: dict[str, str]) -> 
         expected = block.exit_code if number == len(lines) else 0
         report = f"{where}: exit code {done.returncode}, expected {expected}\n{done.stdout}{done.stderr}"
         assert done.returncode == expected, report
+        printed = done.stdout
+    return printed
 
 
 @pytest.mark.parametrize("page", [p for p in existing("README.md") if any(runnable(p))], ids=name_of)
@@ -124,13 +136,16 @@ def test_every_block_of_the_page_runs(
     monkeypatch.setitem(sys.modules, "__main__", module)
     paths = [str(no_network_path), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "NO_COLOR": "1"}
+    printed = ""
     for block in runnable(page):
         if block.is_skipped:
             continue
         if block.language == "python":
-            run_python(page, block, module.__dict__)
+            printed = run_python(page, block, module.__dict__)
+        elif block.language == "console":
+            printed = run_console(page, block, tmp_path, env)
         else:
-            run_console(page, block, tmp_path, env)
+            assert block.text.strip() == printed.strip(), f"{name_of(page)}:{block.line}: this is not what was printed"
 
 
 def test_few_blocks_are_left_out() -> None:

@@ -1,4 +1,4 @@
-"""A dozen small worlds as data: what is known, what is asked. And an engine whose clock stands still and whose ids count."""
+"""Small worlds as data: what is known, what is asked. And an engine whose clock stands still and whose ids count."""
 
 from __future__ import annotations
 
@@ -42,22 +42,26 @@ def open_engine(**options: Any) -> foveate.Engine:
 
 @dataclass(frozen=True)
 class World:
-    """What is known (kind, text, values) and what is asked of it."""
+    """What is known (kind, text, values), how it hangs together (ids, which count) and what is asked of it."""
 
     name: str
     query: str
+    """Empty where the context is for a task and the task is the question."""
     records: tuple[tuple[str, str, Mapping[str, Any]], ...]
     options: Mapping[str, Any] = field(default_factory=dict)
     opening: Mapping[str, Any] = field(default_factory=dict)
+    links: tuple[tuple[str, str, str], ...] = ()
 
     def open(self) -> foveate.Engine:
         engine = open_engine(**self.opening)
         for kind, text, values in self.records:
             engine.add(kind, text, **values)
+        for src, name, dst in self.links:
+            engine.link(src, name, dst)
         return engine
 
     def compute(self, engine: foveate.Engine) -> foveate.Context:
-        return engine.compute(self.query, **self.options)
+        return engine.compute(self.query or None, **self.options)
 
 
 REDIS = World(
@@ -374,6 +378,113 @@ CHAT = World(
     {"profile": "chat", "budget": 1200},
 )
 
+DEPENDENT = World(
+    "task_with_dependencies",
+    "",
+    (
+        ("identity", "Senior backend developer; tests first.", {}),
+        ("censor", "Logging tokens, passwords or session ids", {"action": "block"}),
+        (
+            "task",
+            "Let people register",
+            {
+                "name": "Registration",
+                "state": "completed",
+                "result": "People can register; passwords are hashed with argon2.",
+                "summary": "People can register; passwords are hashed with argon2.",
+                "files_to_read": [
+                    {"file": "src/users/register.py", "reason": "how the handler answers"},
+                    {"file": "src/users/hash.py"},
+                ],
+            },
+        ),
+        (
+            "task",
+            "Keep who is signed in",
+            {
+                "name": "Session store",
+                "state": "completed",
+                "result": "Who is signed in is kept in Postgres.",
+                "summary": "Who is signed in is kept in Postgres.",
+                "files_to_read": [{"file": "src/store.py", "reason": "`open_store` | `close_store`"}],
+            },
+        ),
+        ("task", "Count calls by address", {"name": "Rate limits", "state": "active"}),
+        (
+            "task",
+            "Send mail",
+            {
+                "name": "Mail",
+                "state": "completed",
+                "result": "Mail goes through a queue.",
+                "micro": "Mail goes through a queue",
+            },
+        ),
+        (
+            "task",
+            "Add a login endpoint that issues JWT tokens, in src/api/login.py",
+            {
+                "name": "Login endpoint",
+                "key": "login",
+                "type": "feature",
+                "acceptance_criteria": ["A wrong password gives HTTP 401", "`make test` passes"],
+                "files": [{"path": "src/api/login.py", "operation": "create"}],
+                "steps": [{"text": "Write the failing test"}, {"text": "See it fail", "command": "make test"}],
+            },
+        ),
+        ("task", "Let people log out", {"name": "Logout endpoint"}),
+        # What Registration taught: the low gotcha and the question that blocks nobody are not handed on.
+        ("pattern", "Handlers return a dataclass", {"location": "src/users/register.py"}),
+        ("gotcha", "The linter wants sorted imports", {"severity": "low"}),
+        ("question", "Is the avatar optional?", {"context": "Design is undecided", "blocking": False}),
+        # What the session store taught.
+        ("pattern", "Open the store in a `with` block", {}),
+        ("gotcha", "Two stores in one process\ndeadlock", {"severity": "critical"}),
+        ("decision", "Postgres holds the signed-in, Redis does not", {"rationale": "one backup", "outcome": "success"}),
+        (
+            "question",
+            "How long may somebody stay signed in?",
+            {"context": "Legal asks for\na limit", "recommendation": "30 days", "blocking": True},
+        ),
+        # What rate limits taught so far stays there until they are done.
+        ("gotcha", "Counters drift between hosts", {"severity": "high"}),
+        # What the search finds.
+        ("pattern", "Every endpoint declares its models", {"location": "src/api/models.py"}),
+        ("gotcha", "JWT clocks differ by up to a minute between hosts", {"severity": "high", "tags": ["auth"]}),
+        ("gotcha", "Cookies are dropped by the proxy", {"tags": ["auth"]}),
+        ("decision", "Tokens are JWT", {"rationale": "no shared cache", "outcome": "pending"}),
+        (
+            "component",
+            "Routes | guards,\nand `before` hooks for auth",
+            {"component": "login | logout `router`", "location": "src/api/router.py:1"},
+        ),
+        ("component", "The endpoint itself", {"component": "login", "location": "src/api/login.py:1-20"}),
+        ("component", "Nightly exports", {"component": "exporter", "location": "lib/export.rb"}),
+    ),
+    {"task": "login"},
+    links=(
+        ("task_5", "depends_on", "task_1"),
+        ("task_5", "depends_on", "task_2"),
+        ("task_5", "depends_on", "task_3"),
+        ("task_1", "depends_on", "task_4"),
+        ("pattern_1", "learned_from", "task_1"),
+        ("gotcha_1", "learned_from", "task_1"),
+        ("question_1", "learned_from", "task_1"),
+        ("pattern_2", "learned_from", "task_2"),
+        ("gotcha_2", "learned_from", "task_2"),
+        ("decision_1", "learned_from", "task_2"),
+        ("question_2", "learned_from", "task_2"),
+        ("gotcha_3", "learned_from", "task_3"),
+    ),
+)
+
+ALONE = World(
+    "task_alone",
+    "",
+    (("task", "Draw the first sketch", {"name": "Sketch", "key": "sketch"}),),
+    {"task": "sketch"},
+)
+
 WORLDS: Mapping[str, World] = {
     world.name: world
     for world in (
@@ -389,5 +500,7 @@ WORLDS: Mapping[str, World] = {
         GIVEN,
         RECENT,
         CHAT,
+        DEPENDENT,
+        ALONE,
     )
 }

@@ -13,33 +13,36 @@ from functools import lru_cache
 from typing import Any, get_args
 
 from foveate import tokens
+from foveate.computed import computed
 from foveate.errors import InputError, near
 from foveate.state.kinds import kind_of
-from foveate.types import Budget, Candidate, Item, Level, Omission, Section, Shape, Signals, Slot
+from foveate.state.lines import title_of
+from foveate.types import LEVELS, Budget, Candidate, Item, Level, Omission, Section, Shape, Signals, Slot
 
 BLANK_LINE = 1
 """Tokens of the blank line that ends a section."""
 
 
 @lru_cache(maxsize=512)
-def head(slot: Slot) -> str:
-    """What stands above a slot's items."""
-    heading = f"## {slot.heading}\n" if slot.heading else ""
-    intro = slot.intro.strip()
-    return heading + (f"{intro}\n" if intro else "")
+def head(slot: Slot, *, empty: bool = False) -> str:
+    """What stands above a slot's items, or above its note where it has none."""
+    heading = slot.heading.strip()
+    marked = heading if heading.startswith("#") or not heading else f"## {heading}"
+    parts = (marked, "" if empty else slot.intro.strip())
+    return "".join(f"{part}\n" for part in parts if part)
 
 
 @lru_cache(maxsize=512)
-def overhead(slot: Slot, counter: str) -> int:
+def overhead(slot: Slot, counter: str, *, empty: bool = False) -> int:
     """Tokens that a slot costs before its first item."""
-    above = head(slot)
+    above = head(slot, empty=empty)
     return BLANK_LINE + (tokens.count(above, counter) if above else 0)
 
 
 @lru_cache(maxsize=512)
 def empty_cost(slot: Slot, counter: str) -> int:
     """Tokens of a slot that has nothing to show but its note; 0 where it is then not shown at all."""
-    return overhead(slot, counter) + tokens.count(_note(slot), counter) if slot.empty.strip() else 0
+    return overhead(slot, counter, empty=True) + tokens.count(_note(slot), counter) if slot.empty.strip() else 0
 
 
 def _note(slot: Slot) -> str:
@@ -48,15 +51,44 @@ def _note(slot: Slot) -> str:
 
 def line(candidate: Candidate, level: Level) -> str:
     """A candidate as the model reads it."""
-    return kind_of(candidate.record.kind).line(candidate.record, level)
+    text = kind_of(candidate.record.kind).line(candidate.record, level)
+    remarks = remarks_on(candidate)
+    if not remarks:
+        return text
+    lines = text.split("\n")
+    end = _end_of_lead(lines)
+    last_cell = " |" if lines[end].endswith(" |") else ""
+    lines[end] = f"{lines[end].removesuffix(last_cell)} ({'; '.join(remarks)}){last_cell}"
+    return "\n".join(lines)
+
+
+def _end_of_lead(lines: Sequence[str]) -> int:
+    """The line with which the first sentence of an item ends: before its sub-items, or its title itself."""
+    end = 0
+    if not lines[0].startswith("#"):
+        while lines[end + 1].strip() and not lines[end + 1].lstrip().startswith(("- ", "```")):
+            end += 1
+    return end
+
+
+def remarks_on(candidate: Candidate) -> list[str]:
+    """What the line must say beyond the record: who handed it on, that its file is gone."""
+    from_task = [f"from {title_of(candidate.via) or candidate.via.micro}"] if candidate.via else []
+    return from_task + (["stale: the file is gone"] if candidate.stale else [])
+
+
+def measured(candidate: Candidate, counter: str) -> dict[Level, int]:
+    """Tokens of a candidate's line at each level."""
+    return {level: tokens.count(line(candidate, level), counter) for level in LEVELS}
 
 
 def section(slot: Slot, items: Sequence[Item]) -> Section:
     """A slot filled."""
     body = "".join(line(item.candidate, item.level) for item in items) or _note(slot)
+    above = head(slot, empty=not items)
     return Section(
         name=slot.name,
-        content=head(slot) + body,
+        content=above + body,
         source=slot.source,
         role=slot.role,
         stable=slot.stable,
@@ -165,6 +197,10 @@ class Context:
         if volatile:
             blocks.append({"type": "text", "text": volatile})
         return {"system": blocks, "messages": [message for message in plain if message["role"] == "user"]}
+
+    def computed(self) -> dict[str, Any]:
+        """The same, under the names of a task's computed result: `patterns_to_follow`, `prior_work`, `_computed`, ..."""
+        return computed(self.items, self.left_out, self.signals)
 
     def delta(self, previous: Context) -> Delta:
         """What is new, changed and withdrawn since an earlier context."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from foveate import tokens
-from foveate.assembly import empty_cost, messages, overhead, section
+from foveate.assembly import empty_cost, measured, messages, overhead, remarks_on, section
 from foveate.budget import Demand, allocate, flow_order, keep_least, scaled_reserve, too_small
 from foveate.selection import Fitted, Sifted, fit, ladder, least, sift
 from foveate.state.records import measure
@@ -73,6 +73,8 @@ def _squeezed(
 
 
 def _sized(candidate: Candidate, counter: str, measured_by: str) -> Candidate:
+    if remarks_on(candidate):
+        return replace(candidate, counted=measured(candidate, counter))
     if candidate.record.tokens is not None and counter == measured_by:
         return candidate
     return replace(candidate, counted=measure(candidate.record, counter))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -12,19 +14,28 @@ from typing import TYPE_CHECKING, Any
 from foveate import profiles, receipts, tokens
 from foveate.assembly import Context, Prefix, joined
 from foveate.compose import Composed, compose
-from foveate.errors import InputError, ProfileError, near
+from foveate.debug import debug
+from foveate.errors import InputError, NotFound, ProfileError, near
 from foveate.ids import Clock, Ids, iso, millis, new_id, now
 from foveate.journal import Journal
 from foveate.receipts import Facts, Receipt
 from foveate.scoring import Reranker, rerank, score
-from foveate.signals import extract
+from foveate.signals import extended, extract, task_text
 from foveate.sources import SHIPPED, Around, Gathered, Source, gather
 from foveate.state import records
 from foveate.state.kinds import kind_of
 from foveate.state.memory import Memory
 from foveate.state.records import Rules
+from foveate.state.stack import Stack, current
 from foveate.state.store import Added, Forgotten, Health, Store
+from foveate.state.tasks import Tasks
 from foveate.types import TRUST, Candidate, Filters, Profile, Record, Request, Scope, Signals
+
+BASE, FOR_A_TASK = "base", "task"
+"""The profile of a request that names none, and of one that is for a task."""
+
+DEBUG = "FOVEATE_DEBUG_CONTEXT"
+"""Set to true, every computed context is explained on stderr."""
 
 MAX_QUERY = 100_000
 """Characters of a question: more is a document."""
@@ -51,8 +62,11 @@ class Engine(Memory):
         reranker: Reranker | None = None,
         sources: Iterable[Source] = (),
         places: Sequence[Path] = (),
-        profile: str = "base",
+        profile: str | None = None,
         budget: int | None = None,
+        root: Path | None = None,
+        domains: Mapping[str, Sequence[str]] | None = None,
+        explain: bool = False,
     ) -> None:
         self._embedder = embedder
         self._reranker = reranker
@@ -60,6 +74,9 @@ class Engine(Memory):
         self._places = tuple(places)
         self._default_profile = profile
         self._default_budget = budget
+        self._root = root
+        self._domains = extended(domains or {})
+        self.debug = explain or os.environ.get(DEBUG, "").lower() in ("1", "true", "yes", "on")
         super().__init__(
             store,
             scope=scope,
@@ -71,28 +88,37 @@ class Engine(Memory):
             scrub=receipts.scrub,
         )
         self._journal = Journal(store, self.reader)
+        self.tasks = Tasks(self)
+        if scope.task is not None:
+            self.scope = self._with_task(scope)
+
+    def stack(self, *, agent: str | None = None, session: str | None = None) -> Stack:
+        """The task stack of an agent and session: this engine's, unless others are named."""
+        return Stack(self, agent=agent, session=session)
 
     # --- the line ----------------------------------------------------------------------------------------------
 
-    def compute(self, query: str, **options: Any) -> Context:
-        """The context for a question. Options are those of `request`."""
+    def compute(self, query: str | None = None, **options: Any) -> Context:
+        """The context for a question, for a task, or for the goal on top of the stack. Options are those of `request`."""
         began = perf_counter()
         request = self.request(query, **options)
         embedding, warnings = self._embedding(request)
         with self.reader(request.scope) as state:
-            signals = extract(request, state.named, embedding)
+            signals = extract(request, state.named, embedding, self._domains)
             profile = self._profile(request, signals)
-            found = gather(self._sources, Around(request, signals, profile, state))
+            found = gather(self._sources, Around(request, signals, profile, state, self._root))
             revision = state.revision
         candidates = score(found.candidates, profile, signals, request.now)
         candidates = self._reranked(candidates, request, profile, warnings)
-        composed = compose(candidates, profile, request.filters, request.counter, self._rules.counter, request.now)
+        composed = compose(candidates, profile, request.filters, request.counter, self.rules.counter, request.now)
         context = self._context(request, profile, signals, found, composed, revision, warnings)
-        facts = Facts(request, profile, context, tuple(candidates), found.reports, revision, self._rules.counter, began)
+        facts = Facts(request, profile, context, tuple(candidates), found.reports, revision, self.rules.counter, began)
         self._journal.remember(facts)
+        if self.debug:
+            print(debug(receipts.write(facts)), file=sys.stderr)
         return context
 
-    async def acompute(self, query: str, **options: Any) -> Context:
+    async def acompute(self, query: str | None = None, **options: Any) -> Context:
         """`compute` for async callers, in a thread."""
         import asyncio  # a tenth of the start-up of a command that never needs it
 
@@ -100,7 +126,7 @@ class Engine(Memory):
 
     def request(
         self,
-        query: str,
+        query: str | None = None,
         *,
         budget: int | None = None,
         profile: str | None = None,
@@ -115,33 +141,38 @@ class Engine(Memory):
         counter: str | None = None,
         now: Any = None,
     ) -> Request:
-        """A request, with everything that the caller left open filled in."""
-        if not isinstance(query, str) or not query.strip():
-            raise InputError("The query is empty; say what the context is for.")
-        if len(query) > MAX_QUERY:
-            raise InputError(
-                f"The query has {len(query):,} characters, more than {MAX_QUERY:,}; hand long texts in as `given`."
-            )
+        """A request, with everything that the caller left open filled in.
+
+        `task` is the id or key of a task: without a query, what it is about is the question. A name of your own that is
+        no task is a scope only. With neither, the goal on top of the stack is the task.
+        """
         if budget is not None and (not isinstance(budget, int) or budget <= 0):
             raise InputError(f"A budget is a number of tokens above 0, not {budget!r}.")
+        asked = "" if query is None else _question(query)
         where = scope or replace(
             self.scope,
             agent=agent or self.scope.agent,
             session=session or self.scope.session,
             task=task or self.scope.task,
         )
+        subject = self._subject(where, asked)
+        if subject is not None:
+            where = replace(where, task=subject.id)
+        elif not asked:
+            raise InputError("The query is empty; say what the context is for, or name a task.")
         for kind in filters.kinds if filters else ():
             kind_of(kind)
-        at = self._clock() if now is None else _time(now, "now")
+        at = self.clock() if now is None else _time(now, "now")
         return Request(
-            query=records.clean(_whole(query)),
+            query=asked or task_text(subject),  # type: ignore[arg-type]
             scope=where,
             now=at,
             budget=budget if budget is not None else self._default_budget,
-            profile=profile or self._default_profile,
+            profile=profile or self._default_profile or (FOR_A_TASK if subject else BASE),
             agent=agent,
             complexity=complexity,
-            counter=tokens.counter(counter or self._rules.counter).name,
+            task=subject,
+            counter=tokens.counter(counter or self.rules.counter).name,
             filters=_checked(filters or Filters()),
             given=self._given(given, where, at),
             overrides=dict(overrides or {}),
@@ -167,7 +198,7 @@ class Engine(Memory):
 
     def replay(self, context: str | Context, given: Any = ()) -> dict[str, Any]:
         """Compute a past context again from its receipt; says whether the bytes are the same, and why if not."""
-        return self._journal.replay(context, self._given(given, self.scope, self._clock()))
+        return self._journal.replay(context, self._given(given, self.scope, self.clock()))
 
     def validate(self, context: str | Context | None = None) -> dict[str, Any]:
         """001's validation: is it within its budget, where did the tokens go, what could be better."""
@@ -186,7 +217,7 @@ class Engine(Memory):
 
     def outgrown(self, scope: Scope | None = None) -> list[str]:
         """Warnings on always-on slots that hold more than their room."""
-        profile = profiles.resolve(self._default_profile, self._places)
+        profile = profiles.resolve(self._default_profile or BASE, self._places)
         out = []
         with self.reader(scope and replace(scope, project=self.scope.project)) as reader:
             for slot in profile.slots:
@@ -231,11 +262,31 @@ class Engine(Memory):
 
     # --- steps of the line -------------------------------------------------------------------------------------
 
+    def _with_task(self, scope: Scope) -> Scope:
+        """A scope whose task is named by its id, so that notes on a task are found whatever it was called."""
+        with self.store.read(scope) as reader:
+            record = reader.by_key(str(scope.task))
+        return replace(scope, task=record.id) if record is not None and record.kind == "task" else scope
+
+    def _subject(self, where: Scope, asked: str) -> Record | None:
+        """The task that a request is for: the one it names or, where it asks nothing, the top of its stack."""
+        if where.task is None and asked:
+            return None
+        with self.store.read(where) as reader:
+            if where.task is None:
+                return current(reader)
+            record = reader.get([where.task]).get(where.task) or reader.by_key(where.task)
+        if record is not None and record.kind == "task":
+            return record
+        if not asked or where.task.startswith("task_"):
+            raise NotFound(f"There is no task {where.task!r} in this scope. `foveate task list` shows them.")
+        return None
+
     def _profile(self, request: Request, signals: Signals) -> Profile:
         known = profiles.names(self._places)
         names = profiles.layers(request, signals, known)
         profile = profiles.resolve(names, self._places, request.overrides, request.budget)
-        slots = {slot.name for slot in profile.slots if slot.source == "given"}
+        slots = {slot.name for slot in profile.slots if "given" in slot.sources}
         for name in request.given:
             if name not in slots:
                 raise ProfileError(f"Profile {profile.name!r} has no slot {name!r} for given texts.{near(name, slots)}")
@@ -286,7 +337,7 @@ class Engine(Memory):
     def _given_record(self, part: Given, scope: Scope, at: int) -> Record:
         values = {"text": part} if isinstance(part, str) else dict(part)
         kind, text = values.pop("kind", "note"), values.pop("text", "")
-        record = records.make(kind, text, scope=scope, id="given", now=at, rules=self._rules, **values)
+        record = records.make(kind, text, scope=scope, id="given", now=at, rules=self.rules, **values)
         return replace(record, id=f"given_{record.hash[:16]}")
 
     def _reranked(
@@ -333,6 +384,15 @@ def _checked(filters: Filters) -> Filters:
     since = None if filters.since is None else _time(filters.since, "since")
     until = None if filters.until is None else _time(filters.until, "until")
     return replace(filters, since=since, until=until)
+
+
+def _question(query: Any) -> str:
+    """A question as it is used: what cannot be encoded replaced, no secrets."""
+    if not isinstance(query, str) or not query.strip():
+        raise InputError("The query is empty; say what the context is for.")
+    if len(query) > MAX_QUERY:
+        raise InputError(f"The query has {len(query):,} characters, more than {MAX_QUERY:,}; hand long texts in as `given`.")
+    return records.clean(_whole(query))
 
 
 def _single(given: Any) -> bool:

@@ -12,14 +12,26 @@ from foveate import lexical
 from foveate.errors import NotFound
 from foveate.ids import millis
 from foveate.receipts import FORGOTTEN, Receipt, filters_from_json, profile_from_json
-from foveate.sources.gather import limit_of
+from foveate.sources.gather import filtered, limit_of
 from foveate.state import index
 from foveate.state.kinds import kind_of
 from foveate.state.store import Query, Reader, Want
-from foveate.types import TRUST, Filters, Profile, Record, Slot
+from foveate.types import Filters, Profile, Record, Slot
 
 FAR = 100_000
 """How far down a ranking to look for a record."""
+
+
+UNRELATED = {
+    "task": "it is not the task that the request is for",
+    "dependencies": "no completed dependency of the task handed it on",
+    "transitive": "no dependency of the task depended on it",
+    "stack-root": "it is not the root of the task's tree",
+    "stack-path": "it is not between the task and the root of its tree",
+    "stack-siblings": "it is no completed part of the same task",
+    "context_map": "no word, domain or file of the request is in its name, location or notes",
+}
+"""Why a source that goes by relation, not by rank, did not bring a record."""
 
 
 def why_not_considered(receipt: Receipt, id: str, reader: Reader) -> dict[str, Any]:
@@ -39,8 +51,8 @@ def _reason(receipt: Receipt, record: Record, profile: Profile, reader: Reader) 
         return "later", "not considered: it was written after this context was computed"
     if record.status in ("retired", "archived"):
         return record.status, f"not considered: it is {record.status}"
-    if filtered := _filtered(record, filters):
-        return "filtered", f"not considered: the request's filter on {filtered}"
+    if kept_out := filtered(record, filters):
+        return "filtered", f"not considered: the request's filter on {kept_out}"
     slots = [slot for slot in profile.slots if _takes(slot, record)]
     if not slots:
         return (
@@ -48,9 +60,9 @@ def _reason(receipt: Receipt, record: Record, profile: Profile, reader: Reader) 
             f"not considered: no slot of profile {profile.name!r} asks for records of kind {record.kind!r}",
         )
     failed = {report["source"]: report["error"] for report in receipt.document["sources"] if report["error"]}
-    for slot in slots:
-        if slot.source in failed:
-            return "source failed", f"not considered: source {slot.source!r} failed ({failed[slot.source]})"
+    for source in (source for slot in slots for source in slot.sources):
+        if source in failed:
+            return "source failed", f"not considered: source {source!r} failed ({failed[source]})"
     return _rank(receipt, record, profile, slots, reader, filters)
 
 
@@ -61,6 +73,8 @@ def _rank(
         return "forgotten", "cannot be worked out: the question was removed when one of its records was forgotten"
     terms = receipt.document["signals"].get("terms", {})
     searching = [slot for slot in slots if slot.source == "search"]
+    if not searching and slots[0].source in UNRELATED:
+        return "unrelated", f"not considered: {UNRELATED[slots[0].source]}"
     if not searching:
         slot = slots[0]
         return (
@@ -86,23 +100,9 @@ def _rank(
 
 
 def _takes(slot: Slot, record: Record) -> bool:
-    if slot.source == "given" or (slot.pinned and not record.pinned):
+    if slot.sources == ("given",) or (slot.pinned and not record.pinned):
         return False
     return not slot.kinds or record.kind in slot.kinds
-
-
-def _filtered(record: Record, filters: Filters) -> str:
-    if filters.since is not None and record.created < filters.since:
-        return "since"
-    if filters.until is not None and record.created >= filters.until:
-        return "until"
-    if filters.kinds and record.kind not in filters.kinds:
-        return "kinds"
-    if filters.tags and not set(filters.tags) & set(record.tags):
-        return "tags"
-    if TRUST.index(record.trust) < TRUST.index(filters.min_trust):
-        return "min_trust"
-    return ""
 
 
 def _words(record: Record) -> str:

@@ -156,7 +156,8 @@ def _recalled(receipt: Receipt, reader: Reader, handed: Mapping[str, Record]) ->
     for entry in receipt.candidates:
         given = entry["source"] == "given"
         record = handed.get(entry["id"]) if given else reader.version(entry["id"], entry["version"])
-        if record is None:
+        via = reader.version(entry["via"], entry["via_version"]) if entry.get("via") else None
+        if record is None or (entry.get("via") and via is None):
             missing.append(entry["id"])
             continue
         candidates.append(
@@ -165,6 +166,8 @@ def _recalled(receipt: Receipt, reader: Reader, handed: Mapping[str, Record]) ->
                 slot=entry["slot"],
                 source=entry["source"],
                 overruled_by=entry["overruled_by"],
+                via=via,
+                stale=bool(entry.get("stale")),
                 features=entry["features"],
                 score=entry["score"],
             )

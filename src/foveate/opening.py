@@ -74,8 +74,11 @@ def open_engine(
         reranker=reranker,
         sources=sources,
         places=() if memory else profiles.places(place.root),
-        profile=profile or settings.get("profile", "base"),
+        profile=profile or settings.get("profile"),
         budget=budget if budget is not None else settings.get("budget"),
+        root=None if memory else place.root,
+        domains=settings.get("domains"),
+        explain=settings.get("debug_context", False),
     )
 
 

@@ -24,6 +24,8 @@ SETTINGS = {
     "user": str,
     "multi_valued": list,
     "own_store": bool,
+    "debug_context": bool,
+    "domains": dict,
 }
 """Keys of `.foveate/config.toml` and their types."""
 
@@ -115,6 +117,10 @@ def _settings(path: Path) -> dict[str, Any]:
         for name, value in values.items()
         if name in SETTINGS and not isinstance(value, SETTINGS[name])
     ]
+    domains = values.get("domains")
+    for name, words in domains.items() if isinstance(domains, dict) else ():
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+            problems.append(f"{path.name}: domains.{name} must be a list of words, not {words!r}.")
     if problems:
         raise InputError(problems)
     return values

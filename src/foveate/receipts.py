@@ -17,6 +17,7 @@ from typing import Any
 from foveate.assembly import Context
 from foveate.errors import NotFound
 from foveate.ids import iso
+from foveate.signals import ALIAS_WEIGHT
 from foveate.sources.gather import Report
 from foveate.state.kinds import RENDERER
 from foveate.state.redact import redact
@@ -117,11 +118,11 @@ def scrub(body: bytes, ids: frozenset[str], words: frozenset[str] = frozenset())
     `words` are terms that no other record holds: a question with one of them quotes what is to be forgotten.
     """
     document = json.loads(zlib.decompress(body))
-    names = ("id", "detail", "overruled_by")
+    names = ("id", "detail", "overruled_by", "via")
     left = [entry for entry in document["candidates"] if ids.isdisjoint(entry.get(name) for name in names)]
     gone = len(document["candidates"]) - len(left)
     signals, asked = document["signals"], document["request"]
-    named = (*asked["filters"]["exclude"], *signals.get("entities", ()))
+    named = (*asked["filters"]["exclude"], *signals.get("entities", ()), asked.get("task"))
     if not gone and ids.isdisjoint(named) and words.isdisjoint(signals.get("terms", ())):
         return None
     document["candidates"] = left
@@ -306,7 +307,10 @@ _SLOT = tuple(item.name for item in fields(Slot))
 
 
 def profile_from_json(value: Mapping[str, Any]) -> Profile:
-    slots = tuple(Slot(**{**slot, "kinds": tuple(slot["kinds"])}) for slot in value["slots"])
+    slots = tuple(
+        Slot(**{**slot, "kinds": tuple(slot["kinds"]), "also": tuple((name, n) for name, n in slot.get("also", ()))})
+        for slot in value["slots"]
+    )
     return Profile(**{**value, "slots": slots})
 
 
@@ -323,12 +327,15 @@ def _signals(signals: Signals) -> dict[str, Any]:
     """What the question said. Entities by id, and no words that only their records hold: those can be forgotten."""
     return {
         "keywords": list(signals.keywords),
-        "terms": {term: weight for term, weight in signals.terms.items() if weight == 1.0},
+        "terms": {term: weight for term, weight in signals.terms.items() if weight != ALIAS_WEIGHT},
         "paths": list(signals.paths),
         "symbols": list(signals.symbols),
         "entities": list(signals.entities),
         "intent": signals.intent,
         "domains": list(signals.domains),
+        "task_type": signals.task_type,
+        "complexity": signals.complexity,
+        "because": signals.because,
     }
 
 
@@ -341,6 +348,7 @@ def _request(request: Request) -> dict[str, Any]:
         "profile": request.profile,
         "agent": request.agent,
         "complexity": request.complexity,
+        "task": None if request.task is None else request.task.id,
         "counter": request.counter,
         "filters": {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(request.filters).items()},
         "given": {slot: [record.id for record in records] for slot, records in request.given.items()},
@@ -368,6 +376,10 @@ def _entry(candidate: Candidate, kept: dict[_Key, Item], lost: Mapping[_Key, Omi
         "score": candidate.score,
         "overruled_by": candidate.overruled_by,
     }
+    if candidate.via is not None:
+        entry |= {"via": candidate.via.id, "via_version": candidate.via.version}
+    if candidate.stale:
+        entry["stale"] = True
     item = kept.pop(_key(candidate), None)  # once: the same record brought twice is kept once
     if item is not None:
         return {**entry, "kept": True, "level": item.level, "shown_tokens": item.tokens, "rank": item.rank}

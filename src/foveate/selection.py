@@ -98,7 +98,8 @@ def _outside(record: Record, now: int) -> str:
 def distinct(candidates: Sequence[Candidate], slots: Mapping[str, Slot]) -> Iterator[tuple[Candidate, Omission | None]]:
     """One of each and no more than `max_items`, in rank order by slot: what must be kept first, then the better score.
 
-    What `max_items` cuts off claims nothing: its duplicate in another slot may still be shown.
+    What `max_items` cuts off claims nothing: its duplicate in another slot may still be shown. What a task handed on is
+    not counted: the limit is on what was looked up, and a dependency's warning must not depend on how many others fit.
     """
     held: dict[str, Candidate] = {}
     by_hash: dict[bytes, list[tuple[Candidate, frozenset[bytes]]]] = defaultdict(list)
@@ -107,17 +108,20 @@ def distinct(candidates: Sequence[Candidate], slots: Mapping[str, Slot]) -> Iter
     for candidate in _by_claim(candidates, slots):
         record, slot = candidate.record, slots[candidate.slot]
         # What must be kept is kept even where it repeats another: only the same record twice is too much.
-        twin = held.get(record.id) or (None if slot.keep else _near(candidate, by_hash))
+        # Two tasks may be set in the same words and come to different things.
+        own = slot.keep or kind_of(record.kind).repeats
+        twin = held.get(record.id) or (None if own else _near(candidate, by_hash))
         if twin is not None:
             yield candidate, Omission(candidate, "duplicate", twin.record.id)
-        elif slot.max_items is not None and len(taken[slot.name]) >= slot.max_items:
+        elif slot.max_items is not None and candidate.via is None and len(taken[slot.name]) >= slot.max_items:
             beyond[slot.name] += 1
             bar = taken[slot.name][-1].score if slot.max_items else 1.0
             place = f"rank {slot.max_items + beyond[slot.name]} of {slot.max_items}"
             yield candidate, Omission(candidate, "max_items", place, needs_score=max(0.0, round(bar - candidate.score, 6)))
         else:
             held[record.id] = candidate
-            taken[slot.name].append(candidate)
+            if candidate.via is None:
+                taken[slot.name].append(candidate)
             parts = _parts(record.sketch)
             for part in parts[:KEYS]:
                 by_hash[part].append((candidate, frozenset(parts)))
@@ -125,13 +129,15 @@ def distinct(candidates: Sequence[Candidate], slots: Mapping[str, Slot]) -> Iter
 
 
 def _by_claim(candidates: Sequence[Candidate], slots: Mapping[str, Slot]) -> list[Candidate]:
-    """Who may speak first; of equals, whom the source brought first. A stable slot keeps its source's order throughout:
+    """Who may speak first: what must be kept, the more important slot, the better score; of equals, whom the source
+    brought first. A stable slot keeps its source's order throughout:
     a score may depend on the question."""
 
-    def claim(numbered: tuple[int, Candidate]) -> tuple[bool, bool, float, int]:
+    def claim(numbered: tuple[int, Candidate]) -> tuple[bool, bool, float, bool, float, int]:
         n, candidate = numbered
         slot = slots[candidate.slot]
-        return (not slot.keep, not slot.stable, float(slot.order) if slot.stable else -candidate.score, n)
+        by = float(slot.order) if slot.stable else -candidate.score
+        return (not slot.keep, not slot.stable, 0.0 if slot.stable else -slot.priority, candidate.stale, by, n)
 
     return [candidate for _, candidate in sorted(enumerate(candidates), key=claim)]
 
@@ -151,9 +157,15 @@ def _near(candidate: Candidate, by_hash: Mapping[bytes, Sequence[tuple[Candidate
             if len(mine & theirs) < needed or other.record.id in seen:
                 continue
             seen.add(other.record.id)
-            if alike(candidate.record.text, other.record.text):
+            if alike(candidate.record.text, other.record.text) and _of_the_same(candidate.record, other.record):
                 return other
     return None
+
+
+def _of_the_same(one: Record, other: Record) -> bool:
+    """What a kind requires is part of what its records say: the same note on two files is two notes."""
+    required = kind_of(one.kind).required if one.kind == other.kind else ()
+    return all(one.data.get(name) == other.data.get(name) for name in required)
 
 
 def alike(one: str, other: str) -> bool:

@@ -1,20 +1,36 @@
 """Request -> Signals: what the call is really about.
 
 Comes in: the request and a look-up of names that the store knows. Goes out: keywords, search terms, paths, symbols,
-entities and intent. Rules and regular expressions only: it must cost less than a millisecond and need no model.
+entities, domains and intent and, where the request is for a task, its type and how complex it is. Rules and regular
+expressions only: it must cost less than a millisecond and need no model.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import reduce
 
 from foveate import lexical
+from foveate.state.learn import ROOTS
 from foveate.state.records import paths_in
+from foveate.state.task import criteria_of
 from foveate.types import Intent, Record, Request, Signals
 
 ALIAS_WEIGHT = 0.7
 """Terms that stand for an entity of the question under its other names: nearly as good as the word itself."""
+
+TASK_WEIGHT = 0.5
+"""Terms of a task beside a question of its own: they say what it is about, and the question says what is asked."""
+
+DOMAINS: Mapping[str, tuple[str, ...]] = {
+    "api": ("endpoint", "rest", "graphql", "route", "request"),
+    "auth": ("login", "token", "jwt", "session", "password"),
+    "database": ("query", "schema", "migration", "model", "record"),
+    "ui": ("component", "button", "form", "page", "style"),
+    "testing": ("test", "spec", "mock", "assert", "coverage"),
+}
+"""000's domains and the words that speak of each; `[domains]` in a project's settings extends them."""
 
 MAX_NAME_WORDS = 3
 """Names are looked up as runs of up to three words."""
@@ -69,19 +85,95 @@ def extract(
     request: Request,
     named: Callable[[Sequence[str]], Mapping[str, Record]],
     embedding: tuple[float, ...] | None = None,
+    domains: Mapping[str, Sequence[str]] = DOMAINS,
 ) -> Signals:
     """The signals of a request; `named` finds entities by normalised name."""
-    query = request.query
-    entities = named(_possible_names(query))
+    query, task = request.query, request.task
+    about = query if task is None else "\n".join(dict.fromkeys((query, task_text(task))))
+    entities = named(_possible_names(about))
+    symbols = tuple(dict.fromkeys(match.strip() for match in _SYMBOL.findall(about)))
+    paths = paths_in(about)
+    spoken = lexical.words(reduce(lambda text, path: text.replace(path, _telling(path)), paths, about))
+    keywords = tuple(dict.fromkeys((*spoken, *(symbol.lower() for symbol in symbols))))
+    complexity, because = ("", "") if task is None else complexity_of(task)
     return Signals(
-        keywords=tuple(dict.fromkeys(lexical.words(query))),
-        terms=_terms(query, entities.values()),
-        paths=paths_in(query),
-        symbols=tuple(dict.fromkeys(match.strip() for match in _SYMBOL.findall(query))),
+        keywords=keywords,
+        terms=_terms(query, "" if task is None else about, entities.values()),
+        paths=tuple(dict.fromkeys((*paths, *(task.paths if task else ())))),
+        symbols=symbols,
         entities={record.id: str(record.data.get("name", record.text)) for record in entities.values()},
         intent=intent(query),
+        domains=domains_of(keywords, domains),
+        task_type=str(task.data.get("type", "")) if task else "",
+        complexity=complexity,
+        because=because,
         embedding=embedding,
     )
+
+
+def _telling(path: str) -> str:
+    """The part of a path that says something: without the `src/` and `.py` that nearly every path has."""
+    folders, _, name = path.removeprefix("./").rpartition("/")
+    root, _, rest = folders.partition("/")
+    return f"{rest if root.lower() in ROOTS else folders} {name.rsplit('.', 1)[0] or name}"
+
+
+def task_text(task: Record) -> str:
+    """What a task is about: its objective and its acceptance criteria."""
+    return " ".join((task.text, *criteria_of(task)))
+
+
+def domains_of(keywords: Iterable[str], domains: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """The domains that a word of the request speaks of: a trigger in any form, or the domain's own name."""
+    said = frozenset(term for word in keywords for term in lexical.terms(word))
+    return tuple(
+        name
+        for name, triggers in domains.items()
+        if any(said.issuperset(terms) for word in (*triggers, name) if (terms := lexical.terms(word)))
+    )
+
+
+def extended(own: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    """The shipped domains with a project's own: words are added, and an empty list switches a domain off."""
+    merged = {name: tuple(dict.fromkeys((*DOMAINS.get(name, ()), *words))) for name, words in own.items() if words}
+    return {name: words for name, words in {**DOMAINS, **merged}.items() if own.get(name, True)}
+
+
+# --- how complex a task is -----------------------------------------------------------------------------------------
+
+_HARD = frozenset(
+    """architecture concurrency distributed migrate migration performance race redesign refactor rewrite
+    security""".split()  # noqa: SIM905
+)
+_SLIGHT = frozenset("bump comment docs docstring format formatting readme rename reword typo".split())  # noqa: SIM905
+_COUNTED = (("files", 3, 6), ("steps", 4, 8), ("acceptance_criteria", 4, 8))
+"""What is counted, and from how many on it gives one point and two."""
+_NORMAL, _COMPLEX = 0, 3
+"""Points from which a task is normal, and from which it is complex."""
+
+
+def complexity_of(task: Record) -> tuple[str, str]:
+    """How complex a task is and why: what it says itself, else an estimate from its size and its words."""
+    said = task.data.get("complexity")
+    if said:
+        return str(said), "the task says so"
+    points = dict(_points(task))
+    total = sum(points.values())
+    level = "complex" if total >= _COMPLEX else "normal" if total >= _NORMAL else "easy"
+    reasons = ", ".join(f"{what} ({number:+d})" for what, number in points.items()) or "nothing speaks for more or less"
+    return level, f"estimated: {reasons}"
+
+
+def _points(task: Record) -> Iterable[tuple[str, int]]:
+    for name, some, many in _COUNTED:
+        number = len(task.data.get(name) or ())
+        if number >= some:
+            yield f"{number} {name.replace('_', ' ')}", 2 if number >= many else 1
+    words = frozenset(lexical.words(f"{task.data.get('name', '')} {task_text(task)}"))
+    for word in sorted(words & _HARD)[:2]:
+        yield f"{word!r}", 1
+    for word in sorted(words & _SLIGHT)[:1]:
+        yield f"{word!r}", -1
 
 
 def intent(query: str) -> Intent:
@@ -101,8 +193,10 @@ def _possible_names(query: str) -> list[str]:
     return sorted(runs - {""})
 
 
-def _terms(query: str, entities: Iterable[Record]) -> dict[str, float]:
+def _terms(query: str, about: str, entities: Iterable[Record]) -> dict[str, float]:
     terms = dict.fromkeys(lexical.terms(query), 1.0)
+    for term in lexical.terms(about):
+        terms.setdefault(term, TASK_WEIGHT)
     for record in entities:
         names = (str(record.data.get("name", record.text)), *(record.data.get("aliases") or ()))
         for term in lexical.terms(" ".join(names)):

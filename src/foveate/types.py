@@ -113,6 +113,8 @@ class Request:
     profile: str = "base"
     agent: str | None = None
     complexity: str | None = None
+    task: Record | None = None
+    """The task that the call is for: its dependencies, its place in the tree and its words count."""
     counter: str = "o200k"
     filters: Filters = NO_FILTERS
     given: Mapping[str, tuple[Record, ...]] = field(default_factory=dict)
@@ -132,6 +134,11 @@ class Signals:
     """Entities that the request names: id -> name."""
     intent: Intent = "other"
     domains: tuple[str, ...] = ()
+    task_type: str = ""
+    complexity: str = ""
+    """How complex the task is, where it says so or can be estimated."""
+    because: str = ""
+    """Why it is taken to be so complex."""
     embedding: tuple[float, ...] | None = None
 
 
@@ -144,10 +151,13 @@ class Slot:
 
     name: str
     source: str
+    also: tuple[tuple[str, int], ...] = ()
+    """Further sources that may fill it, each with how many candidates it may bring."""
     kinds: tuple[str, ...] = ()
     heading: str = ""
+    """Stands as a section of level two; one that brings its own `#` marks stands as it is written."""
     intro: str = ""
-    """Text under the heading, above the items."""
+    """Text under the heading, above the items; not shown where there are none."""
     empty: str = ""
     """Shown instead of items where there are none; an empty slot without it is not rendered."""
     tokens: int | None = None
@@ -166,6 +176,11 @@ class Slot:
     """The `type` feature of what this slot holds (004: frame priorities)."""
     pinned: bool = False
     """Ask only for pinned records."""
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Everyone who may fill it."""
+        return (self.source, *(name for name, _ in self.also))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,6 +223,10 @@ class Candidate:
     source: str
     overruled_by: str | None = None
     """The record that superseded or disputes it."""
+    via: Record | None = None
+    """The task that handed it on: the line says so, and `max_items` does not count it."""
+    stale: bool = False
+    """It points to a file that is gone: the line says so, and it ranks last."""
     features: Mapping[str, float] = field(default_factory=dict)
     score: float = 0.0
     counted: Mapping[Level, int] | None = None

@@ -1,4 +1,4 @@
-"""A dozen small worlds: the prompt that the model receives, and the receipt, each as a file that people can read."""
+"""Small worlds: the prompt that the model receives, and the receipt, each as a file that people can read."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ SNAPSHOTS = Path(__file__).parent / "snapshots"
 
 
 def as_markdown(world: World, context: Context) -> str:
-    """The question and the messages, as the model receives them."""
-    parts = [f"<!-- {world.name}: {world.query} -->\n"]
+    """The question, or the task that is one, and the messages, as the model receives them."""
+    parts = [f"<!-- {world.name}: {world.query or world.options['task']} -->\n"]
     parts += [f"<!-- {message['role']} -->\n{message['content']}" for message in context.messages()]
     return "\n".join(parts)
 

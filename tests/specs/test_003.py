@@ -95,7 +95,7 @@ def test_several_sources_make_one_context() -> None:
     assert [section.name for section in context.sections] == [
         "rules", "root_goal", "path", "siblings", "recent", "semantic", "entities", "patterns",
     ]  # fmt: skip
-    assert len({section.source for section in context.sections}) == 4
+    assert {item.candidate.source for item in context.items} == {"always", "given", "recent", "search"}
     assert "## Recent Activity\n- pytest tests/checkout -x --count 20: 800 passed\n" in context.text
 
 

@@ -30,17 +30,31 @@ def shares(profile: Profile) -> dict[str, float]:
 def test_000_limits_by_complexity(
     complexity: str, patterns: int, gotchas: int, code_references: int, prior_tasks: int
 ) -> None:
-    coding = slots(resolve(["coding", f"complexity-{complexity}"]))
-    assert coding["patterns"].max_items == patterns
-    assert coding["warnings"].max_items == gotchas
-    assert coding["code_references"].max_items == code_references
-    assert coding["prior_work"].max_items == prior_tasks
+    task = slots(resolve(["task", f"complexity-{complexity}"]))
+    assert task["patterns"].max_items == patterns
+    assert task["warnings"].max_items == gotchas
+    assert task["code_references"].max_items == code_references
+    assert task["prior_work"].max_items == prior_tasks
 
 
-def test_000_takes_without_a_complexity() -> None:
-    coding = slots(resolve("coding"))
-    takes = [coding[name].max_items for name in ("patterns", "warnings", "decisions", "code_references")]
-    assert takes == [5, 3, 3, 10]
+@pytest.mark.parametrize("name", ["coding", "task"])
+def test_000_takes_without_a_complexity(name: str) -> None:
+    known = slots(resolve(name))
+    takes = [known[name].max_items for name in ("patterns", "warnings", "decisions", "related_tasks", "code_references")]
+    assert takes == [5, 3, 3, 5, 10]
+
+
+@pytest.mark.parametrize("name", ["coding", "task"])
+def test_000_asks_for_20_by_keyword_and_10_by_domain(name: str) -> None:
+    known = slots(resolve(name))
+    for knowledge in ("patterns", "warnings", "decisions", "related_tasks"):
+        assert (known[knowledge].source, known[knowledge].limit) == ("search", 20)
+        assert dict(known[knowledge].also)["domains"] == 10
+
+
+def test_000_points_are_weights() -> None:
+    weights = resolve("task").weights
+    assert [weights[f"map_{of}"] for of in ("component", "location", "domain", "file")] == [2, 1, 1, 3]
 
 
 def test_000_says_so_where_nothing_was_found() -> None:

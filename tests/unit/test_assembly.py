@@ -8,7 +8,7 @@ import pytest
 
 import foveate
 from foveate import InputError, tokens
-from foveate.assembly import empty_cost, head, messages, overhead, section
+from foveate.assembly import empty_cost, head, line, measured, messages, overhead, section
 from foveate.types import Candidate, Item, Record, Scope, Slot
 from worlds import REDIS, WORLDS, World, open_engine
 
@@ -38,6 +38,40 @@ def test_a_slot_with_nothing_to_show_says_its_note() -> None:
     assert section(noted, []).content == "## Warnings\nNo known gotchas for this task area.\n"
     assert empty_cost(noted, "o200k") == overhead(noted, "o200k") + tokens.count("No known gotchas for this task area.\n")
     assert empty_cost(slot(heading="Warnings"), "o200k") == 0
+
+
+def test_a_heading_with_marks_of_its_own_stands_as_it_is_written() -> None:
+    assert head(slot(heading="### Warnings")) == "### Warnings\n"
+    assert head(slot(heading="## All\n\n### Part")) == "## All\n\n### Part\n"
+
+
+def test_an_introduction_is_not_shown_above_a_note() -> None:
+    noted = slot(heading="Map", intro="| Location |\n|---|", empty="Nothing yet.")
+    assert section(noted, []).content == "## Map\nNothing yet.\n"
+    assert empty_cost(noted, "o200k") == empty_cost(slot(heading="Map", empty="Nothing yet."), "o200k")
+
+
+def handed_on(kind: str, text: str, *, stale: bool = False, **data: object) -> Candidate:
+    """What a task handed on, or where it may lead no more."""
+    task = Record(id="task_1", kind="task", scope=Scope("main"), text="T", summary="T", micro="T", data={"name": "Parser"})
+    record = Record(id="x", kind=kind, scope=Scope("main"), text=text, summary=text, micro=text, data=data)
+    return Candidate(record=record, slot="s", source="dependencies", via=task, stale=stale)
+
+
+def test_a_line_names_the_task_that_handed_it_on() -> None:
+    assert line(handed_on("gotcha", "Deep"), "full") == "- ⚠️ **medium**: Deep (from Parser)\n"
+    asked = handed_on("question", "Tabs?", context="Both")
+    assert line(asked, "full") == "- **Tabs?** (from Parser)\n  - Context: Both\n"
+
+
+def test_a_remark_on_a_row_stays_within_its_last_cell() -> None:
+    row = handed_on("component", "Notes", stale=True, component="C", location="a.py")
+    assert line(row, "full") == "| `a.py` | C | Notes (from Parser; stale: the file is gone) |\n"
+
+
+def test_a_remark_is_counted() -> None:
+    one = handed_on("gotcha", "Deep")
+    assert measured(one, "o200k")["full"] == tokens.count(line(one, "full"), "o200k")
 
 
 def test_sections_of_a_role_are_one_message_with_blank_lines_between() -> None:

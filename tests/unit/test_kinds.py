@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foveate import InputError, tokens
-from foveate.state.kinds import KINDS, Kind, block, kind_of, problems_in, register
+from foveate.state.kinds import KINDS, Kind, kind_of, problems_in, register
+from foveate.state.lines import block
 from foveate.state.records import Rules, make
 from foveate.types import LEVELS, Record, Scope
 from worlds import NOW
@@ -31,7 +32,7 @@ LINES = {
     ),
     "fact": ({}, "- W\n", "- S\n", "- M\n"),
     "episode": ({"duration": "2h"}, "- W\n", "- S\n", "- M\n"),
-    "procedure": ({"name": "N"}, "### N\nW\n", "### N\nS\n", "- N: M\n"),
+    "procedure": ({"name": "N"}, "#### N\nW\n", "#### N\nS\n", "- N: M\n"),
     "pattern": ({"location": "a.py"}, "- **W** (see: a.py)\n", "- **S** (see: a.py)\n", "- **M** (see: a.py)\n"),
     "gotcha": ({"severity": "high"}, "- ⚠️ **high**: W\n", "- ⚠️ **high**: S\n", "- ⚠️ **high**: M\n"),
     "entity": (
@@ -41,11 +42,25 @@ LINES = {
         "- **service**: N\n",
     ),
     "event": ({"type": "shell"}, "- W\n", "- S\n", "- M\n"),
-    "task": ({"name": "N"}, "### N\nW\n", "### N\nS\n", "- N: M\n"),
-    "component": ({"component": "C", "location": "a.py:1"}, "- `a.py:1` C — W\n", "- `a.py:1` C — S\n", "- `a.py:1` C\n"),
-    "issue": ({"title": "N"}, "### N\nW\n", "### N\nS\n", "- N: M\n"),
-    "design": ({"title": "N"}, "### N\nW\n", "### N\nS\n", "- N: M\n"),
-    "change": ({"title": "N"}, "### N\nW\n", "### N\nS\n", "- N: M\n"),
+    "task": ({"name": "N"}, "#### N\nW\n", "#### N\nS\n", "- N: M [open]\n"),
+    "handoff": ({"rung": "yaml"}, "- W\n", "- S\n", "- M\n"),
+    "question": (
+        {"context": "C", "recommendation": "R", "blocking": True},
+        "- **W**\n  - Context: C\n  - Recommendation: R\n",
+        "- **S**\n  - Context: C\n  - Recommendation: R\n",
+        "- **M**\n",
+    ),
+    "stack": ({"current": "task_1"}, "- W\n", "- S\n", "- M\n"),
+    "lease": ({}, "- W\n", "- S\n", "- M\n"),
+    "component": (
+        {"component": "C", "location": "a.py:1"},
+        "| `a.py:1` | C | W |\n",
+        "| `a.py:1` | C | S |\n",
+        "| `a.py:1` | C |  |\n",
+    ),
+    "issue": ({"title": "N"}, "#### N\nW\n", "#### N\nS\n", "- N: M\n"),
+    "design": ({"title": "N"}, "#### N\nW\n", "#### N\nS\n", "- N: M\n"),
+    "change": ({"title": "N"}, "#### N\nW\n", "#### N\nS\n", "- N: M\n"),
     "note": ({}, "- W\n", "- S\n", "- M\n"),
     "scratch": ({}, "- W\n", "- S\n", "- M\n"),
 }
@@ -78,6 +93,79 @@ def test_what_is_not_said_is_not_shown() -> None:
     assert kind_of("pattern").line(record("pattern"), "full") == "- **W**\n"
     assert kind_of("procedure").line(record("procedure"), "full") == "- W\n"
     assert kind_of("entity").line(record("entity", "Redis"), "full") == "- **entity**: Redis\n"
+
+
+# --- tasks, questions and rows of the map --------------------------------------------------------------------------
+
+
+def test_a_task_in_full_is_its_whole_specification() -> None:
+    found = record(
+        "task",
+        name="Login",
+        description="Users sign in.",
+        type="feature",
+        complexity="easy",
+        estimated_time="2h",
+        acceptance_criteria=["Wrong passwords give 401"],
+        test_criteria=["make test passes"],
+        files=[{"path": "src/login.py", "operation": "create"}],
+        steps=[{"text": "Run it", "command": "make login"}, {"text": "Add this", "code": "x = 1\n# y = 2"}],
+        reads=["docs/auth.md"],
+    )
+    assert kind_of("task").line(found, "full") == (
+        "#### Login\n"
+        "W\n\n"
+        "Users sign in.\n\n"
+        "Type: feature, Complexity: easy, Estimated time: 2h\n\n"
+        "**Acceptance criteria:**\n- Wrong passwords give 401\n\n"
+        "**Test criteria:**\n- make test passes\n\n"
+        "**Files:**\n- `src/login.py`: create\n\n"
+        "**Steps:**\n- Run it\n  `make login`\n- Add this\n  ```\n  x = 1\n  # y = 2\n  ```\n\n"
+        "**Read first:**\n- `docs/auth.md`\n"
+    )
+    assert kind_of("task").line(found, "summary") == "#### Login\nS\n"
+
+
+def test_a_completed_task_reads_as_what_came_of_it() -> None:
+    values = {"name": "Login", "state": "completed", "result": "Users can sign in.", "acceptance_criteria": ["401"]}
+    found = record("task", **values, files_to_read=[{"file": "src/login.py", "reason": "the handler"}, {"file": "a.py"}])
+    files = "\n**Files to read:**\n- `src/login.py`: the handler\n- `a.py`\n"
+    assert kind_of("task").line(found, "full") == f"#### Login\nUsers can sign in.\n{files}"
+    assert kind_of("task").line(found, "summary") == f"#### Login\nS\n{files}"
+    assert kind_of("task").line(found, "micro") == "- Login: M\n"
+
+
+@pytest.mark.parametrize("state", ["blocked", "failed"])
+def test_a_task_that_is_stuck_says_why(state: str) -> None:
+    found = record("task", name="Login", state=state, reason="no\nkeys")
+    assert kind_of("task").line(found, "summary") == f"#### Login\nS\n\n{state.capitalize()}: no keys\n"
+    assert kind_of("task").line(found, "micro") == f"- Login: M [{state}]\n"
+
+
+def test_a_task_that_says_no_more_than_its_name_says_it_once() -> None:
+    assert kind_of("task").line(record("task", "Login", name="Login"), "full") == "#### Login\n"
+    assert kind_of("task").line(record("task", "Login", name="Login"), "micro") == "- Login [open]\n"
+    assert kind_of("task").line(record("task", "Login"), "full") == "#### Login\n"
+
+
+def test_a_question_without_more_is_one_line() -> None:
+    assert kind_of("question").line(record("question", "Which\nclock?"), "full") == "- **Which clock?**\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "cell"),
+    [("a | b", "a \\| b"), ("a \\| b", "a \\\\\\| b"), ("a\n\n| b |\n# c", "a \\| b \\| # c"), ("`x`", "`x`")],
+)
+def test_text_stays_within_its_cell(given: str, cell: str) -> None:
+    found = record("component", given, component=given, location="a.py")
+    other = record("component", "W", component=given, location="a.py")
+    assert kind_of("component").line(other, "full") == f"| `a.py` | {cell} | W |\n"
+    assert kind_of("component").line(found, "full") == f"| `a.py` | {cell} |  |\n"
+
+
+def test_a_location_stays_one_piece_of_code() -> None:
+    found = record("component", component="C", location="a`b|c.py\n:1")
+    assert kind_of("component").line(found, "full") == "| `a'b\\|c.py :1` | C | W |\n"
 
 
 ODD = (

@@ -17,11 +17,12 @@ PACKAGE = Path(__file__).parents[2] / "src" / "foveate"
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("types", "errors"),
-    ("ids", "lexical", "tokens", "embed", "summarize"),
+    ("ids", "lexical", "tokens", "embed", "summarize", "handoff"),
     ("state", "code"),
     ("signals", "profiles", "project"),
     ("sources",),
-    ("scoring", "budget", "selection", "assembly", "compose", "refresh", "receipts", "explain", "journal"),
+    ("scoring", "budget", "selection", "computed", "assembly", "compose"),
+    ("refresh", "receipts", "explain", "debug", "journal"),
     ("engine", "opening", "testing"),
     ("agents",),
     ("front",),

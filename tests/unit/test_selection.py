@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from foveate.selection import alike, fit, ladder, least, sift
@@ -73,6 +75,26 @@ def test_beyond_max_items_says_its_rank_and_what_it_lacked() -> None:
     assert ids(sifted.ranked["a"]) == ["a", "b"]
     assert reasons(sifted.omitted) == {"c": ("max_items", "rank 3 of 2"), "d": ("max_items", "rank 4 of 2")}
     assert [omission.needs_score for omission in sifted.omitted] == pytest.approx([0.1, 0.7])
+
+
+def test_what_a_task_handed_on_is_not_counted_by_max_items() -> None:
+    task = candidate("t", kind="task").record
+    handed = [replace(candidate(f"h{n}", 0.1 * n), via=task) for n in range(1, 4)]
+    found = [candidate("b", 0.9), candidate("c", 0.05), *handed]
+    sifted = sift(found, profile(slot(max_items=1)), NO_FILTERS)
+    assert ids(sifted.ranked["a"]) == ["b", "h3", "h2", "h1"]
+    assert reasons(sifted.omitted) == {"c": ("max_items", "rank 2 of 1")}
+
+
+def test_what_is_stale_comes_last_whatever_its_score() -> None:
+    found = [replace(candidate("gone", 0.9), stale=True), candidate("here", 0.1)]
+    assert ids(sift(found, profile(), NO_FILTERS).ranked["a"]) == ["here", "gone"]
+    assert ids(sift(found, profile(slot(max_items=1)), NO_FILTERS).ranked["a"]) == ["here"]
+
+
+def test_two_tasks_in_the_same_words_are_two() -> None:
+    found = [candidate(id, kind="task", text="Add the missing tests") for id in ("x", "y")]
+    assert ids(sift(found, profile(), NO_FILTERS).ranked["a"]) == ["x", "y"]
 
 
 def test_max_items_of_zero_lets_nobody_in() -> None:

@@ -13,7 +13,7 @@ import foveate
 from foveate import Candidate, Kind, ProfileError, Record, Scope, SourceError
 from foveate.profiles import resolve
 from foveate.sources.gather import FEWEST, MOST, Around, limit_of
-from foveate.state import kinds
+from foveate.state import kinds, lines
 from foveate.types import Ask, Profile, Slot
 from worlds import ago, open_engine
 
@@ -162,7 +162,7 @@ def test_a_source_may_take_the_place_of_a_shipped_one() -> None:
 
 def test_a_users_own_kind_is_a_row() -> None:
     runbook = Kind(
-        "runbook", "Runbooks", lambda record, level: kinds.block(f"{record.data['service']}: {kinds.body(record, level)}"),
+        "runbook", "Runbooks", lambda record, level: lines.block(f"{record.data['service']}: {lines.body(record, level)}"),
         {"service": kinds.Field(str, required=True)},
     )  # fmt: skip
     kinds.register(runbook)
@@ -176,6 +176,42 @@ def test_a_users_own_kind_is_a_row() -> None:
                 engine.add("runbook", "Something")
     finally:
         del kinds.KINDS["runbook"]
+
+
+def test_a_slot_may_be_filled_by_several_sources() -> None:
+    slots = {"facts": {"also": {"tickets": 5}}}
+    with open_engine(sources=[Tickets()]) as engine:
+        engine.add("fact", "The deploy takes four minutes")
+        context = engine.compute("deploy", overrides={"slots": slots})
+    facts = next(section for section in context.sections if section.name == "facts")
+    assert {item.candidate.source for item in facts.items} == {"search", "tickets"}
+
+
+def test_what_two_sources_bring_for_a_slot_stands_once_with_what_each_knows() -> None:
+    class Twice(Tickets):
+        def find(self, asks: Sequence[Ask], around: Around) -> Iterator[Candidate]:
+            (record,) = around.reader.get(["fact_1"]).values()
+            yield Candidate(record=record, slot=asks[0].slot.name, source=self.name, features={"domain": 0.7})
+
+    with open_engine(sources=[Twice()]) as engine:
+        engine.add("fact", "The deploy takes four minutes")
+        context = engine.compute("deploy", overrides={"slots": {"facts": {"also": {"tickets": 5}}}})
+        entries = [entry for entry in engine.receipt(context).candidates if entry["id"] == "fact_1"]
+    assert len(entries) == 1
+    assert entries[0]["source"] == "search"
+    assert entries[0]["features"]["relevance"] > 0
+    assert entries[0]["features"]["domain"] == 0.7
+
+
+def test_a_further_source_that_is_not_there_is_named() -> None:
+    slots = {"facts": {"also": {"serach": 5}}}
+    with (
+        open_engine() as engine,
+        pytest.raises(
+            ProfileError, match=r"Slot 'facts' asks source 'serach', which is not there\. Did you mean 'search'\?"
+        ),
+    ):
+        engine.compute("deploy", overrides={"slots": slots})
 
 
 # --- the shipped ones ----------------------------------------------------------------------------------------------

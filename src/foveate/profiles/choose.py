@@ -1,7 +1,7 @@
 """Request -> the names of the layers to lay, bottom first.
 
-Comes in: the request, its signals and the names of all profiles. Goes out: names for `resolve`. It reads no file and
-guesses nothing: a request that names no agent and no complexity gets its profile alone.
+Comes in: the request, its signals and the names of all profiles. Goes out: names for `resolve`. It reads no file: what the
+request leaves open, the signals say, and a request that is for no task and names no agent gets its profile alone.
 """
 
 from __future__ import annotations
@@ -15,17 +15,15 @@ _COMPLEXITY = "complexity-"
 
 
 def layers(request: Request, signals: Signals, names: Collection[str]) -> tuple[str, ...]:
-    """The profile, its agent's where there is one of that name, then the complexity's.
-
-    The signals name no layer yet: what is laid is what the request names.
-    """
+    """The profile, its agent's where there is one of that name, then the complexity's: the request's, else the task's."""
     chosen = [request.profile]
     if request.agent is not None and request.agent in names:
         chosen.append(request.agent)
-    if request.complexity is not None:
-        complexity = _COMPLEXITY + request.complexity
-        if complexity not in names:
+    complexity = request.complexity or signals.complexity
+    if complexity:
+        layer = _COMPLEXITY + complexity
+        if layer not in names:
             known = [name.removeprefix(_COMPLEXITY) for name in names if name.startswith(_COMPLEXITY)]
-            raise ProfileError(f"There is no complexity {request.complexity!r}.{near(request.complexity, known)}")
-        chosen.append(complexity)
+            raise ProfileError(f"There is no complexity {complexity!r}.{near(complexity, known)}")
+        chosen.append(layer)
     return tuple(dict.fromkeys(chosen))

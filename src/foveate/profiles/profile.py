@@ -239,6 +239,7 @@ def _built(name: str, laid: Mapping[str, Any], setters: Mapping[str, str]) -> Pr
 def _slot(name: str, values: Mapping[str, Any]) -> Slot:
     settings = {key: value for key, value in values.items() if key != "optional"}
     settings["kinds"] = tuple(settings.get("kinds", ()))
+    settings["also"] = tuple(dict(settings.get("also", {})).items())
     for key in ("share", "min_score", "priority"):
         if key in settings:
             settings[key] = float(settings[key])

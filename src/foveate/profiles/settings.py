@@ -26,6 +26,12 @@ FEATURES: tuple[str, ...] = (
     "trust",  # who said it
     "entity",  # it names what the question names
     "keyword",  # the share of the question's words that its tags hold
+    "domain",  # it is tagged with a domain of the question
+    "inherited",  # a dependency of the task handed it on
+    "map_component",  # words of the question in a component's name
+    "map_location",  # words of the question in its location
+    "map_domain",  # domains of the question in its notes
+    "map_file",  # files that the question names
     "rerank",  # what a reranker says
 )
 """What a profile may give a weight to; each is 0..1."""
@@ -64,6 +70,10 @@ _HOURS = Setting("a number above 0", lambda v: _is_number(v) and 0 < v < inf)
 _UNIT = Setting("a number from 0 to 1", lambda v: _is_number(v) and 0 <= v <= 1)
 _LEVEL = Setting("full, summary or micro", lambda v: isinstance(v, str) and v in LEVELS)
 _ROLE = Setting("system or user", lambda v: isinstance(v, str) and v in ("system", "user"))
+_LIMITS = Setting(
+    "a table of sources with how many candidates each may bring",
+    lambda v: isinstance(v, Mapping) and all(_is_int(limit) and limit >= 0 for limit in v.values()),
+)
 _TABLE = Setting("a table", lambda v: isinstance(v, Mapping))
 
 TOP: Mapping[str, Setting] = {
@@ -80,6 +90,7 @@ TOP: Mapping[str, Setting] = {
 }
 SLOT: Mapping[str, Setting] = {
     "source": _NAME,
+    "also": _LIMITS,
     "kinds": _NAMES,
     "heading": _TEXT,
     "intro": _TEXT,

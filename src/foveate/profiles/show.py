@@ -36,7 +36,8 @@ def to_toml(profile: Profile) -> str:
 def _slot(slot: Slot, setters: Mapping[str, str]) -> list[str]:
     defaults = {field.name: field.default for field in fields(Slot)}
     defaults["role"] = "system" if slot.stable else "user"
-    settings = {key: getattr(slot, key) for key in defaults if key != "name"}
+    settings = {key: getattr(slot, key) for key in defaults if key != "name"} | {"also": dict(slot.also)}
+    defaults["also"] = {}
     return [f"[slots.{slot.name}]", *_lines(settings, defaults, setters, f"slots.{slot.name}.")]
 
 
@@ -50,6 +51,8 @@ def _lines(settings: Mapping[str, Any], defaults: Mapping[str, Any], setters: Ma
 
 
 def _value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{_value(name)} = {_value(part)}' for name, part in value.items())} }}"
     if isinstance(value, tuple):
         return f"[{', '.join(map(_value, value))}]"
     if isinstance(value, str):

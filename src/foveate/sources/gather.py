@@ -11,14 +11,15 @@ import inspect
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as Late
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from threading import Thread
 from time import perf_counter
 from typing import Any, Protocol
 
 from foveate.errors import FoveateError, ProfileError, SourceError, near
 from foveate.state.store import Reader
-from foveate.types import Ask, Candidate, Profile, Request, Signals, Slot
+from foveate.types import TRUST, Ask, Candidate, Filters, Profile, Record, Request, Signals, Slot
 
 DEADLINE = 2.0
 """Seconds that a slow source gets unless it says otherwise: an agent waits for its prompt."""
@@ -36,12 +37,15 @@ class Around:
     signals: Signals
     profile: Profile
     reader: Reader
+    root: Path | None = None
+    """The project's folder, where there is one: what files exist."""
 
 
 class Source(Protocol):
     """Something that can be asked for candidates. `find` may be a coroutine function.
 
     Optional: `slow = True` runs it in a thread with `deadline` seconds; such a source must not use `around.reader`.
+    `among(around)` says how many it chose from.
     """
 
     name: str
@@ -58,6 +62,8 @@ class Report:
     found: int
     ms: float
     error: str = ""
+    among: int | None = None
+    """How many it chose from, where the source can say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,18 +125,19 @@ def _collected(
         if error:
             _refuse_if_kept(name, group, error)
         found = len(answers.get(name, ()))
-        reports.append(Report(name, tuple(ask.slot.name for ask in group), found, (perf_counter() - begun) * 1000, error))
+        among = sources[name].among(around) if hasattr(sources[name], "among") and not error else None  # type: ignore[attr-defined]
+        took = (perf_counter() - begun) * 1000
+        reports.append(Report(name, tuple(ask.slot.name for ask in group), found, took, error, among))
     return Gathered(tuple(_in_slot_order(answers.values(), around.profile)), tuple(reports))
 
 
 def _asks(profile: Profile, sources: Mapping[str, Source]) -> dict[str, list[Ask]]:
     asks: dict[str, list[Ask]] = {}
     for slot in profile.slots:
-        if slot.source not in sources:
-            raise ProfileError(
-                f"Slot {slot.name!r} asks source {slot.source!r}, which is not there.{near(slot.source, sources)}"
-            )
-        asks.setdefault(slot.source, []).append(Ask(slot, limit_of(slot, profile)))
+        for source, limit in ((slot.source, limit_of(slot, profile)), *slot.also):
+            if source not in sources:
+                raise ProfileError(f"Slot {slot.name!r} asks source {source!r}, which is not there.{near(source, sources)}")
+            asks.setdefault(source, []).append(Ask(slot, limit))
     return asks
 
 
@@ -173,5 +180,40 @@ def _refuse_if_kept(name: str, asks: Sequence[Ask], error: str) -> None:
 
 def _in_slot_order(answers: Iterable[Iterable[Candidate]], profile: Profile) -> list[Candidate]:
     place = {slot.name: n for n, slot in enumerate(profile.slots)}
-    found = [candidate for answer in answers for candidate in answer if candidate.slot in place]
+    several = {slot.name for slot in profile.slots if slot.also}
+    found: list[Candidate] = []
+    first: dict[tuple[str, str], int] = {}
+    for candidate in (candidate for answer in answers for candidate in answer if candidate.slot in place):
+        key = (candidate.slot, candidate.record.id)
+        if candidate.slot in several and key in first:
+            found[first[key]] = _joined(found[first[key]], candidate)
+        else:
+            first[key] = len(found)
+            found.append(candidate)
     return sorted(found, key=lambda candidate: place[candidate.slot])
+
+
+def _joined(one: Candidate, other: Candidate) -> Candidate:
+    """The same record for the same slot from two sources: what each knows of it."""
+    features = {name: max(one.features.get(name, 0.0), value) for name, value in other.features.items()}
+    return replace(
+        one,
+        features={**one.features, **features},
+        via=one.via or other.via,
+        overruled_by=one.overruled_by or other.overruled_by,
+    )
+
+
+def filtered(record: Record, filters: Filters) -> str:
+    """Which of the request's filters keeps a record out; empty where none does. `exclude` is selection's."""
+    if filters.since is not None and record.created < filters.since:
+        return "since"
+    if filters.until is not None and record.created >= filters.until:
+        return "until"
+    if filters.kinds and record.kind not in filters.kinds:
+        return "kinds"
+    if filters.tags and not set(filters.tags) & set(record.tags):
+        return "tags"
+    if TRUST.index(record.trust) < TRUST.index(filters.min_trust):
+        return "min_trust"
+    return ""

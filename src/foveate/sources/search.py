@@ -24,8 +24,9 @@ class Search:
         beaten = [hit.record.id for hits in found for hit in hits if hit.record.status in ("superseded", "disputed")]
         links = around.reader.links(beaten, [SUPERSEDED_BY, DISPUTED_BY]) if beaten else []
         overruled = {link.src: link.dst for link in links}
+        task = around.request.task.id if around.request.task else ""
         for ask, hits in zip(asks, found, strict=True):
-            for hit in hits:
+            for hit in (hit for hit in hits if hit.record.id != task):  # a task is not related to itself
                 yield Candidate(
                     record=hit.record,
                     slot=ask.slot.name,

@@ -30,6 +30,15 @@ class Chain:
             found.update(reader.get(ids))
         return found
 
+    def by_key(self, key: str) -> Record | None:
+        return next((record for reader in self._readers if (record := reader.by_key(key))), None)
+
+    def number(self, kind: str) -> int:
+        return sum(reader.number(kind) for reader in self._readers)
+
+    def beginning(self, words: Sequence[str]) -> list[str]:
+        return list(dict.fromkeys(term for reader in self._readers for term in reader.beginning(words)))
+
     def search(self, query: Query, wants: Sequence[Want]) -> list[list[Hit]]:
         answers = [reader.search(query, wants) for reader in self._readers]
         return [

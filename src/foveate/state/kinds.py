@@ -1,8 +1,7 @@
 """Kinds: one row for each sort of record. Adding a sort is adding a row.
 
-A row says under which heading records of the kind stand, which fields `data` may hold, how a record reads at each level,
-on which shelf of the index it lies and how it lives. A line is a *block*: it begins with a visible character and owns
-its trailing newline, so that token counts of lines add up.
+A row says under which heading records of the kind stand, which fields `data` may hold, how a record reads at each level
+(`lines.py`), on which shelf of the index it lies and how it lives.
 """
 
 from __future__ import annotations
@@ -12,13 +11,16 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from foveate.errors import InputError, near
+from foveate.state import lines
 from foveate.types import Level, Record
 
-RENDERER = 1
-"""Raise it when any line below changes: stores then count their lines again by themselves."""
+RENDERER = 2
+"""Raise it when any line changes: stores then count their lines again by themselves."""
 
 Line = Callable[[Record, Level], str]
 OUTCOMES = ("success", "partial", "failure", "pending")
+TASK_STATES = ("open", "active", "blocked", "completed", "failed")
+COMPLEXITIES = ("easy", "normal", "complex")
 SEVERITIES = {"low": 0.3, "medium": 0.5, "high": 0.7, "critical": 0.9}
 """How much a gotcha of each severity matters: its salience, unless the caller gives one."""
 
@@ -50,95 +52,12 @@ class Kind:
     keyed: bool = False
     """(subject, attribute) names one value; a new one supersedes the old."""
     append_only: bool = False
+    repeats: bool = False
+    """Two that say the same are two, each with a fate of its own."""
 
     @property
     def required(self) -> tuple[str, ...]:
         return tuple(name for name, rule in self.fields.items() if rule.required)
-
-
-def block(text: str, mark: str = "- ") -> str:
-    """A list item that owns its newline; further lines are indented, so that they cannot pass for headings."""
-    body = text.strip()
-    if "\n" in body:
-        body = "\n".join(
-            "  " + line.rstrip() if n and line.strip() else line.rstrip() for n, line in enumerate(body.split("\n"))
-        )
-    return f"{mark}{body}\n"
-
-
-def body(record: Record, level: Level) -> str:
-    """The record's own words at a level."""
-    return record.text if level == "full" else record.summary if level == "summary" else record.micro
-
-
-def _plain(record: Record, level: Level) -> str:
-    return block(body(record, level))
-
-
-def _prose(record: Record, level: Level) -> str:
-    return _flush(body(record, level))
-
-
-def _decision(record: Record, level: Level) -> str:
-    badge = [record.outcome] if record.outcome else []
-    if record.confidence < 1.0:
-        badge.append(f"{record.confidence:.2f}")
-    line = body(record, level) + (f" [{', '.join(badge)}]" if badge else "")
-    rationale = record.data.get("rationale")
-    if rationale and level != "micro":
-        line += f" — {rationale}"
-    rejected = record.data.get("alternatives")
-    if rejected and level == "full":
-        line += f"\nInstead of: {'; '.join(rejected)}"
-    return block(line)
-
-
-def _censor(record: Record, level: Level) -> str:
-    action = str(record.data.get("action", "warn")).upper()
-    reason = record.data.get("reason")
-    line = f"**{action}:** {body(record, level)}"
-    return block(f"{line} — {reason}" if reason and level != "micro" else line)
-
-
-def _titled(record: Record, level: Level) -> str:
-    """A heading of its own with the text beneath, where there is a title; one bullet at the smallest level."""
-    title = record.data.get("name") or record.data.get("title")
-    if not title:
-        return block(body(record, level))
-    if level == "micro":
-        return block(f"{title}: {record.micro}")
-    return f"### {' '.join(str(title).split())}\n{_flush(body(record, level))}"
-
-
-def _flush(text: str) -> str:
-    """Lines at the margin: none may pass for a heading."""
-    lines = (line.rstrip() for line in text.strip().split("\n"))
-    return "\n".join("\\" + line if line.lstrip().startswith("#") else line for line in lines) + "\n"
-
-
-def _pattern(record: Record, level: Level) -> str:
-    location = record.data.get("location")
-    words = " ".join(body(record, level).split())
-    return block(f"**{words}**" + (f" (see: {location})" if location else ""))
-
-
-def _gotcha(record: Record, level: Level) -> str:
-    return block(f"⚠️ **{record.data.get('severity', 'medium')}**: {body(record, level)}")
-
-
-def _entity(record: Record, level: Level) -> str:
-    sort = record.data.get("type", "entity")
-    name = record.data.get("name", record.micro)
-    properties = record.data.get("properties") or {}
-    if level == "micro" or not properties:
-        text = "" if record.text == name else f" — {body(record, level)}"
-        return block(f"**{sort}**: {name}{text if level != 'micro' else ''}")
-    return block(f"**{sort}**: {name} ({', '.join(f'{k}: {v}' for k, v in properties.items())})")
-
-
-def _component(record: Record, level: Level) -> str:
-    notes = "" if record.text == record.data["component"] else f" — {body(record, level)}"
-    return block(f"`{record.data['location']}` {record.data['component']}{notes if level != 'micro' else ''}")
 
 
 COUNTED = {"confirmations": Field(int)}
@@ -149,45 +68,85 @@ _TITLED = {"name": Field(str), "title": Field(str)}
 KINDS: dict[str, Kind] = {
     kind.name: kind
     for kind in (
-        Kind("identity", "Identity", _prose, rule=True),
+        Kind("identity", "Identity", lines.prose, rule=True),
         Kind(
             "censor",
             "Active Constraints",
-            _censor,
+            lines.censor,
             {"action": Field(str, choices=("warn", "block")), "reason": Field(str)},
             rule=True,
         ),
-        Kind("instruction", "Standing Instructions", _plain, rule=True),
+        Kind("instruction", "Standing Instructions", lines.plain, rule=True),
         Kind(
             "decision",
             "Relevant Past Decisions",
-            _decision,
+            lines.decision,
             {"rationale": Field(str), "alternatives": Field(list)},
         ),
-        Kind("fact", "Known Information", _plain, keyed=True),
-        Kind("episode", "Past Experience", _plain, {"participants": Field(list), "duration": Field(str)}),
-        Kind("procedure", "Procedures", _titled, {"name": Field(str)}),
-        Kind("pattern", "Patterns to Follow", _pattern, {"location": Field(str), "applies_to": Field(list)}),
-        Kind("gotcha", "Warnings", _gotcha, {"severity": Field(str, choices=tuple(SEVERITIES))}),
+        Kind("fact", "Known Information", lines.plain, keyed=True),
+        Kind("episode", "Past Experience", lines.plain, {"participants": Field(list), "duration": Field(str)}),
+        Kind("procedure", "Procedures", lines.titled, {"name": Field(str)}),
+        Kind("pattern", "Patterns to Follow", lines.pattern, {"location": Field(str), "applies_to": Field(list)}),
+        Kind("gotcha", "Warnings", lines.gotcha, {"severity": Field(str, choices=tuple(SEVERITIES))}),
         Kind(
             "entity",
             "Known Entities",
-            _entity,
+            lines.entity,
             {"name": Field(str), "type": Field(str), "aliases": Field(list), "properties": Field(dict)},
         ),
-        Kind("event", "Recent Activity", _plain, {"type": Field(str)}, shelf="events", open=True, append_only=True),
-        Kind("task", "Tasks", _titled, _TITLED, open=True),
+        Kind("event", "Recent Activity", lines.plain, {"type": Field(str)}, shelf="events", open=True, append_only=True),
+        Kind(
+            "task",
+            "Tasks",
+            lines.task,
+            {
+                "name": Field(str),
+                "description": Field(str),
+                "acceptance_criteria": Field(list),
+                "test_criteria": Field(list),
+                "type": Field(str),
+                "complexity": Field(str, choices=COMPLEXITIES),
+                "estimated_time": Field((str, int, float)),
+                "files": Field(list),
+                "steps": Field(list),
+                "reads": Field(list),
+                "state": Field(str, choices=TASK_STATES),
+                "result": Field(str),
+                "reason": Field(str),
+                "files_to_read": Field(list),
+                "handoff": Field(str),
+            },
+            open=True,
+            repeats=True,
+        ),
+        Kind("handoff", "Handoffs", lines.plain, shelf="events", open=True, repeats=True),
+        Kind(
+            "question",
+            "Open Questions",
+            lines.question,
+            {"context": Field(str), "recommendation": Field(str), "blocking": Field(bool)},
+        ),
+        Kind(
+            "stack",
+            "Task Stack",
+            lines.plain,
+            {"current": Field((str, type(None)))},
+            shelf="events",
+            private=True,
+            repeats=True,
+        ),
+        Kind("lease", "Active Contexts", lines.plain, shelf="events", open=True, repeats=True),
         Kind(
             "component",
             "Code References",
-            _component,
+            lines.component,
             {"component": Field(str, required=True), "location": Field(str, required=True)},
         ),
-        Kind("issue", "Issue", _titled, _TITLED),
-        Kind("design", "Design", _titled, _TITLED),
-        Kind("change", "Change", _titled, _TITLED),
-        Kind("note", "Notes", _titled, open=True),
-        Kind("scratch", "Working Notes", _plain, private=True, open=True),
+        Kind("issue", "Issue", lines.titled, _TITLED),
+        Kind("design", "Design", lines.titled, _TITLED),
+        Kind("change", "Change", lines.titled, _TITLED),
+        Kind("note", "Notes", lines.titled, open=True),
+        Kind("scratch", "Working Notes", lines.plain, private=True, open=True),
     )
 }
 

@@ -64,9 +64,9 @@ class Memory:
         self.store = store
         self.scope = scope
         self.own = own
-        self._rules = rules
-        self._clock = clock
-        self._ids = ids
+        self.rules = rules
+        self.clock = clock
+        self.ids = ids
         self._vectors = vectors
         self._scrub = scrub
 
@@ -74,7 +74,7 @@ class Memory:
 
     def add(self, kind: str, text: str, *, own: bool = False, scope: Scope | None = None, **values: Any) -> Added:
         """Keep something. Known content is confirmed, a keyed fact supersedes the older value."""
-        record = self._make(kind, text, self._place(own, scope), values)
+        record = self.make(kind, text, self._place(own, scope), values)
         vector = self._vector(record.text)  # before the transaction: an embedder may take its time
         with self._target(own).write(record.scope) as writer:
             return writer.add(record, vector)
@@ -86,9 +86,9 @@ class Memory:
         for batch in _batches(rows, BATCH):
             # Embedded as they are kept, without secrets. Without an embedder each is made just before it is written, which
             # spares analysing it twice.
-            made = (self._make(kind, text, where, values) for kind, text, values in batch)
+            made = (self.make(kind, text, where, values) for kind, text, values in batch)
             kept = list(made) if self._vectors else made
-            vectors = self._embedded([record.text for record in kept]) if isinstance(kept, list) else repeat(None)
+            vectors = self.embedded([record.text for record in kept]) if isinstance(kept, list) else repeat(None)
             with self.store.write(where) as writer:
                 out += [writer.add(record, vector).record.id for record, vector in zip(kept, vectors, strict=False)]
         return out
@@ -100,11 +100,11 @@ class Memory:
             text = values.pop("text", record.text)
             kept = _kept(record, values, new_text=text != record.text)
             made = records.make(
-                record.kind, text, scope=record.scope, id=id, now=now, rules=self._rules, **{**kept, **values}
+                record.kind, text, scope=record.scope, id=id, now=now, rules=self.rules, **{**kept, **values}
             )
             return replace(made, version=record.version)
 
-        vector = self._vector(records.clean(str(values["text"]), self._rules.allow)) if "text" in values else None
+        vector = self._vector(records.clean(str(values["text"]), self.rules.allow)) if "text" in values else None
         return self._change(id, "edit", changed, expect, vector)
 
     def outcome(self, id: str, outcome: str) -> Record:
@@ -146,7 +146,7 @@ class Memory:
     def undo(self, id: str) -> list[Record]:
         """Take back the last change of a record, and what that change did to others."""
         with self._holder(id).write(self._scope_of(id)) as writer:
-            undone = writer.undo(id, self._clock())
+            undone = writer.undo(id, self.clock())
         self._embed_again(undone)
         return undone
 
@@ -233,7 +233,7 @@ class Memory:
         for batch in _batches(enumerate(lines, 1), BATCH):
             parsed = [self._parse(number, line) for number, line in batch if line.strip()]
             kept = [value for value in parsed if isinstance(value, Record)]
-            vectors = self._embedded([record.text for record in kept])
+            vectors = self.embedded([record.text for record in kept])
             with self.store.write(self.scope) as writer:
                 for record, vector in zip(kept, vectors, strict=True):
                     if writer.restore(record, vector):
@@ -272,14 +272,15 @@ class Memory:
 
     # --- helpers -----------------------------------------------------------------------------------------------
 
-    def _make(self, kind: str, text: str, scope: Scope, values: dict[str, Any]) -> Record:
-        now = self._clock()
-        return records.make(kind, text, scope=scope, id=self._ids(kind, now), now=now, rules=self._rules, **values)
+    def make(self, kind: str, text: str, scope: Scope, values: dict[str, Any]) -> Record:
+        """A record that is not kept yet."""
+        now = self.clock()
+        return records.make(kind, text, scope=scope, id=self.ids(kind, now), now=now, rules=self.rules, **values)
 
     def _vector(self, text: str) -> Sequence[float] | None:
-        return self._embedded([text])[0]
+        return self.embedded([text])[0]
 
-    def _embedded(self, texts: Sequence[str]) -> Sequence[Sequence[float] | None]:
+    def embedded(self, texts: Sequence[str]) -> Sequence[Sequence[float] | None]:
         """A vector for each text, or None where there is no embedder or it does not answer."""
         found = self._vectors(texts) if self._vectors and texts else None
         return [None] * len(texts) if found is None else found
@@ -322,7 +323,7 @@ class Memory:
     ) -> Record:
         with self._holder(id).write(self._scope_of(id)) as writer:
             record = writer.get([id])[id]
-            after = records.finish(changed(record, self._clock()), self._rules)
+            after = records.finish(changed(record, self.clock()), self.rules)
             return writer.change(after, verb, expect=expect, vector=vector if after.text != record.text else None)
 
     def _parse(self, number: int, line: str) -> Record | Link | Change:
@@ -335,9 +336,9 @@ class Memory:
             if "history" in value:
                 step = dict(value["history"])
                 before = step.pop("before")
-                kept = None if before is None else records.from_json(before, self.scope, self._rules)
+                kept = None if before is None else records.from_json(before, self.scope, self.rules)
                 return Change(**step, before=kept)
-            return records.from_json(value, self.scope, self._rules)
+            return records.from_json(value, self.scope, self.rules)
         except (ValueError, TypeError, KeyError, RecursionError, InputError) as error:
             raise InputError(
                 f"Line {number} cannot be imported: {str(error).rstrip('.')}. Its batch was not written."

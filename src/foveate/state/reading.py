@@ -59,6 +59,24 @@ class ReadTransaction:
     def get(self, ids: Sequence[str]) -> dict[str, Record]:
         return {record.id: record for record in self._records("by_ids", ids=json.dumps(list(ids)))}
 
+    def by_key(self, key: str) -> Record | None:
+        """The record that its owner keeps under this key; of several that can be seen, the nearest owner's."""
+        found = self._records("by_key_visible", key=key)
+        return found[0] if found else None
+
+    def number(self, kind: str) -> int:
+        """How many records of a kind are in use."""
+        return int(self._db.rows("number", {"project": self._project, "kind": kind, **self._who})[0][0])
+
+    def beginning(self, words: Sequence[str]) -> list[str]:
+        """The terms of the knowledge index that begin with one of the words, a few for each."""
+        at = {"project": self._project, "shelf": index.SHELVES["knowledge"]}
+        found: dict[str, None] = {}
+        for word in words:
+            rows = self._db.rows("beginning", {**at, "word": word, "end": word + chr(0x10FFFF)})
+            found |= dict.fromkeys(row[0] for row in rows)
+        return list(found)
+
     def standing(self, kinds: Sequence[str], *, pinned: bool = False) -> list[Record]:
         if pinned:
             return self._records("pinned", kinds=json.dumps(kinds) if kinds else None)
@@ -193,8 +211,10 @@ class ReadTransaction:
             f"select {n}, doc, score from ({text['best'].format(codes=','.join(map(str, kinds)), limit=limit)})"
             for n, (kinds, limit) in asked.items()
         ]
+        every = ",".join(map(str, sorted({code for kinds, _ in asked.values() for code in kinds})))
+        scores = text[scored].replace("{codes}", every)
         ranked: dict[int, list[tuple[int, float]]] = defaultdict(list)
-        for n, doc, score in self._db.sql(f"with {text['plan']}, {text[scored]} {' union all '.join(parts)}", params):
+        for n, doc, score in self._db.sql(f"with {text['plan']}, {scores} {' union all '.join(parts)}", params):
             ranked[n].append((doc, score))
         if plan.rerank and ranked:
             docs = {doc for pairs in ranked.values() for doc, _ in pairs}

@@ -34,7 +34,7 @@ _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[
 _HIDDEN = re.compile("[\x01-\x08\x0b-\x1f\x7f\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\U000e0000-\U000e007f]")
 _SUSPECT = re.compile("[\x00-\x08\x0b-\x1f\x7f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
 _PATH = re.compile(r"[~\w.+@/-]+")
-_LINE_NUMBER = re.compile(r"(?::\d+)+$")
+_LINE_NUMBER = re.compile(r"(?::\d+(?:-\d+)?)+$")
 _EXTENSIONS = frozenset(
     """py pyi js jsx mjs ts tsx go rs java c h cc cpp hpp cs rb php kt swift scala sh bash sql html css scss yaml yml toml
     json jsonl md rst txt cfg ini lock proto tf vue svelte ipynb csv xml gradle cmake dockerfile env log""".split()  # noqa: SIM905
@@ -73,9 +73,12 @@ def make(
     text = clean(text, rules.allow)
     if row.name == "entity":
         data.setdefault("name", text)
+    if row.name == "component":
+        columns["subject"] = columns.get("subject") or data.get("component")
+        columns["paths"] = columns.get("paths") or [_LINE_NUMBER.sub("", str(data.get("location", "")))]
     if row.name == "gotcha" and columns.get("salience") is None:
         columns["salience"] = SEVERITIES.get(str(data.get("severity")), SEVERITIES["medium"])
-    data = _tidied(data, rules.allow) if data else {}
+    data = tidied(data, rules.allow) if data else {}
     problems = problems_in(row, data)
     if problems:
         raise InputError(problems)
@@ -84,7 +87,7 @@ def make(
         data, rules,
     )  # fmt: skip
     for name in _SAID & columns.keys():
-        columns[name] = _tidied(columns[name], rules.allow)
+        columns[name] = tidied(columns[name], rules.allow)
     subject, attribute = columns.get("subject"), columns.get("attribute")
     record = Record(
         id=id,
@@ -234,7 +237,7 @@ def from_json(value: Mapping[str, Any], scope: Scope, rules: Rules, *, cleaned: 
     if problems:
         raise InputError(problems)
     for name in _SAID & columns.keys() if not cleaned else ():
-        columns[name] = _tidied(columns[name], rules.allow)
+        columns[name] = tidied(columns[name], rules.allow)
     for name in _LISTS:
         columns[name] = tuple(columns.get(name, ()))
     data = dict(value.get("data", {}))
@@ -249,7 +252,7 @@ def from_json(value: Mapping[str, Any], scope: Scope, rules: Rules, *, cleaned: 
         text=tidy(value["text"]),
         summary=tidy(columns.pop("summary", "")),
         micro=tidy(columns.pop("micro", "")),
-        data=data if cleaned else _tidied(data, rules.allow),
+        data=data if cleaned else tidied(data, rules.allow),
         **columns,
     )
     return finish(record, rules)
@@ -392,14 +395,14 @@ def _unique(parts: Iterable[str] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(part.strip() for part in parts or () if part.strip()))
 
 
-def _tidied(said: Any, allow: Allow | None) -> Any:
+def tidied(said: Any, allow: Allow | None) -> Any:
     """Words beside the text as they are kept: strings cleaned, however deep they lie."""
     if isinstance(said, str):
         return clean(said, allow)
     if isinstance(said, Mapping):
-        return redact_value({_tidied(name, allow): _tidied(value, allow) for name, value in said.items()}, allow)
+        return redact_value({tidied(name, allow): tidied(value, allow) for name, value in said.items()}, allow)
     if isinstance(said, list | tuple | set):
-        return [_tidied(part, allow) for part in said]
+        return [tidied(part, allow) for part in said]
     return said
 
 

@@ -14,6 +14,8 @@ from typing import Any
 from foveate.errors import Conflict, InputError, NotFound
 from foveate.state import index, supersede, vectors
 from foveate.state.kinds import kind_of
+from foveate.state.lines import title_of
+from foveate.state.links import ACYCLIC, circle
 from foveate.state.reading import Database, ReadTransaction
 from foveate.state.records import measure
 from foveate.state.rows import freeze, to_row
@@ -56,7 +58,7 @@ class WriteTransaction(ReadTransaction):
         kind = kind_of(record.kind)
         if known := self._by_key(record):
             return Added(known, "unchanged")
-        known = None if kind.append_only else self._by_hash(record)
+        known = None if kind.append_only or kind.repeats else self._by_hash(record)
         keyed = self._is_keyed(record)
         if known is not None and not (keyed and known.status == "disputed"):
             return self._confirm(known, record)
@@ -112,6 +114,8 @@ class WriteTransaction(ReadTransaction):
         for id in (link.src, link.dst):
             if id not in here and not (anybody and self._db.rows("doc_of", {"project": self._project, "id": id})):
                 raise NotFound(f"There is no record {id!r} in this scope to link.")
+        if link.name in ACYCLIC and not anybody:
+            self._refuse_circle(link)
         self._db.run(
             "add_link",
             {"project": self._project, "src": link.src, "name": link.name, "dst": link.dst, "weight": link.weight},
@@ -252,6 +256,15 @@ class WriteTransaction(ReadTransaction):
         scope = record.scope
         owner = {"user": scope.user, "agent": scope.agent, "session": scope.session, "task": scope.task}
         return None if record.key is None else self._one("by_key", key=record.key, **owner)
+
+    def _refuse_circle(self, link: Link) -> None:
+        if link.src != link.dst and not self.links([link.src], [link.name], back=True):
+            return  # nothing leads to its source, so nothing can lead back
+        found = circle(link, lambda ids: self.links(ids, [link.name])) if link.src != link.dst else [link.src] * 2
+        if found:
+            names = {id: title_of(record) for id, record in self.get(found).items()}
+            way = " -> ".join(f"{id} ({names[id]})" if names.get(id) else id for id in found)
+            raise InputError(f"{link.name} would run in a circle: {way}. Nothing was linked.")
 
     def _is_keyed(self, record: Record) -> bool:
         """May one value only hold of what it says?"""

@@ -41,6 +41,8 @@ def seen(reader: Reader, ids: list[str]) -> Iterator[str]:
         "records": {record.id for record in reader.records()},
         "standing": {record.id for record in reader.standing(["censor"])},
         "pinned": {record.id for record in reader.standing([], pinned=True)},
+        "by_key": {record.id for key in ("rule", "name") if (record := reader.by_key(key))},
+        "number": set(ids) if reader.number("censor") or reader.number("entity") else set(),
         "recent": {record.id for record in reader.recent(["censor", "entity"], 10, NO_FILTERS)},
         "named": {record.id for record in reader.named(["postgres"]).values()},
         "links": {end for link in reader.links(ids) for end in (link.src, link.dst)},
@@ -63,9 +65,9 @@ def seen(reader: Reader, ids: list[str]) -> Iterator[str]:
 class Scopes(Suite):
     def kept(self, store: Store, scope: Scope) -> list[str]:
         """Records that every way of reading could find."""
-        rule: Record = add(store, "Never touch the vault", "censor", scope=scope, pinned=True)
+        rule: Record = add(store, "Never touch the vault", "censor", scope=scope, pinned=True, key="rule")
         name = add(store, "Postgres", "entity", scope=scope)
-        rule = change(store, rule, "Never open the vault", pinned=True)
+        rule = change(store, rule, "Never open the vault", pinned=True, key="rule")
         with store.write(scope) as writer:
             writer.link(Link(rule.id, "about", name.id))
         store.save_receipts(scope, [receipt("ctx_1", rule.id, name.id)])
@@ -75,7 +77,7 @@ class Scopes(Suite):
         with self.opened(tmp_path) as store:
             ids = self.kept(store, BOTH)
             with store.read(replace(BOTH, session="s9")) as reader:
-                assert len(list(seen(reader, ids))) == 14
+                assert len(list(seen(reader, ids))) == 16
             assert set(found(store, "vault postgres", scope=BOTH)) == set(ids)
 
     def test_no_read_crosses_a_wall(self, tmp_path: Path) -> None:

@@ -184,6 +184,21 @@ class Searching(Suite):
                 assert [r.id for r in reader.recent(["event"], 2, Filters())] == [order[0], order[2]]
                 assert reader.recent(["event", "note"], 9, Filters())[0].id == note
 
+    def test_terms_are_found_by_how_they_begin(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            add(store, "Authentication and authors of the auto pilot")
+            add(store, "authorised events do not count", "event")
+            with store.read(HERE) as reader:
+                assert set(reader.beginning(["auth"])) == {"authent", "author"}
+                assert reader.beginning(["auto", "pil", "zebra"]) == ["auto", "pilot"]
+
+    def test_records_of_a_kind_are_counted_while_they_are_in_use(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            first, *_ = [add(store, f"Note number {n}") for n in range(3)]
+            retire(store, first)
+            with store.read(HERE) as reader:
+                assert (reader.number("note"), reader.number("fact")) == (2, 0)
+
     def test_entities_are_found_by_any_form_of_their_names(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             record = add(store, "The payment service", "entity", name="Pay-Gate", aliases=["billing_api"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,22 @@ class KeepingRecords(Suite):
             assert {record.id for record in everything(store)} == {first.id, second.id, keyed.id}
             with pytest.raises(InputError, match="append-only"):
                 change(store, first, "ran something else")
+
+    def test_kind_that_repeats_keeps_both_of_two_alike(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            one, two = add(store, "Run the tests", "task"), add(store, "Run the tests", "task")
+            assert one.id != two.id
+            assert add(store, "Run the tests", "task", key="k").id == add(store, "Or others", "task", key="k").id
+
+    def test_record_is_found_by_its_owners_key_the_nearest_owner_first(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            shared = add(store, "For all", key="k")
+            own = add(store, "For the coder", key="k", scope=replace(HERE, agent="coder"))
+            with store.read(HERE) as reader:
+                assert reader.by_key("k") == shared
+                assert reader.by_key("l") is None
+            with store.read(replace(HERE, agent="coder")) as reader:
+                assert reader.by_key("k") == own
 
     def test_record_of_another_project_or_owner_is_refused(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
@@ -391,6 +408,19 @@ class Links(Suite):
             with store.write(HERE) as writer:
                 assert writer.unlink(Link(a, "needs", b)) is True
                 assert writer.unlink(Link(a, "needs", b)) is False
+
+    def test_dependencies_that_run_in_a_circle_are_refused(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            ids = [add(store, f"Task {n}", "task").id for n in range(4)]
+            with store.write(HERE) as writer:
+                for here, there in pairwise(ids):
+                    writer.link(Link(here, "depends_on", there))
+                writer.link(Link(ids[0], "depends_on", ids[3]))
+            for start, end in ((3, 0), (2, 1), (1, 1)):
+                with pytest.raises(InputError, match="circle"), store.write(HERE) as writer:
+                    writer.link(Link(ids[start], "depends_on", ids[end]))
+            with store.write(HERE) as writer:
+                writer.link(Link(ids[3], "near", ids[0]))
 
     def test_link_to_nothing_is_refused(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:

@@ -61,6 +61,13 @@ where project = :project and doc in (select value from json_each(:docs)) and {li
 select {columns} from records where project = :project and key = :key and user is :user and agent is :agent
 and (private = 0 or (session is :session and task is :task))
 
+-- name: by_key_visible
+select {columns} from records where project = :project and key = :key and {visible}
+order by (agent is not null) + (user is not null) + (private and session is not null) desc, doc limit 1
+
+-- name: number
+select count(*) from records where project = :project and kind = :kind and {live} and {visible}
+
 -- name: by_hash
 select doc, id, status, valid_from from records where project = :project and hash = :hash
 
@@ -123,6 +130,17 @@ select term, field, count(*) from postings
 where project = :project and shelf = :shelf and term in (select value from json_each(:terms))
 group by term, field
 
+-- name: beginning
+with recursive found (term) as (
+  select min(term) from postings where project = :project and shelf = :shelf and term >= :word and term < :end
+  union all
+  select (select min(p.term) from postings p
+    where p.project = :project and p.shelf = :shelf and p.term > found.term and p.term < :end)
+  from found where found.term is not null
+  limit 5
+)
+select term from found where term is not null
+
 -- name: unposted
 select {columns} from records
 where project = :project and doc not in (select doc from postings where project = :project) order by doc
@@ -145,6 +163,7 @@ s as materialized (
     round(sum(q.weight * p.tf * 2.2 / (p.tf + 1.2 * (1 - q.b + q.b * p.len / :average))), 9) as score
   from q cross join postings p
     on p.project = :project and p.shelf = :shelf and p.term = q.term and p.field = q.field
+  where p.kind in ({codes})
   group by p.doc
 )
 
@@ -154,7 +173,7 @@ s as materialized (
     round(sum(q.weight * p.tf * 2.2 / (p.tf + 1.2 * (1 - q.b + q.b * p.len / :average))), 9) as score
   from q cross join postings p
     on p.project = :project and p.shelf = :shelf and p.term = q.term and p.field = q.field
-  where p.doc in (
+  where p.kind in ({codes}) and p.doc in (
     select doc from records where project = :project and status = 'active' and {visible} and {filtered}
   )
   group by p.doc

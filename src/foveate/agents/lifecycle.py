@@ -1,0 +1,227 @@
+"""An agent's life with a task: it is handed a context, works, and completes or fails; if it dies, its lease runs out.
+
+Comes in: an engine, the names of agents, tasks. Goes out: contexts, and a lease for each one that is in use. Leases are
+records of the project, so that whoever asks, in any process, sees who is at work; what an agent notes on its task is
+private to both, and no lease opens that.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from foveate.assembly import Context
+from foveate.engine import Engine
+from foveate.errors import Conflict, InputError, NotFound
+from foveate.state import records
+from foveate.state.store import Reader, Writer
+from foveate.state.task import EVERY, Task, changed, find, shared, state_of
+from foveate.types import NO_FILTERS, Record
+
+LEASE_SECONDS = 3600
+"""How long an agent may be silent before it counts as gone."""
+
+ACTIVE = "active"
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """An agent's claim on a context for a task. `state` is active, completed, failed, cleared or expired."""
+
+    id: str
+    agent: str
+    task: str
+    context: str
+    tokens: int
+    since: int
+    expires: int
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What an agent starts with."""
+
+    context: Context
+    task: Task
+    lease: Lease
+    success: bool = True
+    """Always: what could not be prepared is an error, and leaves no lease."""
+
+
+class Agents:
+    """The agents that work on one engine's tasks."""
+
+    def __init__(self, engine: Engine, *, lease_seconds: float = LEASE_SECONDS) -> None:
+        if lease_seconds <= 0:
+            raise InputError(f"A lease lasts some seconds, not {lease_seconds!r}.")
+        self._engine = engine
+        self._length = round(lease_seconds * 1000)
+
+    def prepare(self, agent: str, task: str, **options: Any) -> Prepared:
+        """A fresh context for an agent and a task, which is started. Options are those of `engine.compute`.
+
+        Asked again, it computes again and renews the lease. What crashed agents left is released first.
+        """
+        _check_agent(agent)
+        self.expire()
+        found = self._engine.tasks.get(task)
+        context = self._engine.compute(task=found.id, agent=agent, **options)
+        started = found if found.status == ACTIVE else self._engine.tasks.start(found.id)
+        return Prepared(context, started, self._held(agent, started, context))
+
+    def renew(self, agent: str, task: str) -> Lease:
+        """Still at work: the lease begins anew."""
+        engine = self._engine
+        with engine.store.write(engine.scope) as writer:
+            record = self._active_record(writer, agent, task)
+            expires = engine.clock() + self._length
+            return _lease(self._changed(writer, record, "renew", expires=expires))
+
+    def complete(self, agent: str, task: str, result: str = "", *, handoff: Any = None, outcome: str | None = None) -> Task:
+        """The task is done and the agent's context released, with what came of it."""
+        return self._finish(
+            agent, task, "completed", lambda id: self._engine.tasks.complete(id, result, handoff=handoff, outcome=outcome)
+        )
+
+    def fail(self, agent: str, task: str, reason: str) -> Task:
+        """The task was given up and the agent's context released, with the reason."""
+        return self._finish(agent, task, "failed", lambda id: self._engine.tasks.fail(id, reason))
+
+    def active(self, *, agent: str | None = None, task: str | None = None) -> list[Lease]:
+        """The contexts in use, oldest first; those of crashed agents are not, once their lease has run out."""
+        now = self._engine.clock()
+        with self._engine.store.read(self._engine.scope) as reader:
+            id = find(reader, task).id if task is not None else None
+            return [lease for lease in _leases(reader) if _matches(lease, agent, id) and lease.expires > now]
+
+    def clear(self, *, agent: str | None = None, task: str | None = None) -> int:
+        """Release the contexts of an agent, of a task, or of both; how many. The tasks are open again."""
+        if agent is None and task is None:
+            raise InputError("Name an agent or a task whose contexts should be cleared.")
+        with self._engine.store.read(self._engine.scope) as reader:
+            id = find(reader, task).id if task is not None else None
+        return self._release("cleared", lambda lease: _matches(lease, agent, id))
+
+    def expire(self) -> int:
+        """Release what agents hold that have not been heard of for the length of their lease; how many."""
+        now = self._engine.clock()
+        return self._release("expired", lambda lease: lease.state == ACTIVE and lease.expires <= now)
+
+    def stats(self) -> dict[str, Any]:
+        """How many contexts were prepared, are in use and how they ended, and what they cost in tokens."""
+        now = self._engine.clock()
+        with self._engine.store.read(self._engine.scope) as reader:
+            leases = _leases(reader)
+        held = [lease for lease in leases if lease.state == ACTIVE and lease.expires > now]
+        ended = Counter("expired" if lease.state == ACTIVE else lease.state for lease in leases if lease not in held)
+        tokens = [lease.tokens for lease in leases]
+        return {
+            "prepared": len(leases),
+            "active": len(held),
+            **{state: ended[state] for state in ("completed", "failed", "cleared", "expired")},
+            "by_agent": dict(sorted(Counter(lease.agent for lease in held).items())),
+            "tokens": sum(lease.tokens for lease in held),
+            "average_tokens": round(sum(tokens) / len(tokens)) if tokens else 0,
+        }
+
+    # --- steps -------------------------------------------------------------------------------------------------
+
+    def _held(self, agent: str, task: Task, context: Context) -> Lease:
+        """A lease on a context: the agent's own on this task, renewed, or a new one."""
+        engine = self._engine
+        now = engine.clock()
+        data: dict[str, Any] = {
+            "context": context.id,
+            "tokens": context.tokens,
+            "since": now,
+            "expires": now + self._length,
+            "state": ACTIVE,
+        }
+        text = f"{agent} works on {task.name}"
+        values = {"key": _key(agent, task.id), "agent": agent, "task": task.id, **data}
+        record = engine.make("lease", text, shared(engine.scope), {"data": values.copy(), "key": values.pop("key")})
+        with engine.store.write(engine.scope) as writer:
+            known = writer.by_key(_key(agent, task.id))
+            if known is None:
+                return _lease(writer.add(record).record)
+            return _lease(self._changed(writer, known, "prepare", **data))
+
+    def _finish(self, agent: str, task: str, state: str, move: Callable[[str], Task]) -> Task:
+        engine = self._engine
+        with engine.store.read(engine.scope) as reader:
+            id = self._active_record(reader, agent, task).data["task"]
+        try:
+            moved = move(id)
+        except Conflict:  # another agent was faster: this one holds nothing any more either
+            self.clear(agent=agent, task=id)
+            raise
+        with engine.store.write(engine.scope) as writer:
+            held = writer.by_key(_key(agent, id))
+            if held is not None:
+                self._changed(writer, held, state, state=state)
+        return moved
+
+    def _release(self, state: str, wanted: Callable[[Lease], bool]) -> int:
+        """End some leases; a task that nobody holds any more, and that was at work, is open again."""
+        engine = self._engine
+        with engine.store.read(engine.scope) as reader:
+            if not any(lease.state == ACTIVE and wanted(lease) for lease in _leases(reader)):
+                return 0
+        with engine.store.write(engine.scope) as writer:
+            leases = [lease for lease in _leases(writer) if lease.state == ACTIVE]
+            ended = [lease for lease in leases if wanted(lease)]
+            still = {lease.task for lease in leases if lease not in ended}
+            for lease in ended:
+                self._changed(writer, writer.get([lease.id])[lease.id], state, state=state)
+            for task in writer.get(sorted({lease.task for lease in ended} - still)).values():
+                if state_of(task) == ACTIVE:
+                    writer.change(changed(engine, task, {"state": "open"}), "release", expect=task.version)
+        return len(ended)
+
+    def _active_record(self, reader: Reader, agent: str, task: str) -> Record:
+        _check_agent(agent)
+        id = find(reader, task).id
+        record = reader.by_key(_key(agent, id))
+        if record is None or record.data["state"] != ACTIVE:
+            ended = f"; its lease is {record.data['state']}" if record is not None else ""
+            raise NotFound(f"Agent {agent!r} holds no context for task {id!r}{ended}. Prepare one first.")
+        return record
+
+    def _changed(self, writer: Writer, record: Record, verb: str, **data: Any) -> Record:
+        after = replace(record, data={**record.data, **data}, updated=self._engine.clock())
+        return writer.change(records.finish(after, self._engine.rules), verb)
+
+
+def _leases(reader: Reader) -> list[Lease]:
+    found = [_lease(record) for record in reader.recent(["lease"], EVERY, NO_FILTERS)]
+    return sorted(found, key=lambda lease: (lease.since, lease.id))
+
+
+def _lease(record: Record) -> Lease:
+    data = record.data
+    return Lease(
+        record.id,
+        data["agent"],
+        data["task"],
+        data["context"],
+        data["tokens"],
+        data["since"],
+        data["expires"],
+        data["state"],
+    )
+
+
+def _matches(lease: Lease, agent: str | None, task: str | None) -> bool:
+    return lease.state == ACTIVE and agent in (None, lease.agent) and task in (None, lease.task)
+
+
+def _key(agent: str, task: str) -> str:
+    return f"lease:{task}:{agent}"
+
+
+def _check_agent(agent: str) -> None:
+    if not isinstance(agent, str) or not agent.strip():
+        raise InputError("An agent needs a name.")

@@ -1,0 +1,184 @@
+"""Handoff -> records: what a task found out becomes patterns, gotchas, decisions, questions and entries of the context map.
+
+Comes in: a task and its handoff, in any form that `foveate.handoff` reads. Goes out: records of the project, each linked
+to the task that taught it, and the task completed; in one transaction, so that all of it is kept or nothing. What is
+already known is confirmed. The handoff's own text is kept whole, whatever could be read of it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+from foveate.errors import Conflict, InputError
+from foveate.state import records
+from foveate.state.links import HANDOFF_OF, LEARNED_FROM
+from foveate.state.memory import Memory
+from foveate.state.store import Writer
+from foveate.state.task import changed, find, shared, state_of
+from foveate.types import Link, Record, Scope
+
+if TYPE_CHECKING:
+    from foveate.handoff import Parsed
+
+STATES = {"completed": "completed", "partial": "completed", "failed": "failed", "blocked": "blocked"}
+OUTCOMES = {"completed": "success", "partial": "partial", "failed": "failure", "blocked": "pending"}
+"""What a handoff's status means for its task."""
+
+ROOTS = frozenset(("src", "lib", "app", "apps", "pkg", "packages", "source", "internal"))
+"""Folders that say nothing about a component."""
+
+ENTRANCES = frozenset(("__init__", "__main__", "index", "main", "mod", "lib"))
+"""Files that stand for their folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """What became of a handoff. `counts` says how many records were added, confirmed and updated, by kind."""
+
+    task: str
+    handoff: str
+    action: str
+    """`learned`, or `unchanged` where this very handoff was read before."""
+    rung: str
+    """How it could be read: `yaml`, `repaired yaml`, ..., `raw`."""
+    counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+
+
+def ingest(memory: Memory, ref: str, source: Any, *, again: bool = False) -> Learned:
+    """Keep a handoff and what it teaches, and complete its task."""
+    from foveate.handoff import parse  # a dozen modules that few commands need
+
+    parsed = parse(source)
+    with memory.store.read(memory.scope) as reader:
+        task = find(reader, ref)
+    problems = [*parsed.problems, *_another_task(parsed, task)]
+    made = list(_records(memory, parsed.handoff, shared(memory.scope), problems))
+    handoff = _handoff(memory, parsed, task, problems)
+    vectors = memory.embedded([record.text for record in made])
+    with memory.store.write(memory.scope) as writer:
+        task = find(writer, task.id)
+        known = writer.by_key(str(handoff.key))
+        if known is not None and task.data.get("handoff") == known.id:
+            return Learned(task.id, known.id, "unchanged", parsed.rung, problems=tuple(problems))
+        _refuse_second(task, again)
+        kept = writer.add(handoff).record
+        writer.link(Link(kept.id, HANDOFF_OF, task.id))
+        counts: dict[str, Counter[str]] = {}
+        for record, vector in zip(made, vectors, strict=True):
+            id, action = _keep(memory, writer, record, vector)
+            counts.setdefault(record.kind, Counter())[action] += 1
+            writer.link(Link(id, LEARNED_FROM, task.id))
+        _complete(memory, writer, task, parsed.handoff, kept.id)
+    return Learned(task.id, kept.id, "learned", parsed.rung, {kind: dict(c) for kind, c in counts.items()}, tuple(problems))
+
+
+def component_of(path: str) -> str:
+    """The component that a file belongs to, as its path tells: `src/auth/login.py` -> `auth/login`."""
+    parts = [part for part in path.replace("\\", "/").split("/") if part not in ("", ".", "..")]
+    if not parts:
+        return path
+    stem = parts[-1].split(".")[0] or parts[-1]
+    folders = [part for n, part in enumerate(parts[:-1]) if n or part.lower() not in ROOTS]
+    named = folders if stem.lower() in ENTRANCES and folders else [*folders, stem]
+    return "/".join(named[-2:])
+
+
+# --- steps ---------------------------------------------------------------------------------------------------------
+
+
+def _another_task(parsed: Parsed, task: Record) -> list[str]:
+    """An agent may have copied another task's id: the caller's word counts, and somebody should look."""
+    named = parsed.handoff.get("task_id")
+    if not named or named in (task.id, task.key):
+        return []
+    return [f"It names task {named!r}, and was taken as the handoff of {task.id!r}."]
+
+
+def _refuse_second(task: Record, again: bool) -> None:
+    if state_of(task) == "completed" and not again:
+        raise Conflict(
+            f"Task {task.id!r} is completed already, and this is another handoff; nothing was changed. "
+            f"With `--again` it counts as well."
+        )
+
+
+def _handoff(memory: Memory, parsed: Parsed, task: Record, problems: Sequence[str]) -> Record:
+    """The handoff's own record: its text whole, and how it could be read."""
+    digest = blake2b(parsed.raw.encode(), digest_size=12).hexdigest()
+    data = {"rung": parsed.rung, "form": parsed.form, "problems": list(problems), "status": parsed.handoff["status"]}
+    if parsed.handoff.get("extra"):
+        data["extra"] = parsed.handoff["extra"]
+    summary = str(parsed.handoff.get("summary", ""))
+    values = {"key": f"handoff:{task.id}:{digest}", "trust": "agent", "summary": summary, "data": data}
+    return memory.make("handoff", parsed.raw, shared(memory.scope), values)
+
+
+def _records(memory: Memory, handoff: Mapping[str, Any], scope: Scope, problems: list[str]) -> Iterator[Record]:
+    """A record for each thing that the handoff teaches; what cannot be one is named among the problems."""
+    for kind, text, values in _taught(handoff):
+        try:
+            yield memory.make(kind, text, scope, {"trust": "agent", **values})
+        except InputError as error:
+            problems.append(f"A {kind} was left out: {error}")
+
+
+def _taught(handoff: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for found in handoff["patterns_discovered"]:
+        applies_to = found.get("applies_to") or []
+        values = {"tags": applies_to, "applies_to": applies_to, "location": found.get("location")}
+        yield "pattern", found["pattern"], _given(values)
+    for found in handoff["gotchas"]:
+        yield "gotcha", found["issue"], _given({"severity": found.get("severity")})
+    for found in handoff["decisions"]:
+        values = {"rationale": found.get("rationale"), "alternatives": found.get("alternatives")}
+        yield "decision", found["decision"], _given(values)
+    for found in handoff["open_questions"]:
+        yield "question", found["question"], _given({n: found.get(n) for n in ("context", "recommendation", "blocking")})
+    for found in (*handoff["files_created"], *handoff["files_modified"]):
+        yield "component", *_component(found)
+
+
+def _component(file: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    path, lines = file["path"], file.get("lines")
+    component = component_of(path)
+    values = {
+        "component": component,
+        "location": f"{path}:{lines}" if lines else path,
+        "subject": component,
+        "paths": [path],
+        "key": f"component:{path}",
+    }
+    return file.get("purpose") or component, values
+
+
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value not in (None, "", [])}
+
+
+def _keep(memory: Memory, writer: Writer, record: Record, vector: Sequence[float] | None) -> tuple[str, str]:
+    """Keep a record, or bring the map's entry for the same file up to date; its id, and what was done."""
+    known = writer.by_key(record.key) if record.key else None
+    if known is None:
+        added = writer.add(record, vector)
+        return added.record.id, added.action
+    says_nothing = record.text == record.data["component"]
+    text = known.text if says_nothing else record.text
+    data = {**known.data, "location": record.data["location"]}
+    if (text, data) == (known.text, dict(known.data)) and known.status == "active":
+        return known.id, "unchanged"
+    after = replace(known, text=text, data=data, summary="", micro="", status="active", updated=memory.clock())
+    writer.change(records.finish(after, memory.rules), "learn", vector=vector)
+    return known.id, "updated"
+
+
+def _complete(memory: Memory, writer: Writer, task: Record, handoff: Mapping[str, Any], id: str) -> None:
+    status, summary = handoff["status"], str(handoff.get("summary", ""))
+    state = STATES[status]
+    data: dict[str, Any] = {"state": state, "handoff": id, "files_to_read": list(handoff["dependencies_for_next"])}
+    data |= {"result": summary} if state == "completed" else {"reason": summary or f"The handoff says {status}."}
+    writer.change(changed(memory, task, data, OUTCOMES[status]), "handoff", expect=task.version)

@@ -1,0 +1,188 @@
+"""How a record reads: one line for each kind and level.
+
+A line is a *block*: it begins with a visible character and owns its trailing newline, so that token counts of lines add
+up. No line may pass for a section's heading, whatever the record says. `kinds.RENDERER` is raised when one changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from foveate.types import Level, Record
+
+
+def block(text: str, mark: str = "- ") -> str:
+    """A list item that owns its newline; further lines are indented, so that they cannot pass for headings."""
+    body = text.strip()
+    if "\n" in body:
+        body = "\n".join(
+            "  " + line.rstrip() if n and line.strip() else line.rstrip() for n, line in enumerate(body.split("\n"))
+        )
+    return f"{mark}{body}\n"
+
+
+def body(record: Record, level: Level) -> str:
+    """The record's own words at a level."""
+    return record.text if level == "full" else record.summary if level == "summary" else record.micro
+
+
+def plain(record: Record, level: Level) -> str:
+    return block(body(record, level))
+
+
+def prose(record: Record, level: Level) -> str:
+    return _flush(body(record, level))
+
+
+def decision(record: Record, level: Level) -> str:
+    badge = [record.outcome] if record.outcome else []
+    if record.confidence < 1.0:
+        badge.append(f"{record.confidence:.2f}")
+    line = body(record, level) + (f" [{', '.join(badge)}]" if badge else "")
+    rationale = record.data.get("rationale")
+    if rationale and level != "micro":
+        line += f" — {rationale}"
+    rejected = record.data.get("alternatives")
+    if rejected and level == "full":
+        line += f"\nInstead of: {'; '.join(rejected)}"
+    return block(line)
+
+
+def censor(record: Record, level: Level) -> str:
+    action = str(record.data.get("action", "warn")).upper()
+    reason = record.data.get("reason")
+    line = f"**{action}:** {body(record, level)}"
+    return block(f"{line} — {reason}" if reason and level != "micro" else line)
+
+
+def titled(record: Record, level: Level) -> str:
+    """A heading of its own with the text beneath, where there is a title; one bullet at the smallest level."""
+    title = title_of(record)
+    if not title:
+        return block(body(record, level))
+    if level == "micro":
+        return block(f"{title}: {record.micro}")
+    return _under(title, _flush(body(record, level)))
+
+
+def title_of(record: Record) -> str:
+    """The name under which a record goes, on one line."""
+    return one_line(record.data.get("name") or record.data.get("title") or "")
+
+
+def one_line(text: Any) -> str:
+    return " ".join(str(text).split())
+
+
+def _under(title: str, text: str) -> str:
+    """Level four: below any section's heading, whatever that section's level is."""
+    return f"#### {title}\n{text}"
+
+
+def _flush(text: str) -> str:
+    """Lines at the margin: none may pass for a heading."""
+    lines = (line.rstrip() for line in text.strip().split("\n"))
+    return "\n".join("\\" + line if line.lstrip().startswith("#") else line for line in lines) + "\n"
+
+
+def pattern(record: Record, level: Level) -> str:
+    location = record.data.get("location")
+    words = " ".join(body(record, level).split())
+    return block(f"**{words}**" + (f" (see: {location})" if location else ""))
+
+
+def gotcha(record: Record, level: Level) -> str:
+    return block(f"⚠️ **{record.data.get('severity', 'medium')}**: {body(record, level)}")
+
+
+def entity(record: Record, level: Level) -> str:
+    sort = record.data.get("type", "entity")
+    name = record.data.get("name", record.micro)
+    properties = record.data.get("properties") or {}
+    if level == "micro" or not properties:
+        text = "" if record.text == name else f" — {body(record, level)}"
+        return block(f"**{sort}**: {name}{text if level != 'micro' else ''}")
+    return block(f"**{sort}**: {name} ({', '.join(f'{k}: {v}' for k, v in properties.items())})")
+
+
+def component(record: Record, level: Level) -> str:
+    """A row of the table of code references."""
+    notes = "" if level == "micro" or record.text == record.data["component"] else body(record, level)
+    location = str(record.data["location"]).replace("`", "'")
+    return f"| `{_cell(location)}` | {_cell(record.data['component'])} | {_cell(notes)} |\n"
+
+
+def _cell(text: Any) -> str:
+    """Text that stays within its cell."""
+    return one_line(text).replace("\\", "\\\\").replace("|", "\\|")
+
+
+def question(record: Record, level: Level) -> str:
+    line = f"**{one_line(body(record, level))}**"
+    if level != "micro":
+        for label in ("context", "recommendation"):
+            if record.data.get(label):
+                line += f"\n- {label.capitalize()}: {one_line(record.data[label])}"
+    return block(line)
+
+
+def task(record: Record, level: Level) -> str:
+    """What is to be done or, once it is done, what came of it."""
+    data, name = record.data, title_of(record)
+    state = str(data.get("state", "open"))
+    stuck = state in ("blocked", "failed")
+    if level == "micro":
+        words = f"{name}: {record.micro}" if name and name != record.micro else record.micro
+        return block(words if state == "completed" else f"{words} [{state}]")
+    if state == "completed":
+        result = str(data.get("result") or record.text)
+        parts = [result if level == "full" else record.summary, *_listed("Files to read", data.get("files_to_read"))]
+    else:
+        parts = [body(record, level)]
+        parts += [f"{state.capitalize()}: {one_line(data['reason'])}\n"] if stuck and data.get("reason") else []
+        parts += _specified(data) if level == "full" else []
+    title = name or record.micro
+    said = [] if one_line(parts[0]) == title else [_flush(parts[0])]
+    return _under(title, "\n".join([*said, *parts[1:]]))
+
+
+def _specified(data: Mapping[str, Any]) -> list[str]:
+    """The rest of a task's specification, part by part."""
+    facts = [
+        f"{label}: {one_line(data[name])}"
+        for name, label in (("type", "Type"), ("complexity", "Complexity"), ("estimated_time", "Estimated time"))
+        if data.get(name)
+    ]
+    return [
+        *([_flush(str(data["description"]))] if data.get("description") else []),
+        *([", ".join(facts) + "\n"] if facts else []),
+        *_listed("Acceptance criteria", data.get("acceptance_criteria")),
+        *_listed("Test criteria", data.get("test_criteria")),
+        *_listed("Files", data.get("files")),
+        *_listed("Steps", data.get("steps")),
+        *_listed("Read first", [{"path": path} for path in data.get("reads") or ()]),
+    ]
+
+
+def _listed(title: str, parts: Any) -> list[str]:
+    """A titled list of texts, files (`path`: why) or steps; nothing where there are none."""
+    if not parts:
+        return []
+    parts = parts if isinstance(parts, list | tuple) else [parts]
+    return [f"**{title}:**\n" + "".join(block(_part(part)) for part in parts)]
+
+
+def _part(part: Any) -> str:
+    if not isinstance(part, Mapping):
+        return one_line(part)
+    path = part.get("path") or part.get("file")
+    if path:
+        why = part.get("reason") or part.get("purpose") or part.get("operation")
+        return f"`{one_line(path)}`" + (f": {one_line(why)}" if why else "")
+    line = one_line(part.get("text", ""))
+    if part.get("command"):
+        line += f"\n`{one_line(part['command'])}`"
+    if part.get("code"):
+        line += f"\n```\n{str(part['code']).strip().replace('```', chr(39) * 3)}\n```"
+    return line.strip() or one_line(part)

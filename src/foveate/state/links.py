@@ -1,0 +1,38 @@
+"""The names of links that foveate itself draws and reads, and the rule that some of them never run in a circle.
+
+`task -depends_on-> task`, `task -part_of-> its parent`, `record -learned_from-> the task that taught it`,
+`handoff -handoff_of-> its task`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from foveate.types import Link
+
+DEPENDS_ON = "depends_on"
+PART_OF = "part_of"
+LEARNED_FROM = "learned_from"
+HANDOFF_OF = "handoff_of"
+
+ACYCLIC = frozenset((DEPENDS_ON, PART_OF))
+"""Nothing waits for itself, and nothing is a part of itself."""
+
+Onward = Callable[[Sequence[str]], Sequence[Link]]
+"""The links that lead on from some records."""
+
+
+def circle(link: Link, onward: Onward) -> list[str]:
+    """The circle that a link would close, from its source back to it; empty where it closes none."""
+    came_from: dict[str, str] = {link.dst: link.src}
+    frontier = [link.dst]
+    while frontier and link.src not in frontier:
+        steps = [step for step in onward(frontier) if step.dst not in came_from]
+        came_from |= {step.dst: step.src for step in reversed(steps)}
+        frontier = list(dict.fromkeys(step.dst for step in steps))
+    if link.src not in frontier:
+        return []
+    back = [link.src, came_from[link.src]]
+    while back[-1] != link.src:
+        back.append(came_from[back[-1]])
+    return back[::-1]

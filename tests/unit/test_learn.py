@@ -1,0 +1,282 @@
+"""Learning from handoffs: what a task found out becomes records of the project, once, with the task as their source."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import foveate
+from foveate import Conflict, Engine, InputError, NotFound
+from foveate.state.learn import component_of
+from worlds import open_engine
+
+HANDOFF = """\
+---
+schema: handoff/v1
+status: completed
+summary: The parser reads YAML and JSON.
+files_created:
+  - path: src/parser/yaml.py
+    lines: 1-80
+    purpose: Reads YAML blocks
+files_modified:
+  - path: src/cli/main.py
+    purpose: Calls the parser
+patterns_discovered:
+  - pattern: Return problems instead of raising
+    location: src/parser/yaml.py:12
+    applies_to: [parsing, cli]
+gotchas:
+  - issue: ruamel keeps NO as a string
+    severity: high
+  - issue: The file ends with a newline
+    severity: low
+open_questions:
+  - question: Which encoding is allowed?
+    context: Windows users write UTF-16.
+    recommendation: UTF-8 only
+    blocking: true
+  - question: Is a plural needed?
+    blocking: false
+decisions:
+  - decision: Use ruamel.yaml
+    rationale: it keeps YAML 1.2
+    alternatives: [PyYAML, strictyaml]
+dependencies_for_next:
+  - file: src/parser/yaml.py
+    reason: has parse()
+confidence: 0.9
+---
+"""
+
+
+def learned(engine: Engine, kind: str, task: str) -> list[str]:
+    with engine.reader() as reader:
+        ids = [link.src for link in reader.links([task], ["learned_from"], back=True)]
+        return sorted(record.text for record in reader.get(ids).values() if record.kind == kind)
+
+
+def test_a_handoff_completes_its_task_and_teaches_the_project() -> None:
+    with open_engine() as engine:
+        task = engine.tasks.add("Parser", key="parser").id
+        result = engine.tasks.ingest("parser", HANDOFF)
+        assert (result.action, result.rung, result.problems) == ("learned", "yaml", ())
+        done = engine.tasks.get(task)
+        assert (done.status, done.result, done.record.outcome) == ("completed", "The parser reads YAML and JSON.", "success")
+        assert done.record.data["files_to_read"] == [{"file": "src/parser/yaml.py", "reason": "has parse()"}]
+        assert done.record.data["handoff"] == result.handoff
+        assert learned(engine, "pattern", task) == ["Return problems instead of raising"]
+        assert learned(engine, "gotcha", task) == ["The file ends with a newline", "ruamel keeps NO as a string"]
+        assert learned(engine, "decision", task) == ["Use ruamel.yaml"]
+        assert learned(engine, "question", task) == ["Is a plural needed?", "Which encoding is allowed?"]
+        assert learned(engine, "component", task) == ["Calls the parser", "Reads YAML blocks"]
+        assert result.counts["gotcha"] == {"added": 2}
+
+
+def test_a_pattern_keeps_its_tags_and_file_and_a_decision_what_was_rejected() -> None:
+    with open_engine() as engine:
+        engine.tasks.add("Parser", key="parser")
+        engine.tasks.ingest("parser", HANDOFF)
+        pattern = engine.search("return problems", kinds=["pattern"])[0].record
+        assert pattern.tags == ("parsing", "cli")
+        assert pattern.data["location"] == "src/parser/yaml.py:12"
+        decision = engine.search("ruamel", kinds=["decision"])[0].record
+        assert decision.data["alternatives"] == ["PyYAML", "strictyaml"]
+        assert decision.data["rationale"] == "it keeps YAML 1.2"
+        gotcha = engine.search("ruamel", kinds=["gotcha"])[0].record
+        assert (gotcha.data["severity"], gotcha.trust) == ("high", "agent")
+
+
+def test_the_same_handoff_twice_changes_nothing() -> None:
+    with open_engine() as engine:
+        engine.tasks.add("Parser", key="parser")
+        first = engine.tasks.ingest("parser", HANDOFF)
+        before = list(engine.export())
+        again = engine.tasks.ingest("parser", HANDOFF)
+        assert (again.action, again.handoff) == ("unchanged", first.handoff)
+        assert list(engine.export()) == before
+
+
+def test_a_handoff_counts_again_once_it_was_undone() -> None:
+    with open_engine() as engine:
+        task = engine.tasks.add("Parser", key="parser").id
+        first = engine.tasks.ingest("parser", HANDOFF)
+        engine.undo(task)
+        assert engine.tasks.get("parser").status == "open"
+        again = engine.tasks.ingest("parser", HANDOFF)
+        assert (again.action, again.handoff) == ("learned", first.handoff)
+        assert again.counts["gotcha"] == {"confirmed": 2}
+        assert engine.tasks.get("parser").status == "completed"
+
+
+def test_what_is_known_is_confirmed_and_not_doubled() -> None:
+    with open_engine() as engine:
+        for key in ("one", "two"):
+            engine.tasks.add(key, key=key)
+        engine.tasks.ingest("one", HANDOFF)
+        result = engine.tasks.ingest("two", {"summary": "s", "patterns_discovered": ["return problems  instead of raising"]})
+        assert result.counts["pattern"] == {"confirmed": 1}
+        found = engine.search("return problems", kinds=["pattern"])
+        assert len(found) == 1
+        assert found[0].record.data["confirmations"] == 1
+        for key in ("one", "two"):
+            assert learned(engine, "pattern", engine.tasks.get(key).id) == ["Return problems instead of raising"]
+
+
+def test_the_map_is_updated_where_it_knows_the_file_and_extended_where_it_does_not() -> None:
+    with open_engine() as engine:
+        for key in ("one", "two", "three"):
+            engine.tasks.add(key, key=key)
+        engine.tasks.ingest("one", HANDOFF)
+        changed = {
+            "summary": "s",
+            "files_modified": [{"path": "src/parser/yaml.py", "lines": "1-120", "purpose": "Reads and mends"}],
+        }
+        assert engine.tasks.ingest("two", changed).counts["component"] == {"updated": 1}
+        (entry,) = [hit.record for hit in engine.search("mends", kinds=["component"])]
+        assert (entry.data["component"], entry.data["location"]) == ("parser/yaml", "src/parser/yaml.py:1-120")
+        assert entry.subject == "parser/yaml"
+        silent = {"summary": "s", "files_modified": ["src/parser/yaml.py", "src/new.py"]}
+        assert engine.tasks.ingest("three", silent).counts["component"] == {"updated": 1, "added": 1}
+        assert engine.get(entry.id).text == "Reads and mends"
+        with engine.reader() as reader:
+            assert reader.number("component") == 3
+
+
+@pytest.mark.parametrize(
+    ("path", "component"),
+    [
+        ("src/auth/login.py", "auth/login"),
+        ("src/auth/__init__.py", "auth"),
+        ("packages/web/components/Button.tsx", "components/Button"),
+        ("index.js", "index"),
+        ("README.md", "README"),
+        ("lib/index.ts", "index"),
+        ("a/b/c/d.go", "c/d"),
+        ("./src/x.test.ts", "x"),
+        ("src\\auth\\login.cs", "auth/login"),
+        (".gitignore", ".gitignore"),
+        ("tests/unit/test_learn.py", "unit/test_learn"),
+    ],
+)
+def test_the_component_is_inferred_from_the_path(path: str, component: str) -> None:
+    assert component_of(path) == component
+
+
+@pytest.mark.parametrize(
+    ("status", "state", "outcome"),
+    [
+        ("completed", "completed", "success"),
+        ("partial", "completed", "partial"),
+        ("failed", "failed", "failure"),
+        ("blocked", "blocked", "pending"),
+    ],
+)
+def test_the_status_of_a_handoff_is_that_of_its_task(status: str, state: str, outcome: str) -> None:
+    with open_engine() as engine:
+        engine.tasks.add("A", key="a")
+        engine.tasks.ingest("a", {"status": status, "summary": "How it went", "gotchas": ["It bites"]})
+        task = engine.tasks.get("a")
+        assert (task.status, task.record.outcome) == (state, outcome)
+        assert learned(engine, "gotcha", task.id) == ["It bites"]
+        assert (task.record.data.get("reason") or task.result) == "How it went"
+
+
+def test_a_second_handoff_needs_to_be_meant() -> None:
+    with open_engine() as engine:
+        engine.tasks.add("A", key="a")
+        engine.tasks.ingest("a", {"summary": "First"})
+        before = list(engine.export())
+        with pytest.raises(Conflict, match="completed already"):
+            engine.tasks.ingest("a", {"summary": "Second", "gotchas": ["It bites"]})
+        assert list(engine.export()) == before
+        assert engine.tasks.ingest("a", {"summary": "Second"}, again=True).action == "learned"
+        assert engine.tasks.get("a").result == "Second"
+
+
+def test_all_of_it_is_kept_or_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    from foveate.state import learn
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("the disk is full")
+
+    with open_engine() as engine:
+        engine.tasks.add("A", key="a")
+        before = list(engine.export())
+        monkeypatch.setattr(learn, "_complete", broken)
+        with pytest.raises(RuntimeError):
+            engine.tasks.ingest("a", HANDOFF)
+        assert list(engine.export()) == before
+        monkeypatch.undo()
+        assert engine.tasks.ingest("a", HANDOFF).action == "learned"
+
+
+def test_the_raw_text_is_never_lost() -> None:
+    broken = "Well, I am done: mostly.\n\n\tsummary: it works: really\n- [ ] ???"
+    with open_engine() as engine:
+        engine.tasks.add("A", key="a")
+        result = engine.tasks.ingest("a", broken)
+        record = engine.get(result.handoff)
+        assert record.text == broken.strip()
+        assert record.data["rung"] == result.rung
+        assert result.problems
+        assert record.data["problems"] == list(result.problems)
+        assert engine.tasks.get("a").status == "completed"
+
+
+def test_bytes_with_nul_and_invalid_utf8_are_repaired_and_flagged() -> None:
+    with open_engine() as engine:
+        engine.tasks.add("A", key="a")
+        result = engine.tasks.ingest("a", b"summary: Reads caf\xe9 and \x00nul\ngotchas:\n  - issue: It bites\n")
+        assert any("NUL" in problem for problem in result.problems)
+        assert any("UTF-8" in problem for problem in result.problems)
+        assert learned(engine, "gotcha", engine.tasks.get("a").id) == ["It bites"]
+
+
+@pytest.mark.parametrize("source", ["", "  \n", b"", b"x" * 10_000_000, "x" * 10_000_000, {}, "a: &x [1]\nb: *x\n"])
+def test_what_is_refused_changes_nothing(source: object) -> None:
+    with open_engine() as engine:
+        engine.tasks.add("A", key="a")
+        before = list(engine.export())
+        with pytest.raises(InputError):
+            engine.tasks.ingest("a", source)
+        assert list(engine.export()) == before
+
+
+def test_a_handoff_of_an_unknown_task_is_not_found() -> None:
+    with open_engine() as engine, pytest.raises(NotFound, match="no task 'b'"):
+        engine.tasks.ingest("b", HANDOFF)
+
+
+def test_a_handoff_that_names_another_task_is_flagged() -> None:
+    with open_engine() as engine:
+        engine.tasks.add("A", key="a")
+        result = engine.tasks.ingest("a", {"summary": "s", "task_id": "b"})
+        assert any("names task 'b'" in problem for problem in result.problems)
+
+
+def test_secrets_in_a_handoff_are_redacted_everywhere() -> None:
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
+    with open_engine() as engine:
+        engine.tasks.add("A", key="a")
+        engine.tasks.ingest("a", {"summary": f"Uses {secret}", "gotchas": [f"{secret} expires"], "extra_note": secret})
+        assert secret not in "".join(engine.export())
+
+
+def test_the_next_task_starts_with_what_its_dependency_learned(tmp_path: Path) -> None:
+    with foveate.open(tmp_path, own=False) as engine:
+        engine.tasks.add("Parser", key="parser")
+        engine.tasks.add("Docs", objective="Describe the release", key="docs", depends_on=["parser"])
+        engine.tasks.ingest("parser", HANDOFF)
+    with foveate.open(tmp_path, own=False) as engine:
+        text = engine.compute(task="docs").text
+        assert "- **Return problems instead of raising** (see: src/parser/yaml.py:12) (from Parser)\n" in text
+        assert "- ⚠️ **high**: ruamel keeps NO as a string (from Parser)\n" in text
+        assert "ends with a newline" not in text
+        assert "- **Which encoding is allowed?** (from Parser)\n  - Context: Windows users write UTF-16.\n" in text
+        assert "Is a plural needed?" not in text
+        assert (
+            "#### Parser\nThe parser reads YAML and JSON.\n\n**Files to read:**\n- `src/parser/yaml.py`: has parse()\n"
+            in text
+        )

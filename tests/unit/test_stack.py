@@ -1,0 +1,138 @@
+"""The task stack: durable, one for each agent and session; popping turns a frame's detail into its result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import foveate
+from foveate import Engine, InputError
+from foveate.profiles import resolve
+from foveate.testing import FixedClock
+from worlds import open_engine
+
+
+def test_push_peek_path_and_pop() -> None:
+    with open_engine() as engine:
+        stack = engine.stack()
+        assert stack.peek() is None
+        assert stack.path() == []
+        root = stack.push("Ship the release")
+        part = stack.push("Write the notes", name="Notes")
+        assert (part.parent, part.status) == (root.id, "active")
+        assert stack.peek() == part
+        assert [task.name for task in stack.path()] == ["Ship the release", "Notes"]
+        popped = stack.pop("Notes are in docs/notes.md")
+        assert (popped.id, popped.status, popped.result) == (part.id, "completed", "Notes are in docs/notes.md")
+        assert engine.tasks.get(root.id).children == (part.id,)
+        assert [task.id for task in stack.path()] == [root.id]
+        stack.pop("Released")
+        assert stack.peek() is None
+        with pytest.raises(InputError, match="nothing to pop"):
+            stack.pop()
+
+
+def test_it_survives_a_restart_and_is_not_shared(tmp_path: Path) -> None:
+    with foveate.open(tmp_path, own=False) as engine:
+        engine.stack(session="s1").push("Goal of s1")
+        engine.stack(session="s1").push("Part of s1")
+        engine.stack(agent="coder", session="s1").push("Goal of the coder")
+    with foveate.open(tmp_path, own=False, session="s1") as engine:
+        assert [task.name for task in engine.stack().path()] == ["Goal of s1", "Part of s1"]
+        assert [task.name for task in engine.stack(agent="coder").path()] == ["Goal of the coder"]
+        assert engine.stack(session="s2").peek() is None
+        assert engine.stack(agent="other").peek() is None
+
+
+def test_a_frame_that_was_completed_elsewhere_is_popped_as_it_is() -> None:
+    with open_engine() as engine:
+        stack = engine.stack()
+        stack.push("Root")
+        part = stack.push("Part")
+        engine.tasks.complete(part.id, "Done by another")
+        assert stack.pop("ignored").result == "Done by another"
+        assert [task.name for task in stack.path()] == ["Root"]
+
+
+def test_the_goal_on_top_is_the_question_where_none_is_asked() -> None:
+    with open_engine() as engine:
+        engine.add("fact", "Release notes live in docs/notes.md")
+        with pytest.raises(InputError, match="name a task"):
+            engine.compute(profile="stack")
+        stack = engine.stack(session="s1")
+        stack.push("Ship the release")
+        stack.push("Write the release notes")
+        context = engine.compute(profile="stack", session="s1")
+        assert "Release notes live in docs/notes.md" in context.text
+        assert "release" in context.signals.keywords
+
+
+def test_ancestors_read_as_goals_or_results_and_siblings_as_results() -> None:
+    with open_engine() as engine:
+        stack = engine.stack()
+        stack.push("Ship the release", name="Root")
+        stack.push("Prepare the docs", name="Docs")
+        done = stack.push("Find broken links", name="Links").id
+        stack.pop("Three links were broken")
+        stack.push("Sketch a figure", name="Figure")
+        engine.tasks.block(stack.peek().id, "no pencil")  # type: ignore[union-attr]
+        stack.push("Draw it", name="Draw")
+        stack.pop("Drawn")
+        stack.push("Colour it", name="Colour")
+        context = engine.compute(profile="stack")
+        shown = {section.name: section.content for section in context.sections}
+        assert "Ship the release" in shown["root_goal"]
+        assert shown["path"].index("Sketch a figure") < shown["path"].index("Prepare the docs")
+        assert "Drawn" in shown["siblings"]
+        assert "Three links" not in context.text  # a sibling of an ancestor is not of this frame
+        assert "Colour it" in shown["task"]
+        engine.tasks.complete(engine.tasks.list(status="blocked")[0].id, "A figure of three boxes")
+        path = next(section.content for section in engine.compute(profile="stack").sections if section.name == "path")
+        assert "A figure of three boxes" in path
+        assert "Sketch a figure" not in path
+        assert engine.tasks.get(done).status == "completed"
+
+
+def test_shares_of_root_path_and_siblings() -> None:
+    slots = {slot.name: slot for slot in resolve("stack").slots}
+    assert [slots[name].share for name in ("root_goal", "path", "siblings")] == [5, 15, 10]
+    assert sum(slot.share or 0 for slot in slots.values()) == 100
+
+
+def _step(engine: Engine, n: int) -> None:
+    """Work on the current frame: notes that belong to it alone."""
+    scope = engine.request(profile="stack").scope
+    for line in range(3):
+        engine.add("scratch", f"Note {n}.{line}: looked at module {n * 7 % 31} and measured {n * 13 % 97} ms", scope=scope)
+
+
+def test_the_size_depends_on_depth_and_not_on_steps_done() -> None:
+    """A tree of 200 steps: what has been done elsewhere costs nothing, and what siblings came to keeps to its tenth."""
+    sizes: list[list[int]] = []
+    beside: list[int] = []
+    steps = 0
+    with open_engine(clock=FixedClock(step=1000)) as engine:
+        stack = engine.stack()
+        stack.push("Ship the release of the archive")
+        for area in range(10):
+            stack.push(f"Area {area}: prepare module {area} of the archive")
+            sizes.append([])
+            for leaf in range(19):
+                steps += 1
+                stack.push(f"Step {steps}: change part {leaf} of module {area}")
+                _step(engine, steps)
+                context = engine.compute(profile="stack", budget=1000)
+                sizes[-1].append(context.tokens)
+                beside += [grant.used for grant in context.budget.grants if grant.slot == "siblings"]
+                assert f"Note {steps}.0" in context.text
+                assert "Ship the release" in context.text
+                stack.pop(f"Part {leaf} of module {area} is changed and its {steps % 9} tests pass")
+                assert f"Note {steps}.0" not in engine.compute(profile="stack", budget=1000).text
+            steps += 1
+            stack.pop(f"Module {area} is ready")
+    assert steps == 200
+    for same_place in zip(*sizes, strict=True):  # after 10 steps or after 190
+        assert max(same_place) <= 1.1 * min(same_place)
+    assert max(beside) <= 400  # a tenth, and what flows on from empty slots
+    assert max(map(max, sizes)) <= 1000

@@ -1,0 +1,236 @@
+"""Tasks: what is to be done, what it waits for, and what came of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from foveate import Conflict, InputError, NotFound
+from foveate.state.links import DEPENDS_ON
+from worlds import open_engine
+
+
+def test_a_task_keeps_everything_it_was_given() -> None:
+    with open_engine() as engine:
+        engine.tasks.add("Design", key="design")
+        plan = engine.tasks.add("Plan")
+        task = engine.tasks.add(
+            "Build the parser",
+            objective="Read handoffs from YAML",
+            description="One room, no state.",
+            type="feature",
+            complexity="complex",
+            estimated_time="4h",
+            acceptance_criteria=["Broken YAML is mended", " "],
+            test_criteria="60 samples pass",
+            files=["src/parser.py:create", {"path": "docs/a.md", "operation": "modify"}, "src/x.py"],
+            steps=["Write it", {"text": "Run it", "command": "pytest -q"}],
+            depends_on=["design", "src/errors.py"],
+            parent=plan.id,
+            key="parser",
+            tags=["yaml"],
+        )
+        assert (task.name, task.objective, task.status) == ("Build the parser", "Read handoffs from YAML", "open")
+        data = task.record.data
+        assert data["acceptance_criteria"] == ["Broken YAML is mended"]
+        assert data["test_criteria"] == ["60 samples pass"]
+        assert data["files"] == [
+            {"path": "src/parser.py", "operation": "create"},
+            {"path": "docs/a.md", "operation": "modify"},
+            {"path": "src/x.py", "operation": "modify"},
+        ]
+        assert data["steps"] == [{"text": "Write it"}, {"text": "Run it", "command": "pytest -q"}]
+        assert data["reads"] == ["src/errors.py"]
+        assert (data["type"], data["complexity"], data["estimated_time"]) == ("feature", "complex", "4h")
+        assert task.depends_on == task.waiting_for == ("task_1",)
+        assert task.parent == plan.id
+        assert engine.tasks.get(plan.id).children == (task.id,)
+        assert engine.tasks.get("parser") == task
+        assert set(task.record.paths) == {"src/parser.py", "docs/a.md", "src/x.py", "src/errors.py"}
+
+
+def test_the_same_key_adds_nothing_and_the_same_words_are_two_tasks() -> None:
+    with open_engine() as engine:
+        first = engine.tasks.add("Fix the bug", key="a")
+        assert engine.tasks.add("Something else", key="a").id == first.id
+        assert engine.tasks.add("Fix the bug").id != first.id
+        assert len(engine.tasks.list()) == 2
+
+
+def test_a_task_goes_from_open_to_completed_and_no_further() -> None:
+    with open_engine() as engine:
+        task = engine.tasks.add("Build").id
+        assert engine.tasks.start(task).status == "active"
+        blocked = engine.tasks.block(task, "waits for a key")
+        assert (blocked.status, blocked.record.data["reason"]) == ("blocked", "waits for a key")
+        assert "reason" not in engine.tasks.start(task).record.data
+        assert engine.tasks.fail(task, "no luck").record.outcome == "failure"
+        engine.tasks.start(task)
+        done = engine.tasks.complete(task, "It reads YAML and JSON.")
+        assert (done.status, done.result, done.record.outcome) == ("completed", "It reads YAML and JSON.", "success")
+        for verb in (engine.tasks.start, engine.tasks.complete):
+            with pytest.raises(Conflict, match="completed already"):
+                verb(task)
+        engine.undo(task)
+        assert engine.tasks.get(task).status == "active"
+
+
+def test_a_completed_task_is_shortened_to_its_result() -> None:
+    with open_engine() as engine:
+        task = engine.tasks.add("Build", objective="Write a long parser. " * 60).id
+        before = engine.get(task)
+        after = engine.tasks.complete(task, "Call parse().").record
+        assert after.summary == after.micro == "Call parse()."
+        assert after.text == before.text
+        assert after.tokens is not None
+        assert before.tokens is not None
+        assert after.tokens["full"] < before.tokens["summary"]
+
+
+def test_ready_tasks_are_open_and_wait_for_nothing() -> None:
+    with open_engine() as engine:
+        engine.tasks.add("A", key="a")
+        engine.tasks.add("B", key="b", depends_on=["a"])
+        engine.tasks.add("C", key="c", depends_on=["a", "b"])
+
+        def ready() -> list[str]:
+            return [task.name for task in engine.tasks.list(ready=True)]
+
+        assert ready() == ["A"]
+        engine.tasks.complete("a")
+        assert ready() == ["B"]
+        assert engine.tasks.get("c").waiting_for == (engine.tasks.get("b").id,)
+        engine.tasks.fail("b", "broken")
+        assert ready() == []
+        assert [task.name for task in engine.tasks.list("failed")] == ["B"]
+
+
+@pytest.mark.parametrize("length", [1, 2, 5])
+def test_a_circle_is_refused_and_named(length: int) -> None:
+    with open_engine() as engine:
+        for n in range(length):
+            engine.tasks.add(f"Task {n}", key=f"t{n}", depends_on=[f"t{n - 1}"] if n else [])
+        ids = [engine.tasks.get(f"t{n}").id for n in range(length)]
+        with pytest.raises(InputError, match="in a circle") as refused:
+            engine.tasks.depend("t0", [f"t{length - 1}"])
+        assert all(f"{id} (Task {n})" in str(refused.value) for n, id in enumerate(ids))
+        assert engine.tasks.get("t0").depends_on == ()
+        with pytest.raises(InputError, match="in a circle"):
+            engine.link(ids[0], DEPENDS_ON, ids[-1])
+
+
+def test_a_long_chain_is_no_circle() -> None:
+    with open_engine() as engine:
+        for n in range(120):
+            engine.tasks.add(f"Task {n}", key=f"t{n}", depends_on=[f"t{n - 1}"] if n else [])
+        engine.tasks.depend("t119", ["t3"])
+        with pytest.raises(InputError, match="in a circle"):
+            engine.tasks.depend("t3", ["t119"])
+
+
+def test_dependencies_are_tasks_or_paths_and_nothing_else() -> None:
+    with open_engine() as engine:
+        note = engine.add("note", "A note").record.id
+        with pytest.raises(NotFound, match="no task 'task_0099' to depend on"):
+            engine.tasks.add("A", depends_on=["task_0099"])
+        with pytest.raises(NotFound, match="no path of a file"):
+            engine.tasks.add("A", depends_on=["the other thing"])
+        with pytest.raises(InputError, match="is a note"):
+            engine.tasks.add("A", depends_on=[note])
+        assert engine.tasks.list() == []
+        with pytest.raises(NotFound, match=r"\./Makefile"):
+            engine.tasks.add("A", depends_on=["Makefile"])
+        assert engine.tasks.list() == []
+        assert engine.tasks.add("A", depends_on=["./Makefile", "src/x"]).record.data["reads"] == ["./Makefile", "src/x"]
+
+
+def test_unknown_names_say_what_to_do() -> None:
+    with open_engine() as engine:
+        engine.add("fact", "A fact")
+        for call in (engine.tasks.get, engine.tasks.start, lambda ref: engine.compute(task=ref)):
+            with pytest.raises(NotFound, match="`foveate task list`"):
+                call("task_0042")
+        with pytest.raises(InputError, match="is a fact, not a task"):
+            engine.tasks.get("fact_1")
+        with pytest.raises(InputError, match="no task status 'don'"):
+            engine.tasks.list("don")
+        for wrong in ({"complexity": "hard"}, {"files": [{"operation": "create"}]}, {"steps": [""]}):
+            with pytest.raises(InputError):
+                engine.tasks.add("A", **wrong)  # type: ignore[arg-type]
+        with pytest.raises(InputError, match="empty"):
+            engine.tasks.add("  ")
+        task = engine.tasks.add("A").id
+        with pytest.raises(InputError, match="Say why"):
+            engine.tasks.fail(task, " ")
+        with pytest.raises(InputError, match="outcome"):
+            engine.tasks.complete(task, outcome="splendid")
+        assert engine.tasks.get(task).status == "open"
+
+
+def test_an_answer_settles_a_question_for_every_task_that_asked() -> None:
+    with open_engine() as engine:
+        task = engine.tasks.add("A").id
+        question = engine.add("question", "Which timeout?", blocking=True).record.id
+        engine.link(question, "learned_from", task)
+        decision = engine.tasks.answer(question, "30 seconds")
+        assert (decision.kind, decision.text) == ("decision", "Which timeout? 30 seconds")
+        assert engine.get(question).status == "retired"
+        with engine.reader() as reader:
+            assert [link.src for link in reader.links([task], ["learned_from"], back=True) if link.src != question] == [
+                decision.id
+            ]
+        with pytest.raises(Conflict):
+            engine.tasks.answer(question, "60 seconds")
+        with pytest.raises(InputError, match="not a question"):
+            engine.tasks.answer(task, "yes")
+
+
+def test_a_query_beside_a_task_is_what_is_asked() -> None:
+    with open_engine() as engine:
+        task = engine.tasks.add("Login", objective="Store session tokens in Redis").id
+        context = engine.compute("Which timeout applies?", task=task)
+        assert context.signals.terms["timeout"] == 1.0
+        assert context.signals.terms["redi"] == 0.5
+        assert engine.receipt(context).document["request"]["task"] == task
+        assert context.profile == "task"
+
+
+def test_notes_on_a_task_are_found_under_its_key_and_its_id() -> None:
+    with open_engine() as engine:
+        task = engine.tasks.add("Login", key="login").id
+        engine.add("scratch", "Tried the cookie store", scope=engine.request(task="login").scope)
+        shown = engine.compute("cookie store", task=task, profile="stack").text
+        assert "Tried the cookie store" in shown
+        assert "Tried" not in engine.compute("cookie store", profile="stack").text
+
+
+def test_a_key_of_something_else_makes_no_task() -> None:
+    with open_engine() as engine:
+        engine.add("note", "A note", key="k")
+        with pytest.raises(Conflict, match="which is no task"):
+            engine.tasks.add("A", key="k")
+
+
+def test_a_retired_task_holds_nobody_up() -> None:
+    with open_engine() as engine:
+        engine.tasks.add("A", key="a")
+        engine.tasks.add("B", key="b", depends_on=["a"])
+        engine.retire(engine.tasks.get("a").id)
+        assert engine.tasks.get("b").ready
+        with pytest.raises(Conflict, match="is retired"):
+            engine.tasks.start("a")
+
+
+def test_a_handoff_brings_its_own_result() -> None:
+    with open_engine() as engine:
+        engine.tasks.add("A", key="a")
+        with pytest.raises(InputError, match="one or the other"):
+            engine.tasks.complete("a", "Done", handoff={"summary": "Done"})
+        assert engine.tasks.complete("a", handoff={"summary": "Done"}).result == "Done"
+
+
+def test_an_operation_that_is_none_is_refused() -> None:
+    with open_engine() as engine:
+        with pytest.raises(InputError, match="Did you mean 'create'"):
+            engine.tasks.add("A", files=["src/x.py:crate"])
+        with pytest.raises(InputError, match="needs a name"):
+            engine.tasks.add("", objective="Do it")
