@@ -40,9 +40,13 @@ SETTINGS = {
     "user": "Whose state it is where `--user` is not given.",
     "multi_valued": "Attributes (`attribute` or `subject.attribute`) that hold several values: none supersedes another.",
     "own_store": "Whether your own store is read with the project's; `true` where it is not set.",
+    "debug_context": "Whether every context is explained on stderr, as `--debug` does; `false` where it is not set.",
+    "domains": 'A table of domains with their words, such as `domains.billing = ["invoice", "refund"]`. Words are added to '
+    "those that ship; an empty list switches a domain off.",
 }
 VARIABLES = {
     "FOVEATE_OWN_STORE": "The file of your own store, instead of the one in the user's data directory.",
+    "FOVEATE_DEBUG_CONTEXT": "`true`: every computed context is explained on stderr.",
     "FOVEATE_EMBED_URL": "The address of an embedding server with OpenAI's interface.",
     "FOVEATE_EMBED_KEY": "The key for that server.",
     "NO_COLOR": "Set to anything: no colours.",
@@ -138,9 +142,9 @@ def command_parts(command: click.Command, path: str) -> Iterator[str]:
     yield f"```text\nfoveate {path} {arguments}".rstrip() + "\n```"
     yield inspect.cleandoc(command.help or "")
     own = [param for param in command.params if isinstance(param, click.Option) and param.expose_value]
-    if any(option.name in SCOPE for option in own):
+    if {option.name for option in own} >= set(SCOPE):  # some of them alone are options of the command's own
         yield "Takes a scope."
-    own = [option for option in own if option.name not in SCOPE]
+        own = [option for option in own if option.name not in SCOPE]
     if own:
         yield options(own)
 
@@ -205,10 +209,13 @@ def config_page() -> str:
 
 
 def variables_read() -> set[str]:
-    """The environment variables that the source reads by name."""
+    """The environment variables that the source reads, by name or by a constant of the same module."""
     found = set()
     for path in SOURCE.rglob("*.py"):
-        found |= set(re.findall(r"environ(?:\.get\(|\[)\s*[\"'](\w+)[\"']", path.read_text("utf-8")))
+        text = path.read_text("utf-8")
+        found |= set(re.findall(r"environ(?:\.get\(|\[)\s*[\"'](\w+)[\"']", text))
+        for name in re.findall(r"environ(?:\.get\(|\[)\s*([A-Z_]+)", text):
+            found |= set(re.findall(rf"^{name} = [\"'](\w+)[\"']", text, re.MULTILINE))
     return found
 
 
@@ -315,7 +322,8 @@ def slot_row(slot: Slot) -> tuple[str, ...]:
     limits = [f"{slot.max_items} items"] if slot.max_items is not None else []
     limits += [f"score {slot.min_score:g}"] if slot.min_score else []
     marks = [name for name in ("keep", "stable", "pinned") if getattr(slot, name)]
-    cells = (slot.heading, code(slot.source), ", ".join(slot.kinds), room, length, ", ".join(limits), ", ".join(marks))
+    asks = ", ".join(map(code, slot.sources))
+    cells = (slot.heading, asks, ", ".join(slot.kinds), room, length, ", ".join(limits), ", ".join(marks))
     return (code(slot.name), *cells)
 
 

@@ -40,6 +40,13 @@ VERBS: dict[str, dict[str, str]] = {
         "show": "reading",
         "search": "reading",
     },
+    "Tasks": {
+        "task": "task",
+        "handoff": "handoff",
+        "stack": "stack",
+        "agent": "agent",
+        "schema": "handoff",
+    },
     "Store": {
         "init": "store",
         "stats": "store",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from foveate.errors import InputError
 from foveate.front.cli.calling import (
     Call,
     Verb,
@@ -18,8 +19,12 @@ from foveate.front.cli.calling import (
     read_text,
     say,
     scoped,
+    speaks_utf8,
     when,
 )
+
+if TYPE_CHECKING:
+    from foveate.assembly import Context
 
 _SLOT = re.compile(r"([A-Za-z0-9_-]+)=(.*)", re.DOTALL)
 
@@ -48,7 +53,7 @@ given_option = click.option(
 
 
 @click.command(cls=Verb)
-@click.argument("query")
+@click.argument("query", required=False)
 @click.option("--budget", type=int, metavar="TOKENS", help="The most that the model may receive, framing included.")
 @click.option("--profile", metavar="NAME", shell_complete=complete_profiles, help="Which slots and weights.")
 @click.option("--complexity", metavar="NAME", help="easy, normal or complex: another layer on the profile.")
@@ -62,10 +67,12 @@ given_option = click.option(
 @scoped
 @click.option("--explain", is_flag=True, help="After the text, the budget and why each item is in it or not.")
 @click.option("--messages", type=click.Choice(["openai", "anthropic"]), help="The messages as JSON, in this shape.")
+@click.option("--computed", is_flag=True, help="The items as JSON, by what they are for a task: patterns, prior work, ...")
+@click.option("--debug", is_flag=True, help="On stderr, what the context was computed from.")
 @pass_call
 def context(
     call: Call,
-    query: str,
+    query: str | None,
     given: tuple[str, ...],
     kinds: tuple[str, ...],
     tags: tuple[str, ...],
@@ -77,32 +84,30 @@ def context(
     task: str | None,
     explain: bool,
     messages: Any,
+    computed: bool,
+    debug: bool,
     **options: Any,
 ) -> None:
     """Compute a context and print what the model should see.
 
-    QUERY says what the context is for; `-` reads it from stdin. Without --json, --messages or --explain, stdout holds the
-    text and nothing else.
+    QUERY says what the context is for; `-` reads it from stdin. It may be left out with a --task (an id or a key), or where
+    the session has a task stack: then the task, or the goal on top, is the question. Without --json, --messages, --computed
+    or --explain, stdout holds the text and nothing else.
     """
     from foveate.state.kinds import kind_of
     from foveate.types import Filters
 
+    if messages and computed:
+        raise InputError("--messages and --computed are two answers; ask for one of them.")
     for kind in kinds:
         kind_of(kind)
+    asked = None if query is None else read_text(query)
     filters = Filters(since=since, until=until, kinds=kinds, tags=tags, exclude=exclude)
     with call.open(agent=agent, session=session, task=task) as engine:
-        found = engine.compute(read_text(query), agent=agent, given=given_texts(given), filters=filters, **options)
-        if call.as_json:
-            from foveate.receipts import context_json
-
-            call.print_json(context_json(found))
-        elif messages:
-            import json
-
-            click.echo(json.dumps(found.messages(messages), ensure_ascii=False, indent=2))
-        else:
-            click.echo(found.text, nl=False)
-        if explain and not call.as_json and not messages:
+        engine.debug = engine.debug or debug
+        found = engine.compute(asked, agent=agent, given=given_texts(given), filters=filters, **options)
+        _print_context(call, found, messages, computed)
+        if explain and not (call.as_json or messages or computed):
             from foveate.front.cli import ledger, show
 
             show.print_lines([[], *ledger.explain(engine.receipt(found), found.counter, show.width())])
@@ -111,6 +116,21 @@ def context(
             say("nothing known about this; the context is empty.")
         for warning in found.warnings:
             say(f"warning: {warning}")
+
+
+def _print_context(call: Call, found: Context, messages: Any, computed: bool) -> None:
+    """The one answer that was asked for; `--json` beats the others, and holds what `--computed` gives."""
+    if call.as_json:
+        from foveate.receipts import context_json
+
+        call.print_json({**context_json(found), **({"computed": found.computed()} if computed else {})})
+    elif messages or computed:
+        import json
+
+        document = found.messages(messages) if messages else found.computed()
+        click.echo(json.dumps(document, ensure_ascii=not speaks_utf8(), indent=2))
+    else:
+        click.echo(found.text, nl=False)
 
 
 VERBS = {"context": context}

@@ -1,0 +1,164 @@
+"""`agent`: who is at work on which task, with which context."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from foveate.front.cli.calling import Call, Function, Verb, complete_profiles, pass_call, read_text, say
+from foveate.front.cli.work import (
+    complete_tasks,
+    ended,
+    ending,
+    handoff_of,
+    print_ended,
+    print_task,
+    task_argument,
+    task_json,
+)
+
+if TYPE_CHECKING:
+    from foveate.agents import Lease
+
+
+def which(function: Function) -> Function:
+    """`--agent` and `--task`: of whose contexts."""
+    task = click.option("--task", metavar="TASK", shell_complete=complete_tasks, help="Only for this task.")
+    return click.option("--agent", metavar="NAME", help="Only of this agent.")(task(function))
+
+
+@click.group()
+def agent() -> None:
+    """Hand tasks to agents, with a context each."""
+
+
+@agent.command("prepare", cls=Verb)
+@click.argument("agent")
+@task_argument
+@click.option("--budget", type=int, metavar="TOKENS", help="The most that the model may receive, framing included.")
+@click.option("--profile", metavar="NAME", shell_complete=complete_profiles, help="Which slots and weights.")
+@pass_call
+def prepare(call: Call, agent: str, task: str, **options: Any) -> None:
+    """Start a task and print the context that an agent begins with.
+
+    `foveate agent prepare coder login --budget 4000`. Asked again, it computes again; a crashed agent's task is free after
+    an hour.
+    """
+    from foveate.agents import Agents
+
+    with call.open() as engine:
+        ready = Agents(engine).prepare(agent, task, **options)
+    if call.as_json:
+        from foveate.receipts import context_json
+
+        call.print_json(
+            {"context": context_json(ready.context), "task": task_json(ready.task), "lease": _lease_json(ready.lease)}
+        )
+        return
+    click.echo(ready.context.text, nl=False)
+    for warning in ready.context.warnings:
+        say(f"warning: {warning}")
+
+
+@agent.command("complete", cls=Verb)
+@click.argument("agent")
+@task_argument
+@ending
+@pass_call
+def complete(call: Call, agent: str, task: str, result: str | None, outcome: str | None, file: str | None) -> None:
+    """Say that an agent has done its task, and what came of it.
+
+    `foveate agent complete coder login --handoff handoff.md`, or a RESULT: what whoever depends on it should know; `-` reads
+    stdin.
+    """
+    from foveate.agents import Agents
+
+    given = ended(result, outcome, file)
+    with call.open() as engine:
+        done = Agents(engine).complete(agent, task, **given)
+        handoff = handoff_of(engine, done) if file is not None else None
+    print_ended(call, done, handoff)
+
+
+@agent.command("fail", cls=Verb)
+@click.argument("agent")
+@task_argument
+@click.argument("reason")
+@pass_call
+def fail(call: Call, agent: str, task: str, reason: str) -> None:
+    """Say that an agent gave its task up, and why.
+
+    REASON `-` reads stdin. The task can be started again, by this agent or another.
+    """
+    from foveate.agents import Agents
+
+    with call.open() as engine:
+        print_task(call, Agents(engine).fail(agent, task, read_text(reason)))
+
+
+@agent.command("list", cls=Verb)
+@which
+@pass_call
+def list_(call: Call, agent: str | None, task: str | None) -> None:
+    """List who is at work, oldest first."""
+    from foveate.agents import Agents
+
+    with call.open() as engine:
+        leases = Agents(engine).active(agent=agent, task=task)
+    if call.as_json:
+        call.print_json({"leases": [_lease_json(lease) for lease in leases]})
+        return
+    if not leases:
+        say("nobody is at work.")
+        return
+    from foveate.front.cli.show import print_lines, table
+    from foveate.ids import iso
+
+    rows = [(lease.agent, lease.task, iso(lease.since), iso(lease.expires), str(lease.tokens)) for lease in leases]
+    print_lines(table(("agent", "task", "since", "until", "tokens"), rows, left=4))
+
+
+@agent.command("clear", cls=Verb)
+@which
+@pass_call
+def clear(call: Call, agent: str | None, task: str | None) -> None:
+    """Release contexts of an agent or a task; prints how many.
+
+    For agents that will not come back: their tasks are open again.
+    """
+    from foveate.agents import Agents
+
+    with call.open() as engine:
+        number = Agents(engine).clear(agent=agent, task=task)
+    if call.as_json:
+        call.print_json({"released": number})
+    else:
+        click.echo(f"{number} released")
+
+
+@agent.command("stats", cls=Verb)
+@pass_call
+def stats(call: Call) -> None:
+    """Count the contexts that agents were given, and how they ended."""
+    from foveate.agents import Agents
+
+    with call.open() as engine:
+        found = Agents(engine).stats()
+    if call.as_json:
+        call.print_json(found)
+        return
+    from foveate.front.cli.show import pairs, print_lines
+
+    by_agent = ", ".join(f"{name} {number}" for name, number in found["by_agent"].items())
+    print_lines(pairs((name.replace("_", " "), value) for name, value in {**found, "by_agent": by_agent}.items()))
+
+
+def _lease_json(lease: Lease) -> dict[str, Any]:
+    from foveate.ids import iso
+
+    return {**asdict(lease), "since": iso(lease.since), "expires": iso(lease.expires)}
+
+
+VERBS: dict[str, Any] = {"agent": agent}

@@ -1,0 +1,107 @@
+"""A task as `task show` gives it: its fields, the tasks around it, and what came of it, as a document or as lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from foveate.front.cli.show import Line, pairs, plain, title
+from foveate.front.cli.work import brief, handoff_json, task_json
+
+if TYPE_CHECKING:
+    from foveate.engine import Engine
+    from foveate.state.task import Task
+    from foveate.types import Record
+
+LISTED = {"acceptance_criteria": "done when", "test_criteria": "tested by", "reads": "read first"}
+"""Fields that hold a list of texts, and the line above it."""
+APART = (*LISTED, "name", "files", "steps", "files_to_read", "description", "result", "handoff")
+"""Fields that stand in a part of their own, and not among the others."""
+
+
+def around(engine: Engine, task: Task) -> tuple[Mapping[str, Record], list[Record]]:
+    """The tasks that one is linked to, by id, and the records that it taught."""
+    from foveate.state.links import LEARNED_FROM
+
+    others = [*task.depends_on, *task.children, *([task.parent] if task.parent else [])]
+    with engine.reader() as reader:
+        learned = [link.src for link in reader.links([task.id], [LEARNED_FROM], back=True)]
+        found = reader.get([*others, *learned])
+    return found, [found[id] for id in sorted(learned) if id in found]
+
+
+def document(task: Task, around: Mapping[str, Record], handoff: Record | None, learned: Iterable[Record]) -> dict[str, Any]:
+    from foveate.state.records import to_json
+    from foveate.state.task import state_of
+
+    def linked(ids: Iterable[str]) -> list[dict[str, Any]]:
+        found = [around[id] for id in ids if id in around]
+        return [
+            {"id": other.id, "key": other.key, "name": other.data.get("name") or other.micro, "status": state_of(other)}
+            for other in found
+        ]
+
+    return {
+        "task": task_json(task),
+        "record": to_json(task.record),
+        "dependencies": linked(task.depends_on),
+        "parent": next(iter(linked([task.parent] if task.parent else [])), None),
+        "children": linked(task.children),
+        "handoff": handoff_json(handoff),
+        "learned": [to_json(record) for record in learned],
+    }
+
+
+def lines(task: Task, around: Mapping[str, Record], handoff: Record | None, learned: list[Record]) -> list[Line]:
+    return [*_fields(task), *_texts(task.record), *_linked(task, around, handoff, learned)]
+
+
+def _fields(task: Task) -> list[Line]:
+    from foveate.ids import iso
+
+    record = task.record
+    fields = [("name", task.name), ("key", record.key), ("tags", ", ".join(record.tags)), ("outcome", record.outcome)]
+    others = [(n.replace("_", " "), _plainly(v)) for n, v in record.data.items() if n not in APART and n != "state"]
+    times = [("created", iso(record.created)), ("updated", iso(record.updated))]
+    head: Line = [(task.id, "cyan"), (f"  {task.status}, version {record.version}", "")]
+    return [head, *pairs([*fields, *others, *times])]
+
+
+def _plainly(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def _texts(record: Record) -> list[Line]:
+    """The parts that are texts: the objective first, the result last."""
+    data = record.data
+    parts = [("objective", record.text.split("\n")), ("description", str(data.get("description") or "").split("\n"))]
+    parts += [(head, [f"- {text}" for text in data.get(name) or ()]) for name, head in LISTED.items()]
+    parts.append(("files", [f"- {file['path']} ({file['operation']})" for file in data.get("files") or ()]))
+    parts.append(("steps", [line for n, step in enumerate(data.get("steps") or (), 1) for line in _step(n, step)]))
+    parts.append(("result", str(data.get("result") or "").split("\n")))
+    files = [f"- {' - '.join(map(str, file.values()))}" for file in data.get("files_to_read") or ()]
+    parts.append(("for the next task to read", files))
+    return [line for head, lines in parts if any(lines) for line in _part(head, lines)]
+
+
+def _step(number: int, step: Mapping[str, Any]) -> list[str]:
+    texts = [line for name in ("text", "code", "command") for line in str(step.get(name) or "").split("\n") if line]
+    return [f"{number}. {line}" if n == 0 else f"   {line}" for n, line in enumerate(texts)]
+
+
+def _part(head: str, lines: Iterable[str]) -> list[Line]:
+    return [[], title(head), *map(plain, lines)]
+
+
+def _linked(task: Task, around: Mapping[str, Record], handoff: Record | None, learned: list[Record]) -> list[Line]:
+    parts = (("depends on", task.depends_on), ("part of", [task.parent] if task.parent else []), ("parts", task.children))
+    lines: list[Line] = []
+    for head, ids in parts:
+        if ids:
+            lines += [[], title(head), *brief(around[id] for id in ids if id in around)]
+    if handoff is not None:
+        number = len(handoff.data.get("problems", ()))
+        problems = f"{number} problem{'' if number == 1 else 's'}" if number else "no problem"
+        note = f"  read as {handoff.data.get('rung')}, {problems}"
+        lines += [[], title("handoff"), [(handoff.id, "cyan"), (note, "")]]
+    return [*lines, [], title("learned"), *brief(learned)] if learned else lines
