@@ -862,7 +862,6 @@ def test_notes_are_the_files_purpose_else_its_description(plain: foveate.Engine)
     ]
 
 
-@pytest.mark.xfail(strict=True, reason="of a field's own name and another name for it, the later one is taken")
 def test_a_files_purpose_goes_before_its_description(plain: foveate.Engine) -> None:
     """000-97"""
     plain.tasks.add("Lexer", key="lexer")

@@ -177,3 +177,22 @@ def test_the_types_have_their_counterparts() -> None:
 
     assert {"total", "reserve", "used", "grants"} <= {field.name for field in fields(Budget)}
     assert {"granted", "used"} <= {field.name for field in fields(Grant)}
+
+
+def test_task_spec() -> None:
+    """001-50"""
+    with open_engine() as engine:
+        engine.tasks.add(
+            "Add user authentication",
+            description="Implement JWT-based authentication",
+            files=["src/auth/login.ts"],
+            test_criteria="All auth tests pass",
+            acceptance_criteria=["Login works", "Token validation works"],
+            depends_on=["src/users/user.ts"],
+            estimated_time=4,
+            key="task-001",
+        )
+        context = engine.compute(task="task-001", profile="fresh-task", budget=100_000)
+        section = next(section.content for section in context.sections if section.name == "task_spec")
+        for said in ("JWT-based", "`src/auth/login.ts`", "All auth tests pass", "Token validation", "`src/users/user.ts`", "4"):
+            assert said in section

@@ -139,6 +139,9 @@ class Normalizer:
                 if value is not None:
                     self._keep(path + key, value, "is not a field of the schema")
                 continue
+            if key != field.name and data.get(field.name) is not None and field.kind not in ("items", "texts"):
+                self._keep(path + key, value, f"stands beside {field.name!r}")  # a field's own name goes before others
+                continue
             if key != field.name:
                 self.notes.say(f"{excerpt(key)} was read as {field.name!r}.")
             merge(own, field.name, value, "", self.notes)

@@ -73,7 +73,7 @@ def ingest(memory: Memory, ref: str, source: Any, *, again: bool = False) -> Lea
             id, action = _keep(memory, writer, record, vector)
             counts.setdefault(record.kind, Counter())[action] += 1
             writer.link(Link(id, LEARNED_FROM, task.id))
-        _complete(memory, writer, task, parsed.handoff, kept.id)
+        _complete(memory, writer, task, parsed, kept.id)
     return Learned(task.id, kept.id, "learned", parsed.rung, {kind: dict(c) for kind, c in counts.items()}, tuple(problems))
 
 
@@ -113,9 +113,8 @@ def _handoff(memory: Memory, parsed: Parsed, task: Record, problems: Sequence[st
     data = {"rung": parsed.rung, "form": parsed.form, "problems": list(problems), "status": parsed.handoff["status"]}
     if parsed.handoff.get("extra"):
         data["extra"] = parsed.handoff["extra"]
-    summary = str(parsed.handoff.get("summary", ""))
-    values = {"key": f"handoff:{task.id}:{digest}", "trust": "agent", "summary": summary, "data": data}
-    return memory.make("handoff", parsed.raw, shared(memory.scope), values)
+    values = {"key": f"handoff:{task.id}:{digest}", "trust": "agent", "summary": parsed.handoff.get("summary"), "data": data}
+    return memory.make("handoff", parsed.raw, shared(memory.scope), _given(values))
 
 
 def _records(memory: Memory, handoff: Mapping[str, Any], scope: Scope, problems: list[str]) -> Iterator[Record]:
@@ -176,9 +175,11 @@ def _keep(memory: Memory, writer: Writer, record: Record, vector: Sequence[float
     return known.id, "updated"
 
 
-def _complete(memory: Memory, writer: Writer, task: Record, handoff: Mapping[str, Any], id: str) -> None:
+def _complete(memory: Memory, writer: Writer, task: Record, parsed: Parsed, id: str) -> None:
+    handoff, rung = parsed.handoff, parsed.rung
     status, summary = handoff["status"], str(handoff.get("summary", ""))
     state = STATES[status]
     data: dict[str, Any] = {"state": state, "handoff": id, "files_to_read": list(handoff["dependencies_for_next"])}
     data |= {"result": summary} if state == "completed" else {"reason": summary or f"The handoff says {status}."}
-    writer.change(changed(memory, task, data, OUTCOMES[status]), "handoff", expect=task.version)
+    outcome = "partial" if rung == "raw" and status == "completed" else OUTCOMES[status]  # nobody could read how it went
+    writer.change(changed(memory, task, data, outcome), "handoff", expect=task.version)
