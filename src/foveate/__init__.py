@@ -33,6 +33,8 @@ _PUBLIC = {
     "Kind": ("foveate.state.kinds", "Kind"),
     "Source": ("foveate.sources.gather", "Source"),
     "Store": ("foveate.state.store", "Store"),
+    "Task": ("foveate.state.task", "Task"),
+    "Agents": ("foveate.agents", "Agents"),
     "Embedder": ("foveate.embed", "Embedder"),
     "Counter": ("foveate.tokens", "Counter"),
     "Summarizer": ("foveate.summarize", "Summarizer"),
@@ -50,6 +52,7 @@ _PUBLIC = {
 }
 
 if TYPE_CHECKING:
+    from foveate.agents import Agents
     from foveate.assembly import Context, Delta
     from foveate.embed import Embedder
     from foveate.engine import Engine
@@ -70,11 +73,13 @@ if TYPE_CHECKING:
     from foveate.sources.gather import Source
     from foveate.state.kinds import Kind
     from foveate.state.store import Store
+    from foveate.state.task import Task
     from foveate.summarize import Summarizer
     from foveate.tokens import Counter, count
     from foveate.types import Candidate, Filters, Link, Profile, Record, Request, Scope, Signals, Slot
 
 __all__ = [
+    "Agents",
     "BudgetError",
     "Candidate",
     "Conflict",
@@ -104,6 +109,7 @@ __all__ = [
     "Store",
     "StoreError",
     "Summarizer",
+    "Task",
     "count",
     "open",
 ]

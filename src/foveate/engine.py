@@ -24,10 +24,12 @@ from foveate.signals import extended, extract, task_text
 from foveate.sources import SHIPPED, Around, Gathered, Source, gather
 from foveate.state import records
 from foveate.state.kinds import kind_of
+from foveate.state.lines import title_of
 from foveate.state.memory import Memory
 from foveate.state.records import Rules
 from foveate.state.stack import Stack, current
 from foveate.state.store import Added, Forgotten, Health, Store
+from foveate.state.task import lookup, state_of, unfinished
 from foveate.state.tasks import Tasks
 from foveate.types import TRUST, Candidate, Filters, Profile, Record, Request, Scope, Signals
 
@@ -106,7 +108,12 @@ class Engine(Memory):
         with self.reader(request.scope) as state:
             signals = extract(request, state.named, embedding, self._domains)
             profile = self._profile(request, signals)
-            found = gather(self._sources, Around(request, signals, profile, state, self._root))
+            if request.task is not None:
+                warnings += [
+                    f"{title_of(record) or record.id}, on which the task depends, is {state_of(record)}."
+                    for record in unfinished(state, request.task)
+                ]
+            found = gather(self._sources, Around(request, signals, profile, state, self._root), count=self.debug)
             revision = state.revision
         candidates = score(found.candidates, profile, signals, request.now)
         candidates = self._reranked(candidates, request, profile, warnings)
@@ -164,7 +171,7 @@ class Engine(Memory):
             kind_of(kind)
         at = self.clock() if now is None else _time(now, "now")
         return Request(
-            query=asked or task_text(subject),  # type: ignore[arg-type]
+            query=asked or task_text(subject)[:MAX_QUERY],  # type: ignore[arg-type]
             scope=where,
             now=at,
             budget=budget if budget is not None else self._default_budget,
@@ -275,7 +282,7 @@ class Engine(Memory):
         with self.store.read(where) as reader:
             if where.task is None:
                 return current(reader)
-            record = reader.get([where.task]).get(where.task) or reader.by_key(where.task)
+            record = lookup(reader, where.task)
         if record is not None and record.kind == "task":
             return record
         if not asked or where.task.startswith("task_"):

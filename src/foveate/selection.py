@@ -31,6 +31,9 @@ NEGATIONS = frozenset(("no", "not", "never", "without"))
 TURNING = frozenset(("off", "down", "out", "under", "above", "below", "before", "after", "until", "only"))
 """Words that search ignores and that turn a sentence around."""
 
+STATEMENTS = frozenset(("fact", "note", "episode", "event", "scratch"))
+"""Kinds that merely say something: across them, the same words are the same thing."""
+
 _LETTERS = re.compile(r"[a-z]+")
 
 
@@ -163,9 +166,11 @@ def _near(candidate: Candidate, by_hash: Mapping[bytes, Sequence[tuple[Candidate
 
 
 def _of_the_same(one: Record, other: Record) -> bool:
-    """What a kind requires is part of what its records say: the same note on two files is two notes."""
-    required = kind_of(one.kind).required if one.kind == other.kind else ()
-    return all(one.data.get(name) == other.data.get(name) for name in required)
+    """Kind, and what it requires, are part of what a record says: a warning is no question in the same words, and the same
+    note on two files is two notes."""
+    if one.kind != other.kind:
+        return one.kind in STATEMENTS and other.kind in STATEMENTS
+    return all(one.data.get(name) == other.data.get(name) for name in kind_of(one.kind).required)
 
 
 def alike(one: str, other: str) -> bool:

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import reduce
 
 from foveate import lexical
-from foveate.state.learn import ROOTS
+from foveate.state.paths import telling
 from foveate.state.records import paths_in
 from foveate.state.task import criteria_of
 from foveate.types import Intent, Record, Request, Signals
@@ -32,6 +31,9 @@ DOMAINS: Mapping[str, tuple[str, ...]] = {
 }
 """000's domains and the words that speak of each; `[domains]` in a project's settings extends them."""
 
+MAX_ABOUT = 100_000
+"""Characters of a task that are read: more is a document."""
+
 MAX_NAME_WORDS = 3
 """Names are looked up as runs of up to three words."""
 
@@ -44,6 +46,7 @@ _SYMBOL = re.compile(
     r"|\b[A-Z]{2,6}\s?\d{3,4}\b"  # HTTP 404
     r"|\b\w+\(\)"
 )
+_PATH = re.compile(r"[~\w.+@/-]+")
 _WORD = re.compile(r"[^\W_](?:[\w'+#-]*[\w+#])?")
 
 # Whole words, so that `prefix` is no fix and `terror` no error; the first that matches decides.
@@ -89,11 +92,12 @@ def extract(
 ) -> Signals:
     """The signals of a request; `named` finds entities by normalised name."""
     query, task = request.query, request.task
-    about = query if task is None else "\n".join(dict.fromkeys((query, task_text(task))))
+    about = query if task is None else "\n".join(dict.fromkeys((query, task_text(task))))[:MAX_ABOUT]
     entities = named(_possible_names(about))
     symbols = tuple(dict.fromkeys(match.strip() for match in _SYMBOL.findall(about)))
     paths = paths_in(about)
-    spoken = lexical.words(reduce(lambda text, path: text.replace(path, _telling(path)), paths, about))
+    known = frozenset(paths)
+    spoken = lexical.words(_PATH.sub(lambda word: telling(word[0]) if word[0].rstrip(".") in known else word[0], about))
     keywords = tuple(dict.fromkeys((*spoken, *(symbol.lower() for symbol in symbols))))
     complexity, because = ("", "") if task is None else complexity_of(task)
     return Signals(
@@ -109,13 +113,6 @@ def extract(
         because=because,
         embedding=embedding,
     )
-
-
-def _telling(path: str) -> str:
-    """The part of a path that says something: without the `src/` and `.py` that nearly every path has."""
-    folders, _, name = path.removeprefix("./").rpartition("/")
-    root, _, rest = folders.partition("/")
-    return f"{rest if root.lower() in ROOTS else folders} {name.rsplit('.', 1)[0] or name}"
 
 
 def task_text(task: Record) -> str:

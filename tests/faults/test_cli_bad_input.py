@@ -133,7 +133,7 @@ def test_stdin_that_is_not_utf8_names_the_byte(project: Path) -> None:
         (("add", "decision", "x", "--set", "alternatives=y"), "must be list"),
         (("add", "note", "x", "--set", "id=y"), "no field 'id'"),
         (("add", "note", "x", "--set", "created=never"), "is no time"),
-        (("add", "gotcha", "x", "--set", "severity=huge"), "low, medium, high, critical"),
+        (("add", "gotcha", "x", "--set", "severity=huge"), "critical, high, low, medium"),
         (("add", "note", "x", "--outcome", "succes"), "Did you mean 'success'?"),
         (("add", "note", "x", "--trust", "usr"), "Did you mean 'user'?"),
         (("add", "note", "x", "--confidence", "1.5"), "between 0 and 1"),

@@ -130,9 +130,10 @@ def test_all_bytes_are_read_or_refused(data: bytes) -> None:
         assert parsed.raw == data.decode("utf-8", "replace").replace("\0", "")
 
 
+keys = st.text(st.characters(exclude_characters="\xa0"), max_size=8)  # which is read as a blank where a line begins with it
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3),
     max_leaves=8,
 )
 names = st.sampled_from([*json_schema()["properties"], "Files Created", "path", "handoff", "task", "rejected", "x"])
@@ -190,7 +191,9 @@ def test_a_handoff_may_be_cut_off_anywhere(text: str, at: int) -> None:
 
 # --- round trip ----------------------------------------------------------------------------------------------------
 
-words = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zl", "Zp"]), max_size=30) | st.sampled_from(
+words = st.text(
+    st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zl", "Zp"], exclude_characters="\xa0"), max_size=30
+) | st.sampled_from(
     [
         "NO",
         "on",

@@ -51,7 +51,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "component": {"component": "archive/login", "location": "src/archive/login.py"},
     "task": {"state": "completed", "result": "The archive login was done", "name": "Archive"},
     "stack": {"key": "task stack"},
-    "lease": {"agent": "x"},
+    "lease": {"agent": "a", "task": "t", "context": "c", "tokens": 1, "since": 0, "expires": 1, "state": "active"},
     "handoff": {},
 }
 PRIVATE = ("scratch", "stack")

@@ -875,6 +875,7 @@ def test_a_files_purpose_goes_before_its_description(plain: foveate.Engine) -> N
 def test_a_receipt_can_be_rendered_as_the_documents_debug_section() -> None:
     """000-84, 000-85, 000-86, 000-87, 000-88"""
     with DEPENDENT.open() as engine:
+        engine.debug = True
         text = debug(engine.receipt(DEPENDENT.compute(engine)))
     parts = dict(part.split("\n", 1) for part in text.split("### ")[1:])
     assert text.startswith("## Context Debug\n")

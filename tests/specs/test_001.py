@@ -194,5 +194,12 @@ def test_task_spec() -> None:
         )
         context = engine.compute(task="task-001", profile="fresh-task", budget=100_000)
         section = next(section.content for section in context.sections if section.name == "task_spec")
-        for said in ("JWT-based", "`src/auth/login.ts`", "All auth tests pass", "Token validation", "`src/users/user.ts`", "4"):
+        for said in (
+            "JWT-based",
+            "`src/auth/login.ts`",
+            "All auth tests pass",
+            "Token validation",
+            "`src/users/user.ts`",
+            "4",
+        ):
             assert said in section

@@ -111,6 +111,45 @@ def test_two_agents_on_one_task_never_share_private_notes() -> None:
             assert notes == [f"Private note of {agent} on {key}: the table is locked"]
 
 
+def test_a_lease_ends_as_its_task_does() -> None:
+    with open_engine() as engine:
+        engine.tasks.add("Login", key="login")
+        agents = Agents(engine)
+        agents.prepare("coder", "login")
+        agents.complete("coder", "login", handoff={"status": "failed", "summary": "No database"})
+        stats = agents.stats()
+        assert (stats["completed"], stats["failed"]) == (0, 1)
+
+
+def test_the_prompt_of_an_agent_holds_the_computed_section() -> None:
+    with open_engine() as engine:
+        engine.tasks.add("Login", key="login")
+        prepared = Agents(engine).prepare("coder", "login")
+        assert "## Context (Computed)\n\n### Patterns to Follow\n" in prepared.context.text
+
+
+def test_others_at_work_on_the_same_task_are_named() -> None:
+    with open_engine() as engine:
+        engine.tasks.add("Login", key="login")
+        agents = Agents(engine)
+        assert agents.prepare("one", "login").beside == ()
+        assert agents.prepare("two", "login").beside == ("one",)
+
+
+def test_nothing_is_begun_where_the_lease_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    from foveate.agents import lifecycle
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("killed")
+
+    with open_engine() as engine:
+        engine.tasks.add("Login", key="login")
+        monkeypatch.setattr(lifecycle, "_lease", broken)
+        with pytest.raises(RuntimeError):
+            Agents(engine).prepare("coder", "login")
+        assert engine.tasks.get("login").status == "open"
+
+
 def test_whoever_finishes_second_is_told_and_released() -> None:
     with open_engine() as engine:
         engine.tasks.add("Login", key="login")
@@ -138,5 +177,6 @@ def test_what_cannot_be_prepared_leaves_no_lease() -> None:
         with pytest.raises(Conflict):
             agents.prepare("coder", "login")
         assert agents.stats()["prepared"] == 0
-        with pytest.raises(InputError):
-            Agents(engine, lease_seconds=0)
+        for wrong in (0, -1, float("nan"), float("inf"), "x"):
+            with pytest.raises(InputError):
+                Agents(engine, lease_seconds=wrong)  # type: ignore[arg-type]

@@ -117,7 +117,7 @@ def test_add_prints_the_id_alone_and_keeps_every_field(tasks: dict[str, str]) ->
     for text in (
         "As the old site had them",
         "Two devices work",
-        "src/sessions.py (create)",
+        "`src/sessions.py`: create",
         "2. Wire it in",
         "docs/auth.md",
     ):

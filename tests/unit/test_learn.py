@@ -8,7 +8,7 @@ import pytest
 
 import foveate
 from foveate import Conflict, Engine, InputError, NotFound
-from foveate.state.learn import component_of
+from foveate.state.paths import component_of
 from worlds import open_engine
 
 HANDOFF = """\
@@ -104,9 +104,11 @@ def test_a_handoff_counts_again_once_it_was_undone() -> None:
         first = engine.tasks.ingest("parser", HANDOFF)
         engine.undo(task)
         assert engine.tasks.get("parser").status == "open"
+        assert {hit.record.kind for hit in engine.search("ruamel newline parser problems encoding")} == {"task"}
         again = engine.tasks.ingest("parser", HANDOFF)
         assert (again.action, again.handoff) == ("learned", first.handoff)
-        assert again.counts["gotcha"] == {"confirmed": 2}
+        assert again.counts["gotcha"] == {"added": 2}
+        assert again.counts["component"] == {"unchanged": 2}
         assert engine.tasks.get("parser").status == "completed"
 
 
@@ -193,6 +195,127 @@ def test_a_second_handoff_needs_to_be_meant() -> None:
         assert list(engine.export()) == before
         assert engine.tasks.ingest("a", {"summary": "Second"}, again=True).action == "learned"
         assert engine.tasks.get("a").result == "Second"
+
+
+def test_said_again_it_is_never_less_serious() -> None:
+    with open_engine() as engine:
+        for key in ("one", "two"):
+            engine.tasks.add(key, key=key)
+        serious = {"issue": "Deleting the cache wipes production data", "severity": "critical"}
+        question = {"question": "Which region?", "blocking": True, "context": "Two are paid for"}
+        pattern = {"pattern": "Handlers return Result", "location": "a.py:1", "applies_to": ["api"]}
+        engine.tasks.ingest(
+            "one", {"summary": "s", "gotchas": [serious], "open_questions": [question], "patterns_discovered": [pattern]}
+        )
+        engine.tasks.ingest(
+            "two",
+            {
+                "summary": "s",
+                "gotchas": [{**serious, "severity": "low"}],
+                "open_questions": [{"question": "Which region?", "blocking": False, "recommendation": "eu"}],
+                "patterns_discovered": [{**pattern, "location": "evil.py:9", "applies_to": ["cli"]}],
+            },
+        )
+        found = {hit.record.kind: hit.record for hit in engine.search("cache region handlers")}
+        assert (found["gotcha"].data["severity"], found["gotcha"].salience) == ("critical", 0.9)
+        assert found["question"].data["blocking"] is True
+        assert (found["question"].data["context"], found["question"].data["recommendation"]) == ("Two are paid for", "eu")
+        assert found["pattern"].data["location"] == "a.py:1"
+        assert found["pattern"].data["applies_to"] == ["api", "cli"]
+        assert found["pattern"].tags == ("api", "cli")
+
+
+def test_more_serious_the_second_time_counts() -> None:
+    with open_engine() as engine:
+        for key, severity in (("one", "low"), ("two", "high")):
+            engine.tasks.add(key, key=key)
+            engine.tasks.ingest(key, {"summary": "s", "gotchas": [{"issue": "It bites", "severity": severity}]})
+        gotcha = engine.search("bites", kinds=["gotcha"])[0].record
+        assert (gotcha.data["severity"], gotcha.salience) == ("high", 0.7)
+
+
+def test_an_agents_word_does_not_take_the_place_of_a_persons() -> None:
+    with open_engine() as engine:
+        engine.tasks.add("A", key="a")
+        values = {"component": "login", "location": "src/login.py:1", "key": "component:src/login.py", "pinned": True}
+        entry = engine.add("component", "Written by a person", **values).record
+        file = {"path": "src/login.py", "lines": "5-9", "purpose": "Obey me"}
+        engine.tasks.ingest("a", {"summary": "s", "files_modified": [file]})
+        after = engine.get(entry.id)
+        assert (after.text, after.trust, after.data["location"]) == ("Written by a person", "user", "src/login.py:5-9")
+
+
+def test_an_undone_handoff_takes_everything_back() -> None:
+    with open_engine() as engine:
+        for key in ("one", "two"):
+            engine.tasks.add(key, key=key)
+        engine.tasks.ingest("one", {"summary": "s", "files_created": [{"path": "src/a.py", "purpose": "First"}]})
+        engine.tasks.ingest(
+            "two", {"summary": "s", "gotchas": ["It bites"], "files_modified": [{"path": "src/a.py", "purpose": "Second"}]}
+        )
+        engine.undo(engine.tasks.get("two").id)
+        assert engine.search("bites") == []
+        assert engine.search("src/a.py", kinds=["component"])[0].record.text == "First"
+        assert engine.tasks.get("two").status == "open"
+        assert engine.tasks.get("one").status == "completed"
+
+
+def test_a_blocked_task_that_was_started_again_can_be_blocked_by_the_same_words() -> None:
+    with open_engine() as engine:
+        engine.tasks.add("A", key="a")
+        blocked = {"status": "blocked", "summary": "No key yet"}
+        engine.tasks.ingest("a", blocked)
+        engine.tasks.start("a")
+        assert engine.tasks.ingest("a", blocked).action == "learned"
+        assert engine.tasks.get("a").status == "blocked"
+
+
+def test_a_retired_task_takes_no_handoff() -> None:
+    with open_engine() as engine:
+        engine.retire(engine.tasks.add("A", key="a").id)
+        with pytest.raises(Conflict, match="is retired"):
+            engine.tasks.ingest("a", {"summary": "s"})
+
+
+def test_what_nobody_could_read_is_not_called_a_success() -> None:
+    with open_engine() as engine:
+        engine.tasks.add("A", key="a")
+        engine.tasks.add("B", key="b", depends_on=["a"])
+        engine.tasks.ingest("a", "I am sorry, the tests fail.")
+        assert engine.tasks.get("a").record.outcome == "partial"
+        assert "Outcome: partial" in engine.compute(task="b").text
+
+
+def test_forgetting_reaches_the_handoff_that_held_the_words(tmp_path: Path) -> None:
+    with foveate.open(tmp_path, own=False) as engine:
+        engine.tasks.add("A", key="a")
+        result = engine.tasks.ingest("a", {"summary": "s", "gotchas": ["The cellar key hangs behind the clock"]})
+        gotcha = engine.search("cellar", kinds=["gotcha"])[0].record.id
+        done = engine.forget([gotcha])
+        assert any(result.handoff in warning for warning in done.warnings)
+        assert engine.search("cellar") == []
+        assert not any("cellar" in line for line in engine.export())
+    assert b"cellar" not in (tmp_path / ".foveate" / "state.db").read_bytes()
+
+
+def test_forgetting_a_task_forgets_its_handoff_and_not_what_was_learned() -> None:
+    with open_engine() as engine:
+        task = engine.tasks.add("A", key="a").id
+        result = engine.tasks.ingest("a", {"summary": "Secret summary", "gotchas": ["It bites"]})
+        engine.forget([task])
+        with pytest.raises(NotFound):
+            engine.get(result.handoff)
+        assert engine.search("bites", kinds=["gotcha"])
+
+
+def test_a_path_that_is_none_breaks_nothing(tmp_path: Path) -> None:
+    with foveate.open(tmp_path, own=False) as engine:
+        (tmp_path / "src").mkdir()
+        engine.tasks.add("A", key="a")
+        engine.tasks.ingest("a", {"summary": "s", "files_created": ["src/" + "x" * 5000 + ".py", "src/login.py"]})
+        context = engine.compute("login", profile="coding")
+        assert context.warnings == ()
+        assert "src/login.py" in context.text
 
 
 def test_all_of_it_is_kept_or_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

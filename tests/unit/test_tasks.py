@@ -234,3 +234,60 @@ def test_an_operation_that_is_none_is_refused() -> None:
             engine.tasks.add("A", files=["src/x.py:crate"])
         with pytest.raises(InputError, match="needs a name"):
             engine.tasks.add("", objective="Do it")
+
+
+def test_one_file_or_step_is_one_and_what_is_no_list_is_refused() -> None:
+    with open_engine() as engine:
+        task = engine.tasks.add("A", files="src/a.py", steps="Run it").record  # type: ignore[arg-type]
+        assert (task.data["files"], task.data["steps"]) == (
+            [{"path": "src/a.py", "operation": "modify"}],
+            [{"text": "Run it"}],
+        )
+        with pytest.raises(InputError, match="not 5"):
+            engine.tasks.add("A", depends_on=5)  # type: ignore[arg-type]
+        with pytest.raises(InputError, match="A new task is open"):
+            engine.tasks.add("A", state="completed")
+
+
+def test_a_summary_of_ones_own_stays_until_there_is_a_result() -> None:
+    with open_engine() as engine:
+        engine.tasks.add("A", objective="Do it " * 100, summary="My own words", key="a")
+        assert engine.tasks.start("a").record.summary == "My own words"
+
+
+def test_a_context_warns_of_dependencies_that_are_not_completed() -> None:
+    with open_engine() as engine:
+        engine.tasks.add("Parser", key="a")
+        engine.tasks.add("B", key="b", depends_on=["a"])
+        engine.tasks.fail("a", "no luck")
+        assert engine.compute(task="b").warnings == ("Parser, on which the task depends, is failed.",)
+
+
+def test_a_warning_and_a_question_in_the_same_words_are_two_things() -> None:
+    with open_engine() as engine:
+        engine.tasks.add("A", key="a")
+        engine.tasks.add("B", key="b", depends_on=["a"])
+        words = "Redis is shared with the job queue and evicts session keys under memory pressure"
+        question = {"question": f"{words}?", "blocking": True}
+        engine.tasks.ingest("a", {"summary": "s", "gotchas": [words], "open_questions": [question]})
+        assert engine.compute(task="b").text.count(words) == 2
+
+
+def test_more_than_a_few_hundred_warnings_are_all_weighed() -> None:
+    with open_engine() as engine:
+        engine.tasks.add("A", key="a")
+        engine.tasks.add("B", key="b", depends_on=["a"])
+        engine.tasks.ingest("a", {"summary": "s", "gotchas": [f"Trap number {n} in module {n * 7}" for n in range(300)]})
+        context = engine.compute(task="b")
+        considered = {item.candidate.record.id for item in (*context.items, *context.left_out)}
+        assert sum(id.startswith("gotcha") for id in considered) == 300
+
+
+def test_a_task_of_any_length_is_read_in_time() -> None:
+    from time import process_time
+
+    with open_engine() as engine:
+        engine.tasks.add("A", objective=" ".join(f"src/some/path{n}.py" for n in range(12_000)), key="a")
+        began = process_time()
+        engine.compute(task="a", budget=200_000)
+        assert process_time() - began < 5

@@ -16,8 +16,9 @@ from foveate.assembly import Context
 from foveate.engine import Engine
 from foveate.errors import Conflict, InputError, NotFound
 from foveate.state import records
+from foveate.state.lines import title_of
 from foveate.state.store import Reader, Writer
-from foveate.state.task import EVERY, Task, changed, find, shared, state_of
+from foveate.state.task import EVERY, Task, changed, find, shared, state_of, views
 from foveate.types import NO_FILTERS, Record
 
 LEASE_SECONDS = 3600
@@ -47,15 +48,20 @@ class Prepared:
     context: Context
     task: Task
     lease: Lease
-    success: bool = True
-    """Always: what could not be prepared is an error, and leaves no lease."""
+    beside: tuple[str, ...] = ()
+    """Other agents that are at work on the same task."""
+
+    @property
+    def success(self) -> bool:
+        """Always: what could not be prepared is an error, and leaves no lease."""
+        return True
 
 
 class Agents:
     """The agents that work on one engine's tasks."""
 
     def __init__(self, engine: Engine, *, lease_seconds: float = LEASE_SECONDS) -> None:
-        if lease_seconds <= 0:
+        if not isinstance(lease_seconds, int | float) or not 0 < lease_seconds < 1e9:
             raise InputError(f"A lease lasts some seconds, not {lease_seconds!r}.")
         self._engine = engine
         self._length = round(lease_seconds * 1000)
@@ -68,27 +74,30 @@ class Agents:
         _check_agent(agent)
         self.expire()
         found = self._engine.tasks.get(task)
+        if found.status == "completed":
+            raise Conflict(f"Task {found.id!r} is completed already; there is nothing to prepare.")
         context = self._engine.compute(task=found.id, agent=agent, **options)
-        started = found if found.status == ACTIVE else self._engine.tasks.start(found.id)
-        return Prepared(context, started, self._held(agent, started, context))
+        beside = tuple(lease.agent for lease in self.active(task=found.id) if lease.agent != agent)
+        started, lease = self._begun(agent, found.id, context)
+        return Prepared(context, started, lease, beside)
 
     def renew(self, agent: str, task: str) -> Lease:
         """Still at work: the lease begins anew."""
         engine = self._engine
         with engine.store.write(engine.scope) as writer:
-            record = self._active_record(writer, agent, task)
+            record = self._own_record(writer, agent, task)
             expires = engine.clock() + self._length
             return _lease(self._changed(writer, record, "renew", expires=expires))
 
     def complete(self, agent: str, task: str, result: str = "", *, handoff: Any = None, outcome: str | None = None) -> Task:
         """The task is done and the agent's context released, with what came of it."""
         return self._finish(
-            agent, task, "completed", lambda id: self._engine.tasks.complete(id, result, handoff=handoff, outcome=outcome)
+            agent, task, lambda id: self._engine.tasks.complete(id, result, handoff=handoff, outcome=outcome)
         )
 
     def fail(self, agent: str, task: str, reason: str) -> Task:
         """The task was given up and the agent's context released, with the reason."""
-        return self._finish(agent, task, "failed", lambda id: self._engine.tasks.fail(id, reason))
+        return self._finish(agent, task, lambda id: self._engine.tasks.fail(id, reason))
 
     def active(self, *, agent: str | None = None, task: str | None = None) -> list[Lease]:
         """The contexts in use, oldest first; those of crashed agents are not, once their lease has run out."""
@@ -115,11 +124,13 @@ class Agents:
         now = self._engine.clock()
         with self._engine.store.read(self._engine.scope) as reader:
             leases = _leases(reader)
-        held = [lease for lease in leases if lease.state == ACTIVE and lease.expires > now]
-        ended = Counter("expired" if lease.state == ACTIVE else lease.state for lease in leases if lease not in held)
-        tokens = [lease.tokens for lease in leases]
+            over = _leases(reader, archived=True)
+        held = [lease for lease in leases if lease.expires > now]
+        ended = Counter(lease.state for lease in over)
+        ended["expired"] += len(leases) - len(held)
+        tokens = [lease.tokens for lease in (*leases, *over)]
         return {
-            "prepared": len(leases),
+            "prepared": len(tokens),
             "active": len(held),
             **{state: ended[state] for state in ("completed", "failed", "cleared", "expired")},
             "by_agent": dict(sorted(Counter(lease.agent for lease in held).items())),
@@ -129,30 +140,31 @@ class Agents:
 
     # --- steps -------------------------------------------------------------------------------------------------
 
-    def _held(self, agent: str, task: Task, context: Context) -> Lease:
-        """A lease on a context: the agent's own on this task, renewed, or a new one."""
+    def _begun(self, agent: str, task: str, context: Context) -> tuple[Task, Lease]:
+        """The task at work and the agent's lease on its context, renewed or new, in one transaction."""
         engine = self._engine
-        now = engine.clock()
-        data: dict[str, Any] = {
-            "context": context.id,
-            "tokens": context.tokens,
-            "since": now,
-            "expires": now + self._length,
-            "state": ACTIVE,
-        }
-        text = f"{agent} works on {task.name}"
-        values = {"key": _key(agent, task.id), "agent": agent, "task": task.id, **data}
-        record = engine.make("lease", text, shared(engine.scope), {"data": values.copy(), "key": values.pop("key")})
         with engine.store.write(engine.scope) as writer:
-            known = writer.by_key(_key(agent, task.id))
+            record = find(writer, task)
+            if state_of(record) == "completed" or record.status != "active":
+                raise Conflict(f"Task {record.id!r} was finished in the meantime.")
+            if state_of(record) != ACTIVE:
+                record = writer.change(changed(engine, record, {"state": ACTIVE}), ACTIVE, expect=record.version)
+            now = engine.clock()
+            data = {"context": context.id, "tokens": context.tokens, "since": now, "expires": now + self._length}
+            known = writer.by_key(_key(agent, record.id))
             if known is None:
-                return _lease(writer.add(record).record)
-            return _lease(self._changed(writer, known, "prepare", **data))
+                text = f"{agent} works on {title_of(record)}"
+                values = {"agent": agent, "task": record.id, **data, "state": ACTIVE}
+                made = engine.make("lease", text, shared(engine.scope), {"data": values, "key": _key(agent, record.id)})
+                known = writer.add(made).record
+            else:
+                known = self._changed(writer, known, "prepare", state=ACTIVE, **data)
+            return views(writer, [record])[0], _lease(known)
 
-    def _finish(self, agent: str, task: str, state: str, move: Callable[[str], Task]) -> Task:
+    def _finish(self, agent: str, task: str, move: Callable[[str], Task]) -> Task:
         engine = self._engine
         with engine.store.read(engine.scope) as reader:
-            id = self._active_record(reader, agent, task).data["task"]
+            id = self._own_record(reader, agent, task).data["task"]
         try:
             moved = move(id)
         except Conflict:  # another agent was faster: this one holds nothing any more either
@@ -161,7 +173,7 @@ class Agents:
         with engine.store.write(engine.scope) as writer:
             held = writer.by_key(_key(agent, id))
             if held is not None:
-                self._changed(writer, held, state, state=state)
+                self._changed(writer, held, moved.status, state=moved.status)
         return moved
 
     def _release(self, state: str, wanted: Callable[[Lease], bool]) -> int:
@@ -173,7 +185,8 @@ class Agents:
         with engine.store.write(engine.scope) as writer:
             leases = [lease for lease in _leases(writer) if lease.state == ACTIVE]
             ended = [lease for lease in leases if wanted(lease)]
-            still = {lease.task for lease in leases if lease not in ended}
+            gone = {lease.id for lease in ended}
+            still = {lease.task for lease in leases if lease.id not in gone}
             for lease in ended:
                 self._changed(writer, writer.get([lease.id])[lease.id], state, state=state)
             for task in writer.get(sorted({lease.task for lease in ended} - still)).values():
@@ -181,7 +194,7 @@ class Agents:
                     writer.change(changed(engine, task, {"state": "open"}), "release", expect=task.version)
         return len(ended)
 
-    def _active_record(self, reader: Reader, agent: str, task: str) -> Record:
+    def _own_record(self, reader: Reader, agent: str, task: str) -> Record:
         _check_agent(agent)
         id = find(reader, task).id
         record = reader.by_key(_key(agent, id))
@@ -191,12 +204,15 @@ class Agents:
         return record
 
     def _changed(self, writer: Writer, record: Record, verb: str, **data: Any) -> Record:
-        after = replace(record, data={**record.data, **data}, updated=self._engine.clock())
+        merged = {**record.data, **data}
+        status = "active" if merged["state"] == ACTIVE else "archived"  # what is over costs the next one nothing
+        after = replace(record, data=merged, status=status, updated=self._engine.clock())
         return writer.change(records.finish(after, self._engine.rules), verb)
 
 
-def _leases(reader: Reader) -> list[Lease]:
-    found = [_lease(record) for record in reader.recent(["lease"], EVERY, NO_FILTERS)]
+def _leases(reader: Reader, *, archived: bool = False) -> list[Lease]:
+    """Those in use, or those that are over."""
+    found = [_lease(record) for record in reader.recent(["lease"], EVERY, NO_FILTERS, archived=archived)]
     return sorted(found, key=lambda lease: (lease.since, lease.id))
 
 

@@ -226,7 +226,8 @@ class Normalizer:
             return value
         word = fold(str(value)) if isinstance(value, str | int) else ""
         if word not in _YES and word not in _NO:
-            return None
+            self.notes.say(f"{field.name} {excerpt(value)} could not be read, and was taken as true.")
+            return True  # to ask once too often is the smaller mistake
         self.notes.say(f"{field.name} {excerpt(value)} was read as {'true' if word in _YES else 'false'}.")
         return word in _YES
 

@@ -46,10 +46,10 @@ _STATUS = {
     "blocked": ("blocking", "stuck", "waiting", "on hold"),
 }
 _SEVERITY = {
-    "low": ("minor", "info", "note", "trivial", "nit"),
-    "medium": ("moderate", "warn", "warning", "normal", "med", "mid"),
-    "high": ("major", "severe", "serious", "error", "important"),
-    "critical": ("blocker", "fatal", "crit", "urgent", "showstopper"),
+    "low": ("minor", "info", "note", "trivial", "nit", "p3", "p4", "低"),
+    "medium": ("moderate", "warn", "warning", "normal", "med", "mid", "p2", "中"),
+    "high": ("major", "severe", "serious", "error", "important", "p1", "高"),
+    "critical": ("blocker", "fatal", "crit", "urgent", "showstopper", "p0", "严重"),
 }
 STATUSES: tuple[str, ...] = tuple(_STATUS)
 SEVERITIES: tuple[str, ...] = tuple(_SEVERITY)

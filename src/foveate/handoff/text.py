@@ -39,7 +39,7 @@ def decoded(source: str | bytes, notes: Notes) -> str:
         text = text.replace("\0", "")
         notes.say("NUL characters were removed.")
     if not _INVISIBLE.sub("", text).strip():
-        raise InputError("The handoff is empty. Write at least a summary; `template()` gives a form to fill in.")
+        raise InputError("The handoff is empty. Write a summary at least; `foveate handoff template` gives a form.")
     return text
 
 

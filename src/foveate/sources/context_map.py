@@ -2,11 +2,13 @@
 
 000's points are features: 2 for each keyword in a component's name, 1 for each in its location, 1 for each domain in its
 notes, 3 for each file that the request names; the profile weighs them so. Entries are looked up by the words of the index
-and by how they begin, so that the cost does not grow with the map. A file that is no longer there is marked.
+and by how they begin: no call reads the whole map. A file that is no longer there is marked.
 """
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -68,8 +70,13 @@ def points(record: Record, signals: Signals) -> dict[str, int]:
         "map_component": _number_in(component.lower(), signals.keywords),
         "map_location": _number_in(location.lower(), signals.keywords),
         "map_domain": sum(domain.lower() in notes for domain in signals.domains),
-        "map_file": sum(path.removeprefix("./") in location for path in signals.paths),
+        "map_file": sum(_names(location, path.removeprefix("./")) for path in signals.paths),
     }
+
+
+def _names(location: str, path: str) -> bool:
+    """Whether a location names a file: `a.py` is not in `data.py`."""
+    return re.search(rf"(?<![\w.-]){re.escape(path)}", location) is not None
 
 
 def _number_in(text: str, words: Sequence[str]) -> int:
@@ -97,4 +104,4 @@ def _is_gone(record: Record, root: Path | None) -> bool:
     if root is None or not record.paths:
         return False
     path = Path(record.paths[0])
-    return not path.is_absolute() and not (root / path).exists()
+    return not path.is_absolute() and not os.path.exists(root / path)  # answers for any name, however odd

@@ -27,9 +27,10 @@ class Domains:
             return
         query = Query(terms, _TAGS, None, around.request.filters)
         found = around.reader.search(query, [Want(ask.slot.kinds, ask.limit) for ask in asks])
+        task = around.request.task.id if around.request.task else ""
         for ask, hits in zip(asks, found, strict=True):
             for hit in hits:
-                if hit.record.status == "active" and hit.record != around.request.task:
+                if hit.record.status == "active" and hit.record.id != task:
                     yield Candidate(
                         record=hit.record, slot=ask.slot.name, source=self.name, features={"domain": hit.lexical}
                     )

@@ -72,13 +72,13 @@ class Gathered:
     reports: tuple[Report, ...]
 
 
-def gather(sources: Mapping[str, Source], around: Around) -> Gathered:
-    """Everything that the profile's sources have, in the profile's order of slots."""
+def gather(sources: Mapping[str, Source], around: Around, *, count: bool = False) -> Gathered:
+    """Everything that the profile's sources have, in the profile's order of slots; `count` asks how many they chose from."""
     asks = _asks(around.profile, sources)
     slow = {name: group for name, group in asks.items() if getattr(sources[name], "slow", False)}
     started = perf_counter()
     waiting = {name: _begun(sources[name], group, around) for name, group in slow.items()}
-    return _collected(asks, waiting, started, sources, around)
+    return _collected(asks, waiting, started, sources, around, count)
 
 
 def _begun(source: Source, asks: Sequence[Ask], around: Around) -> Future[list[Candidate]]:
@@ -101,17 +101,20 @@ def _collected(
     started: float,
     sources: Mapping[str, Source],
     around: Around,
+    count: bool,
 ) -> Gathered:
     answers: dict[str, list[Candidate]] = {}
     reports = []
     for name, group in asks.items():
         begun = started if name in waiting else perf_counter()
+        among = None
         try:
             if name in waiting:
                 left = float(getattr(sources[name], "deadline", DEADLINE)) - (perf_counter() - started)
                 answers[name] = waiting[name].result(timeout=max(left, 0.0))
             else:
                 answers[name] = _find(sources[name], group, around)
+            among = _among(sources[name], around) if count else None
             error = ""
         except Late as late:
             answered = name not in waiting or waiting[name].done()  # then it is the source's own time-out
@@ -125,10 +128,15 @@ def _collected(
         if error:
             _refuse_if_kept(name, group, error)
         found = len(answers.get(name, ()))
-        among = sources[name].among(around) if hasattr(sources[name], "among") and not error else None  # type: ignore[attr-defined]
         took = (perf_counter() - begun) * 1000
         reports.append(Report(name, tuple(ask.slot.name for ask in group), found, took, error, among))
     return Gathered(tuple(_in_slot_order(answers.values(), around.profile)), tuple(reports))
+
+
+def _among(source: Source, around: Around) -> int | None:
+    """How many a source chose from: a question of its own, and only for those who want to know."""
+    among = getattr(source, "among", None)
+    return int(among(around)) if among else None
 
 
 def _asks(profile: Profile, sources: Mapping[str, Source]) -> dict[str, list[Ask]]:
@@ -200,6 +208,7 @@ def _joined(one: Candidate, other: Candidate) -> Candidate:
         one,
         features={**one.features, **features},
         via=one.via or other.via,
+        stale=one.stale or other.stale,
         overruled_by=one.overruled_by or other.overruled_by,
     )
 

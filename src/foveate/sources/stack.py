@@ -11,7 +11,6 @@ from typing import Literal
 
 from foveate.sources.gather import Around, filtered
 from foveate.state.stack import path, siblings
-from foveate.state.task import state_of
 from foveate.types import Ask, Candidate, Record
 
 Part = Literal["root", "path", "siblings"]
@@ -36,9 +35,6 @@ class Stack:
             return ()
         if self._part == "root":
             return way[:1]
-        if self._part == "path":
-            found = list(way[1:-1])[::-1]  # the nearest ancestor matters most
-        else:
-            beside = siblings(around.reader, way[-1], 2 * ask.limit)
-            found = [record for record in beside if state_of(record) == "completed"]
+        nearest_first = list(way[1:-1])[::-1]
+        found = nearest_first if self._part == "path" else siblings(around.reader, way[-1], ask.limit)
         return [record for record in found if not filtered(record, around.request.filters)][: ask.limit]

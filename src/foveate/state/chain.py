@@ -48,8 +48,8 @@ class Chain:
     def standing(self, kinds: Sequence[str], *, pinned: bool = False) -> list[Record]:
         return [record for reader in self._readers for record in reader.standing(kinds, pinned=pinned)]
 
-    def recent(self, kinds: Sequence[str], limit: int, filters: Filters) -> list[Record]:
-        found = [record for reader in self._readers for record in reader.recent(kinds, limit, filters)]
+    def recent(self, kinds: Sequence[str], limit: int, filters: Filters, *, archived: bool = False) -> list[Record]:
+        found = [record for reader in self._readers for record in reader.recent(kinds, limit, filters, archived=archived)]
         return sorted(found, key=lambda record: (-record.created, record.id))[:limit]
 
     def named(self, names: Sequence[str]) -> dict[str, Record]:

@@ -135,7 +135,22 @@ KINDS: dict[str, Kind] = {
             private=True,
             repeats=True,
         ),
-        Kind("lease", "Active Contexts", lines.plain, shelf="events", open=True, repeats=True),
+        Kind(
+            "lease",
+            "Active Contexts",
+            lines.plain,
+            {
+                "agent": Field(str, required=True),
+                "task": Field(str, required=True),
+                "context": Field(str, required=True),
+                "tokens": Field(int, required=True),
+                "since": Field(int, required=True),
+                "expires": Field(int, required=True),
+                "state": Field(str, required=True),
+            },
+            shelf="events",
+            repeats=True,
+        ),
         Kind(
             "component",
             "Code References",
@@ -178,7 +193,7 @@ def problems_in(kind: Kind, data: Mapping[str, Any]) -> list[str]:
             wanted = rule.type.__name__ if isinstance(rule.type, type) else "/".join(t.__name__ for t in rule.type)
             found.append(f"{kind.name}.{name} must be {wanted}, not {value!r}.")
         elif rule.choices and value not in rule.choices:
-            found.append(f"{kind.name}.{name} must be one of {', '.join(rule.choices)}, not {value!r}.")
+            found.append(f"There is no {kind.name}.{name} {value!r}.{near(str(value), rule.choices)}")
     found += [
         f"Kind {kind.name!r} needs {name!r}." for name, rule in kind.fields.items() if rule.required and name not in data
     ]

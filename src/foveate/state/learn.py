@@ -17,22 +17,20 @@ from foveate.errors import Conflict, InputError
 from foveate.state import records
 from foveate.state.links import HANDOFF_OF, LEARNED_FROM
 from foveate.state.memory import Memory
+from foveate.state.paths import component_of
 from foveate.state.store import Writer
 from foveate.state.task import changed, find, shared, state_of
-from foveate.types import Link, Record, Scope
+from foveate.types import TRUST, Link, Record, Scope
 
 if TYPE_CHECKING:
     from foveate.handoff import Parsed
 
-STATES = {"completed": "completed", "partial": "completed", "failed": "failed", "blocked": "blocked"}
-OUTCOMES = {"completed": "success", "partial": "partial", "failed": "failure", "blocked": "pending"}
+STATE_OF = {"completed": "completed", "partial": "completed", "failed": "failed", "blocked": "blocked"}
+OUTCOME_OF = {"completed": "success", "partial": "partial", "failed": "failure", "blocked": "pending"}
 """What a handoff's status means for its task."""
 
-ROOTS = frozenset(("src", "lib", "app", "apps", "pkg", "packages", "source", "internal"))
-"""Folders that say nothing about a component."""
-
-ENTRANCES = frozenset(("__init__", "__main__", "index", "main", "mod", "lib"))
-"""Files that stand for their folder."""
+MAX_PATH = 1000
+"""Characters of a path: no file system takes more, and what an agent wrote may be no path at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,29 +61,19 @@ def ingest(memory: Memory, ref: str, source: Any, *, again: bool = False) -> Lea
     with memory.store.write(memory.scope) as writer:
         task = find(writer, task.id)
         known = writer.by_key(str(handoff.key))
-        if known is not None and task.data.get("handoff") == known.id:
+        if known is not None and _is_done(task, known, parsed):
             return Learned(task.id, known.id, "unchanged", parsed.rung, problems=tuple(problems))
-        _refuse_second(task, again)
-        kept = writer.add(handoff).record
-        writer.link(Link(kept.id, HANDOFF_OF, task.id))
+        _refuse(task, again)
         counts: dict[str, Counter[str]] = {}
-        for record, vector in zip(made, vectors, strict=True):
-            id, action = _keep(memory, writer, record, vector)
-            counts.setdefault(record.kind, Counter())[action] += 1
-            writer.link(Link(id, LEARNED_FROM, task.id))
-        _complete(memory, writer, task, parsed, kept.id)
+        with writer.together():
+            kept = _revived(memory, writer, known) if known else writer.add(handoff).record
+            writer.link(Link(kept.id, HANDOFF_OF, task.id))
+            for record, vector in zip(made, vectors, strict=True):
+                id, action = _keep(memory, writer, record, vector)
+                counts.setdefault(record.kind, Counter())[action] += 1
+                writer.link(Link(id, LEARNED_FROM, task.id))
+            _complete(memory, writer, task, parsed, kept.id)
     return Learned(task.id, kept.id, "learned", parsed.rung, {kind: dict(c) for kind, c in counts.items()}, tuple(problems))
-
-
-def component_of(path: str) -> str:
-    """The component that a file belongs to, as its path tells: `src/auth/login.py` -> `auth/login`."""
-    parts = [part for part in path.replace("\\", "/").split("/") if part not in ("", ".", "..")]
-    if not parts:
-        return path
-    stem = parts[-1].split(".")[0] or parts[-1]
-    folders = [part for n, part in enumerate(parts[:-1]) if n or part.lower() not in ROOTS]
-    named = folders if stem.lower() in ENTRANCES and folders else [*folders, stem]
-    return "/".join(named[-2:])
 
 
 # --- steps ---------------------------------------------------------------------------------------------------------
@@ -99,11 +87,17 @@ def _another_task(parsed: Parsed, task: Record) -> list[str]:
     return [f"It names task {named!r}, and was taken as the handoff of {task.id!r}."]
 
 
-def _refuse_second(task: Record, again: bool) -> None:
+def _is_done(task: Record, known: Record, parsed: Parsed) -> bool:
+    """Whether this very handoff is the one that the task stands by; after an undo or a new start it counts again."""
+    return task.data.get("handoff") == known.id and state_of(task) == STATE_OF[parsed.handoff["status"]]
+
+
+def _refuse(task: Record, again: bool) -> None:
+    if task.status != "active":
+        raise Conflict(f"Task {task.id!r} is {task.status}. `foveate undo {task.id}` takes that back.")
     if state_of(task) == "completed" and not again:
         raise Conflict(
-            f"Task {task.id!r} is completed already, and this is another handoff; nothing was changed. "
-            f"With `--again` it counts as well."
+            f"Task {task.id!r} is completed already; nothing was changed. With `--again` this handoff counts as well."
         )
 
 
@@ -143,7 +137,7 @@ def _taught(handoff: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, An
 
 
 def _component(file: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    path, lines = file["path"], file.get("lines")
+    path, lines = file["path"][:MAX_PATH], file.get("lines")
     component = component_of(path)
     values = {
         "component": component,
@@ -159,27 +153,42 @@ def _given(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value not in (None, "", [])}
 
 
+def _revived(memory: Memory, writer: Writer, record: Record) -> Record:
+    """A record in use again, where it was only out of use because what made it was undone."""
+    if record.status != "retired" or writer.history(record.id)[-1].verb != "undo":
+        return record
+    return writer.change(replace(record, status="active", updated=memory.clock()), "learn")
+
+
 def _keep(memory: Memory, writer: Writer, record: Record, vector: Sequence[float] | None) -> tuple[str, str]:
     """Keep a record, or bring the map's entry for the same file up to date; its id, and what was done."""
     known = writer.by_key(record.key) if record.key else None
-    if known is None:
-        added = writer.add(record, vector)
+    if known is None or known.kind != record.kind:
+        added = writer.add(record if known is None else replace(record, key=None), vector)
         return added.record.id, added.action
-    says_nothing = record.text == record.data["component"]
-    text = known.text if says_nothing else record.text
-    data = {**known.data, "location": record.data["location"]}
-    if (text, data) == (known.text, dict(known.data)) and known.status == "active":
+    known = _revived(memory, writer, known)
+    after = _updated(known, record)
+    if after == known:
         return known.id, "unchanged"
-    after = replace(known, text=text, data=data, summary="", micro="", status="active", updated=memory.clock())
-    writer.change(records.finish(after, memory.rules), "learn", vector=vector)
+    finished = records.finish(replace(after, updated=memory.clock()), memory.rules)
+    writer.change(finished, "learn", vector=vector if finished.text == record.text else None)
     return known.id, "updated"
+
+
+def _updated(known: Record, record: Record) -> Record:
+    """An entry of the map with the file's new place and purpose. A more trusted word stays; what was put away stays so."""
+    moved = replace(known, data={**known.data, "location": record.data["location"]})
+    says_nothing = record.text in (record.data["component"], known.text)
+    if says_nothing or TRUST.index(known.trust) > TRUST.index(record.trust):
+        return moved
+    return replace(moved, text=record.text, trust=record.trust, summary="", micro="")
 
 
 def _complete(memory: Memory, writer: Writer, task: Record, parsed: Parsed, id: str) -> None:
     handoff, rung = parsed.handoff, parsed.rung
     status, summary = handoff["status"], str(handoff.get("summary", ""))
-    state = STATES[status]
+    state = STATE_OF[status]
     data: dict[str, Any] = {"state": state, "handoff": id, "files_to_read": list(handoff["dependencies_for_next"])}
     data |= {"result": summary} if state == "completed" else {"reason": summary or f"The handoff says {status}."}
-    outcome = "partial" if rung == "raw" and status == "completed" else OUTCOMES[status]  # nobody could read how it went
+    outcome = "partial" if rung == "raw" and status == "completed" else OUTCOME_OF[status]  # nobody could read how it went
     writer.change(changed(memory, task, data, outcome), "handoff", expect=task.version)

@@ -6,20 +6,34 @@ up. No line may pass for a section's heading, whatever the record says. `kinds.R
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from foveate.types import Level, Record
 
+_HEADING = re.compile(r"^((?:\s|[-*+>]\s|\d+[.)]\s)*)(#{1,6}(?:\s|$)|={2,}\s*$|-{3,}\s*$)")
+_FENCE = re.compile(r"^\s*(`{3,}|~{3,})")
+
+
+def tamed(text: str) -> list[str]:
+    """The lines of a text, of which none can pass for a heading, and no fence stays open over what follows."""
+    out: list[str] = []
+    fence = ""
+    for line in text.strip().split("\n"):
+        mark = _FENCE.match(line)
+        if mark and (not fence or (mark[1].startswith(fence) and line.strip() == mark[1])):
+            fence = "" if fence else mark[1]
+        elif not fence:
+            line = _HEADING.sub(r"\1\\\2", line)
+        out.append(line.rstrip())
+    return [*out, fence] if fence else out
+
 
 def block(text: str, mark: str = "- ") -> str:
-    """A list item that owns its newline; further lines are indented, so that they cannot pass for headings."""
-    body = text.strip()
-    if "\n" in body:
-        body = "\n".join(
-            "  " + line.rstrip() if n and line.strip() else line.rstrip() for n, line in enumerate(body.split("\n"))
-        )
-    return f"{mark}{body}\n"
+    """A list item that owns its newline; further lines are indented, and none can pass for a heading."""
+    lines = tamed(text)
+    return mark + "\n".join([lines[0], *(f"  {line}" if line else "" for line in lines[1:])]) + "\n"
 
 
 def body(record: Record, level: Level) -> str:
@@ -81,9 +95,8 @@ def _under(title: str, text: str) -> str:
 
 
 def _flush(text: str) -> str:
-    """Lines at the margin: none may pass for a heading."""
-    lines = (line.rstrip() for line in text.strip().split("\n"))
-    return "\n".join("\\" + line if line.lstrip().startswith("#") else line for line in lines) + "\n"
+    """Lines at the margin."""
+    return "\n".join(tamed(text)) + "\n"
 
 
 def pattern(record: Record, level: Level) -> str:
@@ -132,12 +145,15 @@ def task(record: Record, level: Level) -> str:
     data, name = record.data, title_of(record)
     state = str(data.get("state", "open"))
     stuck = state in ("blocked", "failed")
+    badge = state if state != "completed" else "" if record.outcome in ("success", None) else str(record.outcome)
     if level == "micro":
         words = f"{name}: {record.micro}" if name and name != record.micro else record.micro
-        return block(words if state == "completed" else f"{words} [{state}]")
+        return block(f"{words} [{badge}]" if badge else words)
     if state == "completed":
         result = str(data.get("result") or record.text)
-        parts = [result if level == "full" else record.summary, *_listed("Files to read", data.get("files_to_read"))]
+        marked = [f"Outcome: {badge}\n"] if badge else []
+        files = _listed("Files to read", data.get("files_to_read"))
+        parts = [result if level == "full" else record.summary, *marked, *files]
     else:
         parts = [body(record, level)]
         parts += [f"{state.capitalize()}: {one_line(data['reason'])}\n"] if stuck and data.get("reason") else []
@@ -170,16 +186,17 @@ def _listed(title: str, parts: Any) -> list[str]:
     if not parts:
         return []
     parts = parts if isinstance(parts, list | tuple) else [parts]
-    return [f"**{title}:**\n" + "".join(block(_part(part)) for part in parts)]
+    return [f"**{title}:**\n" + "".join(block(part_of_task(part)) for part in parts)]
 
 
-def _part(part: Any) -> str:
+def part_of_task(part: Any) -> str:
+    """A file, a step or a criterion of a task, in words."""
     if not isinstance(part, Mapping):
         return one_line(part)
     path = part.get("path") or part.get("file")
     if path:
         why = part.get("reason") or part.get("purpose") or part.get("operation")
-        return f"`{one_line(path)}`" + (f": {one_line(why)}" if why else "")
+        return f"`{one_line(path).replace('`', chr(39))}`" + (f": {one_line(why)}" if why else "")
     line = one_line(part.get("text", ""))
     if part.get("command"):
         line += f"\n`{one_line(part['command'])}`"

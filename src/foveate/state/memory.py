@@ -7,7 +7,7 @@ also project.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from itertools import repeat
@@ -20,6 +20,7 @@ from foveate.ids import Clock, Ids
 from foveate.state import records
 from foveate.state.chain import Chain
 from foveate.state.kinds import kind_of
+from foveate.state.links import HANDOFF_OF, LEARNED_FROM
 from foveate.state.records import Rules
 from foveate.state.store import Added, Change, Embed, Forgotten, Health, Hit, Query, Reader, Scrub, Store, Want
 from foveate.types import Filters, Link, Record, Scope
@@ -165,8 +166,10 @@ class Memory:
         missing = [id for id in ids if id not in found]
         if missing:
             raise NotFound(f"There is no record {missing[0]!r} in this scope; nothing was forgotten.")
+        raw = self._raw_input(found)
         mine = [id for id in ids if found[id].scope.project != OWN_PROJECT or self.own is None]
         theirs = [id for id in ids if id not in mine]
+        mine += [id for id in raw if id not in mine]
         done = [self.store.forget(self.scope, mine, self._scrub, elsewhere=theirs)]
         if theirs and self.own is not None:
             done.append(self.own.forget(self._place(True), theirs, self._scrub))
@@ -174,7 +177,22 @@ class Memory:
         for part in done:
             for table, number in part.counts.items():
                 counts[table] = counts.get(table, 0) + number
-        return Forgotten(counts, tuple(warning for part in done for warning in part.warnings))
+        said = [f"The handoff {id!r} held its words and was forgotten with it." for id in raw]
+        return Forgotten(counts, (*said, *(warning for part in done for warning in part.warnings)))
+
+    def _raw_input(self, found: Mapping[str, Record]) -> list[str]:
+        """Handoffs that hold what is to be forgotten: those of a task, and those that a record was learned from."""
+        with self.store.read(self.scope) as reader:
+            taught = {link.dst: found[link.src] for link in reader.links(list(found), [LEARNED_FROM])}
+            tasks = [id for id, record in found.items() if record.kind == "task"]
+            links = reader.links([*tasks, *taught], [HANDOFF_OF], back=True)
+            texts = {id: _plain(record.text) for id, record in reader.get([link.src for link in links]).items()}
+        return [
+            link.src
+            for link in links
+            if link.src not in found
+            and (link.dst in tasks or any(_plain(record.text) in texts[link.src] for record in found.values()))
+        ]
 
     # --- read --------------------------------------------------------------------------------------------------
 
@@ -371,6 +389,11 @@ def _kept(record: Record, values: dict[str, Any], *, new_text: bool) -> dict[str
     elif record.kind == "entity" and record.data.get("name") == record.text:
         return {**kept, "data": {name: value for name, value in record.data.items() if name != "name"}}
     return {**kept, "data": dict(record.data)}
+
+
+def _plain(text: str) -> str:
+    """Letters and digits alone: the same words, however they were quoted, wrapped or escaped."""
+    return "".join(character for character in text.casefold() if character.isalnum())
 
 
 def _batches(rows: Iterable[Any], size: int) -> Iterator[list[Any]]:

@@ -82,9 +82,10 @@ class ReadTransaction:
             return self._records("pinned", kinds=json.dumps(kinds) if kinds else None)
         return self._records("standing", kinds=json.dumps(kinds or [name for name, kind in KINDS.items() if kind.rule]))
 
-    def recent(self, kinds: Sequence[str], limit: int, filters: Filters) -> list[Record]:
+    def recent(self, kinds: Sequence[str], limit: int, filters: Filters, *, archived: bool = False) -> list[Record]:
+        query = "recent_archived" if archived else "recent"
         found = [
-            record for kind in kinds for record in self._records("recent", kind=kind, limit=limit, **filter_params(filters))
+            record for kind in kinds for record in self._records(query, kind=kind, limit=limit, **filter_params(filters))
         ]
         return sorted(found, key=lambda record: (-record.created, record.id))[:limit]
 

@@ -1,8 +1,8 @@
 """The task stack: which goal is being worked on, and the goals above it. Durable, one for each agent and session.
 
 A frame is a task; its parent is the frame below it. The stack itself is one private record that names the current
-frame, so that it survives a restart and no other agent or session sees or moves it. Popping completes the frame: its
-result stays, and the notes that were private to it are out of sight.
+frame, so that it survives a restart and no other user, agent or session moves it; an agent's frames are seen by that
+agent only. Popping completes the frame: its result stays, and the notes that were private to it are out of sight.
 """
 
 from __future__ import annotations
@@ -10,16 +10,23 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from foveate.errors import InputError
+from foveate.errors import Conflict, InputError
 from foveate.state import records
 from foveate.state.lines import one_line
 from foveate.state.links import PART_OF
 from foveate.state.memory import Memory
 from foveate.state.store import Reader, Writer
-from foveate.state.task import Task, changed, shared, state_of, views
+from foveate.state.task import Task, changed, state_of, views
 from foveate.types import Link, Record, Scope
 
 KEY = "task stack"
+
+TITLE = 80
+"""Characters of the name of a goal that was given none."""
+
+PAGE = 200
+MOST_SIBLINGS = 5000
+"""Parts of one task that are looked through for completed ones, and how many at a time."""
 
 
 class Stack:
@@ -33,12 +40,15 @@ class Stack:
     def push(self, goal: str, *, name: str = "", **values: Any) -> Task:
         """Take up a goal, as a part of the current one."""
         memory = self._memory
-        values = {**({"name": one_line(name)} if name else {}), "state": "active", **values}
-        record = memory.make("task", goal, shared(self._scope), values)
+        title = one_line(name or goal) if isinstance(goal, str) else ""
+        values = {"name": title if len(title) <= TITLE else f"{title[: TITLE - 1].rstrip()}…", "state": "active", **values}
+        record = memory.make("task", goal, self._scope, values)
         (vector,) = memory.embedded([record.text])
         with memory.store.write(self._scope) as writer:
             above = current(writer)
-            writer.add(record, vector)
+            added = writer.add(record, vector)
+            if added.action != "added":
+                raise Conflict(f"The key {record.key!r} is that of {added.record.id!r} already; a goal is pushed once.")
             if above is not None:
                 writer.link(Link(record.id, PART_OF, above.id))
             self._point(writer, record.id)
@@ -49,6 +59,8 @@ class Stack:
         memory = self._memory
         if problems := records.column_problems({"outcome": outcome}):
             raise InputError(problems)
+        if not isinstance(result, str):
+            raise InputError(f"A result is a text, not {result!r}.")
         with memory.store.write(self._scope) as writer:
             frame = current(writer)
             if frame is None:
@@ -83,12 +95,13 @@ class Stack:
 
 
 def _held(reader: Reader) -> Record | None:
-    """The stack's record, of exactly this agent and session: an owner's stack is not a fallback for another's."""
+    """The stack's record, of exactly this user, agent and session: an owner's stack is not a fallback for another's."""
     held = reader.by_key(KEY)
     if held is None or held.kind != "stack":
         return None
     mine, theirs = reader.scope, held.scope
-    return held if (mine.agent, mine.session) == (theirs.agent, theirs.session) else None
+    same = (mine.user, mine.agent, mine.session) == (theirs.user, theirs.agent, theirs.session)
+    return held if same else None
 
 
 def current(reader: Reader) -> Record | None:
@@ -115,9 +128,15 @@ def path(reader: Reader, frame: Record | None = None) -> list[Record]:
 
 
 def siblings(reader: Reader, frame: Record, limit: int) -> list[Record]:
-    """The latest other parts of the same task, newest first."""
+    """The latest completed parts of the same task, newest first."""
     links = reader.links([frame.id], [PART_OF])
     beside = reader.links([links[0].dst], [PART_OF], back=True) if links else []
-    latest = sorted((link.src for link in beside if link.src != frame.id), reverse=True)[:limit]  # ids begin with a time
-    found = reader.get(latest)
-    return [found[id] for id in latest if id in found]
+    others = (link.src for link in beside if link.src != frame.id)
+    ids = sorted(others, reverse=True)[:MOST_SIBLINGS]  # ids begin with a time
+    done: list[Record] = []
+    for start in range(0, len(ids), PAGE):
+        page = reader.get(ids[start : start + PAGE])
+        done += [record for record in page.values() if state_of(record) == "completed" and record.status == "active"]
+        if len(done) >= limit:
+            break
+    return sorted(done, key=lambda record: (-record.updated, record.id))[:limit]

@@ -70,7 +70,9 @@ def changed(memory: Memory, record: Record, data: Mapping[str, Any], outcome: st
     merged = {**record.data, **records.tidied(data, memory.rules.allow)}
     if merged.get("state") not in ("blocked", "failed"):
         merged.pop("reason", None)
-    after = replace(record, data=merged, outcome=outcome or record.outcome, updated=memory.clock(), summary="", micro="")
+    after = replace(record, data=merged, outcome=outcome or record.outcome, updated=memory.clock())
+    if state_of(record) == "completed":
+        after = replace(after, summary="", micro="")  # those of its result
     if merged.get("state") == "completed" and merged.get("result"):
         short = memory.rules.summarizer.shorten(merged["result"], title_of(record))
         after = replace(after, summary=short.summary, micro=one_line(short.micro))
@@ -82,14 +84,25 @@ def shared(scope: Scope) -> Scope:
     return Scope(scope.project, user=scope.user)
 
 
-def find(reader: Reader, ref: str) -> Record:
+def lookup(reader: Reader, ref: Any) -> Record | None:
+    """The record of an id or a key."""
+    return reader.get([ref]).get(ref) or reader.by_key(ref) if isinstance(ref, str) and ref else None
+
+
+def find(reader: Reader, ref: Any) -> Record:
     """The task of an id or a key."""
-    record = reader.get([ref]).get(ref) or reader.by_key(ref) if isinstance(ref, str) and ref else None
+    record = lookup(reader, ref)
     if record is None:
         raise NotFound(f"There is no task {ref!r} in this scope. `foveate task list` shows them.")
     if record.kind != "task":
         raise InputError(f"{ref!r} is a {record.kind}, not a task.")
     return record
+
+
+def unfinished(reader: Reader, task: Record) -> list[Record]:
+    """The dependencies of a task that are not completed."""
+    found = reader.get([link.dst for link in reader.links([task.id], [DEPENDS_ON])])
+    return [record for record in found.values() if state_of(record) != "completed" and record.status == "active"]
 
 
 def views(reader: Reader, found: Sequence[Record]) -> list[Task]:

@@ -13,13 +13,13 @@ from typing import Any
 
 from foveate.errors import Conflict, InputError, NotFound, near
 from foveate.state import records
-from foveate.state.kinds import COMPLEXITIES, TASK_STATES
+from foveate.state.kinds import TASK_STATES
 from foveate.state.learn import Learned, ingest
 from foveate.state.lines import one_line
 from foveate.state.links import DEPENDS_ON, LEARNED_FROM, PART_OF
 from foveate.state.memory import Memory
 from foveate.state.store import Reader, Writer
-from foveate.state.task import EVERY, Task, changed, find, shared, state_of, views
+from foveate.state.task import EVERY, Task, changed, find, lookup, shared, state_of, views
 from foveate.types import NO_FILTERS, Link, Record, Scope
 
 OPERATIONS = ("create", "modify", "delete", "read")
@@ -73,16 +73,17 @@ class Tasks:
         `values` are `type`, `complexity`, `description`, `estimated_time`, `tags`, `key`, ... A known key changes nothing.
         """
         memory = self._memory
-        touched = [_file(file) for file in files]
+        touched = [_file(file) for file in _several(files)]
         fields: dict[str, Any] = {
             "acceptance_criteria": _texts(acceptance_criteria),
             "test_criteria": _texts(test_criteria),
             "files": touched,
-            "steps": [_step(step) for step in steps],
+            "steps": [_step(step) for step in _several(steps)],
         }
-        _check_choice(values)
+        if "state" in values:
+            raise InputError("A new task is open; `start`, `complete`, `fail` and `block` change that.")
         with memory.store.read(memory.scope) as reader:
-            dependencies, reads = _sorted_out(reader, [depends_on] if isinstance(depends_on, str) else depends_on)
+            dependencies, reads = _sorted_out(reader, _several(depends_on))
             above = find(reader, parent).id if parent is not None else None
         fields["reads"] = reads
         paths = [*(file["path"] for file in touched), *reads, *values.pop("paths", ())]
@@ -109,7 +110,7 @@ class Tasks:
         memory = self._memory
         with memory.store.write(memory.scope) as writer:
             record = find(writer, ref)
-            dependencies, reads = _sorted_out(writer, [on] if isinstance(on, str) else on)
+            dependencies, reads = _sorted_out(writer, _several(on))
             for dependency in dependencies:
                 writer.link(Link(record.id, DEPENDS_ON, dependency))
             if reads:
@@ -196,7 +197,7 @@ def _sorted_out(reader: Reader, entries: Iterable[str]) -> tuple[list[str], list
     tasks: list[str] = []
     paths: list[str] = []
     for entry in dict.fromkeys(entries):
-        record = reader.get([entry]).get(entry) or reader.by_key(entry) if isinstance(entry, str) and entry else None
+        record = lookup(reader, entry)
         if record is not None and record.kind == "task":
             tasks.append(record.id)
         elif record is not None:
@@ -211,8 +212,15 @@ def _sorted_out(reader: Reader, entries: Iterable[str]) -> tuple[list[str], list
     return tasks, paths
 
 
+def _several(given: Any) -> list[Any]:
+    """One thing, or several."""
+    if not isinstance(given, Iterable):
+        raise InputError(f"A text or a list of texts is wanted, not {given!r}.")
+    return [given] if isinstance(given, str | Mapping) else list(given)
+
+
 def _texts(given: str | Iterable[str]) -> list[str]:
-    parts = [given] if isinstance(given, str) else list(given)
+    parts = _several(given)
     wrong = next((part for part in parts if not isinstance(part, str)), None)
     if wrong is not None:
         raise InputError(f"A criterion is a text, not {wrong!r}.")
@@ -243,12 +251,6 @@ def _step(given: Given) -> dict[str, Any]:
     if not any(isinstance(value, str) and value.strip() for value in step.values()):
         raise InputError("A step is empty; give it a text, code or a command.")
     return step
-
-
-def _check_choice(values: Mapping[str, Any]) -> None:
-    complexity = values.get("complexity")
-    if complexity is not None and complexity not in COMPLEXITIES:
-        raise InputError(f"There is no complexity {complexity!r}.{near(str(complexity), COMPLEXITIES)}")
 
 
 def _reason(reason: str) -> str:

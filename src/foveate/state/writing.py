@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 from foveate.errors import Conflict, InputError, NotFound
 from foveate.state import index, supersede, vectors
+from foveate.state.confirm import confirmed
 from foveate.state.kinds import kind_of
 from foveate.state.lines import title_of
 from foveate.state.links import ACYCLIC, circle
@@ -20,7 +22,7 @@ from foveate.state.reading import Database, ReadTransaction
 from foveate.state.records import measure
 from foveate.state.rows import freeze, to_row
 from foveate.state.store import Added, Change, Embed, Scrub, StoredReceipt
-from foveate.types import TRUST, Link, Record, Scope
+from foveate.types import Link, Record, Scope
 
 FLUSH = 5000
 """Records whose postings are sorted and written together: twice as fast as a thousand, and still a few megabytes."""
@@ -46,6 +48,7 @@ class WriteTransaction(ReadTransaction):
         self._codes = dict(database.rows("kinds"))
         self._change = change
         self._steps = 0
+        self._together = False
         self._multi_valued = multi_valued
         self._postings: list[tuple[Any, ...]] = []
         self._growth: dict[int, list[int]] = defaultdict(lambda: [0, 0])
@@ -54,7 +57,7 @@ class WriteTransaction(ReadTransaction):
     def add(self, record: Record, vector: Sequence[float] | None = None) -> Added:
         """Keep a new record, unless it is known: the same caller's key changes nothing, the same content confirms."""
         self._check_owner(record)
-        self._steps += 1
+        self._next_step()
         kind = kind_of(record.kind)
         if known := self._by_key(record):
             return Added(known, "unchanged")
@@ -64,6 +67,8 @@ class WriteTransaction(ReadTransaction):
             return self._confirm(known, record)
         if not keyed:
             self._insert(record, vector)
+            if self._together:
+                self._note_created(record)
             return Added(record, "added")
         return self._add_keyed(record, vector, known)
 
@@ -87,6 +92,11 @@ class WriteTransaction(ReadTransaction):
         self, record: Record, verb: str, *, expect: int | None = None, vector: Sequence[float] | None = None
     ) -> Record:
         """Write a new version of a record; `expect` is the version that the caller had read."""
+        self._next_step()
+        return self._put(record, verb, expect=expect, vector=vector)
+
+    def _put(self, record: Record, verb: str, *, expect: int | None = None, vector: Sequence[float] | None = None) -> Record:
+        """A new version, as a part of the step that is under way."""
         before = self._seen(record.id)
         if expect is not None and before.version != expect:
             raise Conflict(
@@ -107,6 +117,16 @@ class WriteTransaction(ReadTransaction):
         if verb != "undo" and place != (after.status, after.subject, after.attribute):
             self._check_place(after)
         return after
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Everything that is written inside is one step: what is undone, is undone together."""
+        self._next_step()
+        self._together = True
+        try:
+            yield
+        finally:
+            self._together = False
 
     def link(self, link: Link, *, anybody: bool = False) -> None:
         """Join two records that the scope can see; an import (`anybody`) any two that are here."""
@@ -136,7 +156,7 @@ class WriteTransaction(ReadTransaction):
         if not last:
             if record.version > 1:
                 raise Conflict(f"The history of {id!r} does not reach back; there is nothing to undo.")
-            return [self.change(replace(record, status="retired", updated=now), "undo")]
+            return [self._put(replace(record, status="retired", updated=now), "undo")]
         together: dict[str, list[Change]] = defaultdict(list)
         for step in self._changes("history_of_change", change=last[0].change):
             together[step.id].append(step)
@@ -146,7 +166,7 @@ class WriteTransaction(ReadTransaction):
             if current.version != changes[-1].version:
                 raise Conflict(f"{other!r} was changed again since; undo that change first.")
             back = changes[0].before or replace(current, status="retired")
-            undone.append(self.change(replace(back, updated=now), "undo"))
+            undone.append(self._put(replace(back, updated=now), "undo"))
         for back in undone:
             self._check_place(back)
         self._relink(undone)
@@ -244,6 +264,10 @@ class WriteTransaction(ReadTransaction):
 
     # --- steps -------------------------------------------------------------------------------------------------
 
+    def _next_step(self) -> None:
+        if not self._together:
+            self._steps += 1
+
     def _check_owner(self, record: Record, *, anybody: bool = False) -> None:
         """A write stays within its scope; an import (`anybody`) within its project."""
         for level in ("project",) if anybody else ("project", "user", "agent"):
@@ -297,25 +321,12 @@ class WriteTransaction(ReadTransaction):
     def _confirm(self, known: Record, again: Record) -> Added:
         """The same thing said again: counted; what it says beyond the first time is taken over."""
         count = int(known.data.get("confirmations", 0)) + 1
-        told = replace(
-            known,
-            tags=_both(known.tags, again.tags),
-            entities=_both(known.entities, again.entities),
-            paths=_both(known.paths, again.paths),
-            outcome=again.outcome or known.outcome,
-            confidence=again.confidence if again.confidence != 1.0 else known.confidence,
-            pinned=known.pinned or again.pinned,
-            origin=known.origin or again.origin,
-            trust=max(known.trust, again.trust, key=TRUST.index),
-            data={**known.data, **again.data, "confirmations": count},
-            updated=again.updated,
-        )
-        plain = replace(known, data=told.data, trust=told.trust, updated=told.updated)
-        nothing_new = told == plain and {**known.data, "confirmations": count} == told.data and known.trust == told.trust
-        if nothing_new and count > 1:
-            return Added(self._count_confirmation(told), "confirmed")
+        told = confirmed(known, again)
+        counted = replace(told, data={**told.data, "confirmations": count}, updated=again.updated)
+        if told == known and count > 1:
+            return Added(self._count_confirmation(counted), "confirmed")
         counter = dict(self._db.rows("meta")).get("counter", "o200k")
-        return Added(self.change(replace(told, tokens=measure(told, counter)), "confirm"), "confirmed")
+        return Added(self._put(replace(counted, tokens=measure(counted, counter)), "confirm"), "confirmed")
 
     def _count_confirmation(self, told: Record) -> Record:
         """The first confirmation is a version, the rest are a count: agents say the same thing a thousand times."""
@@ -334,7 +345,7 @@ class WriteTransaction(ReadTransaction):
         if verdict.links:
             self._note_created(verdict.new)
         for older in verdict.older:
-            self.change(replace(older, updated=record.updated), "supersede")
+            self._put(replace(older, updated=record.updated), "supersede")
         for src, dst in verdict.links:
             self.link(Link(src, supersede.SUPERSEDED_BY, dst))
         action = "superseded older" if verdict.older else "older" if verdict.links else "added"
@@ -450,7 +461,3 @@ class WriteTransaction(ReadTransaction):
 
     def _row(self, record: Record) -> tuple[Any, ...]:
         return to_row(self._project, record)
-
-
-def _both(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((*one, *other)))

@@ -54,10 +54,17 @@ def prepare(call: Call, agent: str, task: str, **options: Any) -> None:
         from foveate.receipts import context_json
 
         call.print_json(
-            {"context": context_json(ready.context), "task": task_json(ready.task), "lease": _lease_json(ready.lease)}
+            {
+                "context": context_json(ready.context),
+                "task": task_json(ready.task),
+                "lease": _lease_json(ready.lease),
+                "beside": list(ready.beside),
+            }
         )
         return
     click.echo(ready.context.text, nl=False)
+    if ready.beside:
+        say(f"warning: also at work on this task: {', '.join(ready.beside)}.")
     for warning in ready.context.warnings:
         say(f"warning: {warning}")
 

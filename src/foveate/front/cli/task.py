@@ -92,7 +92,10 @@ def list_(call: Call, status: str | None, ready: bool, parent: str | None) -> No
 
     `foveate task list --ready` gives those that can be started now.
     """
+    from foveate.agents import Agents
+
     with call.open() as engine:
+        Agents(engine).expire()  # what a crashed agent held is free
         found = engine.tasks.list(status, ready=ready, parent=parent)
         names = called(engine, {id for each in found for id in each.depends_on})
     if call.as_json:

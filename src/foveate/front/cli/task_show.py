@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from foveate.front.cli.show import Line, pairs, plain, title
 from foveate.front.cli.work import brief, handoff_json, task_json
+from foveate.state.lines import part_of_task
 
 if TYPE_CHECKING:
     from foveate.engine import Engine
@@ -76,16 +77,17 @@ def _texts(record: Record) -> list[Line]:
     data = record.data
     parts = [("objective", record.text.split("\n")), ("description", str(data.get("description") or "").split("\n"))]
     parts += [(head, [f"- {text}" for text in data.get(name) or ()]) for name, head in LISTED.items()]
-    parts.append(("files", [f"- {file['path']} ({file['operation']})" for file in data.get("files") or ()]))
+    parts.append(("files", [f"- {part_of_task(file)}" for file in data.get("files") or ()]))
     parts.append(("steps", [line for n, step in enumerate(data.get("steps") or (), 1) for line in _step(n, step)]))
     parts.append(("result", str(data.get("result") or "").split("\n")))
-    files = [f"- {' - '.join(map(str, file.values()))}" for file in data.get("files_to_read") or ()]
+    files = [f"- {part_of_task(file)}" for file in data.get("files_to_read") or ()]
     parts.append(("for the next task to read", files))
     return [line for head, lines in parts if any(lines) for line in _part(head, lines)]
 
 
-def _step(number: int, step: Mapping[str, Any]) -> list[str]:
-    texts = [line for name in ("text", "code", "command") for line in str(step.get(name) or "").split("\n") if line]
+def _step(number: int, step: Any) -> list[str]:
+    fields = step if isinstance(step, Mapping) else {"text": step}
+    texts = [line for name in ("text", "code", "command") for line in str(fields.get(name) or "").split("\n") if line]
     return [f"{number}. {line}" if n == 0 else f"   {line}" for n, line in enumerate(texts)]
 
 

@@ -95,6 +95,11 @@ select {columns} from records
 where project = :project and kind = :kind and {live} and {visible} and {filtered}
 order by created desc, doc desc limit :limit
 
+-- name: recent_archived
+select {columns} from records
+where project = :project and kind = :kind and status = 'archived' and {visible} and {filtered}
+order by created desc, doc desc limit :limit
+
 -- name: all_records
 select {columns} from records where project = :project and {visible} and doc > :after order by doc limit 500
 
