@@ -8,7 +8,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-NAMES = ("locomo", "speed", "crash", "tasks", "spike")
+NAMES = ("precision", "rules", "locomo", "speed", "cold", "crash", "tasks", "spike")
 """In order of time taken; `spike` builds a million records and runs only when named."""
 
 

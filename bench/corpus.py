@@ -10,6 +10,7 @@ import re
 import sysconfig
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 DATA = Path(os.environ.get("FOVEATE_BENCH_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -22,6 +23,7 @@ class Turn:
     speaker: str
     text: str
     when: str
+    session: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ def locomo() -> list[Conversation]:
 def _conversation(sample: dict) -> Conversation:
     talk = sample["conversation"]
     turns = tuple(
-        Turn(_dia(turn["dia_id"]), turn["speaker"], turn["text"], talk[f"{name}_date_time"])
+        Turn(_dia(turn["dia_id"]), turn["speaker"], turn["text"], _when(talk[f"{name}_date_time"]), name)
         for name, session in talk.items()
         if isinstance(session, list)
         for turn in session
@@ -65,6 +67,11 @@ def _conversation(sample: dict) -> Conversation:
 def _dia(text: str) -> str:
     (a, b), *_ = _EVIDENCE.findall(text)
     return f"D{a}:{int(b)}"
+
+
+def _when(text: str) -> str:
+    """`1:56 pm on 8 May, 2023` as ISO 8601."""
+    return datetime.strptime(text, "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC).isoformat()
 
 
 def docs() -> Iterator[str]:

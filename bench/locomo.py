@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import groupby
 
 import apsw
 
@@ -20,10 +22,12 @@ Render = Callable[[Question, int], str]
 
 def ours(talk: Conversation) -> Render:
     engine = foveate.open(":memory:", profile="chat")
-    engine.add_many(("note", line(turn), {"key": turn.id}) for turn in talk.turns)
+    for session, turns in groupby(talk.turns, key=lambda turn: turn.session):
+        rows = [("note", line(turn), {"key": turn.id, "created": turn.when, "valid_from": turn.when}) for turn in turns]
+        engine.add_many(rows, scope=replace(engine.scope, session=session))
 
     def render(question: Question, budget: int) -> str:
-        return engine.compute(question.text, budget=budget).text
+        return engine.compute(question.text, budget=budget, now=talk.turns[-1].when).text
 
     return render
 

@@ -26,7 +26,7 @@ from foveate.front.cli.calling import scoped
 from foveate.front.cli.failures import INTERRUPTED
 from foveate.profiles import settings
 from foveate.sources import SHIPPED
-from foveate.types import Profile, Slot
+from foveate.types import Frame, Profile, Slot
 
 PAGES = Path(__file__).parent / "reference"
 SOURCE = Path(foveate.__file__).parent
@@ -37,9 +37,11 @@ SETTINGS = {
     "budget": "The total of a context that names none, in tokens; else the profile's.",
     "counter": "What counts tokens: `o200k` (the default), `cl100k`, `anthropic`, `chars4` or `bytes`.",
     "embedder": "What turns text into vectors; none by default, and search is then by words alone.",
+    "summarizer": "The model that `foveate compact` asks for better summaries: `openai:MODEL@URL` or `anthropic:MODEL`.",
     "user": "Whose state it is where `--user` is not given.",
     "multi_valued": "Attributes (`attribute` or `subject.attribute`) that hold several values: none supersedes another.",
     "own_store": "Whether your own store is read with the project's; `true` where it is not set.",
+    "lifecycle": "When records pass from one stage to the next: a table of thresholds, such as `lifecycle.core_at = 3`.",
     "debug_context": "Whether every context is explained on stderr, as `--debug` does; `false` where it is not set.",
     "domains": 'A table of domains with their words, such as `domains.billing = ["invoice", "refund"]`. Words are added to '
     "those that ship; an empty list switches a domain off.",
@@ -49,6 +51,7 @@ VARIABLES = {
     "FOVEATE_DEBUG_CONTEXT": "`true`: every computed context is explained on stderr.",
     "FOVEATE_EMBED_URL": "The address of an embedding server with OpenAI's interface.",
     "FOVEATE_EMBED_KEY": "The key for that server.",
+    "FOVEATE_SUMMARIZE_KEY": "The key for the server that `summarizer` names.",
     "NO_COLOR": "Set to anything: no colours.",
     "FORCE_COLOR": "Set to anything but 0: colours even where stdout is no terminal. NO_COLOR beats it.",
     "TERM": "`dumb`: no colours.",
@@ -68,6 +71,7 @@ SLOT = {
     "kinds": "Which kinds of records; none means any.",
     "heading": "The line above the items.",
     "tokens": "A fixed room. Either this or `share`.",
+    "times": "Multiplies the room, `tokens` or `share`, that a layer beneath gave.",
     "share": "A part of what fixed slots and the reserve leave, in proportion to the other shares.",
     "max_items": "At most this many items.",
     "min_score": "Nothing below this score, whatever room is left.",
@@ -80,6 +84,14 @@ SLOT = {
     "optional": "Set only where a layer beneath has this slot.",
     "remove": "Takes out a slot that a layer beneath has.",
 }
+
+
+FRAME = {
+    "title": "What it is called.",
+    "description": "What the model reads about it.",
+}
+LAYERS = ("complexity-", "frame-", "input-")
+"""Profiles that are laid over others, by how their names begin."""
 
 
 class Gap(Exception):
@@ -247,6 +259,9 @@ def profiles_page() -> str:
         settings_table(settings.TOP, Profile, PROFILE),
         "## Settings of a slot",
         settings_table(settings.SLOT, Slot, SLOT),
+        "## Settings of a frame",
+        "Under `[frame]`, in a profile that is called `frame-NAME`; see [frames](../concepts/frames.md).",
+        settings_table(settings.FRAME, Frame, FRAME),
         "## Features",
         "A score is the sum of features times `weights`. Each feature is from 0 to 1, higher is better.",
         table(("Feature", "Says"), [(code(name), f"{meaning[0].upper()}{meaning[1:]}.") for name, meaning in features()]),
@@ -300,20 +315,27 @@ def features() -> list[tuple[str, str]]:
 
 def profile_parts(info: profiles.ProfileInfo) -> Iterator[str]:
     yield f"### {info.name}"
-    found = profiles.resolve(info.name)
-    is_layer = info.name.startswith("complexity-")
-    about = f"{info.description}." + (f" Extends `{info.extends}`." if info.extends and not is_layer else "")
-    if is_layer:
-        own = profiles.load(info.name).get("slots", {})
-        rows = [
-            (code(slot), ", ".join(f"{k} = {v}" for k, v in values.items() if k != "optional"))
-            for slot, values in own.items()
-        ]
-        yield f"{about} Laid over any profile: it sets the slots which that profile has."
-        yield table(("Slot", "Sets"), rows)
+    if info.name.startswith(LAYERS):
+        yield from layer_parts(info)
         return
+    found = profiles.resolve(info.name)
+    about = f"{info.description}." + (f" Extends `{info.extends}`." if info.extends else "")
     yield f"{about} Written for {found.total} tokens, {found.reserve} of them in reserve."
     yield table(("Slot", "Heading", "Asks", "Kinds", "Room", "Length", "Limits", "Marks"), map(slot_row, found.slots))
+
+
+def layer_parts(info: profiles.ProfileInfo) -> Iterator[str]:
+    """A profile that is laid over others: what it sets, and what calls for it where it is a frame."""
+    own = profiles.load(info.name)
+    yield f"{info.description}. Laid over any profile: it sets the slots which that profile has."
+    for name, texts in own.get("frame", {}).get("triggers", {}).items():
+        yield f"`{name}`: {', '.join(texts)}."
+    rows = [
+        (code(slot), ", ".join(f"{k} = {v}" for k, v in values.items() if k != "optional"))
+        for slot, values in own.get("slots", {}).items()
+    ]
+    rows += [("", f"flexible = {own['flexible']}")] if "flexible" in own else []
+    yield table(("Slot", "Sets"), rows)
 
 
 def slot_row(slot: Slot) -> tuple[str, ...]:

@@ -15,9 +15,14 @@ from typing import Any, get_args
 from foveate import tokens
 from foveate.computed import computed
 from foveate.errors import InputError, near
+from foveate.ids import iso
+from foveate.sources.highlights import Highlights
 from foveate.state.kinds import kind_of
-from foveate.state.lines import title_of
+from foveate.state.lines import one_line, title_of
 from foveate.types import LEVELS, Budget, Candidate, Item, Level, Omission, Section, Shape, Signals, Slot
+
+LONG_NAME = 24
+"""Characters of a session's name that are shown whole; of a longer one, such as a UUID, the beginning tells it apart."""
 
 BLANK_LINE = 1
 """Tokens of the blank line that ends a section."""
@@ -74,7 +79,27 @@ def _end_of_lead(lines: Sequence[str]) -> int:
 def remarks_on(candidate: Candidate) -> list[str]:
     """What the line must say beyond the record: who handed it on, that its file is gone."""
     from_task = [f"from {title_of(candidate.via) or candidate.via.micro}"] if candidate.via else []
-    return from_task + (["stale: the file is gone"] if candidate.stale else [])
+    return _of_session(candidate) + from_task + (["stale: the file is gone"] if candidate.stale else []) + _dated(candidate)
+
+
+def _of_session(candidate: Candidate) -> list[str]:
+    """In which other session it happened."""
+    session = candidate.record.scope.session
+    if candidate.source != Highlights.name or not session:
+        return []
+    name = one_line(session)
+    return [f"session {name if len(name) <= LONG_NAME else name[:8] + '…'}"]
+
+
+def _dated(candidate: Candidate) -> list[str]:
+    """When it was said, and when something else was."""
+    if candidate.conflict is None:
+        return []
+    here, there = candidate.record.valid_from, candidate.conflict.valid_from
+    day, other = iso(here)[:10], iso(there)[:10]
+    if day == other:
+        return [f"{day}; something else was said the same day"]
+    return [f"{day}; {other} {'said' if there < here else 'says'} otherwise"]
 
 
 def measured(candidate: Candidate, counter: str) -> dict[Level, int]:

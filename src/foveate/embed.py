@@ -284,10 +284,10 @@ class Endpoint:
     """A model behind OpenAI's protocol. Its dimension is learnt from its first answer."""
 
     def __init__(self, model: str, url: str, key: str = "", *, pause: Callable[[float], None] = time.sleep) -> None:
-        _check_endpoint(url, key)
+        check_endpoint(url, key, "FOVEATE_EMBED_URL", "FOVEATE_EMBED_KEY")
         self._model, self._key, self._pause = model, key, pause
         self._url = url.rstrip("/") + "/embeddings"
-        self._opener = _opener(url)
+        self._opener = opener(url)
         self._dim: int | None = None
 
     @property
@@ -340,14 +340,15 @@ class Endpoint:
         return f"The embedding endpoint {self._url!r} answered {error.code} for model {self._model!r}: {said}.{hint}"
 
 
-def _check_endpoint(url: str, key: str) -> None:
+def check_endpoint(url: str, key: str, url_name: str, key_name: str) -> None:
+    """Refuse what is no web address or no key, by the names under which they were given."""
     problems = []
     if urlsplit(url).scheme not in ("http", "https"):
-        problems.append("FOVEATE_EMBED_URL is no web address. Write `http://` or `https://`, a host and a path.")
+        problems.append(f"{url_name} is no web address. Write `http://` or `https://`, a host and a path.")
     if urlsplit(url).username is not None:
-        problems.append("FOVEATE_EMBED_URL holds a name or password. Put the key into FOVEATE_EMBED_KEY.")
+        problems.append(f"{url_name} holds a name or password. Put the key into {key_name}.")
     if not (key.isascii() and key.isprintable()):
-        problems.append("FOVEATE_EMBED_KEY holds characters that no key has. Was it copied whole?")
+        problems.append(f"{key_name} holds characters that no key has. Was it copied whole?")
     if problems:
         raise InputError(problems)
 
@@ -359,7 +360,7 @@ class _NoRedirects(HTTPRedirectHandler):
         return None
 
 
-def _opener(url: str) -> OpenerDirector:
+def opener(url: str) -> OpenerDirector:
     """What opens the URL: without redirects, and on this machine without a proxy."""
     local = urlsplit(url).hostname in ("127.0.0.1", "::1", "localhost")
     return build_opener(_NoRedirects, ProxyHandler({}) if local else ProxyHandler())

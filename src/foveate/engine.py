@@ -19,19 +19,25 @@ from foveate.errors import InputError, NotFound, ProfileError, near
 from foveate.ids import Clock, Ids, iso, millis, new_id, now
 from foveate.journal import Journal
 from foveate.receipts import Facts, Receipt
+from foveate.refresh import CACHE_SECONDS, Cache, Refresh, asked_again, cache_key, refresh, scope_within
 from foveate.scoring import Reranker, rerank, score
 from foveate.signals import extended, extract, task_text
 from foveate.sources import SHIPPED, Around, Gathered, Source, gather
-from foveate.state import records
+from foveate.sources.censors import stands_here
+from foveate.state import lifecycle, records, upkeep
+from foveate.state.extract import Proposal, propose
 from foveate.state.kinds import kind_of
 from foveate.state.lines import title_of
 from foveate.state.memory import Memory
 from foveate.state.records import Rules
+from foveate.state.relations import relate
 from foveate.state.stack import Stack, current
 from foveate.state.store import Added, Forgotten, Health, Store
 from foveate.state.task import lookup, state_of, unfinished
 from foveate.state.tasks import Tasks
-from foveate.types import TRUST, Candidate, Filters, Profile, Record, Request, Scope, Signals
+from foveate.state.triggers import Trip, trip
+from foveate.summarize import Extractive
+from foveate.types import TRUST, Candidate, Filters, Link, Profile, Record, Request, Scope, Signals
 
 BASE, FOR_A_TASK = "base", "task"
 """The profile of a request that names none, and of one that is for a task."""
@@ -44,6 +50,7 @@ MAX_QUERY = 100_000
 
 if TYPE_CHECKING:
     from foveate.embed import Embedder
+    from foveate.feedback import Feedback
 
 Given = str | Mapping[str, Any]
 
@@ -68,7 +75,9 @@ class Engine(Memory):
         budget: int | None = None,
         root: Path | None = None,
         domains: Mapping[str, Sequence[str]] | None = None,
+        thresholds: lifecycle.Thresholds = lifecycle.DEFAULT,
         explain: bool = False,
+        cache_seconds: float | None = None,
     ) -> None:
         self._embedder = embedder
         self._reranker = reranker
@@ -78,6 +87,9 @@ class Engine(Memory):
         self._default_budget = budget
         self._root = root
         self._domains = extended(domains or {})
+        self.thresholds = thresholds
+        self._cache_always = cache_seconds is not None
+        self._cache = Cache(CACHE_SECONDS if cache_seconds is None else cache_seconds)
         self.debug = explain or os.environ.get(DEBUG, "").lower() in ("1", "true", "yes", "on")
         super().__init__(
             store,
@@ -100,14 +112,25 @@ class Engine(Memory):
 
     # --- the line ----------------------------------------------------------------------------------------------
 
-    def compute(self, query: str | None = None, **options: Any) -> Context:
-        """The context for a question, for a task, or for the goal on top of the stack. Options are those of `request`."""
+    def compute(self, query: str | None = None, *, cached: bool | None = None, **options: Any) -> Context:
+        """The context for a question, for a task, or for the goal on top of the stack. Options are those of `request`.
+
+        `cached`: the context of the last seconds, where nothing changed; its clock is rounded to them.
+        """
         began = perf_counter()
+        caches = self._cache_always if cached is None else cached
+        if caches:
+            at = options.get("now")
+            options["now"] = self._cache.rounded(self.clock() if at is None else _time(at, "now"))
         request = self.request(query, **options)
         embedding, warnings = self._embedding(request)
         with self.reader(request.scope) as state:
             signals = extract(request, state.named, embedding, self._domains)
+            signals = profiles.framed(request, signals, self._places)
             profile = self._profile(request, signals)
+            key = cache_key(request, profile, state.revision) if caches else ""
+            if caches and (held := self._cache.get(key)):
+                return held
             if request.task is not None:
                 warnings += [
                     f"{title_of(record) or record.id}, on which the task depends, is {state_of(record)}."
@@ -115,12 +138,14 @@ class Engine(Memory):
                 ]
             found = gather(self._sources, Around(request, signals, profile, state, self._root), count=self.debug)
             revision = state.revision
-        candidates = score(found.candidates, profile, signals, request.now)
+        candidates = score(found.candidates, profile, signals, request.now, self.thresholds)
         candidates = self._reranked(candidates, request, profile, warnings)
         composed = compose(candidates, profile, request.filters, request.counter, self.rules.counter, request.now)
         context = self._context(request, profile, signals, found, composed, revision, warnings)
         facts = Facts(request, profile, context, tuple(candidates), found.reports, revision, self.rules.counter, began)
         self._journal.remember(facts)
+        if caches:
+            self._cache.put(key, request.now, context)
         if self.debug:
             print(debug(receipts.write(facts)), file=sys.stderr)
         return context
@@ -139,6 +164,7 @@ class Engine(Memory):
         profile: str | None = None,
         agent: str | None = None,
         complexity: str | None = None,
+        frame: str | None = None,
         scope: Scope | None = None,
         session: str | None = None,
         task: str | None = None,
@@ -178,6 +204,7 @@ class Engine(Memory):
             profile=profile or self._default_profile or (FOR_A_TASK if subject else BASE),
             agent=agent,
             complexity=complexity,
+            frame=frame,
             task=subject,
             counter=tokens.counter(counter or self.rules.counter).name,
             filters=_checked(filters or Filters()),
@@ -211,6 +238,92 @@ class Engine(Memory):
         """001's validation: is it within its budget, where did the tokens go, what could be better."""
         return receipts.validate(self.receipt(context))
 
+    # --- after a context: still good? used? ----------------------------------------------------------------------
+
+    def refresh_if_needed(self, query: str, previous: str | Context | None, **options: Any) -> Refresh:
+        """A new context where the previous one no longer serves what is said now, and why; false where it still does.
+
+        Besides those of `request`: `decision=True` (the agent is about to act), `spent` (tokens of the conversation),
+        `window` (what conversation and context may take together), `pressure` (the share of it that may be used).
+        """
+        return refresh(self, query, previous, **options)
+
+    def looked_at(self, query: str | None = None, **options: Any) -> tuple[Request, Signals, Profile]:
+        """What a request is about and which profile it would get, without computing a context."""
+        request = self.request(query, **options)
+        embedding, _ = self._embedding(request)
+        with self.reader(request.scope) as state:
+            signals = extract(request, state.named, embedding, self._domains)
+        signals = profiles.framed(request, signals, self._places)
+        return request, signals, self._profile(request, signals)
+
+    def nearness(self, one: str, other: str) -> float:
+        """How near two texts are by the embedder, 0..1; 0 without one."""
+        vectors = self._embed([one, other]) if self._embedder else None
+        return 0.0 if vectors is None else min(1.0, max(0.0, sum(a * b for a, b in zip(*vectors, strict=True))))
+
+    def note(self, context: str, **notes: Any) -> None:
+        """Add to a context's receipt what became of it: `turns`, `refresh`, `used`, `marks`. Ids only, no texts."""
+        self._journal.note(context, notes)
+
+    def update(self, context: str | Context, text: str, **values: Any) -> Context:
+        """Keep a new event and compute the context again from state; the newest event stands first."""
+        before = asked_again(self.receipt(context), self.scope)
+        self.add("event", text, scope=before["scope"], **values)
+        return self.compute(**before)
+
+    def compress(self, text: str, max_tokens: int | None = None, query: str = "") -> str:
+        """A text in fewer tokens, word for word: a third of it, unless told; what the query is about goes first."""
+        from foveate.compress import compress
+
+        return compress(text, max_tokens, query, self.rules.counter)
+
+    def expand(self, id: str) -> dict[str, str]:
+        """A record in full, as a user message: the details that a context leaves out. It counts as a use."""
+        record = self.get(id)
+        if record.data.get("archived"):  # the text as it was before
+            steps = [step.before for step in self.history(id) if step.verb == "archive" and step.before is not None]
+            record = steps[-1] if steps else record
+        self.count_uses([id])
+        kind = kind_of(record.kind)
+        return {"role": "user", "content": f"## {kind.heading}\n{kind.line(record, 'full')}"}
+
+    def feedback(self, context: str | Context, answer: str) -> Feedback:
+        """What an answer used of its context; noted on the receipt, and counted once as a use of each record."""
+        from foveate.feedback import feedback
+
+        receipt = self.receipt(context)
+        with self.reader(scope_within(receipt, self.scope)) as state:
+            found = feedback(receipt, context, answer, state)
+        counted = set(receipt.document.get("notes", {}).get("used", ()))
+        self.note(receipt.id, used=list(found.used))
+        self.count_uses([id for id in found.used if id not in counted])
+        return found
+
+    def mark(self, context: str | Context, id: str, mark: str) -> str:
+        """Say that an item of a context was useful, wrong or outdated; what to do about it next."""
+        from foveate.feedback import checked_mark
+
+        receipt = self.receipt(context)
+        advice = checked_mark(receipt, id, mark)
+        if receipt.document.get("notes", {}).get("marks", {}).get(id) != mark:
+            if mark == "useful":
+                self.count_uses([id], won=True)
+            elif mark == "wrong":
+                self.outcome(id, "failure")
+        self.note(receipt.id, marks={id: mark})
+        return advice
+
+    def metrics(self) -> dict[str, Any]:
+        """004's key metrics over the latest receipts, each with its target and whether it holds."""
+        from foveate.metrics import DAY, DAYS, LATEST, measure
+
+        self._journal.save()
+        now = self.clock()
+        with self.store.read(self.scope) as reader:
+            latest = [receipts.unpack(stored.body) for stored in reader.receipts(LATEST)]
+            return measure(latest, reader.growth(now - DAYS * DAY), now)
+
     # --- memory, with what only the engine knows ---------------------------------------------------------------
 
     def add(self, kind: str, text: str, *, own: bool = False, scope: Scope | None = None, **values: Any) -> Added:
@@ -230,7 +343,8 @@ class Engine(Memory):
             for slot in profile.slots:
                 if slot.source != "always" or slot.tokens is None:
                     continue
-                needs = sum((r.tokens or {}).get(slot.level, 0) for r in reader.standing(slot.kinds, pinned=slot.pinned))
+                standing = [r for r in reader.standing(slot.kinds, pinned=slot.pinned) if stands_here(r, profile)]
+                needs = sum((record.tokens or {}).get(slot.level, 0) for record in standing)
                 if needs > slot.tokens:
                     out.append(
                         f"Slot {slot.name!r} has {slot.tokens} tokens and its records need {needs}: they step down to micro "
@@ -238,8 +352,52 @@ class Engine(Memory):
                     )
         return out
 
+    def relate(self, source: str, name: str, target: str, *, weight: float = 1.0, create: bool = False) -> Link:
+        """Join two entities by their names; `create` keeps those that are not known yet."""
+        return relate(self, source, name, target, weight=weight, create=create)
+
+    def propose_entities(self, text: str) -> list[Proposal]:
+        """Names in a text that could be entities, the most frequent first; nothing is kept."""
+        with self.reader() as reader:
+            return propose(text, reader.named)
+
+    # --- lifecycles and censors --------------------------------------------------------------------------------
+
+    def stage(self, id: str) -> str:
+        """At which stage of its life a record is."""
+        return lifecycle.stage(self.get(id), self.clock(), self.thresholds)
+
+    def gc(self, *, dry_run: bool = True) -> list[lifecycle.Step]:
+        """What the rules of the lifecycles would change, and why; done where it is no dry run. Nothing is deleted."""
+        return upkeep.gc(self, self.thresholds, dry_run=dry_run)
+
+    def tick(self) -> list[lifecycle.Step]:
+        """For the background: `gc`, at most once an hour on a store. No context ever waits for it."""
+        return upkeep.tick(self, self.thresholds)
+
+    def check(self, text: str, *, dry_run: bool = False) -> list[Trip]:
+        """The censors that a planned action trips, blocks first. Each trip is counted, unless it is a dry run."""
+        planned = _question(text)
+        with self.reader() as reader:
+            trips = [found for censor in reader.standing(("censor",)) if (found := trip(censor, planned))]
+        for each in () if dry_run else trips:
+            self._change(each.censor.id, "trip", lambda record, now: replace(record, uses=record.uses + 1, updated=now))
+        return sorted(trips, key=lambda each: each.action != "block")
+
+    def false_alarm(self, id: str) -> Record:
+        """Say that a censor tripped for nothing; one that is mostly wrong is withdrawn by `gc`."""
+
+        def counted(record: Record, now: int) -> Record:
+            if record.kind != "censor":
+                raise InputError(f"{id!r} is a {record.kind}; only a censor can raise a false alarm.")
+            alarms = int(record.data.get("false_alarms", 0)) + 1
+            return replace(record, data={**record.data, "false_alarms": alarms}, updated=now)
+
+        return self._change(id, "false alarm", counted)
+
     def forget(self, ids: Sequence[str]) -> Forgotten:
         self._journal.save()  # a receipt that is still waiting would bring the record back
+        self._cache.clear()
         return super().forget(ids)
 
     @property
@@ -315,7 +473,7 @@ class Engine(Memory):
         warnings += [
             f"Slot {grant.slot!r} holds more than its room and took {grant.borrowed} tokens from others."
             for grant, slot in zip(composed.budget.grants, profile.slots, strict=True)
-            if slot.keep and grant.borrowed
+            if slot.keep and grant.own and grant.borrowed
         ]
         return Context(
             id=receipts.context_id(request, revision, text),
@@ -344,7 +502,8 @@ class Engine(Memory):
     def _given_record(self, part: Given, scope: Scope, at: int) -> Record:
         values = {"text": part} if isinstance(part, str) else dict(part)
         kind, text = values.pop("kind", "note"), values.pop("text", "")
-        record = records.make(kind, text, scope=scope, id="given", now=at, rules=self.rules, **values)
+        offline = replace(self.rules, summarizer=Extractive())  # a model may shorten what is kept, never during compute
+        record = records.make(kind, text, scope=scope, id="given", now=at, rules=offline, **values)
         return replace(record, id=f"given_{record.hash[:16]}")
 
     def _reranked(
@@ -388,9 +547,14 @@ def _checked(filters: Filters) -> Filters:
     """Filters with their times in milliseconds; a wrong one must not silently find nothing."""
     if filters.min_trust not in TRUST:
         raise InputError(f"There is no trust {filters.min_trust!r}.{near(str(filters.min_trust), TRUST)}")
+    for name in ("event_types", "entity_types"):
+        types = getattr(filters, name)
+        if not isinstance(types, tuple | list) or not all(isinstance(part, str) and part for part in types):
+            raise InputError(f"{name} must be a tuple of names such as ('error', 'shell_exec'), not {types!r}.")
     since = None if filters.since is None else _time(filters.since, "since")
     until = None if filters.until is None else _time(filters.until, "until")
-    return replace(filters, since=since, until=until)
+    events, entities = tuple(filters.event_types), tuple(filters.entity_types)
+    return replace(filters, since=since, until=until, event_types=events, entity_types=entities)
 
 
 def _question(query: Any) -> str:

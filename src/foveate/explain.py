@@ -12,9 +12,11 @@ from foveate import lexical
 from foveate.errors import NotFound
 from foveate.ids import millis
 from foveate.receipts import FORGOTTEN, Receipt, filters_from_json, profile_from_json
+from foveate.sources.censors import stands_here
 from foveate.sources.gather import filtered, limit_of
 from foveate.state import index
 from foveate.state.kinds import kind_of
+from foveate.state.relations import recalled
 from foveate.state.store import Query, Reader, Want
 from foveate.types import Filters, Profile, Record, Slot
 
@@ -29,6 +31,12 @@ UNRELATED = {
     "stack-root": "it is not the root of the task's tree",
     "stack-path": "it is not between the task and the root of its tree",
     "stack-siblings": "it is no completed part of the same task",
+    "working": "it is not the current task, nor an open thread",
+    "frame": "it is not the frame that was chosen",
+    "entities": "the request does not name it, and ten others matter more",
+    "relations": "no entity that the request names leads to it",
+    "procedures": "the request does not meet all of its conditions",
+    "censors": "the request does not speak of its domain",
     "context_map": "no word, domain or file of the request is in its name, location or notes",
 }
 """Why a source that goes by relation, not by rank, did not bring a record."""
@@ -36,7 +44,7 @@ UNRELATED = {
 
 def why_not_considered(receipt: Receipt, id: str, reader: Reader) -> dict[str, Any]:
     """The reason, in one word and one sentence. An id of another scope is not found."""
-    record = reader.get([id]).get(id)
+    record = reader.get([id]).get(id) or recalled(reader, id)
     if record is None:
         raise NotFound(f"There is no record {id!r} in this scope.")
     profile = profile_from_json(receipt.document["profile"])
@@ -53,7 +61,8 @@ def _reason(receipt: Receipt, record: Record, profile: Profile, reader: Reader) 
         return record.status, f"not considered: it is {record.status}"
     if kept_out := filtered(record, filters):
         return "filtered", f"not considered: the request's filter on {kept_out}"
-    slots = [slot for slot in profile.slots if _takes(slot, record)]
+    stands = stands_here(record, profile)
+    slots = [slot for slot in profile.slots if _takes(slot, record) and (stands or slot.source != "always")]
     if not slots:
         return (
             "no slot",
@@ -75,6 +84,9 @@ def _rank(
     searching = [slot for slot in slots if slot.source == "search"]
     if not searching and slots[0].source in UNRELATED:
         return "unrelated", f"not considered: {UNRELATED[slots[0].source]}"
+    elsewhere = receipt.document["request"]["scope"].get("session") not in (None, record.scope.session)
+    if not searching and slots[0].source == "recent" and record.scope.session and elsewhere:
+        return "other session", "not considered: it is of another session, and not among what was most telling there"
     if not searching:
         slot = slots[0]
         return (

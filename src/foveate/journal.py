@@ -20,6 +20,9 @@ from foveate.compose import compose
 from foveate.errors import NotFound, StoreError
 from foveate.explain import why_not_considered
 from foveate.receipts import FORGOTTEN, Facts, Receipt
+from foveate.sources.calibration import derived
+from foveate.sources.frame import record_of
+from foveate.state.relations import recalled
 from foveate.state.store import Reader, Store
 from foveate.types import Candidate, Record, Scope
 
@@ -32,6 +35,9 @@ LATEST = 1000
 MOST_PENDING = 64
 """Receipts that may wait for a store that cannot be written; then the oldest go."""
 
+UNSTORED = ("given", "frame")
+"""Sources whose records are in no store: they are handed in again, or made from the receipt's profile."""
+
 Readers = Callable[[Scope | None], AbstractContextManager[Reader]]
 
 
@@ -42,6 +48,7 @@ class Journal:
         self._store = store
         self._readers = readers
         self._pending: list[Facts] = []
+        self._notes: dict[str, dict[str, Any]] = {}
         self._lock = threading.Lock()
         self._at_exit = _save_at_exit(self)
 
@@ -53,21 +60,68 @@ class Journal:
             self._pending.append(facts)
             del self._pending[:-MOST_PENDING]
 
+    def note(self, context: str, notes: Mapping[str, Any]) -> None:
+        """Add to a context's receipt what became of it; written with the next receipts."""
+        if len(self._notes) >= PENDING and context not in self._notes:
+            self.save()
+        with self._lock:
+            self._notes[context] = receipts.merged(self._notes.get(context, {}), notes)
+            for oldest in list(self._notes)[:-MOST_PENDING]:
+                del self._notes[oldest]
+
     def save(self) -> None:
         """Write what is waiting. A store that cannot be written just now keeps them waiting, never the answer."""
         with self._lock:
             pending, self._pending = self._pending, []
         by_owner: dict[Scope, list[Facts]] = {}
         for facts in pending:
-            scope = facts.request.scope
-            by_owner.setdefault(Scope(scope.project, scope.user, scope.agent), []).append(facts)
+            by_owner.setdefault(_owner(facts.request.scope), []).append(facts)
         for owner, group in by_owner.items():
-            packed = [receipts.pack(receipts.write(facts), facts.request.now) for facts in group]
-            try:
-                self._store.save_receipts(owner, packed)
-            except StoreError:
+            if not self._write(owner, [receipts.write(facts) for facts in group]):
                 with self._lock:
                     self._pending[:0] = group
+        self._save_notes()
+
+    def _save_notes(self) -> None:
+        """Notes on receipts that are written already; those of one that was dropped go with it."""
+        with self._lock:
+            waiting = {facts.context.id for facts in self._pending}
+            written = [id for id in self._notes if id not in waiting]
+        if not written:
+            return
+        try:
+            with self._readers(None) as reader:
+                bodies = {id: reader.receipt(id) for id in written}
+        except StoreError:
+            return
+        for id, body in bodies.items():
+            if body is None:
+                with self._lock:
+                    self._notes.pop(id, None)
+                continue
+            receipt = receipts.unpack(body)
+            self._write(_owner(receipts.scope_from_json(receipt.document["request"]["scope"])), [receipt])
+
+    def _write(self, owner: Scope, group: Sequence[Receipt]) -> bool:
+        """Keep receipts with the notes on them, and with those that a receipt of the same context has already."""
+        with self._lock:
+            notes = {receipt.id: self._notes.pop(receipt.id, {}) for receipt in group}
+        try:
+            with self._store.read(owner) as reader:
+                bodies = [reader.receipt(receipt.id) for receipt in group]
+            known = [receipts.unpack(body).document.get("notes", {}) if body else {} for body in bodies]
+            whole = [
+                receipts.noted(Receipt({**receipt.document, "notes": held}) if held else receipt, notes[receipt.id])
+                for receipt, held in zip(group, known, strict=True)
+            ]
+            self._store.save_receipts(owner, [receipts.pack(each, each.document["request"]["now"]) for each in whole])
+        except StoreError:
+            with self._lock:
+                for id, held in notes.items():
+                    if held:
+                        self._notes[id] = receipts.merged(held, self._notes.get(id, {}))
+            return False
+        return True
 
     def close(self) -> None:
         self.save()
@@ -76,18 +130,21 @@ class Journal:
     def receipt(self, context: str | Context | None = None) -> Receipt:
         """The receipt of a context; without one, of the latest."""
         if context is None and self._pending:
-            return receipts.write(self._pending[-1])
+            return self._noted(receipts.write(self._pending[-1]))
         id = context.id if isinstance(context, Context) else context
         for facts in self._pending:
             if facts.context.id == id:
-                return receipts.write(facts)
+                return self._noted(receipts.write(facts))
         with self._readers(None) as reader:
             if id is None:
-                return _latest(reader)
+                return self._noted(_latest(reader))
             body = reader.receipt(id)
         if body is None:
             raise NotFound(f"There is no receipt {id!r}: it was dropped by age, or never made.")
-        return receipts.unpack(body)
+        return self._noted(receipts.unpack(body))
+
+    def _noted(self, receipt: Receipt) -> Receipt:
+        return receipts.noted(receipt, self._notes.get(receipt.id, {}))
 
     def why_not(self, id: str, context: str | Context | None = None) -> dict[str, Any]:
         """Why a record is not in a context, even where it was not a candidate at all."""
@@ -115,10 +172,13 @@ class Journal:
         receipt = self.receipt(context)
         document = receipt.document
         asked = document["request"]
+        profile = receipts.profile_from_json(document["profile"])
         handed = {record.id: record for group in given.values() for record in group}
+        if profile.frame is not None:
+            framed = record_of(profile.frame, receipts.scope_from_json(asked["scope"]))
+            handed[framed.id] = framed
         with self._readers(self._scope(receipt)) as reader:
             candidates, missing = _recalled(receipt, reader, handed)
-        profile = receipts.profile_from_json(document["profile"])
         filters = receipts.filters_from_json(asked["filters"])
         composed = compose(candidates, profile, filters, asked["counter"], document["measured_by"], asked["now"])
         text = joined(composed.sections)
@@ -138,6 +198,11 @@ class Journal:
         return replace(asked, session=mine.session or asked.session, task=mine.task or asked.task)
 
 
+def _owner(scope: Scope) -> Scope:
+    """Whose receipt it is."""
+    return Scope(scope.project, scope.user, scope.agent)
+
+
 def _latest(reader: Reader) -> Receipt:
     """The newest receipt that the reader's own user and agent may see: those of others are theirs."""
     for stored in reader.receipts(LATEST):
@@ -154,10 +219,11 @@ def _recalled(receipt: Receipt, reader: Reader, handed: Mapping[str, Record]) ->
     """The candidates of a receipt, each at the version that it had, and what is no longer there."""
     candidates, missing = [], []
     for entry in receipt.candidates:
-        given = entry["source"] == "given"
-        record = handed.get(entry["id"]) if given else reader.version(entry["id"], entry["version"])
-        via = reader.version(entry["via"], entry["via_version"]) if entry.get("via") else None
-        if record is None or (entry.get("via") and via is None):
+        record = handed.get(entry["id"]) if entry["source"] in UNSTORED else _at_version(reader, entry)
+        if entry["source"] == "calibration":
+            record = derived(entry["text"], reader.scope, 0)
+        via, conflict = (_beside(reader, entry, name) for name in ("via", "conflict"))
+        if record is None or any(entry.get(name) and not there for name, there in (("via", via), ("conflict", conflict))):
             missing.append(entry["id"])
             continue
         candidates.append(
@@ -168,11 +234,24 @@ def _recalled(receipt: Receipt, reader: Reader, handed: Mapping[str, Record]) ->
                 overruled_by=entry["overruled_by"],
                 via=via,
                 stale=bool(entry.get("stale")),
+                conflict=conflict,
                 features=entry["features"],
                 score=entry["score"],
             )
         )
     return candidates, missing + [FORGOTTEN] * int(receipt.document.get("forgotten", 0))
+
+
+def _beside(reader: Reader, entry: Mapping[str, Any], name: str) -> Record | None:
+    """The record that an entry names beside its own, at the version that it had."""
+    return reader.version(entry[name], entry[f"{name}_version"]) if entry.get(name) else None
+
+
+def _at_version(reader: Reader, entry: Mapping[str, Any]) -> Record | None:
+    """The record of an entry as it was; a relation is made again from its link and its two entities."""
+    if "versions" in entry:
+        return recalled(reader, entry["id"], entry["versions"])
+    return reader.version(entry["id"], entry["version"])
 
 
 def _save_at_exit(journal: Journal) -> Callable[[], None]:

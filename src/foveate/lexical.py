@@ -14,7 +14,7 @@ import unicodedata
 from functools import lru_cache
 from typing import Any
 
-VERSION = 1
+VERSION = 2
 
 MAX_TERM = 64
 """Longer runs (base64, hashes in a row) are cut: nobody searches for the tail of one."""

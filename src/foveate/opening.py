@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from foveate.errors import InputError
 from foveate.ids import Clock, Ids, new_id, now
 from foveate.scoring import Reranker
 from foveate.sources import Source
+from foveate.state.lifecycle import Thresholds
 from foveate.state.records import Rules
 from foveate.state.redact import load_allow
 from foveate.state.sqlite import SQLiteStore
@@ -19,6 +21,7 @@ from foveate.types import Scope
 
 if TYPE_CHECKING:
     from foveate.embed import Embedder
+    from foveate.summarize import Summarizer
 
 
 def open_engine(
@@ -36,6 +39,8 @@ def open_engine(
     budget: int | None = None,
     counter: str | None = None,
     own: bool | None = None,
+    summarizer: Summarizer | None = None,
+    cache_seconds: float | None = None,
     create: bool = True,
     clock: Clock = now,
     ids: Ids = new_id,
@@ -58,6 +63,8 @@ def open_engine(
     )
     allow = load_allow(place.allow) if not memory and place.allow.is_file() else None
     rules = Rules(counter=store.counter, allow=allow)
+    if summarizer is not None:
+        rules = replace(rules, summarizer=summarizer)
     wants_own = settings.get("own_store", True) if own is None else own
     own_path = project.own_store()
     mine = (
@@ -78,7 +85,9 @@ def open_engine(
         budget=budget if budget is not None else settings.get("budget"),
         root=None if memory else place.root,
         domains=settings.get("domains"),
+        thresholds=Thresholds(**settings.get("lifecycle", {})),
         explain=settings.get("debug_context", False),
+        cache_seconds=cache_seconds,
     )
 
 

@@ -21,11 +21,13 @@ SETTINGS = {
     "budget": int,
     "counter": str,
     "embedder": str,
+    "summarizer": str,
     "user": str,
     "multi_valued": list,
     "own_store": bool,
     "debug_context": bool,
     "domains": dict,
+    "lifecycle": dict,
 }
 """Keys of `.foveate/config.toml` and their types."""
 
@@ -121,6 +123,10 @@ def _settings(path: Path) -> dict[str, Any]:
     for name, words in domains.items() if isinstance(domains, dict) else ():
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
             problems.append(f"{path.name}: domains.{name} must be a list of words, not {words!r}.")
+    if isinstance(values.get("lifecycle"), dict):
+        from foveate.state.lifecycle import problems_in
+
+        problems += [f"{path.name}, [lifecycle]: {problem}" for problem in problems_in(values["lifecycle"])]
     if problems:
         raise InputError(problems)
     return values

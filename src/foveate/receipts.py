@@ -21,8 +21,10 @@ from foveate.signals import ALIAS_WEIGHT
 from foveate.sources.gather import Report
 from foveate.state.kinds import RENDERER
 from foveate.state.redact import redact
+from foveate.state.relations import KIND as RELATION
+from foveate.state.relations import ends_of
 from foveate.state.store import StoredReceipt
-from foveate.types import Candidate, Filters, Item, Omission, Profile, Request, Scope, Signals, Slot
+from foveate.types import Candidate, Filters, Frame, Item, Omission, Profile, Request, Scope, Signals, Slot
 
 SCHEMA = 1
 FORGOTTEN = "[forgotten]"
@@ -104,8 +106,28 @@ def write(facts: Facts) -> Receipt:
 def pack(receipt: Receipt, created: int) -> StoredReceipt:
     """A receipt as the store keeps it."""
     body = zlib.compress(json.dumps(receipt.document, ensure_ascii=False, separators=(",", ":")).encode(), 3)
-    kept = tuple(dict.fromkeys(entry["id"] for entry in receipt.candidates if entry["kept"]))
+    shown = [entry["id"] for entry in receipt.candidates if entry["kept"]]
+    kept = tuple(dict.fromkeys(part for id in shown for part in ends_of(id) or (id,)))  # a relation by its entities
     return StoredReceipt(receipt.id, created, body, kept)
+
+
+def noted(receipt: Receipt, notes: Mapping[str, Any]) -> Receipt:
+    """A receipt with what became of its context: turns that it served, why it was computed anew, what an answer used."""
+    if not notes:
+        return receipt
+    return Receipt({**receipt.document, "notes": merged(receipt.document.get("notes", {}), notes)})
+
+
+def merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """Two notes on one context: turns add up, used records and marks join, and the later reason holds."""
+    out = {**old, **new}
+    if "turns" in old and "turns" in new:
+        out["turns"] = old["turns"] + new["turns"]
+    if "used" in old and "used" in new:
+        out["used"] = list(dict.fromkeys((*old["used"], *new["used"])))
+    if "marks" in old and "marks" in new:
+        out["marks"] = {**old["marks"], **new["marks"]}
+    return out
 
 
 def unpack(body: bytes) -> Receipt:
@@ -119,13 +141,26 @@ def scrub(body: bytes, ids: frozenset[str], words: frozenset[str] = frozenset())
     """
     document = json.loads(zlib.decompress(body))
     names = ("id", "detail", "overruled_by", "via")
-    left = [entry for entry in document["candidates"] if ids.isdisjoint(entry.get(name) for name in names)]
+
+    def free(*given: str | None) -> bool:
+        """Whether none of these is to be forgotten, nor an entity whose relation it is."""
+        return ids.isdisjoint(part for id in given if id for part in (id, *ends_of(id)))
+
+    left = [entry for entry in document["candidates"] if free(*(entry.get(name) for name in names))]
     gone = len(document["candidates"]) - len(left)
+    contradicted = [entry for entry in left if not free(entry.get("conflict"))]
+    for entry in contradicted:  # it stands alone now, and says so
+        del entry["conflict"], entry["conflict_version"]
     signals, asked = document["signals"], document["request"]
     named = (*asked["filters"]["exclude"], *signals.get("entities", ()), asked.get("task"))
-    if not gone and ids.isdisjoint(named) and words.isdisjoint(signals.get("terms", ())):
+    if not gone and not contradicted and free(*named) and words.isdisjoint(signals.get("terms", ())):
         return None
     document["candidates"] = left
+    notes = document.get("notes", {})
+    if "used" in notes:
+        notes["used"] = [id for id in notes["used"] if free(id)]
+    if "marks" in notes:
+        notes["marks"] = {id: mark for id, mark in notes["marks"].items() if free(id)}
     document["forgotten"] = document.get("forgotten", 0) + gone
     document["request"]["query"] = FORGOTTEN
     document["request"]["filters"]["exclude"] = []
@@ -300,7 +335,8 @@ def context_json(context: Context) -> dict[str, Any]:
 
 def profile_json(profile: Profile) -> dict[str, Any]:
     values = {item.name: getattr(profile, item.name) for item in fields(Profile)}
-    return {**values, "slots": [{name: getattr(slot, name) for name in _SLOT} for slot in profile.slots]}
+    slots = [{name: getattr(slot, name) for name in _SLOT} for slot in profile.slots]
+    return {**values, "slots": slots, "frame": asdict(profile.frame) if profile.frame else None}
 
 
 _SLOT = tuple(item.name for item in fields(Slot))
@@ -311,7 +347,13 @@ def profile_from_json(value: Mapping[str, Any]) -> Profile:
         Slot(**{**slot, "kinds": tuple(slot["kinds"]), "also": tuple((name, n) for name, n in slot.get("also", ()))})
         for slot in value["slots"]
     )
-    return Profile(**{**value, "slots": slots})
+    frame = value.get("frame")
+    return Profile(**{**value, "slots": slots, "frame": _frame_from_json(frame) if frame else None})
+
+
+def _frame_from_json(value: Mapping[str, Any]) -> Frame:
+    parts: dict[str, Any] = {name: tuple(part) if isinstance(part, list) else part for name, part in value.items()}
+    return Frame(**{**parts, "triggers": {name: tuple(texts) for name, texts in value["triggers"].items()}})
 
 
 def filters_from_json(value: Mapping[str, Any]) -> Filters:
@@ -332,10 +374,15 @@ def _signals(signals: Signals) -> dict[str, Any]:
         "symbols": list(signals.symbols),
         "entities": list(signals.entities),
         "intent": signals.intent,
+        "event_types": list(signals.event_types),
         "domains": list(signals.domains),
         "task_type": signals.task_type,
         "complexity": signals.complexity,
         "because": signals.because,
+        "frame": signals.frame,
+        "frame_because": signals.frame_because,
+        "input": signals.input,
+        "input_because": signals.input_because,
     }
 
 
@@ -348,6 +395,7 @@ def _request(request: Request) -> dict[str, Any]:
         "profile": request.profile,
         "agent": request.agent,
         "complexity": request.complexity,
+        "frame": request.frame,
         "task": None if request.task is None else request.task.id,
         "counter": request.counter,
         "filters": {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(request.filters).items()},
@@ -380,6 +428,12 @@ def _entry(candidate: Candidate, kept: dict[_Key, Item], lost: Mapping[_Key, Omi
         entry |= {"via": candidate.via.id, "via_version": candidate.via.version}
     if candidate.stale:
         entry["stale"] = True
+    if candidate.source == "calibration":  # worked out for the call, and in no store: its figures are kept here
+        entry["text"] = record.text
+    if record.kind == RELATION and "versions" in record.data:
+        entry["versions"] = list(record.data["versions"])
+    if candidate.conflict is not None:
+        entry |= {"conflict": candidate.conflict.id, "conflict_version": candidate.conflict.version}
     item = kept.pop(_key(candidate), None)  # once: the same record brought twice is kept once
     if item is not None:
         return {**entry, "kept": True, "level": item.level, "shown_tokens": item.tokens, "rank": item.rank}

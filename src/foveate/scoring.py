@@ -12,6 +12,8 @@ from dataclasses import replace
 from math import log10
 from typing import Protocol
 
+from foveate.earned import earned
+from foveate.state.lifecycle import DEFAULT, Thresholds
 from foveate.types import TRUST, Candidate, Profile, Record, Signals, Slot
 
 HOUR = 3_600_000
@@ -21,9 +23,13 @@ OUTCOME_BOOST = {"success": 1.2, "partial": 1.0, None: 1.0, "pending": 0.9, "fai
 MOST_OUTCOME = 1.2
 MOST_USAGE = 1.5
 """004's bounds, which become 1."""
+CONTAINED = 0.1
+"""003's boost for a word that the text holds."""
 
 
-def score(candidates: Sequence[Candidate], profile: Profile, signals: Signals, now: int) -> list[Candidate]:
+def score(
+    candidates: Sequence[Candidate], profile: Profile, signals: Signals, now: int, thresholds: Thresholds = DEFAULT
+) -> list[Candidate]:
     """Every candidate with its features and their weighted sum."""
     slots = {slot.name: slot for slot in profile.slots}
     named = frozenset(name.casefold() for name in signals.entities.values())
@@ -31,10 +37,13 @@ def score(candidates: Sequence[Candidate], profile: Profile, signals: Signals, n
     out = []
     for candidate in candidates:
         known = features(candidate.record, slots[candidate.slot], profile.half_life, now)
+        known |= earned(candidate.record, signals, now, thresholds)
         if named:
             known["entity"] = _entity(candidate.record, named)
         if keywords and profile.weights.get("keyword"):
             known["keyword"] = _keyword(candidate.record, keywords)
+        if keywords and profile.weights.get("contained"):
+            known["contained"] = _contained(candidate.record, keywords)
         every = {"relevance": 0.0, **known, **candidate.features}
         out.append(replace(candidate, features=_rounded(every), score=weigh(every, profile.weights)))
     return out
@@ -68,6 +77,12 @@ def _entity(record: Record, named: frozenset[str]) -> float:
 def _keyword(record: Record, keywords: frozenset[str]) -> float:
     """The share of the question's words that its tags hold."""
     return len(keywords & {tag.lower() for tag in record.tags}) / len(keywords)
+
+
+def _contained(record: Record, keywords: frozenset[str]) -> float:
+    """003's boost of 0.1 for each of the question's words that the text holds, whatever its case; 1 from ten words on."""
+    text = record.text.lower()
+    return min(1.0, sum(word in text for word in keywords) * CONTAINED)
 
 
 def _rounded(features: Mapping[str, float]) -> dict[str, float]:

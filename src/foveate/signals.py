@@ -8,9 +8,11 @@ expressions only: it must cost less than a millisecond and need no model.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from foveate import lexical
+from foveate import dates, lexical, quantities
+from foveate.state.extract import SYMBOL
+from foveate.state.naming import Named, mentioned, name_of
 from foveate.state.paths import telling
 from foveate.state.records import paths_in
 from foveate.state.task import criteria_of
@@ -34,28 +36,33 @@ DOMAINS: Mapping[str, tuple[str, ...]] = {
 MAX_ABOUT = 100_000
 """Characters of a task that are read: more is a document."""
 
-MAX_NAME_WORDS = 3
-"""Names are looked up as runs of up to three words."""
-
-_SYMBOL = re.compile(
-    r"--[a-z][\w-]+"  # flags
-    r"|\b[A-Za-z_]\w*(?:(?:\.|::|#)[A-Za-z_]\w*)+(?:\(\))?"  # a.b.c, A::b
-    r"|\b(?:[a-z]+[0-9]*_\w+|_\w+|[A-Z][A-Z0-9]*_[A-Z0-9_]+)\b"  # snake_case, CONSTANT_CASE
-    r"|\b[a-z]+[0-9]*(?:[A-Z][a-z0-9]*)+\b"  # camelCase
-    r"|\b(?:[A-Z][a-z0-9]+){2,}\b"  # PascalCase
-    r"|\b[A-Z]{2,6}\s?\d{3,4}\b"  # HTTP 404
-    r"|\b\w+\(\)"
-)
 _PATH = re.compile(r"[~\w.+@/-]+")
-_WORD = re.compile(r"[^\W_](?:[\w'+#-]*[\w+#])?")
 
-# Whole words, so that `prefix` is no fix and `terror` no error; the first that matches decides.
+EVENT_TYPES: Mapping[Intent, tuple[str, ...]] = {
+    "fix": ("error", "shell_exec", "test_run", "file_write"),
+    "action": ("file_write", "shell_exec", "file_read"),
+    "explain": ("file_read", "message", "decision"),
+    "question": ("message", "file_read", "decision"),
+    "other": (),
+}
+"""The events that matter to each intent, the most telling first (003 asks for a mapping and gives none)."""
+
+# What names no fault though a word of it does. "Use a fixed width" and "error-free" ask for no repair.
+_NO_FAULT = re.compile(
+    r"\b(?:no|zero|without(?: any)?) (?:more )?(?:errors?|bugs?|failures?|exceptions?)\b"
+    r"|\b(?:error|exception)[ -](?:handl\w+|budgets?|class(?:es)?|types?|codes?|rates?)\b"
+    r"|\bbug (?:bount(?:y|ies)|trackers?|reports?)\b|\b(?:a|the|of|with) fixed (?=\w)"
+    r"|\bdebug (?:builds?|flags?|modes?|logs?)\b"
+)
+
+# Whole words, so that `prefix` is no fix, `terror` no error and `bug-free` no bug; the first that matches decides.
 _INTENTS: tuple[tuple[Intent, re.Pattern[str]], ...] = (
     (
         "fix",
         re.compile(
-            r"\b(?:fix(?:es|ed|ing)?|bugs?|errors?|fail(?:s|ed|ing|ures?)?|crash(?:es|ed|ing)?|broken?|breaks?"
-            r"|debug(?:ging)?|exceptions?|traceback|regressions?|doesn'?t work|not working)\b"
+            r"(?<![\w-])(?:fix(?:es|ed|ing)?|bugs?|errors?|fail(?:s|ed|ing|ures?)?|crash(?:es|ed|ing)?|broken?|breaks?"
+            r"|debug(?:ging)?|exceptions?|traceback|stack ?trace|regressions?|(?:doesn'?t|does not|won'?t) work"
+            r"|not working|times? out|timed out)(?![\w-])"
         ),
     ),
     (
@@ -86,27 +93,30 @@ _INTENTS: tuple[tuple[Intent, re.Pattern[str]], ...] = (
 
 def extract(
     request: Request,
-    named: Callable[[Sequence[str]], Mapping[str, Record]],
+    named: Named,
     embedding: tuple[float, ...] | None = None,
     domains: Mapping[str, Sequence[str]] = DOMAINS,
 ) -> Signals:
     """The signals of a request; `named` finds entities by normalised name."""
     query, task = request.query, request.task
     about = query if task is None else "\n".join(dict.fromkeys((query, task_text(task))))[:MAX_ABOUT]
-    entities = named(_possible_names(about))
-    symbols = tuple(dict.fromkeys(match.strip() for match in _SYMBOL.findall(about)))
+    entities = mentioned(about, named)
+    symbols = tuple(dict.fromkeys(match.strip() for match in SYMBOL.findall(about)))
     paths = paths_in(about)
     known = frozenset(paths)
     spoken = lexical.words(_PATH.sub(lambda word: telling(word[0]) if word[0].rstrip(".") in known else word[0], about))
     keywords = tuple(dict.fromkeys((*spoken, *(symbol.lower() for symbol in symbols))))
     complexity, because = ("", "") if task is None else complexity_of(task)
+    wanted = intent(query)
     return Signals(
         keywords=keywords,
-        terms=_terms(query, "" if task is None else about, entities.values()),
+        terms=_terms(query, "" if task is None else about, entities.values(), request.now),
         paths=tuple(dict.fromkeys((*paths, *(task.paths if task else ())))),
         symbols=symbols,
-        entities={record.id: str(record.data.get("name", record.text)) for record in entities.values()},
-        intent=intent(query),
+        entities={id: name_of(record) for id, record in entities.items()},
+        entity_types=tuple(sorted({str(r.data["type"]).casefold() for r in entities.values() if r.data.get("type")})),
+        intent=wanted,
+        event_types=EVENT_TYPES[wanted],
         domains=domains_of(keywords, domains),
         task_type=str(task.data.get("type", "")) if task else "",
         complexity=complexity,
@@ -138,7 +148,7 @@ def extended(own: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
 
 # --- how complex a task is -----------------------------------------------------------------------------------------
 
-_HARD = frozenset(
+HARD = frozenset(
     """architecture concurrency distributed migrate migration performance race redesign refactor rewrite
     security""".split()  # noqa: SIM905
 )
@@ -167,7 +177,7 @@ def _points(task: Record) -> Iterable[tuple[str, int]]:
         if number >= some:
             yield f"{number} {name.replace('_', ' ')}", 2 if number >= many else 1
     words = frozenset(lexical.words(f"{task.data.get('name', '')} {task_text(task)}"))
-    for word in sorted(words & _HARD)[:2]:
+    for word in sorted(words & HARD)[:2]:
         yield f"{word!r}", 1
     for word in sorted(words & _SLIGHT)[:1]:
         yield f"{word!r}", -1
@@ -175,27 +185,17 @@ def _points(task: Record) -> Iterable[tuple[str, int]]:
 
 def intent(query: str) -> Intent:
     """What the asker wants: a repair, an explanation, an answer, a deed."""
-    lowered = query.strip().lower()
-    return next((name for name, pattern in _INTENTS if pattern.search(lowered)), "other")
+    lowered = query.strip().lower().replace("’", "'")
+    spoken = {"fix": _NO_FAULT.sub(" ", lowered)}
+    return next((name for name, pattern in _INTENTS if pattern.search(spoken.get(name, lowered))), "other")
 
 
-def _possible_names(query: str) -> list[str]:
-    """Every run of up to three words, in the form in which names are kept."""
-    spoken = _WORD.findall(query)
-    runs = {
-        lexical.names("".join(spoken[i : i + size]))
-        for size in range(1, MAX_NAME_WORDS + 1)
-        for i in range(len(spoken) - size + 1)
-    }
-    return sorted(runs - {""})
-
-
-def _terms(query: str, about: str, entities: Iterable[Record]) -> dict[str, float]:
-    terms = dict.fromkeys(lexical.terms(query), 1.0)
+def _terms(query: str, about: str, entities: Iterable[Record], now: int) -> dict[str, float]:
+    terms = dict.fromkeys((*lexical.terms(query), *dates.question_terms(query, now), *quantities.terms(query)), 1.0)
     for term in lexical.terms(about):
         terms.setdefault(term, TASK_WEIGHT)
     for record in entities:
-        names = (str(record.data.get("name", record.text)), *(record.data.get("aliases") or ()))
+        names = (name_of(record), *(record.data.get("aliases") or ()))
         for term in lexical.terms(" ".join(names)):
             terms.setdefault(term, ALIAS_WEIGHT)
     return terms

@@ -69,14 +69,19 @@ class Extractive:
         if is_short and _fits(text, _MICRO_ROOM):
             return Lengths(_balanced(text), _clip(_joined(text), _MICRO_ROOM))
         ends = _ends(text)
-        if _is_structured(text):
+        if is_structured(text):
             lines = _lines(ends)
             return Lengths(_balanced(text if is_short else _summary_of_lines(lines)), _micro(_telling(lines)))
         sentences = _sentences(ends) or [text]
         if is_short:
             return Lengths(_balanced(text), _micro(_best(sentences, _scores(sentences, title))))
-        scores = [own + terms for own, terms in zip(_scores(sentences, title), _term_scores(sentences), strict=True)]
+        scores = weights(sentences, title)
         return Lengths(_balanced(_summary(sentences, scores)), _micro(_best(sentences, scores)))
+
+
+def weights(sentences: list[str], title: str = "") -> list[float]:
+    """What the place, the form, the cues and the terms of each sentence say for it."""
+    return [own + terms for own, terms in zip(_scores(sentences, title), _term_scores(sentences), strict=True)]
 
 
 # --- width ---------------------------------------------------------------------------------------------------------
@@ -188,13 +193,17 @@ _WRAPPED_CHARS = 50  # a shorter line ends where its author ended it, a longer o
 def _sentences(ends: list[str]) -> list[str]:
     """The sentences of both ends as they stand, without those that the cut between the ends goes through."""
     if len(ends) == 1:
-        return _split(ends[0])
-    head, tail = _split(ends[0]), _split(ends[1])
+        return split(_unfenced(ends[0]))
+    head, tail = split(_unfenced(ends[0])), split(_unfenced(ends[1]))
     return (head[:-1] or head) + (tail[1:] or tail)
 
 
-def _split(text: str) -> list[str]:
-    text = _FENCE.sub("\n\n", text) if "```" in text else text
+def _unfenced(text: str) -> str:
+    return _FENCE.sub("\n\n", text) if "```" in text else text
+
+
+def split(text: str) -> list[str]:
+    """The sentences of a text as they stand: put together they are the text, but for blanks at its end."""
     sentences: list[str] = []
     start = 0
     for match in _STOP.finditer(text):
@@ -378,7 +387,7 @@ _ERRORS_KEPT = 2
 _GAP_WIDTH = _ELLIPSIS_WIDTH + 1
 
 
-def _is_structured(text: str) -> bool:
+def is_structured(text: str) -> bool:
     """Whether most lines are of code, data, a log or a stack trace."""
     if (text[0] in "{[" and text[-1] in "}]") or text.startswith(("diff --git ", "--- a/")):
         return True

@@ -97,6 +97,10 @@ class Filters:
     tags: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     min_trust: Trust = "tool"
+    event_types: tuple[str, ...] = ()
+    """Only events of these types; records of other kinds are not touched."""
+    entity_types: tuple[str, ...] = ()
+    """Only entities of these types; records of other kinds are not touched."""
 
 
 NO_FILTERS = Filters()
@@ -113,6 +117,8 @@ class Request:
     profile: str = "base"
     agent: str | None = None
     complexity: str | None = None
+    frame: str | None = None
+    """The frame that the call names; `none` wants none, and None leaves it to the profile."""
     task: Record | None = None
     """The task that the call is for: its dependencies, its place in the tree and its words count."""
     counter: str = "o200k"
@@ -132,13 +138,23 @@ class Signals:
     symbols: tuple[str, ...] = ()
     entities: Mapping[str, str] = field(default_factory=dict)
     """Entities that the request names: id -> name."""
+    entity_types: tuple[str, ...] = ()
+    """What sorts of things those are, in lower case."""
     intent: Intent = "other"
+    event_types: tuple[str, ...] = ()
+    """Types of events that matter to someone with this intent, the most telling first."""
     domains: tuple[str, ...] = ()
     task_type: str = ""
     complexity: str = ""
     """How complex the task is, where it says so or can be estimated."""
     because: str = ""
     """Why it is taken to be so complex."""
+    frame: str = ""
+    frame_because: str = ""
+    """How the question is approached, and why so."""
+    input: str = ""
+    input_because: str = ""
+    """`short` or `complex`, where the question itself is so, and why."""
     embedding: tuple[float, ...] | None = None
 
 
@@ -184,6 +200,22 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """A way to approach a question: what the model reads about it, and what in a question calls for it."""
+
+    title: str = ""
+    description: str = ""
+    questions: tuple[str, ...] = ()
+    """What to consider, a line each."""
+    domains: tuple[str, ...] = ()
+    """Domains that count as spoken of while it is chosen (004: the agencies that a frame activates)."""
+    triggers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What calls for it: `forms` (how the question begins), `words` (that it holds) and `intents`."""
+    order: int = 100
+    """Of two that are called for equally, the one with the lower order is chosen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
     """Slots, weights and totals, as data."""
 
@@ -199,6 +231,12 @@ class Profile:
     fields: Mapping[str, float] = field(default_factory=dict)
     """Weights of the lexical fields."""
     vector_weight: float = 0.2
+    flexible: float = 1.0
+    """How much of the room that the shares divide is used; the rest stays free."""
+    frames: bool = False
+    """Whether a frame is chosen for each question, and the room follows how much the question asks."""
+    frame: Frame | None = None
+    """How questions are approached; in the profiles that are called `frame-NAME`."""
     layers: Mapping[str, str] = field(default_factory=dict)
     """Which layer set each value: `slots.facts.tokens` -> `chat`."""
 
@@ -227,6 +265,8 @@ class Candidate:
     """The task that handed it on: the line says so, and `max_items` does not count it."""
     stale: bool = False
     """It points to a file that is gone: the line says so, and it ranks last."""
+    conflict: Record | None = None
+    """Another that seems to say otherwise: both are shown, each with its date."""
     features: Mapping[str, float] = field(default_factory=dict)
     score: float = 0.0
     counted: Mapping[Level, int] | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pytest
@@ -32,8 +33,14 @@ EVERY_SOURCE = {
         "earlier": {"source": "transitive", "share": 5},
         "map": {"source": "context_map", "kinds": ["component"], "share": 5},
         "domains": {"source": "domains", "share": 5},
+        "named": {"source": "named", "share": 5},
+        "entities": {"source": "entities", "kinds": ["entity"], "share": 5},
+        "relations": {"source": "relations", "kinds": ["relation"], "share": 5},
+        "focus": {"source": "working", "kinds": ["task", "question", "note"], "share": 5},
+        "approach": {"source": "frame", "kinds": ["frame"], "share": 1},
         "anything": {"source": "search", "share": 10},
         "lately": {"source": "recent", "share": 10},
+        "calibration": {"source": "calibration", "share": 10},
     }
 }
 KINDS: dict[str, dict[str, Any]] = {
@@ -46,13 +53,14 @@ KINDS: dict[str, dict[str, Any]] = {
     "scratch": {},
     "pattern": {"tags": ["auth"]},
     "gotcha": {"severity": "high", "tags": ["auth"]},
-    "question": {"blocking": True},
+    "question": {"blocking": True, "tags": ["thread"]},
     "decision": {"tags": ["auth"]},
     "component": {"component": "archive/login", "location": "src/archive/login.py"},
     "task": {"state": "completed", "result": "The archive login was done", "name": "Archive"},
     "stack": {"key": "task stack"},
     "lease": {"agent": "a", "task": "t", "context": "c", "tokens": 1, "since": 0, "expires": 1, "state": "active"},
     "handoff": {},
+    "entity": {"aliases": ["archive"]},
 }
 PRIVATE = ("scratch", "stack")
 
@@ -81,6 +89,8 @@ def planted(engine: Engine, chance: random.Random, mine: Scope) -> dict[str, tup
         values = dict(KINDS[kind])
         if kind == "task":
             values["result"] = f"The login token {word} of the archive was done"
+        if kind == "entity":
+            values["name"] = f"Archive {word}"
         if kind == "stack" and out:
             values["current"] = chance.choice(list(out))
         text = f"The login token {word} of the archive is known"
@@ -92,6 +102,9 @@ def planted(engine: Engine, chance: random.Random, mine: Scope) -> dict[str, tup
             for _ in range(3 * len(ids)):
                 src, dst = chance.sample(ids, 2)
                 writer.link(Link(src, chance.choice((DEPENDS_ON, PART_OF, LEARNED_FROM)), dst), anybody=True)
+            entities = [id for id in ids if out[id][2] == "entity"]
+            for src, dst in product(entities, entities):
+                writer.link(Link(src, "owns", dst), anybody=True)
     return out
 
 

@@ -13,8 +13,10 @@ from foveate import Candidate, Context, Filters, Record, Scope, tokens
 from foveate.budget import own_room
 from foveate.embed import open_embedder
 from foveate.profiles import resolve
+from foveate.scoring import features, weigh
 from foveate.signals import intent
-from foveate.types import Budget, Item
+from foveate.state.kinds import KINDS
+from foveate.types import Budget, Item, Slot
 from worlds import RECENT, ago, open_engine
 
 
@@ -95,7 +97,7 @@ def test_several_sources_make_one_context() -> None:
     assert [section.name for section in context.sections] == [
         "rules", "root_goal", "path", "siblings", "recent", "semantic", "entities", "patterns",
     ]  # fmt: skip
-    assert {item.candidate.source for item in context.items} == {"always", "given", "recent", "search"}
+    assert {item.candidate.source for item in context.items} == {"always", "entities", "given", "recent", "search"}
     assert "## Recent Activity\n- pytest tests/checkout -x --count 20: 800 passed\n" in context.text
 
 
@@ -167,10 +169,10 @@ def test_scores_are_weighted_sums_and_best_comes_first() -> None:
         engine.add("event", "upload started")
         context = engine.compute("upload")
         weights = engine.receipt(context).document["profile"]["weights"]
-    assert set(weights) == {"relevance", "recency", "salience"}
+    assert set(weights) - {"success", "applies", "stage"} == {"relevance", "recency", "salience"}
     for item in context.items:
         features = item.candidate.features
-        expected = sum(weight * features[name] for name, weight in weights.items())
+        expected = sum(weight * features.get(name, 0.0) for name, weight in weights.items())
         assert item.candidate.score == pytest.approx(expected, abs=1e-5)
     event = next(item for item in context.items if item.candidate.record.kind == "event")
     assert event.candidate.features["salience"] == 0.5
@@ -186,6 +188,35 @@ def test_greedy_selection_goes_on_past_a_misfit(engine: foveate.Engine) -> None:
     context = engine.compute("upload", budget=60)
     assert [item.candidate.record.id for item in context.items] == [small]
     assert [omission.reason for omission in context.left_out] == ["budget"]
+
+
+@pytest.mark.parametrize(
+    ("recency_weight", "relevance_weight", "salience_weight"), [(0.3, 0.5, 0.2), (1.0, 0.0, 0.0), (0.2, 0.7, 0.1)]
+)
+@pytest.mark.parametrize(
+    ("hours", "relevance", "salience"),
+    [(0, 1.0, 0.5), (24, 0.8, 0.5), (48, 0.6, 0.9), (240, 0.4, 0.1), (1, 0.0, 1.0), (10_000, 0.0, 0.0)],
+)
+def test_the_final_score_is_the_documents_weighted_sum(
+    recency_weight: float, relevance_weight: float, salience_weight: float, hours: int, relevance: float, salience: float
+) -> None:
+    """003-36"""
+    weights = {"recency": recency_weight, "relevance": relevance_weight, "salience": salience_weight}
+    now = 1_790_000_000_000
+    record = Record(
+        id="r", kind="fact", scope=Scope("p"), text="t", summary="t", micro="t", salience=salience,
+        created=now - hours * 3_600_000,
+    )  # fmt: skip
+    found = features(record, Slot(name="s", source="search"), resolve("stack").half_life, now)
+    recency = 0.5 ** (hours / 24)  # "score halves every 24 hours"
+    expected = recency * recency_weight + relevance * relevance_weight + salience * salience_weight
+    assert weigh({**found, "relevance": relevance}, weights) == pytest.approx(expected, abs=1e-6)
+
+
+def test_the_weights_of_the_three_are_the_profiles() -> None:
+    """003-36"""
+    weights = resolve("stack").weights
+    assert (weights["relevance"], weights["recency"], weights["salience"]) == (0.5, 0.3, 0.2)
 
 
 def test_what_does_not_fit_is_shortened_lowest_score_first(engine: foveate.Engine) -> None:
@@ -270,3 +301,37 @@ def test_records_have_the_common_form() -> None:
     assert {"record", "slot", "source", "features", "score"} <= {field.name for field in fields(Candidate)}
     assert Record(id="x", kind="event", scope=Scope("p"), text="t", summary="t", micro="t").salience == 0.5
     assert Context.__name__ == "Context"
+
+
+def test_the_profile_asks_the_documents_sources_in_one_go() -> None:
+    """003-35, 003-42, 003-59"""
+    slots = {slot.name: slot for slot in resolve("stack").slots}
+    asked = {name: slots[name].source for name in ("recent", "semantic", "entities", "relations", "patterns")}
+    assert asked == {
+        "recent": "recent", "semantic": "search", "entities": "entities", "relations": "relations", "patterns": "search",
+    }  # fmt: skip
+    assert slots["semantic"].limit == 20
+    assert slots["patterns"].share
+    with open_engine(profile="stack") as engine:
+        engine.add("fact", "The uploader retries three times")
+        reports = engine.receipt(engine.compute("uploader retries")).document["sources"]
+        assert {report["source"] for report in reports} >= set(asked.values())
+
+
+def test_the_headings_and_kinds_of_the_document() -> None:
+    """003-77, 003-85, 003-86, 003-87, 003-88"""
+    headings = {slot.name: slot.heading for slot in resolve("stack").slots}
+    assert headings["semantic"] == "Relevant Content"
+    assert headings["entities"] == "Known Entities"
+    assert headings["relations"] == "Relationships"
+    assert headings["patterns"] == "Applicable Patterns"
+    assert {"event", "note", "entity", "relation", "pattern"} <= set(KINDS)
+
+
+def test_what_is_a_day_old_weighs_half_of_what_is_new() -> None:
+    """003-62"""
+    now = 1_790_000_000_000
+    made = {"kind": "fact", "scope": Scope("p"), "text": "t", "summary": "t", "micro": "t"}
+    slot, half_life = Slot(name="s", source="search"), resolve("stack").half_life
+    new, old = (features(Record(id="r", created=now - age, **made), slot, half_life, now) for age in (0, 86_400_000))  # type: ignore[arg-type]
+    assert (new["recency"], old["recency"]) == (1.0, 0.5)

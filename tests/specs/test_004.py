@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import exp, log10
 
 import pytest
 
@@ -16,6 +17,8 @@ from worlds import REDIS, ago, open_engine
 
 NOW = 1_790_000_000_000
 DAY = 86_400_000
+PLAIN = {"frames": False}
+"""For what holds whatever the frame, and at the full budget."""
 PRIORITIES = {"decisions": 1.0, "procedures": 0.8, "facts": 0.6, "episodes": 0.4}
 
 
@@ -123,7 +126,7 @@ def test_a_layer_with_nothing_relevant_passes_its_room_on(engine: foveate.Engine
     """004-26, 004-27"""
     for n in range(200):
         engine.add("fact", f"The deploy of host{chr(97 + n % 26)}{n} takes {n} minutes and needs a token from the vault")
-    context = engine.compute("deploy", budget=900, overrides={"slots": {"facts": {"limit": 200}}})
+    context = engine.compute("deploy", budget=900, overrides={**PLAIN, "slots": {"facts": {"limit": 200}}})
     grant = {grant.slot: grant for grant in context.budget.grants}
     assert grant["facts"].borrowed > 0
     assert context.tokens > 0.9 * 900
@@ -174,7 +177,7 @@ def test_the_pass_goes_on_past_a_misfit(engine: foveate.Engine) -> None:
     long = "deploy " + "x" * 900
     engine.add("fact", long, summary=long, micro=long)
     engine.add("fact", "The deploy host is full")
-    assert shown(engine.compute("deploy", budget=80), "facts") == ["The deploy host is full"]
+    assert shown(engine.compute("deploy", budget=80, overrides=PLAIN), "facts") == ["The deploy host is full"]
 
 
 # --- scoring -------------------------------------------------------------------------------------------------------
@@ -192,6 +195,43 @@ def test_weights_and_boosts() -> None:
     assert weigh({**found, "relevance": 0.7}, weights) == pytest.approx(expected, abs=1e-6)
 
 
+def composite(semantic: float, priority: float, days: int, outcome: str | None, uses: int, confidence: float) -> float:
+    """The document's own function, line by line."""
+    recency = exp(-0.023 * days)
+    outcome_boost = {"success": 1.2, "partial": 1.0, "failure": 0.8, "pending": 0.9}[outcome] if outcome else 1.0
+    usage_boost = min(1.0 + log10(uses) * 0.1, 1.5) if uses else 1.0
+    return semantic * 0.50 + priority * 0.15 + recency * 0.15 + outcome_boost * 0.10 + usage_boost * 0.05 + confidence * 0.05
+
+
+@pytest.mark.parametrize(
+    ("semantic", "priority", "days", "outcome", "uses", "confidence"),
+    [
+        (0.9, 1.0, 0, "success", 0, 0.85),
+        (0.7, 1.0, 30, "success", 100, 0.9),
+        (0.7, 0.8, 90, None, 12, 1.0),
+        (0.6, 0.6, 7, None, 0, 0.4),
+        (0.5, 0.4, 365, "partial", 1, 1.0),
+        (0.4, 0.5, 1, "failure", 0, 0.3),
+        (0.3, 1.0, 2, "pending", 0, 0.7),
+        (0.0, 0.0, 1000, "failure", 10**9, 0.0),
+        (1.0, 1.0, 0, "success", 10**6, 1.0),
+    ],
+)
+def test_the_composite_is_the_documents(
+    semantic: float, priority: float, days: int, outcome: str | None, uses: int, confidence: float
+) -> None:
+    """004-64, 004-65, 004-66, 004-67, 004-68, 004-69, 004-70, 004-71, 004-72, 004-73, 004-74, 004-75, 004-76"""
+    profile = resolve("layers")
+    record = Record(
+        id="r", kind="decision", scope=Scope("p"), text="t", summary="t", micro="t",
+        created=NOW - days * DAY, outcome=outcome, uses=uses, confidence=confidence,
+    )  # fmt: skip
+    found = features(record, Slot(name="s", source="search", priority=priority), profile.half_life, NOW)
+    expected = composite(semantic, priority, days, outcome, uses, confidence)
+    # The document rounds ln 2 / 30 to 0.023.
+    assert weigh({**found, "relevance": semantic}, profile.weights) == pytest.approx(expected, abs=5e-4)
+
+
 def test_relevance_comes_before_recency(engine: foveate.Engine) -> None:
     """004-09"""
     engine.add("decision", "Yesterday we talked about the weather and the crawler", created=ago(1))
@@ -202,10 +242,11 @@ def test_relevance_comes_before_recency(engine: foveate.Engine) -> None:
 def test_a_frames_priorities_move_its_types(engine: foveate.Engine) -> None:
     """004-51, 004-52"""
     engine.add("decision", "Deploy on every merge")
-    overrides = {"slots": {name: {"priority": priority} for name, priority in PRIORITIES.items()}}
-    plain, framed = engine.compute("deploy"), engine.compute("deploy", overrides=overrides)
-    more = framed.items[0].candidate.score - plain.items[0].candidate.score
+    plain, framed = engine.compute("deploy", overrides=PLAIN), engine.compute("deploy", frame="decision")
+    more = framed.items[-1].candidate.score - plain.items[-1].candidate.score
     assert more == pytest.approx(0.15 * 0.5)
+    slots = {slot["name"]: slot["priority"] for slot in engine.receipt(framed).document["profile"]["slots"]}
+    assert {name: slots[name] for name in PRIORITIES} == PRIORITIES
 
 
 def test_search_limits(engine: foveate.Engine) -> None:
@@ -213,7 +254,7 @@ def test_search_limits(engine: foveate.Engine) -> None:
     for kind in ("decision", "fact", "procedure", "episode"):
         for n in range(40):
             engine.add(kind, f"The {kind} deploy of host{chr(97 + n % 26)}{n}")
-    context = engine.compute("deploy")
+    context = engine.compute("deploy", frame="none")
     found: dict[str, int] = {}
     for entry in engine.receipt(context).candidates:
         found[entry["slot"]] = found.get(entry["slot"], 0) + 1

@@ -93,8 +93,8 @@ def test_a_mapping_is_structured_and_its_raw_is_json() -> None:
 
 
 def test_unknown_keys_are_kept_in_extra_and_named() -> None:
-    parsed = parse({"summary": "x", "mood": "good", "gotchas": [{"issue": "a", "workaround": "b"}]})
-    assert parsed.handoff["extra"] == {"mood": "good", "gotchas[0].workaround": "b"}
+    parsed = parse({"summary": "x", "mood": "good", "gotchas": [{"issue": "a", "seen_by": "b"}]})
+    assert parsed.handoff["extra"] == {"mood": "good", "gotchas[0].seen_by": "b"}
     assert "'mood' is not a field of the schema; its value is kept in 'extra'." in parsed.problems
 
 

@@ -20,6 +20,7 @@ def rows(record: Record) -> dict[str, dict[str, int]]:
     out: dict[str, dict[str, int]] = {}
     for term, number, count in index.postings(record, kind_of(record.kind))[0]:
         out.setdefault(index.FIELDS[number], {})[term] = count
+    out.pop("dates")  # every record has its own
     return out
 
 
@@ -52,6 +53,12 @@ def test_names_of_an_entity_include_its_aliases() -> None:
     record = made("The store", "entity", name="Postgres-SQL", aliases=["PG", "postgre_sql"])
     assert index.names_of(record) == {"postgressql", "pg", "postgresql"}
     assert index.names_of(made("The store")) == set()
+
+
+def test_a_record_is_found_under_its_own_date_and_those_that_it_names() -> None:
+    record = made("We moved to Lisbon last May", valid_from="2026-11-15")
+    found = {term for term, number, _ in index.postings(record, kind_of("fact"))[0] if index.FIELDS[number] == "dates"}
+    assert found == {"@2026-11-15", "@2026-w46", "@2026-11", "@2026", "@2026-05"}
 
 
 # --- plan ----------------------------------------------------------------------------------------------------------

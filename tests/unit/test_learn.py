@@ -403,3 +403,12 @@ def test_the_next_task_starts_with_what_its_dependency_learned(tmp_path: Path) -
             "#### Parser\nThe parser reads YAML and JSON.\n\n**Files to read:**\n- `src/parser/yaml.py`: has parse()\n"
             in text
         )
+
+
+def test_a_gotcha_says_how_to_get_around_it() -> None:
+    with open_engine() as engine:
+        engine.tasks.add("A", key="a")
+        engine.tasks.add("B", key="b", depends_on=["a"])
+        gotcha = {"issue": "The proxy drops cookies", "mitigation": "Set SameSite"}
+        engine.tasks.ingest("a", {"summary": "s", "gotchas": [gotcha]})
+        assert "**medium**: The proxy drops cookies — Set SameSite (from A)\n" in engine.compute(task="b").text

@@ -270,7 +270,7 @@ def test_slots_come_stable_first_then_by_order_then_by_name(project: Path) -> No
 def test_stable_slots_are_system_and_volatile_ones_user_unless_set() -> None:
     base = resolve("base")
     assert {slot.role for slot in base.slots if slot.stable} == {"system"}
-    assert {slot.role for slot in base.slots if not slot.stable} == {"user"}
+    assert {slot.role for slot in base.slots if not slot.stable and slot.source != "censors"} == {"user"}
     assert slot(resolve("base", call={"slots": {"facts": {"role": "system"}}}), "facts").role == "system"
 
 
@@ -424,7 +424,7 @@ def test_the_profile_in_the_documentation_resolves(project: Path) -> None:
     page = (Path(__file__).parents[2] / "docs/concepts/profiles.md").read_text(encoding="utf-8")
     write(project, "support", page.split("```toml\n")[1].split("```")[0])
     support = resolve("support", [project])
-    assert slot_names(support)[3:7] == ["given", "open_cases", "recent", "memories"]
+    assert slot_names(support)[4:8] == ["given", "open_cases", "recent", "memories"]
     assert "patterns" not in slot_names(support)
     assert (support.layers["slots.memories.max_items"], support.layers["slots.memories.share"]) == ("support", "chat")
 

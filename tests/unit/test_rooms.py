@@ -17,12 +17,12 @@ PACKAGE = Path(__file__).parents[2] / "src" / "foveate"
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("types", "errors"),
-    ("ids", "lexical", "tokens", "embed", "summarize", "handoff"),
+    ("ids", "dates", "quantities", "lexical", "tokens", "embed", "summarize", "compress", "llm_summarize", "handoff"),
     ("state", "code"),
-    ("signals", "profiles", "project"),
+    ("signals", "profiles", "project", "importing", "calibration"),
     ("sources",),
-    ("scoring", "budget", "selection", "computed", "assembly", "compose"),
-    ("refresh", "receipts", "explain", "debug", "journal"),
+    ("earned", "scoring", "budget", "selection", "computed", "assembly", "compose"),
+    ("refresh", "feedback", "metrics", "receipts", "explain", "debug", "journal"),
     ("engine", "opening", "testing"),
     ("agents",),
     ("front",),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
-from foveate.signals import ALIAS_WEIGHT, extract, intent
-from foveate.types import Record, Request, Scope, Signals
+from foveate.signals import ALIAS_WEIGHT, EVENT_TYPES, extract, intent
+from foveate.types import Intent, Record, Request, Scope, Signals
 from worlds import NOW, open_engine
 
 
@@ -44,6 +46,40 @@ def entity(name: str, *aliases: str) -> Record:
 )
 def test_intent(query: str, expected: str) -> None:
     assert intent(query) == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("Write error-free code", "action"),
+        ("Make the parser bug-free", "action"),
+        ("Add error handling to the upload", "action"),
+        ("Use a fixed width for the table", "action"),
+        ("Build it without errors", "action"),
+        ("Remove the debug flag", "action"),
+        ("What is an error budget?", "explain"),
+        ("How does exception handling work here?", "explain"),
+        ("The error handling has a bug", "fix"),
+        ("The parser doesn’t work", "fix"),
+        ("The upload times out", "fix"),
+        ("Can this get fixed?", "fix"),
+    ],
+)
+def test_a_word_for_a_fault_is_no_repair_where_no_fault_is_meant(query: str, expected: str) -> None:
+    assert intent(query) == expected
+
+
+def test_each_intent_calls_for_types_of_events() -> None:
+    assert set(EVENT_TYPES) == set(get_args(Intent))
+    assert signals("Fix the upload").event_types[:2] == ("error", "shell_exec")
+    assert signals("Add a login endpoint").event_types[0] == "file_write"
+    assert signals("Lisbon").event_types == ()
+
+
+def test_the_types_of_events_are_in_the_receipt() -> None:
+    with open_engine() as engine:
+        found = engine.receipt(engine.compute("Fix the upload")).document["signals"]
+    assert (found["intent"], found["event_types"]) == ("fix", list(EVENT_TYPES["fix"]))
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ _FILE = (
 )
 _PATTERN = (
     Field("pattern", "text", "the convention, as an instruction", ("name", "description", "title", "text", "rule")),
-    Field("location", "text", "where it can be seen", ("file", "path", "where", "example")),
+    Field("location", "text", "where it can be seen", ("file", "path", "where")),
     Field("applies_to", "texts", "what else it holds for", ("applies", "scope", "tags", "used in")),
 )
 _GOTCHA = (
@@ -74,6 +74,7 @@ _GOTCHA = (
         ("gotcha", "description", "title", "text", "warning", "problem"),
     ),
     Field("severity", "choice", "how bad it is", ("level", "priority", "impact"), _SEVERITY, "medium"),
+    Field("workaround", "text", "how to get around it", ("mitigation", "solution", "fix", "avoid", "resolution")),
 )
 _QUESTION = (
     Field("question", "text", "what is not known", ("q", "title", "text", "description", "issue")),

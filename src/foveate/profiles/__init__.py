@@ -4,7 +4,7 @@ Comes in: the names of layers, directories to look them up in, and what the call
 with the layer that set each value. This room allocates no tokens, asks no source and reads nothing but `*.toml`.
 """
 
-from foveate.profiles.choose import layers
+from foveate.profiles.choose import framed, layers
 from foveate.profiles.files import ProfileInfo, known, load, names, places
 from foveate.profiles.profile import check, overlay, resolve
 from foveate.profiles.settings import FEATURES
@@ -14,6 +14,7 @@ __all__ = [
     "FEATURES",
     "ProfileInfo",
     "check",
+    "framed",
     "known",
     "layers",
     "load",

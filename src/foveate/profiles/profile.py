@@ -1,4 +1,4 @@
-"""Layers -> Profile: base <- frame or archetype <- agent <- complexity <- call.
+"""Layers -> Profile: base <- archetype <- frame <- input <- agent <- complexity <- call.
 
 Comes in: layer names, bottom first, and what the call sets. Goes out: a `Profile` whose `layers` names who set each
 value, or one `ProfileError` with every problem. It grants no tokens: a slot's room is only described here.
@@ -13,6 +13,7 @@ from typing import Any
 
 from foveate.errors import ProfileError, near
 from foveate.profiles.files import BASE, Layer, chain, known, load
+from foveate.profiles.frames import built
 from foveate.profiles.settings import CALL, FEATURES, TOTAL, checked, unknown, who
 from foveate.profiles.show import to_toml
 from foveate.types import LEVELS, Profile, Slot
@@ -222,7 +223,7 @@ def _room_problems(name: str, laid: Mapping[str, Any], *, total_is_wrong: bool) 
 
 def _built(name: str, laid: Mapping[str, Any], setters: Mapping[str, str]) -> Profile:
     slots = [_slot(slot, values) for slot, values in laid["slots"].items()]
-    settings: dict[str, Any] = {key: float(laid[key]) for key in ("half_life", "vector_weight") if key in laid}
+    settings: dict[str, Any] = {key: float(laid[key]) for key in ("half_life", "vector_weight", "flexible") if key in laid}
     for table in ("weights", "fields"):
         settings[table] = {key: float(weight) for key, weight in laid.get(table, {}).items()}
     return Profile(
@@ -231,13 +232,27 @@ def _built(name: str, laid: Mapping[str, Any], setters: Mapping[str, str]) -> Pr
         written_for=laid["total"],
         reserve=laid.get("reserve", 0),
         slots=tuple(sorted(slots, key=lambda slot: (not slot.stable, slot.order, slot.name))),
-        layers=setters,
+        frames=laid.get("frames", False),
+        frame=built(laid["frame"]) if laid.get("frame") else None,
+        layers=_as_built(setters, laid["slots"]),
         **settings,
     )
 
 
+def _as_built(setters: Mapping[str, str], slots: Mapping[str, Any]) -> dict[str, str]:
+    """Who set each value of a built profile: what changes a figure in proportion has set that figure."""
+    out = {path: setter for path, setter in setters.items() if not path.endswith(".times")}
+    for name, values in slots.items():
+        if "times" in values:
+            out |= {f"slots.{name}.{room}": setters[f"slots.{name}.times"] for room in _EITHER if room in values}
+    return out
+
+
 def _slot(name: str, values: Mapping[str, Any]) -> Slot:
-    settings = {key: value for key, value in values.items() if key != "optional"}
+    settings = {key: value for key, value in values.items() if key not in ("optional", "times")}
+    for key, figure in (("tokens", int), ("share", float)):
+        if key in values and "times" in values:
+            settings[key] = figure(values[key] * values["times"])
     settings["kinds"] = tuple(settings.get("kinds", ()))
     settings["also"] = tuple(dict(settings.get("also", {})).items())
     for key in ("share", "min_score", "priority"):

@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any
+from typing import Any, get_args
 
 from foveate.errors import near
-from foveate.types import LEVELS
+from foveate.types import LEVELS, Intent
 
 FEATURES: tuple[str, ...] = (
     "relevance",  # how well it answers the question, calibrated
@@ -24,8 +24,15 @@ FEATURES: tuple[str, ...] = (
     "usage",  # how often it has been used
     "confidence",  # how sure its author was
     "trust",  # who said it
+    "stage",  # a fact that is core, a procedure that is effective: 1; a confirmed fact: one half
+    "success",  # how often a procedure or pattern went well, with a prior of one in two
+    "applies",  # the share of its conditions (intents, types of entities) that the question meets
+    "neighbour",  # what was said right before and after it, in the same session, answers the question
     "entity",  # it names what the question names
+    "named",  # the question calls it by its name or alias
+    "mentioned",  # an entity that the question names: 1, one that only matters much: one half
     "keyword",  # the share of the question's words that its tags hold
+    "contained",  # 0.1 for each of the question's words that its text holds
     "domain",  # it is tagged with a domain of the question
     "inherited",  # a dependency of the task handed it on
     "map_component",  # words of the question in a component's name
@@ -36,7 +43,7 @@ FEATURES: tuple[str, ...] = (
 )
 """What a profile may give a weight to; each is 0..1."""
 
-FIELDS: tuple[str, ...] = ("text", "summary", "tags", "subject", "entities", "paths")
+FIELDS: tuple[str, ...] = ("text", "summary", "tags", "subject", "entities", "paths", "dates")
 """The parts of a record that lexical search tells apart."""
 
 CALL = "call"
@@ -62,6 +69,7 @@ def _is_number(value: Any) -> bool:
 _TEXT = Setting("text", lambda v: isinstance(v, str))
 _NAME = Setting("a name", lambda v: isinstance(v, str) and v != "")
 _NAMES = Setting("a list of names", lambda v: isinstance(v, list | tuple) and all(isinstance(n, str) for n in v))
+_TEXTS = Setting("a list of texts", lambda v: isinstance(v, list | tuple) and all(isinstance(n, str) for n in v))
 _FLAG = Setting("true or false", lambda v: isinstance(v, bool))
 _COUNT = Setting("a whole number, 0 or more", lambda v: _is_int(v) and v >= 0)
 TOTAL = Setting("a whole number above 0", lambda v: _is_int(v) and v > 0)
@@ -74,6 +82,10 @@ _LIMITS = Setting(
     "a table of sources with how many candidates each may bring",
     lambda v: isinstance(v, Mapping) and all(_is_int(limit) and limit >= 0 for limit in v.values()),
 )
+_INTENTS = Setting(
+    f"a list of {', '.join(get_args(Intent))}",
+    lambda v: isinstance(v, list | tuple) and all(isinstance(n, str) and n in get_args(Intent) for n in v),
+)
 _TABLE = Setting("a table", lambda v: isinstance(v, Mapping))
 
 TOP: Mapping[str, Setting] = {
@@ -84,6 +96,9 @@ TOP: Mapping[str, Setting] = {
     "reserve": _COUNT,
     "half_life": _HOURS,
     "vector_weight": _UNIT,
+    "flexible": _UNIT,
+    "frames": _FLAG,
+    "frame": _TABLE,
     "weights": _TABLE,
     "fields": _TABLE,
     "slots": _TABLE,
@@ -97,6 +112,7 @@ SLOT: Mapping[str, Setting] = {
     "empty": _TEXT,
     "tokens": _COUNT,
     "share": _AMOUNT,
+    "times": _AMOUNT,
     "max_items": _COUNT,
     "min_score": _UNIT,
     "limit": _COUNT,
@@ -111,8 +127,18 @@ SLOT: Mapping[str, Setting] = {
     "optional": _FLAG,
     "remove": _FLAG,
 }
+FRAME: Mapping[str, Setting] = {
+    "title": _TEXT,
+    "description": _TEXT,
+    "questions": _TEXTS,
+    "domains": _NAMES,
+    "triggers": _TABLE,
+    "order": _COUNT,
+}
+TRIGGERS: Mapping[str, Setting] = {"forms": _TEXTS, "words": _TEXTS, "intents": _INTENTS}
 _WEIGHTS = dict.fromkeys(FEATURES, _AMOUNT)
 _FIELDS = dict.fromkeys(FIELDS, _AMOUNT)
+_TABLES = (("weights", _WEIGHTS, "weight"), ("fields", _FIELDS, "field"), ("frame", FRAME, "frame setting"))
 _SLOT_NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -141,10 +167,14 @@ def checked(name: str, layer: Mapping[str, Any]) -> Checked:
     out.layer, out.problems = _sifted(name, layer, TOP, "setting", "")
     if "total" in layer.keys() - out.layer.keys():
         out.spoiled.add("total")
-    for table, settings, what in (("weights", _WEIGHTS, "weight"), ("fields", _FIELDS, "field")):
+    for table, settings, what in _TABLES:
         if table in out.layer:
             out.layer[table], problems = _sifted(name, out.layer[table], settings, what, f"{table}.")
             out.problems += problems
+    if "triggers" in out.layer.get("frame", {}):
+        frame = out.layer["frame"]
+        frame["triggers"], problems = _sifted(name, frame["triggers"], TRIGGERS, "trigger", "frame.triggers.")
+        out.problems += problems
     if "slots" in out.layer:
         given, out.layer["slots"] = out.layer["slots"], {}
         for slot, values in given.items():

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Any
 
-from foveate.types import Profile, Slot
+from foveate.types import Frame, Profile, Slot
 
-_TOP = ("total", "reserve", "half_life", "vector_weight")
+_TOP = ("total", "reserve", "half_life", "vector_weight", "flexible", "frames")
 _TABLES = ("weights", "fields")
 
 
@@ -28,9 +28,16 @@ def to_toml(profile: Profile) -> str:
             for table in _TABLES
             if getattr(profile, table)
         ),
+        *([_frame(profile.frame, profile.layers)] if profile.frame else []),
         *(_slot(slot, profile.layers) for slot in profile.slots),
     ]
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
+
+
+def _frame(frame: Frame, setters: Mapping[str, str]) -> list[str]:
+    defaults = {field.name: field.default for field in fields(Frame)} | {"triggers": {}}
+    settings = {key: getattr(frame, key) for key in defaults}
+    return ["[frame]", *_lines(settings, defaults, setters, "frame.")]
 
 
 def _slot(slot: Slot, setters: Mapping[str, str]) -> list[str]:

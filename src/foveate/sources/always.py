@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from foveate.sources.censors import stands_here
 from foveate.sources.gather import Around
 from foveate.types import Ask, Candidate
 
@@ -17,4 +18,5 @@ class Always:
     def find(self, asks: Sequence[Ask], around: Around) -> Iterator[Candidate]:
         for ask in asks:
             for record in around.reader.standing(ask.slot.kinds, pinned=ask.slot.pinned):
-                yield Candidate(record=record, slot=ask.slot.name, source=self.name)
+                if stands_here(record, around.profile):
+                    yield Candidate(record=record, slot=ask.slot.name, source=self.name)

@@ -18,6 +18,9 @@ from time import perf_counter
 from typing import Any, Protocol
 
 from foveate.errors import FoveateError, ProfileError, SourceError, near
+from foveate.state.conflict import conflicting
+from foveate.state.kinds import kind_of
+from foveate.state.links import CONFLICTS_WITH
 from foveate.state.store import Reader
 from foveate.types import TRUST, Ask, Candidate, Filters, Profile, Record, Request, Signals, Slot
 
@@ -130,7 +133,8 @@ def _collected(
         found = len(answers.get(name, ()))
         took = (perf_counter() - begun) * 1000
         reports.append(Report(name, tuple(ask.slot.name for ask in group), found, took, error, among))
-    return Gathered(tuple(_in_slot_order(answers.values(), around.profile)), tuple(reports))
+    candidates = _with_conflicts(_in_slot_order(answers.values(), around.profile), around.reader)
+    return Gathered(tuple(candidates), tuple(reports))
 
 
 def _among(source: Source, around: Around) -> int | None:
@@ -213,6 +217,31 @@ def _joined(one: Candidate, other: Candidate) -> Candidate:
     )
 
 
+def _with_conflicts(candidates: list[Candidate], reader: Reader) -> list[Candidate]:
+    """Statements that seem to contradict each other come together: where one is a candidate, so is the other."""
+    stated = {c.record.id: c.record for c in candidates if kind_of(c.record.kind).keyed and c.record.status == "active"}
+    links = [*reader.links(list(stated), [CONFLICTS_WITH]), *reader.links(list(stated), [CONFLICTS_WITH], back=True)]
+    if not links:
+        return candidates
+    both = reader.get([id for link in links for id in (link.src, link.dst)])
+    active = {id: record for id, record in both.items() if record.status == "active"}
+    pairs = [(link.src, link.dst) for link in links] + [(link.dst, link.src) for link in links]
+    against = {  # asked again: one of them may have been edited since
+        one: active[other]
+        for one, other in pairs
+        if one in active and other in active and conflicting(active[one].text, active[other].text)
+    }
+    there = {(candidate.slot, candidate.record.id) for candidate in candidates}
+    out: list[Candidate] = []
+    for candidate in candidates:
+        other = against.get(candidate.record.id) if candidate.record.status == "active" else None
+        out.append(replace(candidate, conflict=other) if other else candidate)
+        if other and (candidate.slot, other.id) not in there:
+            there.add((candidate.slot, other.id))
+            out.append(replace(candidate, record=other, conflict=candidate.record))
+    return out
+
+
 def filtered(record: Record, filters: Filters) -> str:
     """Which of the request's filters keeps a record out; empty where none does. `exclude` is selection's."""
     if filters.since is not None and record.created < filters.since:
@@ -225,4 +254,14 @@ def filtered(record: Record, filters: Filters) -> str:
         return "tags"
     if TRUST.index(record.trust) < TRUST.index(filters.min_trust):
         return "min_trust"
+    return _filtered_by_type(record, filters)
+
+
+def _filtered_by_type(record: Record, filters: Filters) -> str:
+    for kind, name, types in (
+        ("event", "event_types", filters.event_types),
+        ("entity", "entity_types", filters.entity_types),
+    ):
+        if types and record.kind == kind and record.data.get("type") not in types:
+            return name
     return ""

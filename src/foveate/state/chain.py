@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
-from foveate.state.store import Change, Hit, Query, Reader, StoredReceipt, Want
+from foveate.state.store import Beside, Change, Hit, Query, Reader, StoredReceipt, Want
 from foveate.types import Filters, Link, Record, Scope
 
 
@@ -39,6 +39,15 @@ class Chain:
     def beginning(self, words: Sequence[str]) -> list[str]:
         return list(dict.fromkeys(term for reader in self._readers for term in reader.beginning(words)))
 
+    def rarity(self, terms: Sequence[str]) -> dict[str, float]:
+        found: dict[str, float] = {}
+        for reader in reversed(self._readers):
+            found |= reader.rarity(terms)
+        return found
+
+    def growth(self, since: int) -> dict[str, int]:
+        return self._readers[0].growth(since)
+
     def search(self, query: Query, wants: Sequence[Want]) -> list[list[Hit]]:
         answers = [reader.search(query, wants) for reader in self._readers]
         return [
@@ -48,9 +57,23 @@ class Chain:
     def standing(self, kinds: Sequence[str], *, pinned: bool = False) -> list[Record]:
         return [record for reader in self._readers for record in reader.standing(kinds, pinned=pinned)]
 
-    def recent(self, kinds: Sequence[str], limit: int, filters: Filters, *, archived: bool = False) -> list[Record]:
-        found = [record for reader in self._readers for record in reader.recent(kinds, limit, filters, archived=archived)]
+    def recent(
+        self, kinds: Sequence[str], limit: int, filters: Filters, *, archived: bool = False, session: str | None = None
+    ) -> list[Record]:
+        found = chain.from_iterable(
+            reader.recent(kinds, limit, filters, archived=archived, session=session) for reader in self._readers
+        )
         return sorted(found, key=lambda record: (-record.created, record.id))[:limit]
+
+    def sessions(self, limit: int, filters: Filters) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for name, at in (pair for reader in self._readers for pair in reader.sessions(limit, filters).items()):
+            found[name] = max(at, found.get(name, at))
+        return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))[:limit])
+
+    def salient(self, kinds: Sequence[str], limit: int, filters: Filters) -> list[Record]:
+        found = [record for reader in self._readers for record in reader.salient(kinds, limit, filters)]
+        return sorted(found, key=lambda record: (-record.salience, -record.created))[:limit]
 
     def named(self, names: Sequence[str]) -> dict[str, Record]:
         found: dict[str, Record] = {}
@@ -58,8 +81,18 @@ class Chain:
             found.update(reader.named(names))
         return found
 
+    def called(self, names: Sequence[str], beginnings: Sequence[str], filters: Filters) -> list[tuple[str, Record]]:
+        return [pair for reader in self._readers for pair in reader.called(names, beginnings, filters)]
+
+    def beside(self, ids: Sequence[str], kinds: Sequence[str], reach: int, filters: Filters) -> list[Beside]:
+        return [pair for reader in self._readers for pair in reader.beside(ids, kinds, reach, filters)]
+
     def links(self, ids: Sequence[str], names: Sequence[str] = (), *, back: bool = False) -> list[Link]:
         return [link for reader in self._readers for link in reader.links(ids, names, back=back)]
+
+    def relations(self, ids: Sequence[str], limit: int) -> list[Link]:
+        found = [link for reader in self._readers for link in reader.relations(ids, limit)]
+        return sorted(found, key=lambda link: (-link.weight, link.src, link.name, link.dst))[:limit]
 
     def records(self) -> Iterator[Record]:
         return chain.from_iterable(reader.records() for reader in self._readers)

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from math import log
 from typing import Any
 
-from foveate import lexical
+from foveate import dates, lexical, quantities
 from foveate.state.kinds import Kind
 from foveate.types import Record
 
-FIELDS = ("text", "summary", "tags", "subject", "entities", "paths")
+FIELDS = ("text", "summary", "tags", "subject", "entities", "paths", "dates")
 """A field's place here is its number in the postings: add at the end only."""
 
 SHELVES = {"knowledge": 0, "events": 1}
 
-LENGTH_WEIGHT = (0.75, 0.0, 0.0, 0.0, 0.0, 0.0)
+LENGTH_WEIGHT = (0.75, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 """BM25's b by field. Only running text has a length that says something; K1 = 1.2 stands in the SQL."""
 
 SCAN = 200_000
@@ -35,6 +35,8 @@ def postings(record: Record, kind: Kind) -> tuple[list[tuple[str, int, int]], in
     for number, words in _beside_text(record, kind):
         found = _counted(lexical.terms(words))
         rows += [(term, number, count) for term, count in found.items() if number != 1 or term not in seen]
+    named = (*dates.record_terms(record.text, record.valid_from), *quantities.terms(record.text))
+    rows += [(term, 6, 1) for term in dict.fromkeys(named)]
     return rows, len(text)
 
 
@@ -82,6 +84,12 @@ def names_of(record: Record) -> set[str]:
     return {name for text in spoken if (name := lexical.names(str(text)))}
 
 
+def rarity(frequencies: Mapping[str, int], docs: int) -> dict[str, float]:
+    """How much each term tells apart, by BM25's measure; a term in every record says next to nothing."""
+    known = frequencies.items()
+    return {term: log(1 + (docs - count + 0.5) / (count + 0.5)) if count <= docs else 0.0 for term, count in known}
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """How a query is scored: (term, field, weight, b) rows to scan, rows that only re-rank, and the reachable maximum."""
@@ -111,12 +119,12 @@ def plan(
     it is commonest.
     """
     known = {term: max(count for _, count in frequencies[term]) for term in terms if frequencies.get(term)}
-    rarity = {term: log(1 + (docs - count + 0.5) / (count + 0.5)) if count <= docs else 0.0 for term, count in known.items()}
-    if not rarity:
+    rare = rarity(known, docs)
+    if not rare:
         return Plan((), (), 0.0)
-    typical = sum(rarity.values()) / len(rarity)
+    typical = sum(rare.values()) / len(rare)
     # A word that the store has never seen counts as a typical one: it may be what the question is about, or chatter.
-    ceiling = sum(weight * rarity.get(term, typical) for term, weight in terms.items())
+    ceiling = sum(weight * rare.get(term, typical) for term, weight in terms.items())
     scan: list[tuple[str, int, float, float]] = []
     rerank: list[tuple[str, int, float, float]] = []
     room = SCAN
@@ -125,7 +133,7 @@ def plan(
         into = scan if size <= room or not scan else rerank
         room -= size
         for number, _ in frequencies[term]:
-            weight = terms[term] * rarity[term] * fields.get(FIELDS[number], 1.0)
+            weight = terms[term] * rare[term] * fields.get(FIELDS[number], 1.0)
             if weight > 0:
                 into.append((term, number, weight, LENGTH_WEIGHT[number]))
     return Plan(tuple(scan), tuple(rerank), ceiling)

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from foveate.errors import InputError, near
-from foveate.state import lines
+from foveate.state import event_lines, lines, triggers
 from foveate.types import Level, Record
 
-RENDERER = 2
+RENDERER = 3
 """Raise it when any line changes: stores then count their lines again by themselves."""
 
 Line = Callable[[Record, Level], str]
@@ -32,6 +32,8 @@ class Field:
     type: type | tuple[type, ...]
     required: bool = False
     choices: tuple[str, ...] = ()
+    problem: Callable[[Any], str] | None = None
+    """What is wrong with a value of the right type, as the end of a sentence; empty where nothing is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,8 @@ class Kind:
     append_only: bool = False
     repeats: bool = False
     """Two that say the same are two, each with a fate of its own."""
+    derived: bool = False
+    """Made from other state when it is asked for, and never kept."""
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -64,6 +68,8 @@ COUNTED = {"confirmations": Field(int)}
 """What memory counts by itself, in the data of any kind."""
 
 _TITLED = {"name": Field(str), "title": Field(str)}
+_APPLIES = {"intents": Field(list), "entity_types": Field(list), "review": Field(bool)}
+"""When a way of doing things applies; `review` is set by rule where it mostly fails."""
 
 KINDS: dict[str, Kind] = {
     kind.name: kind
@@ -73,7 +79,13 @@ KINDS: dict[str, Kind] = {
             "censor",
             "Active Constraints",
             lines.censor,
-            {"action": Field(str, choices=("warn", "block")), "reason": Field(str)},
+            {
+                "action": Field(str, choices=("warn", "block")),
+                "reason": Field(str),
+                "pattern": Field(str, problem=triggers.pattern_problem),
+                "domain": Field(str),
+                "false_alarms": Field(int),
+            },
             rule=True,
         ),
         Kind("instruction", "Standing Instructions", lines.plain, rule=True),
@@ -81,20 +93,66 @@ KINDS: dict[str, Kind] = {
             "decision",
             "Relevant Past Decisions",
             lines.decision,
-            {"rationale": Field(str), "alternatives": Field(list)},
+            {"rationale": Field(str), "alternatives": Field(list), "result": Field(str)},
         ),
-        Kind("fact", "Known Information", lines.plain, keyed=True),
-        Kind("episode", "Past Experience", lines.plain, {"participants": Field(list), "duration": Field(str)}),
-        Kind("procedure", "Procedures", lines.titled, {"name": Field(str)}),
-        Kind("pattern", "Patterns to Follow", lines.pattern, {"location": Field(str), "applies_to": Field(list)}),
-        Kind("gotcha", "Warnings", lines.gotcha, {"severity": Field(str, choices=tuple(SEVERITIES))}),
+        Kind("fact", "Known Information", lines.plain, {"core": Field(bool)}, keyed=True),
+        Kind(
+            "episode",
+            "Past Experience",
+            lines.episode,
+            {
+                "title": Field(str),
+                "participants": Field(list),
+                "duration": Field(str),
+                "result": Field(str),
+                "archived": Field(bool),
+            },
+        ),
+        Kind(
+            "procedure",
+            "Procedures",
+            lines.procedure,
+            {"name": Field(str), "steps": Field(list), "core": Field(list), **_APPLIES},
+        ),
+        Kind(
+            "pattern",
+            "Patterns to Follow",
+            lines.pattern,
+            {"location": Field(str), "applies_to": Field(list), **_APPLIES},
+        ),
+        Kind(
+            "gotcha",
+            "Warnings",
+            lines.gotcha,
+            {"severity": Field(str, choices=tuple(SEVERITIES)), "workaround": Field(str)},
+        ),
         Kind(
             "entity",
             "Known Entities",
             lines.entity,
             {"name": Field(str), "type": Field(str), "aliases": Field(list), "properties": Field(dict)},
         ),
-        Kind("event", "Recent Activity", lines.plain, {"type": Field(str)}, shelf="events", open=True, append_only=True),
+        Kind(
+            "relation",
+            "Relationships",
+            lines.relation,
+            {
+                "source": Field(str, required=True),
+                "type": Field(str, required=True),
+                "target": Field(str, required=True),
+                "versions": Field(list),
+            },
+            derived=True,
+        ),
+        Kind(
+            "event",
+            "Recent Activity",
+            event_lines.event,
+            {"type": Field(str)},
+            shelf="events",
+            open=True,
+            append_only=True,
+        ),
         Kind(
             "task",
             "Tasks",
@@ -160,6 +218,7 @@ KINDS: dict[str, Kind] = {
         Kind("issue", "Issue", lines.titled, _TITLED),
         Kind("design", "Design", lines.titled, _TITLED),
         Kind("change", "Change", lines.titled, _TITLED),
+        Kind("frame", "Current Approach", lines.prose),
         Kind("note", "Notes", lines.titled, open=True),
         Kind("scratch", "Working Notes", lines.plain, private=True, open=True),
     )
@@ -194,6 +253,8 @@ def problems_in(kind: Kind, data: Mapping[str, Any]) -> list[str]:
             found.append(f"{kind.name}.{name} must be {wanted}, not {value!r}.")
         elif rule.choices and value not in rule.choices:
             found.append(f"There is no {kind.name}.{name} {value!r}.{near(str(value), rule.choices)}")
+        elif rule.problem and (problem := rule.problem(value)):
+            found.append(f"{kind.name}.{name} {problem}")
     found += [
         f"Kind {kind.name!r} needs {name!r}." for name, rule in kind.fields.items() if rule.required and name not in data
     ]

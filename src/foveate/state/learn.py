@@ -126,7 +126,7 @@ def _taught(handoff: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, An
         values = {"tags": applies_to, "applies_to": applies_to, "location": found.get("location")}
         yield "pattern", found["pattern"], _given(values)
     for found in handoff["gotchas"]:
-        yield "gotcha", found["issue"], _given({"severity": found.get("severity")})
+        yield "gotcha", found["issue"], _given({name: found.get(name) for name in ("severity", "workaround")})
     for found in handoff["decisions"]:
         values = {"rationale": found.get("rationale"), "alternatives": found.get("alternatives")}
         yield "decision", found["decision"], _given(values)

@@ -13,14 +13,16 @@ from typing import Any
 from foveate.types import Level, Record
 
 _HEADING = re.compile(r"^((?:\s|[-*+>]\s|\d+[.)]\s)*)(#{1,6}(?:\s|$)|={2,}\s*$|-{3,}\s*$)")
+# What chat templates put between the turns: in a record it is text, and must not look like a turn to a tokenizer.
+_MARKER = re.compile(r"<\|(?=\w{1,40}\|>)")
 _FENCE = re.compile(r"^\s*(`{3,}|~{3,})")
 
 
 def tamed(text: str) -> list[str]:
-    """The lines of a text, of which none can pass for a heading, and no fence stays open over what follows."""
+    """The lines of a text, of which none can pass for a heading or a turn, and no fence stays open over what follows."""
     out: list[str] = []
     fence = ""
-    for line in text.strip().split("\n"):
+    for line in _MARKER.sub("< |", text.strip()).split("\n"):
         mark = _FENCE.match(line)
         if mark and (not fence or (mark[1].startswith(fence) and line.strip() == mark[1])):
             fence = "" if fence else mark[1]
@@ -57,6 +59,8 @@ def decision(record: Record, level: Level) -> str:
     rationale = record.data.get("rationale")
     if rationale and level != "micro":
         line += f" — {rationale}"
+    if record.data.get("result") and level != "micro":
+        line += f"\nOutcome: {one_line(record.data['result'])}"
     rejected = record.data.get("alternatives")
     if rejected and level == "full":
         line += f"\nInstead of: {'; '.join(rejected)}"
@@ -80,13 +84,42 @@ def titled(record: Record, level: Level) -> str:
     return _under(title, _flush(body(record, level)))
 
 
+def procedure(record: Record, level: Level) -> str:
+    """Its core patterns first, then its words, then its steps; the smallest level is the chain of its steps."""
+    title, data = title_of(record), record.data
+    chain = " → ".join(part_of_task(step).split("\n")[0] for step in data.get("steps") or ())
+    if level == "micro":
+        words = chain or record.micro
+        return block(f"{title}: {words}" if title else words)
+    words = body(record, level)
+    parts = ["Core patterns:\n" + "".join(block(one_line(part)) for part in data["core"])] if data.get("core") else []
+    parts += [_flush(words)] if one_line(words) != title or not (parts or chain) else []
+    parts += [f"Steps: {chain}\n"] if chain and level == "full" else []
+    return _under(title, "\n".join(parts)) if title else block("\n".join(parts))
+
+
+def episode(record: Record, level: Level) -> str:
+    """Title, duration, with whom, what came of it; where there is no title, its words and then the rest."""
+    data, title = record.data, title_of(record)
+    people = ", ".join(one_line(name) for name in data.get("participants") or ())
+    facts = ", ".join(part for part in (one_line(data.get("duration") or ""), f"with {people}" if people else "") if part)
+    beside = f" ({facts})" if facts else ""
+    if level == "full":
+        came = f"\nOutcome: {one_line(data['result'])}" if data.get("result") else ""
+        return block((f"{title}{beside}\n{record.text}" if title else record.text + beside) + came)
+    if title:
+        return block(f"{title}{beside} — {one_line(data.get('result') or body(record, level))}")
+    came = f" — {one_line(data['result'])}" if data.get("result") else ""
+    return block(f"{body(record, level)}{beside}{came}")
+
+
 def title_of(record: Record) -> str:
     """The name under which a record goes, on one line."""
     return one_line(record.data.get("name") or record.data.get("title") or "")
 
 
 def one_line(text: Any) -> str:
-    return " ".join(str(text).split())
+    return _MARKER.sub("< |", " ".join(str(text).split()))
 
 
 def _under(title: str, text: str) -> str:
@@ -106,7 +139,9 @@ def pattern(record: Record, level: Level) -> str:
 
 
 def gotcha(record: Record, level: Level) -> str:
-    return block(f"⚠️ **{record.data.get('severity', 'medium')}**: {body(record, level)}")
+    around = record.data.get("workaround") if level != "micro" else None
+    line = f"⚠️ **{record.data.get('severity', 'medium')}**: {body(record, level)}"
+    return block(f"{line} — {one_line(around)}" if around else line)
 
 
 def entity(record: Record, level: Level) -> str:
@@ -117,6 +152,17 @@ def entity(record: Record, level: Level) -> str:
         text = "" if record.text == name else f" — {body(record, level)}"
         return block(f"**{sort}**: {name}{text if level != 'micro' else ''}")
     return block(f"**{sort}**: {name} ({', '.join(f'{k}: {v}' for k, v in properties.items())})")
+
+
+def relation(record: Record, level: Level) -> str:
+    """003's `source --[type]--> target`, by names and on one line, whatever the names hold."""
+    source, sort, target = (one_line(record.data[part]) for part in ("source", "type", "target"))
+    return block(_unfenced(f"{source} --[{sort}]--> {target}"))
+
+
+def _unfenced(line: str) -> str:
+    """A line that opens no fence."""
+    return line.replace("```", "'''").replace("~~~", "~")
 
 
 def component(record: Record, level: Level) -> str:

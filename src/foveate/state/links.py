@@ -1,19 +1,26 @@
 """The names of links that foveate itself draws and reads, and the rule that some of them never run in a circle.
 
 `task -depends_on-> task`, `task -part_of-> its parent`, `record -learned_from-> the task that taught it`,
-`handoff -handoff_of-> its task`.
+`handoff -handoff_of-> its task`, `fact -conflicts_with-> an earlier one that seems to say otherwise`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from foveate.state import supersede
 from foveate.types import Link
 
 DEPENDS_ON = "depends_on"
 PART_OF = "part_of"
 LEARNED_FROM = "learned_from"
 HANDOFF_OF = "handoff_of"
+CONFLICTS_WITH = "conflicts_with"
+
+STRUCTURAL = frozenset(
+    (DEPENDS_ON, PART_OF, LEARNED_FROM, HANDOFF_OF, CONFLICTS_WITH, supersede.SUPERSEDED_BY, supersede.DISPUTED_BY)
+)
+"""What foveate draws itself says how records hang together, not how the things do that they are about."""
 
 ACYCLIC = frozenset((DEPENDS_ON, PART_OF))
 """Nothing waits for itself, and nothing is a part of itself."""

@@ -14,13 +14,14 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any
 
-from foveate import lexical
+from foveate import dates, lexical, quantities
 from foveate.errors import InputError, NotFound
 from foveate.ids import Clock, Ids
 from foveate.state import records
 from foveate.state.chain import Chain
-from foveate.state.kinds import kind_of
-from foveate.state.links import HANDOFF_OF, LEARNED_FROM
+from foveate.state.conflict import conflicting
+from foveate.state.kinds import kind_of, problems_in
+from foveate.state.links import CONFLICTS_WITH, HANDOFF_OF, LEARNED_FROM
 from foveate.state.records import Rules
 from foveate.state.store import Added, Change, Embed, Forgotten, Health, Hit, Query, Reader, Scrub, Store, Want
 from foveate.types import Filters, Link, Record, Scope
@@ -78,7 +79,17 @@ class Memory:
         record = self.make(kind, text, self._place(own, scope), values)
         vector = self._vector(record.text)  # before the transaction: an embedder may take its time
         with self._target(own).write(record.scope) as writer:
-            return writer.add(record, vector)
+            against = contradicted(writer, record)
+            added = writer.add(record, vector)
+            if added.action != "added" or not against:
+                return added
+            for other in against:
+                writer.link(Link(record.id, CONFLICTS_WITH, other.id))
+        said = tuple(
+            f"It seems to conflict with {other.id} ({other.micro}). Retire one, or give both a subject and an attribute."
+            for other in against
+        )
+        return replace(added, affected=tuple(other.id for other in against), warnings=said)
 
     def add_many(self, rows: Iterable[tuple[str, str, dict[str, Any]]], scope: Scope | None = None) -> list[str]:
         """Keep many (kind, text, values), in large transactions; the ids under which they are kept."""
@@ -108,17 +119,33 @@ class Memory:
         vector = self._vector(records.clean(str(values["text"]), self.rules.allow)) if "text" in values else None
         return self._change(id, "edit", changed, expect, vector)
 
-    def outcome(self, id: str, outcome: str) -> Record:
-        """Record how it turned out: on a decision it is the outcome, and every use counts towards the success rate."""
-        won = 1 if outcome == "success" else 0
+    def outcome(self, id: str, outcome: str, result: str = "") -> Record:
+        """Record how it turned out, and in words what came of it: its lines say so from now on.
+
+        Every use counts towards the success rate; while an outcome is pending, there is nothing to count.
+        """
+        used, won = int(outcome != "pending"), int(outcome == "success")
 
         def changed(record: Record, now: int) -> Record:
             problems = records.column_problems({"outcome": outcome})
             if problems:
                 raise InputError(problems)
-            return replace(record, outcome=outcome, uses=record.uses + 1, wins=record.wins + won, updated=now)
+            data = {**record.data, **({"result": records.clean(result, self.rules.allow)} if result else {})}
+            wrong = problems_in(kind_of(record.kind), data)
+            if wrong:
+                raise InputError(wrong)
+            return replace(record, outcome=outcome, uses=record.uses + used, wins=record.wins + won, data=data, updated=now)
 
         return self._change(id, "outcome", changed)
+
+    def count_uses(self, ids: Sequence[str], *, won: bool = False) -> None:
+        """Count one use of each record that is still here: no change of what it says, so there is nothing to undo."""
+        with self.reader() as reader:
+            found = reader.get(ids)
+        for project in sorted({record.scope.project for record in found.values()}):
+            held = [id for id, record in found.items() if record.scope.project == project]
+            with self._holder(held[0]).write(self._scope_of(held[0])) as writer:
+                writer.count_uses(held, won=won)
 
     def confirm(self, id: str) -> Record:
         """Say that it still holds."""
@@ -228,7 +255,8 @@ class Memory:
         """Records by their words, best first; what no longer holds is found too, but behind what does."""
         for kind in kinds:
             kind_of(kind)
-        terms = dict.fromkeys(lexical.terms(query), 1.0)
+        asked = (*lexical.terms(query), *dates.question_terms(query, self.clock()), *quantities.terms(query))
+        terms = dict.fromkeys(asked, 1.0)
         with self.reader() as reader:
             found = reader.search(Query(terms, SEARCH_FIELDS, None, filters or Filters()), [Want(tuple(kinds), limit)])
         return sorted(found[0], key=lambda hit: hit.record.status != "active")[:limit]
@@ -356,7 +384,10 @@ class Memory:
                 before = step.pop("before")
                 kept = None if before is None else records.from_json(before, self.scope, self.rules)
                 return Change(**step, before=kept)
-            return records.from_json(value, self.scope, self.rules)
+            record = records.from_json(value, self.scope, self.rules)
+            if self.scope.user is not None and record.scope.user not in (None, self.scope.user):
+                raise InputError(f"it belongs to user {record.scope.user!r}, not {self.scope.user!r}")
+            return record
         except (ValueError, TypeError, KeyError, RecursionError, InputError) as error:
             raise InputError(
                 f"Line {number} cannot be imported: {str(error).rstrip('.')}. Its batch was not written."
@@ -367,6 +398,21 @@ _CARRIED = {
     "tags", "entities", "subject", "attribute", "status", "outcome", "salience", "confidence", "uses", "wins", "trust",
     "pinned", "origin", "key", "created", "valid_from", "valid_to",
 }  # fmt: skip
+
+
+TELLING = 4
+"""Words by which a statement that says otherwise is looked for: the longest, which are seldom the common ones."""
+
+
+def contradicted(reader: Reader, record: Record) -> list[Record]:
+    """The statements in use that a new one seems to contradict. What has a key supersedes instead."""
+    if not kind_of(record.kind).keyed or record.attribute is not None:
+        return []
+    longest = sorted(set(lexical.terms(record.text)), key=lambda term: (-len(term), term))[:TELLING]
+    query = Query(dict.fromkeys(longest, 1.0), SEARCH_FIELDS, None, Filters())
+    found = reader.search(query, [Want((record.kind,), 10)])[0]
+    near = [hit.record for hit in found if hit.record.status == "active" and hit.record.attribute is None]
+    return [other for other in near if other.hash != record.hash and conflicting(record.text, other.text)]
 
 
 def _step_json(step: Change) -> dict[str, Any]:

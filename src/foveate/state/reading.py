@@ -14,9 +14,10 @@ from typing import Any, Protocol
 from foveate.errors import NotFound
 from foveate.state import index, vectors
 from foveate.state.kinds import KINDS
+from foveate.state.links import STRUCTURAL
 from foveate.state.records import Rules
 from foveate.state.rows import filter_params, from_row, thaw
-from foveate.state.store import Change, Hit, Query, StoredReceipt, Want
+from foveate.state.store import Beside, Change, Hit, Query, StoredReceipt, Want
 from foveate.types import Filters, Link, Record, Scope
 
 BEATEN = 10
@@ -77,17 +78,47 @@ class ReadTransaction:
             found |= dict.fromkeys(row[0] for row in rows)
         return list(found)
 
+    def rarity(self, terms: Sequence[str]) -> dict[str, float]:
+        """How rare each term is; one that no record holds is not there. Knowledge decides, and events where it has none."""
+        found: dict[str, float] = {}
+        for shelf in index.SHELVES.values():
+            at = {"project": self._project, "shelf": shelf}
+            size = self._db.rows("shelf", at)
+            asked = [term for term in dict.fromkeys(terms) if term not in found]
+            if not size or not asked:
+                continue
+            counts: dict[str, int] = {}
+            for term, _, count in self._db.rows("frequencies", {**at, "terms": json.dumps(asked)}):
+                counts[term] = max(count, counts.get(term, 0))
+            found |= index.rarity(counts, size[0][0])
+        return found
+
     def standing(self, kinds: Sequence[str], *, pinned: bool = False) -> list[Record]:
         if pinned:
             return self._records("pinned", kinds=json.dumps(kinds) if kinds else None)
         return self._records("standing", kinds=json.dumps(kinds or [name for name, kind in KINDS.items() if kind.rule]))
 
-    def recent(self, kinds: Sequence[str], limit: int, filters: Filters, *, archived: bool = False) -> list[Record]:
+    def recent(
+        self, kinds: Sequence[str], limit: int, filters: Filters, *, archived: bool = False, session: str | None = None
+    ) -> list[Record]:
+        """The newest records of these kinds; with a session, of what was written in it."""
+        params: dict[str, Any] = {"limit": limit, **filter_params(filters)}
         query = "recent_archived" if archived else "recent"
-        found = [
-            record for kind in kinds for record in self._records(query, kind=kind, limit=limit, **filter_params(filters))
-        ]
+        if session is not None:
+            query, params["of"] = "recent_of_session", session
+        found = [record for kind in kinds for record in self._records(query, kind=kind, **params)]
         return sorted(found, key=lambda record: (-record.created, record.id))[:limit]
+
+    def sessions(self, limit: int, filters: Filters) -> dict[str, int]:
+        """The sessions with the newest events, and when the last of each happened."""
+        params = {"project": self._project, "kind": "event", "limit": limit, **self._who, **filter_params(filters)}
+        return dict(self._db.rows("sessions", params))
+
+    def salient(self, kinds: Sequence[str], limit: int, filters: Filters) -> list[Record]:
+        """The records of these kinds that matter most, of equals the newest."""
+        params = filter_params(filters)
+        found = [record for kind in kinds for record in self._records("salient", kind=kind, limit=limit, **params)]
+        return sorted(found, key=lambda record: (-record.salience, -record.created))[:limit]
 
     def named(self, names: Sequence[str]) -> dict[str, Record]:
         pairs = self._db.rows("named", {"project": self._project, "names": json.dumps(list(names))})
@@ -96,14 +127,40 @@ class ReadTransaction:
         by_doc = self._by_docs([doc for _, doc in pairs], Filters())
         found: dict[str, Record] = {}
         for name, doc in pairs:
-            if doc in by_doc and (name not in found or by_doc[doc].salience > found[name].salience):
+            if doc in by_doc and (name not in found or _weight(by_doc[doc]) > _weight(found[name])):
                 found[name] = by_doc[doc]
         return found
+
+    def called(self, names: Sequence[str], beginnings: Sequence[str], filters: Filters) -> list[tuple[str, Record]]:
+        """(name, record) for every record in use that goes by one of the names, or by one that begins so."""
+        at = {"project": self._project, "names": json.dumps(list(names)), "beginnings": json.dumps(list(beginnings))}
+        pairs = self._db.rows("called", at)
+        if not pairs:
+            return []
+        by_doc = self._by_docs(sorted({doc for _, doc in pairs}), filters)
+        return [(name, by_doc[doc]) for name, doc in pairs if doc in by_doc and by_doc[doc].status == "active"]
+
+    def beside(self, ids: Sequence[str], kinds: Sequence[str], reach: int, filters: Filters) -> list[Beside]:
+        """What was kept in the same session up to `reach` places before and after each of some records."""
+        wanted = {"ids": json.dumps(list(ids)), "kinds": json.dumps(list(kinds or KINDS)), "reach": reach}
+        places = [
+            (id, sign * (n + 1), doc)
+            for id, *sides in self._db.rows("beside", {"project": self._project, **self._who, **wanted})
+            for sign, side in zip((1, -1), sides, strict=True)
+            for n, doc in enumerate(json.loads(side))
+        ]
+        found = self._by_docs(sorted({doc for _, _, doc in places}), filters) if places else {}
+        return [Beside(id, step, found[doc]) for id, step, doc in places if doc in found]
 
     def links(self, ids: Sequence[str], names: Sequence[str] = (), *, back: bool = False) -> list[Link]:
         wanted: dict[str, Any] = {"project": self._project, **self._who}
         wanted |= {"ids": json.dumps(list(ids)), "names": json.dumps(names) if names else None}
         return [Link(*row) for row in self._db.rows("links_to" if back else "links_from", wanted)]
+
+    def relations(self, ids: Sequence[str], limit: int) -> list[Link]:
+        """Links between entities in use that begin or end at one of these, the heaviest first; none that foveate drew."""
+        wanted = {"ids": json.dumps(list(ids)), "structural": json.dumps(sorted(STRUCTURAL)), "limit": limit}
+        return [Link(*row) for row in self._db.rows("relations", {"project": self._project, **self._who, **wanted})]
 
     def records(self) -> Iterator[Record]:
         after = 0
@@ -151,6 +208,11 @@ class ReadTransaction:
         names = ("links", "history", "receipts", "receipt_bytes", "indexed", "vectors")
         rest = dict(zip(names, self._db.rows("count_rest", {"project": self._project})[0], strict=True))
         return {"records": {kind: dict(sorted(kinds[kind].items())) for kind in sorted(kinds)}, **rest}
+
+    def growth(self, since: int) -> dict[str, int]:
+        """When the first record was written, how many were since a time, facts in use, and how many of those confirmed."""
+        found = self._db.rows("growth", {"project": self._project, "since": since, **self._who})[0]
+        return dict(zip(("first", "added", "facts", "confirmed"), found, strict=True))
 
     # --- search ------------------------------------------------------------------------------------------------
 
@@ -286,6 +348,11 @@ class ReadTransaction:
             Change(id, version, change, at, verb, None if before is None else thaw(before, self.scope, rules))
             for id, version, change, at, verb, before in self._db.rows(query, {"project": self._project, **params})
         ]
+
+
+def _weight(record: Record) -> tuple[bool, float]:
+    """Which of several of one name is meant: one that holds, then the one that matters most."""
+    return (record.status == "active", record.salience)
 
 
 def _best(hits: Mapping[int, Hit], limit: int | None = None) -> dict[int, Hit]:

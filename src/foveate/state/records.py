@@ -26,6 +26,9 @@ from foveate.types import TRUST, Level, Record, Scope
 MAX_TEXT = 1_000_000
 """Characters. A longer text is a document: split it, so that parts of it can be chosen."""
 
+AHEAD = 86_400_000
+"""Milliseconds that another machine's clock may be ahead: a day covers every time zone."""
+
 SKETCH = 8
 """Hashes in a near-duplicate sketch: enough to tell 85 % alike from 60 % for 32 bytes a record."""
 
@@ -33,6 +36,7 @@ _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[
 # Zero-width, bidirectional and tag characters hide text from people that a model still reads.
 _HIDDEN = re.compile("[\x01-\x08\x0b-\x1f\x7f\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\U000e0000-\U000e007f]")
 _SUSPECT = re.compile("[\x00-\x08\x0b-\x1f\x7f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
+_ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 _PATH = re.compile(r"[~\w.+@/-]+")
 _LINE_NUMBER = re.compile(r"(?::\d+(?:-\d+)?)+$")
 _EXTENSIONS = frozenset(
@@ -68,6 +72,7 @@ def make(
     columns, data, problems = _sort_out(row, values)
     problems += _text_problems(text, "text") + column_problems(columns) + _data_problems(data)
     problems += trust_problems(row, columns.get("trust"), columns.get("pinned"))
+    problems += _time_problems(columns.get("created"), now)
     if problems:
         raise InputError(problems)
     text = clean(text, rules.allow)
@@ -89,6 +94,7 @@ def make(
     for name in _SAID & columns.keys():
         columns[name] = tidied(columns[name], rules.allow)
     subject, attribute = columns.get("subject"), columns.get("attribute")
+    created = columns.pop("created", None) or now
     record = Record(
         id=id,
         kind=kind,
@@ -99,8 +105,8 @@ def make(
         paths=_unique(columns.pop("paths", ())) or paths_in(text),
         tags=_unique(columns.pop("tags", ())),
         entities=_unique(columns.pop("entities", ())),
-        valid_from=columns.pop("valid_from", None) or now,
-        created=columns.pop("created", None) or now,
+        valid_from=columns.pop("valid_from", None) or created,
+        created=created,
         updated=now,
         data=data,
         hash=_hash(row, scope, subject, attribute, text, data),
@@ -134,9 +140,7 @@ def measure(record: Record, counter: str) -> dict[Level, int]:
     """Tokens of the rendered line at each level."""
     count = tokens.counter(counter).count
     line = kind_of(record.kind).line
-    full = line(record, "full")
-    summary = full if record.summary == record.text else line(record, "summary")
-    micro = line(record, "micro")
+    full, summary, micro = line(record, "full"), line(record, "summary"), line(record, "micro")
     sizes: dict[Level, int] = {"full": count(full)}
     sizes["summary"] = sizes["full"] if summary == full else count(summary)
     sizes["micro"] = sizes["summary"] if micro == summary else count(micro)
@@ -347,7 +351,7 @@ def _data_problems(data: Mapping[str, Any]) -> list[str]:
         return [f"data cannot be kept as JSON: {error}."]
     if len(text) > MAX_TEXT:
         return [f"data has {len(text):,} characters as JSON, more than {MAX_TEXT:,}."]
-    return _byte_problems(text.replace("\\u0000", "\x00"), "data")
+    return _byte_problems(_ESCAPED_NUL.sub("\x00", text), "data")
 
 
 def column_problems(columns: Mapping[str, Any]) -> list[str]:
@@ -370,6 +374,13 @@ def _column_problems(name: str, value: Any) -> list[str]:
         wanted, holds = _SORTS[name]
         return [] if holds(value) else [f"{name} must be {wanted}, not {value!r}."]
     return [] if name in _TIMES else _text_problems(value, name)
+
+
+def _time_problems(created: Any, now: int) -> list[str]:
+    """Nothing was written before computers kept time, and nothing tomorrow: it would be the newest for good."""
+    if isinstance(created, int) and not 0 <= created <= now + AHEAD:
+        return [f"created must lie between 1970 and today, not {iso(created)}; say when it will hold with valid_from."]
+    return []
 
 
 def _list_problems(value: Any, name: str) -> list[str]:

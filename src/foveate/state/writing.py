@@ -118,6 +118,13 @@ class WriteTransaction(ReadTransaction):
             self._check_place(after)
         return after
 
+    def count_uses(self, ids: Sequence[str], *, won: bool = False) -> None:
+        """Count one use of each record. It is no change of what they say: no version, no history, nothing to undo."""
+        for id in ids:
+            self._seen(id)
+            self._db.run("count_use", {"project": self._project, "id": id, "uses": 1, "wins": int(won)})
+            self._dirty = True  # usage counts towards a score
+
     @contextmanager
     def together(self) -> Iterator[None]:
         """Everything that is written inside is one step: what is undone, is undone together."""
@@ -356,6 +363,8 @@ class WriteTransaction(ReadTransaction):
         return Added(verdict.new, action, tuple(older.id for older in verdict.older))  # type: ignore[arg-type]
 
     def _insert(self, record: Record, vector: Sequence[float] | None) -> None:
+        if kind_of(record.kind).derived:
+            raise InputError(f"A {record.kind} is made from links and never kept by itself; `foveate relate` draws one.")
         doc = self._db.insert("insert_record", self._row(record))
         self._index(doc, record, vector)
 

@@ -44,6 +44,8 @@ def seen(reader: Reader, ids: list[str]) -> Iterator[str]:
         "by_key": {record.id for key in ("rule", "name") if (record := reader.by_key(key))},
         "number": set(ids) if reader.number("censor") or reader.number("entity") else set(),
         "recent": {record.id for record in reader.recent(["censor", "entity"], 10, NO_FILTERS)},
+        "salient": {record.id for record in reader.salient(["censor", "entity"], 10, NO_FILTERS)},
+        "relations": {end for link in reader.relations(ids, 10) for end in (link.src, link.dst)},
         "named": {record.id for record in reader.named(["postgres"]).values()},
         "links": {end for link in reader.links(ids) for end in (link.src, link.dst)},
         "links back": {end for link in reader.links(ids, back=True) for end in (link.src, link.dst)},
@@ -67,17 +69,19 @@ class Scopes(Suite):
         """Records that every way of reading could find."""
         rule: Record = add(store, "Never touch the vault", "censor", scope=scope, pinned=True, key="rule")
         name = add(store, "Postgres", "entity", scope=scope)
+        host = add(store, "The host of Postgres", "entity", scope=scope)
         rule = change(store, rule, "Never open the vault", pinned=True, key="rule")
         with store.write(scope) as writer:
             writer.link(Link(rule.id, "about", name.id))
+            writer.link(Link(name.id, "runs on", host.id))
         store.save_receipts(scope, [receipt("ctx_1", rule.id, name.id)])
-        return [rule.id, name.id]
+        return [rule.id, name.id, host.id]
 
     def test_every_read_finds_what_is_in_scope(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             ids = self.kept(store, BOTH)
             with store.read(replace(BOTH, session="s9")) as reader:
-                assert len(list(seen(reader, ids))) == 16
+                assert len(list(seen(reader, ids))) == 18
             assert set(found(store, "vault postgres", scope=BOTH)) == set(ids)
 
     def test_no_read_crosses_a_wall(self, tmp_path: Path) -> None:

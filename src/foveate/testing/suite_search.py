@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from foveate import lexical
@@ -23,6 +24,8 @@ from foveate.testing.suite import (
     undo,
 )
 from foveate.types import Filters, Scope
+
+SESSION = Scope("alpha", session="s1")
 
 
 class Searching(Suite):
@@ -184,6 +187,76 @@ class Searching(Suite):
                 assert [r.id for r in reader.recent(["event"], 2, Filters())] == [order[0], order[2]]
                 assert reader.recent(["event", "note"], 9, Filters())[0].id == note
 
+    def test_salient_gives_what_matters_most_first_and_of_equals_the_newest(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            rows = ((0.2, 1), (0.9, 1), (0.5, 1), (0.5, 2))
+            low, high, old, new = (
+                add(store, f"Thing {n}", "entity", salience=salience, created=T0 + at)
+                for n, (salience, at) in enumerate(rows)
+            )
+            gone = add(store, "Gone", "entity", salience=1.0)
+            add(store, "A note", salience=1.0)
+            retire(store, gone)
+            with store.read(HERE) as reader:
+                assert [r.id for r in reader.salient(["entity"], 9, Filters())] == [high.id, new.id, old.id, low.id]
+                assert [r.id for r in reader.salient(["entity"], 2, Filters())] == [high.id, new.id]
+                assert [r.id for r in reader.salient(["entity"], 9, Filters(since=T0 + 2))] == [new.id]
+                assert [r.text for r in reader.salient(["note", "entity"], 1, Filters())] == ["A note"]
+
+    def test_of_several_of_one_name_the_one_that_holds_and_matters_most_is_meant(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            add(store, "Mira from sales", "entity", name="Mira", salience=0.4)
+            meant = add(store, "Mira from the uploads", "entity", name="Mira", salience=0.6)
+            add(store, "Mira who was", "entity", name="Mira", salience=0.9, status="disputed")
+            with store.read(HERE) as reader:
+                assert reader.named(["mira"])["mira"].id == meant.id
+
+    def test_recent_of_a_session_is_what_was_written_in_it(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            mine = [add(store, f"Step {n}", "event", scope=SESSION, created=T0 + n).id for n in (2, 3, 1)]
+            note = add(store, "Noted", scope=SESSION, created=T0).id
+            for scope in (HERE, replace(HERE, session="s2")):
+                add(store, "Elsewhere", "event", scope=scope, created=T0 + 9)
+            for scope in (HERE, SESSION):
+                with store.read(scope) as reader:
+                    assert [r.id for r in reader.recent(["event"], 2, Filters(), session="s1")] == [mine[1], mine[0]]
+                    assert [r.id for r in reader.recent(["note", "event"], 9, Filters(), session="s1")][-1] == note
+                    assert reader.recent(["event"], 9, Filters(), session="s3") == []
+                    since = Filters(since=T0 + 3)
+                    assert [r.id for r in reader.recent(["event"], 9, since, session="s1")] == [mine[1]]
+
+    def test_sessions_come_by_their_latest_event(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            for session, at in (("s1", 1), ("s2", 5), ("s3", 3), ("s1", 4), (None, 9)):
+                add(store, f"Happened {at}", "event", scope=replace(HERE, session=session), created=T0 + at)
+            add(store, "A note is no event", scope=replace(HERE, session="s4"), created=T0 + 9)
+            add(store, "Hers", "event", scope=replace(HERE, user="ada", session="s5"), created=T0 + 9)
+            retire(store, add(store, "Retired", "event", scope=replace(HERE, session="s6"), created=T0 + 9))
+            with store.read(HERE) as reader:
+                assert list(reader.sessions(9, Filters()).items()) == [("s2", T0 + 5), ("s1", T0 + 4), ("s3", T0 + 3)]
+                assert list(reader.sessions(1, Filters())) == ["s2"]
+                assert reader.sessions(9, Filters(until=T0 + 4)) == {"s3": T0 + 3, "s1": T0 + 1}
+            with store.read(Scope("beta")) as reader:
+                assert reader.sessions(9, Filters()) == {}
+
+    def test_filters_on_a_type_touch_only_their_kind(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            note = add(store, "Plan alpha", type="error").id
+            error, read = (add(store, f"Plan {sort}", "event", type=sort).id for sort in ("error", "file_read"))
+            untyped = add(store, "Plan beta", "event").id
+            person, place = (add(store, f"Plan {sort}", "entity", type=sort).id for sort in ("person", "place"))
+            kinds = ["note", "event", "entity"]
+            cases = [
+                (Filters(event_types=("error",)), {note, error, person, place}),
+                (Filters(event_types=("error", "file_read")), {note, error, read, person, place}),
+                (Filters(entity_types=("place",)), {note, error, read, untyped, place}),
+                (Filters(event_types=("none",), entity_types=("none",)), {note}),
+            ]
+            for filters, expected in cases:
+                assert set(found(store, "plan", kinds, filters=filters)) == expected, filters
+                with store.read(HERE) as reader:
+                    assert {r.id for r in reader.recent(kinds, 9, filters)} == expected, filters
+
     def test_terms_are_found_by_how_they_begin(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             add(store, "Authentication and authors of the auto pilot")
@@ -191,6 +264,18 @@ class Searching(Suite):
             with store.read(HERE) as reader:
                 assert set(reader.beginning(["auth"])) == {"authent", "author"}
                 assert reader.beginning(["auto", "pil", "zebra"]) == ["auto", "pilot"]
+
+    def test_rare_terms_are_told_from_common_ones_and_unknown_ones_are_not_there(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            for n in range(5):
+                add(store, f"The upload of host {n} is slow")
+            add(store, "The kafka upload", scope=Scope("beta"))
+            add(store, "A lease on lobby was taken", "event")
+            with store.read(HERE) as reader:
+                known = reader.rarity(["upload", "host", "3", "lobbi", "kafka"])
+        assert known["3"] > known["upload"] == known["host"]
+        assert "lobbi" in known
+        assert "kafka" not in known
 
     def test_records_of_a_kind_are_counted_while_they_are_in_use(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:

@@ -170,6 +170,31 @@ class KeepingRecords(Suite):
                 assert list(reader.all_links()) == []
             assert store.health().ok
 
+    def test_uses_are_counted_without_a_new_version(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            record = add(store, "Deploys happen on Tuesdays", "fact")
+            before = revision(store)
+            with store.write(HERE) as writer:
+                writer.count_uses([record.id])
+                writer.count_uses([record.id], won=True)
+            assert get(store, record.id) == replace(record, uses=2, wins=1)
+            assert revision(store) != before
+            with store.read(HERE) as reader:
+                assert reader.history(record.id) == []
+            with pytest.raises(NotFound), store.write(HERE) as writer:
+                writer.count_uses(["fact_unknown"])
+
+    def test_growth_counts_what_is_new_and_which_facts_were_confirmed(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            add(store, "An old one", created=T0 - 9 * DAY)
+            for text in ("One fact", "Another fact", "One fact"):
+                add(store, text, "fact")
+            retire(store, add(store, "A fact that is gone", "fact"))
+            add(store, "Somebody else's", scope=Scope("alpha", user="eve"))
+            with store.read(HERE) as reader:
+                found = reader.growth(T0 - DAY)
+        assert found == {"first": T0 - 9 * DAY, "added": 3, "facts": 2, "confirmed": 1}
+
     def test_revision_moves_with_every_write(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             seen = [revision(store)]
@@ -392,6 +417,29 @@ class Versions(Suite):
 
 
 class Links(Suite):
+    def test_relations_are_links_between_entities_in_use(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            a, b, c, gone = (add(store, f"Thing {n}", "entity") for n in range(4))
+            note = add(store, "A note")
+            with store.write(HERE) as writer:
+                for link in (
+                    Link(a.id, "owns", b.id, 0.5),
+                    Link(c.id, "reads", a.id, 0.9),
+                    Link(b.id, "feeds", c.id, 0.7),
+                    Link(a.id, "owns", gone.id),
+                    Link(a.id, "about", note.id),
+                    Link(a.id, "part_of", b.id),
+                    Link(a.id, "is", a.id, 0.1),
+                ):
+                    writer.link(link)
+            retire(store, gone)
+            with store.read(HERE) as reader:
+                of_a = [Link(c.id, "reads", a.id, 0.9), Link(a.id, "owns", b.id, 0.5), Link(a.id, "is", a.id, 0.1)]
+                assert reader.relations([a.id], 9) == of_a
+                assert reader.relations([a.id], 1) == of_a[:1]
+                assert reader.relations([a.id, b.id, c.id], 9)[1] == Link(b.id, "feeds", c.id, 0.7)
+                assert reader.relations([note.id], 9) == []
+
     def test_links_are_read_both_ways_by_name_and_weight(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             a, b, c = (add(store, text).id for text in ("Aaa", "Bbb", "Ccc"))

@@ -18,12 +18,13 @@ if TYPE_CHECKING:
 @click.command(cls=Verb)
 @click.argument("id")
 @click.argument("outcome", metavar="success|partial|failure|pending")
+@click.option("--result", default="", help="What came of it, in words; its line says so.")
 @scoped
 @pass_call
-def outcome(call: Call, id: str, outcome: str, **scope: Any) -> None:
+def outcome(call: Call, id: str, outcome: str, result: str, **scope: Any) -> None:
     """Say how a record turned out."""
     with call.open(**scope) as engine:
-        print_changed(call, engine.outcome(id, outcome))
+        print_changed(call, engine.outcome(id, outcome, result))
 
 
 @click.command(cls=Verb)

@@ -57,11 +57,14 @@ given_option = click.option(
 @click.option("--budget", type=int, metavar="TOKENS", help="The most that the model may receive, framing included.")
 @click.option("--profile", metavar="NAME", shell_complete=complete_profiles, help="Which slots and weights.")
 @click.option("--complexity", metavar="NAME", help="easy, normal or complex: another layer on the profile.")
+@click.option("--frame", metavar="NAME", help="How to approach it: decision, debug, ...; `none` for no frame.")
 @given_option
 @click.option("--since", type=when, metavar="TIME", help="Only what was written since: 2026-11-15, 12h, 7d.")
 @click.option("--until", type=when, metavar="TIME", help="Only what was written before.")
 @click.option("--kind", "kinds", multiple=True, shell_complete=complete_kinds, help="Only these kinds. Repeatable.")
 @click.option("--tag", "tags", multiple=True, help="Only records with one of these tags. Repeatable.")
+@click.option("--event-type", "event_types", multiple=True, metavar="TYPE", help="Of events, this type. Repeatable.")
+@click.option("--entity-type", "entity_types", multiple=True, metavar="TYPE", help="Of entities, this type. Repeatable.")
 @click.option("--exclude", multiple=True, metavar="ID", help="Not this record. Repeatable.")
 @click.option("--counter", metavar="NAME", help="What counts tokens: o200k, cl100k, anthropic, chars4, bytes.")
 @scoped
@@ -76,6 +79,8 @@ def context(
     given: tuple[str, ...],
     kinds: tuple[str, ...],
     tags: tuple[str, ...],
+    event_types: tuple[str, ...],
+    entity_types: tuple[str, ...],
     exclude: tuple[str, ...],
     since: int | None,
     until: int | None,
@@ -102,7 +107,15 @@ def context(
     for kind in kinds:
         kind_of(kind)
     asked = None if query is None else read_text(query)
-    filters = Filters(since=since, until=until, kinds=kinds, tags=tags, exclude=exclude)
+    filters = Filters(
+        since=since,
+        until=until,
+        kinds=kinds,
+        tags=tags,
+        exclude=exclude,
+        event_types=event_types,
+        entity_types=entity_types,
+    )
     with call.open(agent=agent, session=session, task=task) as engine:
         engine.debug = engine.debug or debug
         found = engine.compute(asked, agent=agent, given=given_texts(given), filters=filters, **options)

@@ -50,7 +50,14 @@ def _head(receipt: Receipt, counter: str) -> list[Line]:
             f"{budget['total']} tokens: {budget['used']} used, {budget['framing']} of them framing {marks['framing']}, "
             f"{free} free {marks['free']}, {budget['reserve']} reserve {marks['reserve']}"
         ),
+        *_approach(receipt.document["signals"]),
     ]
+
+
+def _approach(signals: Mapping[str, Any]) -> list[Line]:
+    """Which frame was laid and how much the question was taken to ask, where that was judged at all."""
+    named = [(name, signals.get(name), signals.get(f"{name}_because")) for name in ("frame", "input")]
+    return [plain(f"{name} {value}: {because}") for name, value, because in named if value]
 
 
 def _marks() -> dict[str, str]:

@@ -1,11 +1,10 @@
-"""`init`, `stats`, `backup`, `export`, `import`: the store as a whole."""
+"""`init`, `stats`, `backup`, `export`: the store as a whole."""
 
 from __future__ import annotations
 
 import os
 import stat
-import sys
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 import click
 
 from foveate.errors import InputError
-from foveate.front.cli.calling import STDIN, Call, Verb, decoded, pass_call, say, scoped
+from foveate.front.cli.calling import STDIN, Call, Verb, pass_call, say, scoped
 
 FILE = click.Path(dir_okay=False, allow_dash=True, path_type=str)
 SQLITE = b"SQLite format 3"
@@ -67,11 +66,16 @@ def _create_own(call: Call) -> tuple[Path, bool]:
 @click.command(cls=Verb)
 @pass_call
 def stats(call: Call) -> None:
-    """Count what the store holds."""
+    """Count what the store holds, and measure how well contexts serve.
+
+    Each metric stands with its target: relevance of what was shown, use of the budget, refreshes a turn, the share of shown
+    items that answers used (`foveate feedback`), time to build a context, growth, confirmed facts.
+    """
     with call.open() as engine:
         found = engine.stats()
+        metrics = engine.metrics()
     if call.as_json:
-        call.print_json(found)
+        call.print_json({**found, "metrics": metrics})
         return
     from foveate.front.cli.show import pairs, print_lines, table
 
@@ -82,7 +86,14 @@ def stats(call: Call) -> None:
     if rows:
         print_lines([*table(("kind", "active", "others"), rows), []])
     rest = [(name.replace("_", " "), str(value)) for name, value in found.items() if name != "records"]
-    print_lines(pairs(rest))
+    print_lines([*pairs(rest), []])
+    print_lines(table(("metric", "value", "target", ""), [_metric_row(*pair) for pair in metrics.items()], left=4))
+
+
+def _metric_row(name: str, metric: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    value = "-" if metric["value"] is None else f"{metric['value']:g}"
+    verdict = {True: "holds", False: "missed", None: ""}[metric["holds"]]
+    return (name.replace("_", " "), value, metric["target"], verdict)
 
 
 @click.command(cls=Verb)
@@ -199,35 +210,4 @@ def _copy(lines: Iterator[str], out: Any) -> tuple[int, int]:
     return number, records
 
 
-@click.command("import", cls=Verb)
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=str))
-@scoped
-@pass_call
-def import_(call: Call, file: str, **scope: Any) -> None:
-    """Read what `export` wrote.
-
-    From FILE, or from stdin (`-`). Records that are here already are left as they are. A line that cannot be read stops the
-    import; whole batches before it are kept.
-    """
-    with call.open(**scope) as engine, click.open_file(file, "rb") as source:
-        done = engine.import_(_progress(source, file))
-    if call.as_json:
-        call.print_json({"added": done.added, "known": done.known, "links": done.links})
-    else:
-        click.echo(f"{done.added} added, {done.known} known already, {done.links} links")
-
-
-def _progress(source: Any, file: str) -> Iterator[str]:
-    """The file's lines, with a bar on a terminal."""
-    numbered = enumerate(source, 1)
-    if file == STDIN or not sys.stderr.isatty():
-        for number, raw in numbered:
-            yield decoded(raw, f"line {number}")
-        return
-    with click.progressbar(length=os.path.getsize(file), label="import", file=sys.stderr) as bar:
-        for number, raw in numbered:
-            bar.update(len(raw))
-            yield decoded(raw, f"line {number}")
-
-
-VERBS = {"init": init, "stats": stats, "backup": backup, "export": export, "import": import_}
+VERBS = {"init": init, "stats": stats, "backup": backup, "export": export}

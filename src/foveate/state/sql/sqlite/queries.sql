@@ -49,6 +49,8 @@ status not in ('retired', 'archived')
 and (:trusts is null or trust in (select value from json_each(:trusts)))
 and (:tags is null or exists (select 1 from json_each(tags) t join json_each(:tags) w on t.value = w.value))
 and (:only is null or kind in (select value from json_each(:only)))
+and (:event_types is null or kind <> 'event' or data ->> 'type' in (select value from json_each(:event_types)))
+and (:entity_types is null or kind <> 'entity' or data ->> 'type' in (select value from json_each(:entity_types)))
 
 -- name: by_ids
 select {columns} from records where project = :project and id in (select value from json_each(:ids)) and {visible}
@@ -56,6 +58,16 @@ select {columns} from records where project = :project and id in (select value f
 -- name: by_docs
 select {columns} from records
 where project = :project and doc in (select value from json_each(:docs)) and {live} and {visible} and {filtered}
+
+-- name: beside
+select h.id,
+  (select json_group_array(doc) from (select doc from records where project = :project and session = h.session
+    and (created, doc) > (h.created, h.doc) and kind in (select value from json_each(:kinds)) and {live} and {visible}
+    order by created, doc limit :reach)),
+  (select json_group_array(doc) from (select doc from records where project = :project and session = h.session
+    and (created, doc) < (h.created, h.doc) and kind in (select value from json_each(:kinds)) and {live} and {visible}
+    order by created desc, doc desc limit :reach))
+from records h where h.project = :project and h.id in (select value from json_each(:ids)) and h.session is not null
 
 -- name: by_key
 select {columns} from records where project = :project and key = :key and user is :user and agent is :agent
@@ -95,6 +107,34 @@ select {columns} from records
 where project = :project and kind = :kind and {live} and {visible} and {filtered}
 order by created desc, doc desc limit :limit
 
+-- name: recent_of_session
+select {columns} from records indexed by records_session
+where project = :project and session = :of and kind = :kind and {live} and {visible} and {filtered}
+order by created desc, doc desc limit :limit
+
+-- name: sessions
+with recursive named (name) as (
+  select min(session) from records indexed by records_session where project = :project and session is not null
+  union all
+  select (select min(r.session) from records r indexed by records_session
+    where r.project = :project and r.session > named.name)
+  from named where named.name is not null
+)
+select name, latest from (
+  select name, (
+    select created from records indexed by records_session
+    where project = :project and session = named.name and kind = :kind and {live} and {visible} and {filtered}
+    order by created desc limit 1
+  ) as latest
+  from named where name is not null
+)
+where latest is not null order by latest desc, name limit :limit
+
+-- name: salient
+select {columns} from records
+where project = :project and kind = :kind and status = 'active' and {visible} and {filtered}
+order by salience desc, created desc, doc desc limit :limit
+
 -- name: recent_archived
 select {columns} from records
 where project = :project and kind = :kind and status = 'archived' and {visible} and {filtered}
@@ -123,6 +163,9 @@ where project = ?1 and id = ?2 and kind = ?3 and version = ?33 - 1
 
 -- name: count_confirmation
 update records set data = :data, updated = :updated where project = :project and id = :id
+
+-- name: count_use
+update records set uses = uses + :uses, wins = wins + :wins where project = :project and id = :id
 
 -- name: update_tokens
 update records set full_tokens = ?2, summary_tokens = ?3, micro_tokens = ?4 where doc = ?1
@@ -208,6 +251,12 @@ delete from names where project = :project and doc = :doc
 -- name: named
 select n.name, n.doc from names n where n.project = :project and n.name in (select value from json_each(:names))
 
+-- name: called
+select n.name, n.doc from names n where n.project = :project and n.name in (select value from json_each(:names))
+union
+select n.name, n.doc from json_each(:beginnings) b
+cross join names n on n.project = :project and n.name >= b.value and n.name < b.value || char(1114111)
+
 -- name: add_link
 insert into links (project, src, name, dst, weight) values (:project, :src, :name, :dst, :weight)
 on conflict (project, src, name, dst) do update set weight = excluded.weight
@@ -229,6 +278,19 @@ select src, name, dst, weight from links
 where project = :project and dst in (select value from json_each(:ids))
 and (:names is null or name in (select value from json_each(:names))) and {joined}
 order by weight desc, src, name, dst
+
+-- name: relations
+select src, name, dst, weight from (
+  select src, name, dst, weight from links where project = :project and src in (select value from json_each(:ids))
+  union
+  select src, name, dst, weight from links where project = :project and dst in (select value from json_each(:ids))
+) found
+where name not in (select value from json_each(:structural))
+and exists (select 1 from records
+  where project = :project and id = found.src and kind = 'entity' and status = 'active' and {visible})
+and exists (select 1 from records
+  where project = :project and id = found.dst and kind = 'entity' and status = 'active' and {visible})
+order by weight desc, src, name, dst limit :limit
 
 -- name: all_links
 select src, name, dst, weight from links where project = :project and {joined} order by src, name, dst
@@ -319,6 +381,14 @@ delete from receipt_items where project = :project and record = :record
 
 -- name: count_records
 select kind, status, count(*) from records where project = :project group by kind, status
+
+-- name: growth
+select
+  coalesce(min(created), 0),
+  coalesce(sum(created >= :since), 0),
+  coalesce(sum(kind = 'fact' and {live}), 0),
+  coalesce(sum(kind = 'fact' and {live} and coalesce(json_extract(data, '$.confirmations'), 0) > 0), 0)
+from records where project = :project and {visible}
 
 -- name: count_rest
 select

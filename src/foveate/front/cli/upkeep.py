@@ -1,0 +1,74 @@
+"""`gc`, `check`, `false-alarm`: lifecycles, and what a planned action may not do."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from foveate.front.cli.calling import Call, Verb, pass_call, read_text, say, scoped
+from foveate.front.cli.memory import print_changed
+
+
+@click.command(cls=Verb)
+@click.option("--apply", is_flag=True, help="Do it; without this, only say what would be done.")
+@scoped
+@pass_call
+def gc(call: Call, apply: bool, **scope: Any) -> None:
+    """Move old and proven records on.
+
+    Archives old episodes, flags procedures that mostly fail, turns a warning that trips often into a block and withdraws
+    one that is mostly wrong. Nothing is deleted, no decision is touched, and `undo` takes each change back.
+    """
+    with call.open(**scope) as engine:
+        steps = engine.gc(dry_run=not apply)
+    if call.as_json:
+        call.print_json({"applied": apply, "steps": [asdict(step) for step in steps]})
+        return
+    for step in steps:
+        click.echo(f"{step.id}  {step.verb}: {step.was} -> {step.to}, {step.why}")
+    if not steps:
+        say("nothing is due.")
+    elif not apply:
+        say("nothing was changed; --apply does it.")
+
+
+@click.command(cls=Verb)
+@click.argument("text")
+@click.option("--dry-run", is_flag=True, help="Do not count the trips.")
+@scoped
+@pass_call
+def check(call: Call, text: str, dry_run: bool, **scope: Any) -> int:
+    """Say which censors a planned action trips.
+
+    TEXT `-` reads stdin. Exits with 1 where a block trips, with 0 where nothing or only a warning does.
+    """
+    with call.open(**scope) as engine:
+        trips = engine.check(read_text(text), dry_run=dry_run)
+    blocked = any(trip.action == "block" for trip in trips)
+    if call.as_json:
+        found = [
+            {"id": trip.censor.id, "action": trip.action, "text": trip.censor.text, "reason": trip.reason}
+            | {"matched": trip.matched}
+            for trip in trips
+        ]
+        call.print_json({"blocked": blocked, "trips": found})
+    else:
+        for trip in trips:
+            because = f" — {trip.reason}" if trip.reason else ""
+            click.echo(f"{trip.action.upper()}  {trip.censor.id}  {trip.censor.text}{because}")
+    return int(blocked)
+
+
+@click.command("false-alarm", cls=Verb)
+@click.argument("id")
+@scoped
+@pass_call
+def false_alarm(call: Call, id: str, **scope: Any) -> None:
+    """Say that a censor tripped for nothing."""
+    with call.open(**scope) as engine:
+        print_changed(call, engine.false_alarm(id))
+
+
+VERBS = {"gc": gc, "check": check, "false-alarm": false_alarm}

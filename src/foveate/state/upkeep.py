@@ -1,0 +1,98 @@
+"""Upkeep: finds what `lifecycle` says is due in the stores of a memory, and does it.
+
+Each change is a version of its record together with an event (type `lifecycle`) that says what was done and why: one step,
+which `undo` takes back as one. The events are archived from the start: they are for people who look, not for prompts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from foveate.state import lifecycle, records
+from foveate.state.lifecycle import Step, Thresholds
+from foveate.state.memory import OWN_PROJECT, Memory
+from foveate.state.store import Reader, Store, Writer
+from foveate.types import NO_FILTERS, Record, Scope
+
+BATCH = 500
+"""Changes in one transaction: nobody waits long, and what is done stays done."""
+
+EVERY = 3_600_000
+"""Milliseconds between two rounds in the background: an hour is nothing against rules that count days."""
+
+TICK = "foveate:lifecycle"
+"""The key under which the time of the last round is kept."""
+
+_ALL = 2**31
+
+
+def gc(memory: Memory, thresholds: Thresholds, *, dry_run: bool = True) -> list[Step]:
+    """What is due; done as well where it is no dry run. What somebody changed in the meantime is judged again."""
+    found = []
+    for store, scope in _places(memory):
+        with store.read(scope) as reader:
+            steps = _due(reader, memory.clock(), thresholds)
+        if not dry_run:
+            ids = [step.id for step in steps]
+            batches = (ids[n : n + BATCH] for n in range(0, len(ids), BATCH))
+            steps = [step for batch in batches for step in _apply(memory, store, scope, batch, thresholds)]
+        found += steps
+    return found
+
+
+def tick(memory: Memory, thresholds: Thresholds) -> list[Step]:
+    """`gc`, unless the same user and agent had a round on this store within the hour: then nothing."""
+    now = memory.clock()
+    owner = Scope(memory.scope.project, memory.scope.user, memory.scope.agent)
+    with memory.store.read(owner) as reader:
+        if _is_fresh(reader.by_key(TICK), now):
+            return []
+    with memory.store.write(owner) as writer:
+        last = writer.by_key(TICK)  # again, inside the transaction: of two at once, one goes on
+        if _is_fresh(last, now):
+            return []
+        if last is None:
+            values = {"key": TICK, "type": "lifecycle", "status": "archived"}
+            writer.add(memory.make("event", "Last round of upkeep", owner, values))
+        else:
+            writer.change(replace(last, updated=now), "tick")
+    return gc(memory, thresholds, dry_run=False)
+
+
+def _is_fresh(last: Record | None, now: int) -> bool:
+    return last is not None and now - last.updated < EVERY
+
+
+def _places(memory: Memory) -> Iterator[tuple[Store, Scope]]:
+    yield memory.store, memory.scope
+    if memory.own is not None:
+        yield memory.own, replace(memory.scope, project=OWN_PROJECT)
+
+
+def _due(reader: Reader, now: int, thresholds: Thresholds) -> list[Step]:
+    old = replace(NO_FILTERS, until=now - round(thresholds.archive_after * lifecycle.DAY))
+    others = [kind for kind in lifecycle.DUE_KINDS if kind != "episode"]
+    kept = [*reader.recent(("episode",), _ALL, old), *reader.recent(others, _ALL, NO_FILTERS)]
+    steps = [step for record in reversed(kept) if (step := lifecycle.due(record, now, thresholds))]
+    return [step for step in steps if not lifecycle.taken_back(reader.history(step.id), step)]
+
+
+def _apply(memory: Memory, store: Store, scope: Scope, ids: Sequence[str], thresholds: Thresholds) -> list[Step]:
+    applied = []
+    now = memory.clock()
+    with store.write(scope) as writer:
+        for record in writer.get(ids).values():
+            step = lifecycle.due(record, now, thresholds)
+            if step is not None:
+                _do(memory, writer, record, step, now)
+                applied.append(step)
+    return applied
+
+
+def _do(memory: Memory, writer: Writer, record: Record, step: Step, now: int) -> None:
+    text = f"{step.verb} {step.id}: {step.was} -> {step.to}, {step.why}"
+    values = {"type": "lifecycle", "status": "archived", "record": step.id, "was": step.was, "to": step.to}
+    with writer.together():
+        writer.change(records.finish(lifecycle.done(record, step, now), memory.rules), step.verb, expect=record.version)
+        writer.add(memory.make("event", text, record.scope, values))

@@ -1,0 +1,113 @@
+"""Statements that seem to contradict each other: kept, linked, and shown together with their dates."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from foveate.state.conflict import conflicting
+from foveate.testing import FixedClock
+from worlds import open_engine
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The cache lives 30 seconds", "The cache lives 300 seconds"),
+        ("Deploys go to production directly", "Deploys never go to production directly"),
+        ("The feature flag for search is on", "The feature flag for search is off"),
+        ("Backups run before the nightly build", "Backups run after the nightly build"),
+        ("The API doesn't accept gzip bodies", "The API accepts gzip bodies"),
+        ("Retries are enabled for uploads", "Retries are disabled for uploads"),
+        ("The meeting room holds 8 people", "The meeting room holds 12 people"),
+    ],
+)
+def test_these_seem_to_conflict(one: str, other: str) -> None:
+    assert conflicting(one, other)
+    assert conflicting(other, one)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The cache lives 30 seconds", "The cache lives 30 seconds."),
+        ("Tim likes tea", "Tim likes coffee"),
+        ("Server alpha in the east has 4 cores", "Server beta in the west has 8 cores"),
+        ("Deploys happen on Tuesdays", "Never push to main"),
+        ("It is 3", "It is 4"),
+        ("The deploy of hosta0 is known", "The deploy of hostb1 is known"),
+        ("Turn it on before you turn it off", "Turn it off after you turned it on"),
+        ("", "x"),
+    ],
+)
+def test_these_do_not(one: str, other: str) -> None:
+    assert not conflicting(one, other)
+
+
+def test_both_are_kept_linked_and_shown_together_with_their_dates() -> None:
+    clock = FixedClock("2026-01-05T09:00Z")
+    with open_engine(clock=clock) as engine:
+        old = engine.add("fact", "The session cache lives 30 seconds").record
+        clock.tick(timedelta(days=40))
+        new = engine.add("fact", "The session cache lives 300 seconds")
+        assert new.action == "added"
+        assert new.affected == (old.id,)
+        assert any(old.id in warning for warning in new.warnings)
+        context = engine.compute("How long does the session cache live?")
+        assert "- The session cache lives 300 seconds (2026-02-14; 2026-01-05 said otherwise)\n" in context.text
+        assert "- The session cache lives 30 seconds (2026-01-05; 2026-02-14 says otherwise)\n" in context.text
+        assert engine.replay(context)["identical"]
+
+
+def test_the_other_side_comes_along_even_where_the_question_does_not_find_it() -> None:
+    with open_engine() as engine:
+        engine.add("fact", "The gateway times out at 30 seconds on large uploads")
+        engine.add("fact", "The gateway times out at 90 seconds on large uploads")
+        text = engine.compute("gateway", overrides={"slots": {"facts": {"limit": 1}}}).text
+        assert "30 seconds" in text
+        assert "90 seconds" in text
+
+
+def test_once_one_of_them_is_put_away_the_other_stands_alone() -> None:
+    with open_engine() as engine:
+        old = engine.add("fact", "The session cache lives 30 seconds").record
+        engine.add("fact", "The session cache lives 300 seconds")
+        engine.retire(old.id)
+        assert "- The session cache lives 300 seconds\n" in engine.compute("session cache").text
+
+
+def test_a_keyed_fact_supersedes_and_does_not_conflict() -> None:
+    with open_engine() as engine:
+        engine.add("fact", "The cache lives 30 seconds", subject="cache", attribute="ttl")
+        added = engine.add("fact", "The cache lives 300 seconds", subject="cache", attribute="ttl")
+        assert added.action == "superseded older"
+        assert added.warnings == ()
+
+
+def test_facts_of_others_are_not_looked_at() -> None:
+    from foveate import Scope
+
+    with open_engine() as engine:
+        engine.add("fact", "The session cache lives 30 seconds", scope=Scope("main", user="ana"))
+        added = engine.add("fact", "The session cache lives 300 seconds", scope=Scope("main", user="bob"))
+        assert (added.affected, added.warnings) == ((), ())
+
+
+def test_an_edit_may_settle_it() -> None:
+    with open_engine() as engine:
+        engine.add("fact", "The upload limit is 30 seconds")
+        other = engine.add("fact", "The upload limit is 60 seconds").record.id
+        engine.edit(other, text="Bananas are yellow fruit")
+        assert "otherwise" not in engine.compute("upload limit bananas").text
+
+
+def test_forgetting_one_leaves_the_other_in_the_replay() -> None:
+    with open_engine() as engine:
+        engine.add("fact", "The upload limit is 30 seconds")
+        other = engine.add("fact", "The upload limit is 60 seconds").record.id
+        context = engine.compute("upload limit")
+        engine.forget([other])
+        replayed = engine.replay(context)
+        assert len(replayed["missing"]) == 1
+        assert "30 seconds" in replayed["text"]

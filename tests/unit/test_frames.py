@@ -1,0 +1,328 @@
+"""Frames: which one a question calls for and why, how much it asks, and what the model reads of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import foveate
+from foveate import ProfileError, Scope
+from foveate.front.cli import cli
+from foveate.profiles import framed, known, resolve, to_toml
+from foveate.profiles.choose import extent_of
+from foveate.profiles.frames import frame_of, score
+from foveate.receipts import profile_from_json, profile_json
+from foveate.signals import intent
+from foveate.types import Frame, Request, Signals
+from worlds import open_engine
+
+FRAMES = ("conversation", "creative", "debug", "decision", "initiation", "question", "review", "task")
+OWN = """
+description = "Incidents"
+[frame]
+title = "Incident"
+description = "Users are affected."
+questions = ["Who is on call?"]
+domains = ["operations"]
+[frame.triggers]
+words = ["outage", "pager"]
+[slots.frame]
+optional = true
+heading = "Current Approach: Incident"
+[slots.procedures]
+optional = true
+priority = 1.0
+"""
+
+
+def chosen(query: str, *places: Path, profile: str = "layers", **settings: object) -> Signals:
+    request = Request(query=query, scope=Scope("main"), now=0, profile=profile, **settings)  # type: ignore[arg-type]
+    return framed(request, Signals(intent=intent(query)), places)
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    (tmp_path / "frame-incident.toml").write_text(OWN, encoding="utf-8")
+    return tmp_path
+
+
+# --- choosing ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("query", "frame", "because"),
+    [
+        ("Should we use Redis for caching in Newton?", "decision", "it begins with 'should we'"),
+        ("Three services run. So, should we add Redis?", "decision", "it begins with 'should we'"),
+        ("Postgres vs Redis", "decision", "it says 'vs'"),
+        ("Fix the login page", "debug", "its intent is fix"),
+        ("The upload crashes with an error", "debug", "it says 'crash' and 'error', its intent is fix"),
+        ("Please review the pull request", "review", "it says 'review'"),
+        ("Let's brainstorm a few names", "creative", "it says 'brainstorm'"),
+        ("We are starting a new project", "initiation", "it begins with 'we are starting', it says 'new project'"),
+        ("Add a login endpoint", "task", "its intent is action"),
+        ("Which region do we run in?", "question", "its intent is question"),
+        ("What is a lease?", "question", "its intent is explain"),
+        ("Lisbon in spring", "conversation", "nothing in it calls for another"),
+    ],
+)
+def test_a_question_calls_for_a_frame_and_the_reason_is_told(query: str, frame: str, because: str) -> None:
+    found = chosen(query)
+    assert (found.frame, found.frame_because) == (frame, because)
+
+
+def test_how_a_question_begins_outweighs_a_word_and_an_intent() -> None:
+    assert chosen("Should we fix the bug now?").frame == "decision"
+
+
+@pytest.mark.parametrize("query", ["Write an error-free parser", "Add a bug-free debugger", "Add terror films"])
+def test_a_part_of_a_word_calls_for_nothing(query: str) -> None:
+    assert chosen(query).frame == "task"
+
+
+def test_of_two_that_are_called_for_equally_the_lower_order_is_chosen() -> None:
+    decision, review = frame_of("decision"), frame_of("review")
+    query = "A decision for review"
+    assert score(decision.triggers, query, "other")[0] == score(review.triggers, query, "other")[0]
+    assert decision.order < review.order
+    assert chosen(query).frame == "decision"
+
+
+def test_only_the_beginning_of_a_long_text_is_read() -> None:
+    assert chosen("word " * 1000 + "versus").frame == "conversation"
+
+
+def test_every_shipped_frame_says_what_it_is_for() -> None:
+    names = [info.name.removeprefix("frame-") for info in known() if info.name.startswith("frame-")]
+    assert tuple(names) == FRAMES
+    for name in names:
+        frame = frame_of(name)
+        assert frame.title == name.capitalize()
+        assert frame.description
+        assert frame.questions
+        profile = resolve(["layers", f"frame-{name}"])
+        slots = {slot.name: slot for slot in profile.slots}
+        assert profile.frame == frame
+        assert slots["frame"].heading == f"Current Approach: {frame.title}"
+        assert len({slots[kind].priority for kind in ("decisions", "procedures", "facts", "episodes")}) > 1
+
+
+@pytest.mark.parametrize("profile", ["base", "chat", "coding", "task", "stack", "fresh-task"])
+def test_a_profile_that_wants_no_frames_gets_none(profile: str) -> None:
+    assert chosen("Should we use Redis?", profile=profile) == Signals(intent="question")
+
+
+def test_a_call_may_name_a_frame_for_any_profile() -> None:
+    found = chosen("Lisbon", profile="coding", frame="debug")
+    assert (found.frame, found.frame_because, found.input) == ("debug", "the call names it", "")
+    assert chosen("Should we?", frame="none").frame_because == "the call wants none"
+
+
+def test_an_unknown_frame_gets_a_near_match() -> None:
+    with pytest.raises(ProfileError) as error:
+        chosen("Lisbon", frame="debgu")
+    assert str(error.value) == "There is no frame 'debgu'. Did you mean 'debug'?"
+
+
+def test_a_frame_of_your_own_is_chosen_like_the_others(own: Path) -> None:
+    found = chosen("There is an outage, the pager rings", own)
+    assert (found.frame, found.frame_because, found.domains) == ("incident", "it says 'outage' and 'pager'", ("operations",))
+
+
+def test_a_frame_may_extend_the_shipped_one_of_its_name(tmp_path: Path) -> None:
+    (tmp_path / "frame-debug.toml").write_text('extends = "frame-debug"\n[frame.triggers]\nwords = ["wobbly"]\n')
+    frame = frame_of("debug", [tmp_path])
+    assert frame.triggers["words"] == ("wobbly",)
+    assert frame.triggers["intents"] == ("fix",)
+    assert frame.questions == frame_of("debug").questions
+
+
+def test_a_frame_that_is_wrong_is_told_of_with_every_problem(tmp_path: Path) -> None:
+    wrong = '[frame]\ntitel = "X"\norder = "first"\n[frame.triggers]\nintents = ["mend"]\nword = []\n'
+    (tmp_path / "frame-own.toml").write_text(wrong)
+    with pytest.raises(ProfileError) as error:
+        chosen("Lisbon", tmp_path)
+    assert str(error.value).splitlines() == [
+        "Profile 'frame-own' has no frame setting 'titel'. Did you mean 'title'?",
+        "Profile 'frame-own': frame.order must be a whole number, 0 or more, not 'first'.",
+        "Profile 'frame-own': frame.triggers.intents must be a list of question, action, fix, explain, other, not ['mend'].",
+        "Profile 'frame-own' has no trigger 'word'. Did you mean 'words'?",
+    ]
+
+
+# --- how much is asked ---------------------------------------------------------------------------------------------
+
+COMPLEX = (
+    "How should we lay out the architecture of the ingestion service, given that the database migration must end before "
+    "spring, and which parts would you move first?"
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "extent"),
+    [
+        ("Which region do we run in?", "short"),
+        ("Lisbon", "short"),
+        ("Should we use Redis for caching in Newton?", ""),  # a decision is more than it looks
+        ("Describe the migration", ""),
+        (COMPLEX, "complex"),
+        ("Where do the nightly uploads of the three hosts in Lisbon go", ""),
+    ],
+)
+def test_a_question_is_short_or_complex_by_its_size_its_domains_and_its_words(query: str, extent: str) -> None:
+    assert chosen(query).input == extent
+
+
+def test_the_reason_counts_what_was_counted() -> None:
+    assert extent_of(COMPLEX, Signals(), "decision") == (
+        "complex",
+        "4 clauses (+1), 'architecture' (+1), 'migration' (+1), a decision (+1)",
+    )
+    assert extent_of("Lisbon", Signals()) == ("short", "1 word, one thing asked")
+
+
+def test_a_short_question_leaves_half_of_the_flexible_room_free() -> None:
+    with open_engine(profile="layers") as engine:
+        for n in range(400):
+            engine.add(
+                "decision", f"The deploy of host{chr(97 + n % 26)}{n} was moved to {n} o'clock. It needs a token and a key."
+            )
+        wide = {"slots": {"decisions": {"limit": 400}}}
+        short, usual = (engine.compute("deploy", overrides={**wide, "frames": on}) for on in (True, False))
+    assert (short.signals.input, usual.signals.input) == ("short", "")
+    assert short.tokens == pytest.approx(usual.tokens / 2, rel=0.05)
+    assert resolve(["layers", "input-short"]).layers["flexible"] == "input-short"
+
+
+def test_what_must_be_kept_is_kept_for_a_short_question_too() -> None:
+    with open_engine(profile="layers") as engine:
+        engine.add("identity", "Keel. " + "Careful and brief. " * 60)
+        usual = engine.compute("Lisbon", overrides={"frames": False}, budget=130)
+        short = engine.compute("Lisbon", frame="none", budget=130)
+    assert (short.signals.input, short.text) == ("short", usual.text)
+    assert short.tokens > 100
+
+
+def test_a_complex_question_raises_decisions_and_procedures() -> None:
+    plain, raised = ({s.name: s.share for s in resolve(n).slots} for n in ("layers", ["layers", "input-complex"]))
+    assert raised == {**plain, "decisions": 3000.0, "procedures": 2250.0}
+    assert resolve(["layers", "input-complex"]).layers["slots.decisions.share"] == "input-complex"
+    fixed = resolve(["task", "input-complex"], call={"slots": {"decisions": {"tokens": 101}}})
+    assert next(slot.tokens for slot in fixed.slots if slot.name == "decisions") == 151
+
+
+# --- as data -------------------------------------------------------------------------------------------------------
+
+
+def test_a_profile_with_a_frame_reads_back_as_shown_and_from_its_receipt(tmp_path: Path) -> None:
+    profile = resolve(["layers", "frame-decision", "input-complex"])
+    (tmp_path / "shown.toml").write_text(to_toml(profile), encoding="utf-8")
+    again = resolve("shown", [tmp_path])
+    assert (again.frame, again.frames, again.slots) == (profile.frame, True, profile.slots)
+    assert profile_from_json(json.loads(json.dumps(profile_json(profile)))) == profile
+    assert isinstance(profile.frame, Frame)
+
+
+# --- in a context --------------------------------------------------------------------------------------------------
+
+
+def test_the_frame_is_in_the_prompt_and_in_the_receipt() -> None:
+    with open_engine(profile="layers") as engine:
+        context = engine.compute("Should we use Redis?")
+        document = engine.receipt(context).document
+        replayed = engine.replay(context)
+    assert context.text == (
+        "## Current Approach: Decision\n"
+        "A choice is to be made, and it will be lived with.\n"
+        "Consider:\n"
+        "- What are we optimizing for?\n"
+        "- What did we decide last time?\n"
+        "- What are the constraints?\n"
+    )
+    assert document["signals"]["frame"] == document["profile"]["frame"]["title"].lower() == "decision"
+    assert document["signals"]["frame_because"] == "it begins with 'should we'"
+    assert {"architecture", "infrastructure"} <= set(document["signals"]["domains"])
+    assert (replayed["identical"], replayed["missing"]) == (True, [])
+
+
+def test_a_replay_makes_the_frame_from_the_stored_receipt(tmp_path: Path) -> None:
+    places = tmp_path / ".foveate" / "profiles"
+    places.mkdir(parents=True)
+    (places / "frame-incident.toml").write_text(OWN, encoding="utf-8")
+    with foveate.open(tmp_path) as engine:
+        context = engine.compute("There is an outage", profile="layers")
+    assert "## Current Approach: Incident\nUsers are affected.\nConsider:\n- Who is on call?\n" in context.text
+    (places / "frame-incident.toml").write_text(OWN.replace("Users", "Customers"), encoding="utf-8")
+    with foveate.open(tmp_path) as engine:
+        assert engine.replay(context.id)["text"] == context.text
+
+
+def test_whoever_hands_in_an_approach_has_chosen_one() -> None:
+    with open_engine(profile="layers") as engine:
+        context = engine.compute("Should we use Redis?", given={"frame": ["Ask Mira first"]})
+    assert context.text == "## Current Approach\n- Ask Mira first\n"
+    assert context.signals.frame_because == "the call hands in its own"
+
+
+def test_without_a_frame_the_slot_is_not_shown() -> None:
+    with open_engine(profile="layers") as engine:
+        assert engine.compute("Should we use Redis?", frame="none").text == ""
+
+
+def test_a_frame_changes_nothing_before_it_in_the_prompt() -> None:
+    with open_engine(profile="layers") as engine:
+        engine.add("identity", "Keel. Careful and brief.")
+        one, other = engine.compute("Should we use Redis?"), engine.compute("Why does the upload crash?")
+    assert one.signals.frame != other.signals.frame
+    assert one.prefix == other.prefix
+    assert one.prefix.chars > 0
+
+
+def test_a_question_for_a_task_that_calls_for_nothing_is_a_task() -> None:
+    with open_engine(profile="layers") as engine:
+        task = engine.add("task", "The office in Lisbon", name="Office").record.id
+        found = engine.compute(task=task).signals
+    assert (found.frame, found.frame_because) == ("task", "it is for a task")
+
+
+def test_the_command_line_names_a_frame_and_tells_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def run(*args: str) -> Result:
+        return CliRunner().invoke(cli, list(args))
+
+    assert run("init").exit_code == 0
+    asked = ("context", "Should we use Redis?", "--profile", "layers")
+    assert run(*asked).stdout.startswith("## Current Approach: Decision\n")
+    assert run(*asked, "--frame", "debug").stdout.startswith("## Current Approach: Debug\n")
+    assert run(*asked, "--frame", "none").stdout == ""
+    assert "frame decision: it begins with 'should we'\n" in run(*asked, "--explain").stdout
+    unknown = run(*asked, "--frame", "debgu")
+    assert unknown.exit_code == ProfileError.exit_code
+    assert "There is no frame 'debgu'. Did you mean 'debug'?" in unknown.stderr
+
+
+# --- working memory ------------------------------------------------------------------------------------------------
+
+
+def focus(context: foveate.Context) -> list[str]:
+    return [item.candidate.record.text for item in context.items if item.candidate.slot == "working"]
+
+
+def test_the_current_focus_is_the_task_on_top_and_what_is_still_open() -> None:
+    with open_engine(profile="layers", session="s1") as engine:
+        engine.stack().push("Design the storage")
+        engine.add("question", "Who owns the backups?", scope=Scope("main", session="s1"))
+        engine.add("question", "Who waters the plants?", scope=Scope("main", session="s2"))
+        thread = engine.add("note", "Come back to the licence", tags=["thread"]).record.id
+        engine.add("note", "The office is in Lisbon")
+        context = engine.compute("Anything else?")
+        assert context.text.count("## Current Focus\n") == 1
+        assert focus(context)[0] == "Design the storage"
+        assert sorted(focus(context)[1:]) == ["Come back to the licence", "Who owns the backups?"]
+        assert engine.replay(context)["identical"]
+        engine.retire(thread)
+        assert focus(engine.compute("Anything else?"))[1:] == ["Who owns the backups?"]

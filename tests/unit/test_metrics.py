@@ -1,0 +1,221 @@
+"""Feedback says what an answer used; metrics say whether contexts serve."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import foveate
+from foveate.front.cli import cli
+from foveate.testing import FixedClock
+from worlds import DAY, NOW, ago, open_engine
+
+ASK = "How does Redis evict sessions?"
+
+
+@pytest.fixture
+def engine() -> Iterator[foveate.Engine]:
+    with open_engine(clock=FixedClock(NOW)) as engine:
+        engine.add("instruction", "Answer in English")
+        engine.add("fact", "Redis evicts sessions with the volatile-lru policy of the cluster")  # fact_1
+        engine.add("fact", "Redis sessions are configured in deploy/redis.conf")  # fact_2
+        engine.add("fact", "Redis sessions carry a nonce that the gateway signs")  # fact_3
+        engine.add("fact", "Redis sessions of guests live in a separate keyspace called lobby")  # fact_4
+        yield engine
+
+
+def test_references_quotations_and_rare_words_count_as_use(engine: foveate.Engine) -> None:
+    """004-138"""
+    context = engine.compute(ASK, frame="none")
+    answer = (
+        "See deploy/redis.conf. As noted, it evicts sessions with the volatile-lru policy of the cluster. "
+        "Because the gateway signs a nonce, nothing else is needed."
+    )
+    found = engine.feedback(context, answer)
+    assert found.used == {"fact_2": "reference", "fact_1": "quotation", "fact_3": "overlap"}
+    assert found.unused == ("fact_4",)
+    assert found.precision == 0.75
+
+
+def test_an_id_is_a_reference_and_half_a_name_is_not(engine: foveate.Engine) -> None:
+    context = engine.compute(ASK, frame="none")
+    assert engine.feedback(context, "as fact_4 says").used == {"fact_4": "reference"}
+    assert engine.feedback(context, "as xfact_4 or fact_41 say").used == {}
+    assert engine.feedback(context, "old/deploy/redis.conf holds it").used != {"fact_2": "reference"}
+
+
+def test_words_of_the_question_alone_are_no_use(engine: foveate.Engine) -> None:
+    context = engine.compute(ASK, frame="none")
+    assert engine.feedback(context, "I do not know how Redis evicts sessions.").used == {}
+
+
+def test_uses_are_counted_once_and_the_receipt_holds_ids_only(engine: foveate.Engine) -> None:
+    context = engine.compute(ASK, frame="none")
+    for _ in range(2):
+        engine.feedback(context, "it is in deploy/redis.conf, secretly")
+    assert (engine.get("fact_2").uses, engine.get("fact_1").uses) == (1, 0)
+    document = engine.receipt(context).document
+    assert document["notes"] == {"used": ["fact_2"]}
+    assert "secretly" not in json.dumps(document)
+
+
+def test_notes_survive_the_store_and_a_context_computed_again(engine: foveate.Engine) -> None:
+    context = engine.compute(ASK, frame="none")
+    engine.feedback(context, "it is in deploy/redis.conf")
+    engine._journal.save()
+    assert engine.receipt(context.id).document["notes"] == {"used": ["fact_2"]}
+    engine.mark(context, "fact_1", "useful")
+    engine._journal.save()
+    assert engine.receipt(context.id).document["notes"] == {"used": ["fact_2"], "marks": {"fact_1": "useful"}}
+
+
+def test_marks_change_what_they_say(engine: foveate.Engine) -> None:
+    context = engine.compute(ASK, frame="none")
+    assert engine.mark(context, "fact_1", "useful") == ""
+    engine.mark(context, "fact_1", "useful")
+    assert (engine.get("fact_1").uses, engine.get("fact_1").wins) == (1, 1)
+    assert "retire fact_2" in engine.mark(context, "fact_2", "wrong")
+    assert engine.get("fact_2").outcome == "failure"
+    assert "foveate retire fact_3" in engine.mark(context, "fact_3", "outdated")
+    assert engine.get("fact_3").status == "active"
+
+
+def test_a_mark_names_an_item_of_the_context(engine: foveate.Engine) -> None:
+    context = engine.compute(ASK, frame="none")
+    with pytest.raises(foveate.InputError, match="Did you mean 'useful'"):
+        engine.mark(context, "fact_1", "usefull")
+    with pytest.raises(foveate.NotFound, match="not shown"):
+        engine.mark(context, "fact_99", "wrong")
+    with pytest.raises(foveate.InputError, match="empty"):
+        engine.feedback(context, " ")
+
+
+def test_a_forgotten_record_leaves_the_notes(engine: foveate.Engine) -> None:
+    context = engine.compute(ASK, frame="none")
+    engine.feedback(context, "it is in deploy/redis.conf and fact_4")
+    engine.mark(context, "fact_2", "outdated")
+    engine.forget(["fact_2"])
+    assert engine.receipt(context.id).document["notes"] == {"used": ["fact_4"], "marks": {}}
+
+
+# --- metrics ---------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_measured_is_no_verdict() -> None:
+    with open_engine() as engine:
+        found = engine.metrics()
+    assert list(found) == [
+        "context_relevance",
+        "budget_utilisation",
+        "refresh_rate",
+        "recall_precision",
+        "cold_start_ms",
+        "memory_growth_per_day",
+        "fact_confirmation",
+    ]
+    assert all(metric["holds"] is None for metric in found.values())
+
+
+def test_relevance_is_the_mean_of_what_was_found_for_the_question(engine: foveate.Engine) -> None:
+    """004-135: rules are there for every question and do not count."""
+    context = engine.compute(ASK, frame="none")
+    found = [item.candidate for item in context.items if item.candidate.source != "always"]
+    assert len(found) < len(context.items)
+    mean = sum(candidate.features["relevance"] for candidate in found) / len(found)
+    metric = engine.metrics()["context_relevance"]
+    assert metric["value"] == pytest.approx(mean, abs=1e-4)
+    assert metric["holds"] is (mean > 0.6)
+
+
+def test_utilisation_holds_between_a_half_and_nine_tenths(engine: foveate.Engine) -> None:
+    """004-136"""
+    contexts = [engine.compute(ASK, frame="none", budget=4000)]
+    assert engine.metrics()["budget_utilisation"]["holds"] is False
+    contexts += [engine.compute(ASK, frame="none", budget=round(contexts[0].tokens * share)) for share in (1, 1.1, 1.2)]
+    metric = engine.metrics()["budget_utilisation"]
+    shares = [context.tokens / context.budget.ceiling for context in contexts]
+    assert metric["value"] == pytest.approx(sum(shares) / len(shares), abs=1e-4)
+    assert metric["holds"] is True
+
+
+def test_refreshes_a_turn(engine: foveate.Engine) -> None:
+    """004-137"""
+    engine.add("fact", "Kafka partitions are rebalanced by a coordinator")
+    context = engine.refresh_if_needed(ASK, None, frame="none").context
+    for _ in range(3):
+        assert not engine.refresh_if_needed("and how does Redis evict sessions of guests?", context, frame="none")
+    metric = engine.metrics()["refresh_rate"]
+    assert (metric["value"], metric["holds"], metric["measured"]) == (0.0, True, 4)
+    for _ in range(2):
+        assert engine.refresh_if_needed("why are Kafka partitions rebalanced?", context, frame="none", decision=True)
+        engine.clock.tick(1)  # type: ignore[attr-defined]
+    metric = engine.metrics()["refresh_rate"]
+    assert (metric["value"], metric["holds"]) == (pytest.approx(2 / 6, abs=1e-4), False)
+
+
+def test_precision_is_what_answers_used_or_people_called_useful(engine: foveate.Engine) -> None:
+    """004-138"""
+    engine.compute("sessions of guests", frame="none")  # nobody said what came of it: not measured
+    context = engine.compute(ASK, frame="none")
+    engine.feedback(context, "it is in deploy/redis.conf")
+    assert engine.metrics()["recall_precision"]["value"] == 0.25
+    engine.mark(context, "fact_1", "useful")
+    metric = engine.metrics()["recall_precision"]
+    assert (metric["value"], metric["holds"], metric["measured"]) == (0.5, True, 1)
+
+
+def test_a_context_from_scratch_is_timed(engine: foveate.Engine) -> None:
+    """004-139"""
+    context = engine.compute(ASK, frame="none")
+    metric = engine.metrics()["cold_start_ms"]
+    assert metric["value"] == pytest.approx(engine.receipt(context).document["ms"])
+    assert metric["holds"] is (metric["value"] < 500)
+
+
+def test_growth_is_new_records_a_day_and_confirmation_a_share_of_facts() -> None:
+    """004-140, 004-141"""
+    with open_engine() as engine:
+        for day in range(4):
+            engine.add("fact", f"Fact number {day} of the log", created=ago(day + 1))
+        engine.add("note", "An old one", created=ago(100))
+        engine.add("fact", "Fact number 1 of the log")
+        found = engine.metrics()
+    assert found["memory_growth_per_day"]["value"] == round(4 / 30, 2)
+    assert found["memory_growth_per_day"]["holds"] is None
+    assert (found["fact_confirmation"]["value"], found["fact_confirmation"]["holds"]) == (0.25, True)
+    with open_engine() as young:
+        young.add("note", "One", created=NOW - 2 * DAY)
+        young.add("note", "Two", created=NOW - DAY)
+        assert young.metrics()["memory_growth_per_day"]["value"] == 1.0
+
+
+def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    runner = CliRunner()
+
+    def run(*args: str) -> str:
+        done = runner.invoke(cli, args)
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    run("init")
+    id = run("add", "fact", "Redis evicts sessions with the volatile-lru policy of the cluster").split()[0]
+    run("context", ASK)
+    (tmp_path / "answer.txt").write_text(f"As {id} says.", "utf-8")
+    assert "1 of 1 items used" in run("feedback", "last", "answer.txt")
+    assert json.loads(run("feedback", "last", "--useful", id, "--json"))["marks"] == {id: "useful"}
+    assert "volatile-lru" in run("expand", id)
+    assert json.loads(run("expand", id, "--json"))["message"]["role"] == "user"
+    shown = json.loads(run("show", id, "--json"))["record"]
+    assert (shown["uses"], shown["wins"]) == (4, 1)
+    found = json.loads(run("stats", "--json"))
+    assert found["records"] == {"fact": {"active": 1}}
+    assert found["metrics"]["recall_precision"]["value"] == 1.0
+    assert "recall precision" in run("stats")
+    assert "holds" in run("stats")
+    assert runner.invoke(cli, ["feedback", "last"]).exit_code == 2
+    assert runner.invoke(cli, ["feedback", "last", "nowhere.txt"]).exit_code == 2

@@ -1,0 +1,76 @@
+"""What was said right before and after a strong hit of the same session comes along, where the profile asks for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from foveate import Engine, Filters
+from foveate.sources.search import NEARNESS, neighbour
+from foveate.state.store import Beside
+from worlds import ago, open_engine
+
+TALK = (
+    "Did the harbour festival go well?",
+    "Loved it, we stayed until midnight",
+    "Great",
+    "My sister sold every painting",
+    "I should go to bed",
+)
+
+
+def talked() -> Engine:
+    engine = open_engine()
+    for session, lines in (("one", TALK), ("two", ("Unrelated remark about soup",))):
+        rows = [("note", line, {"created": ago(3)}) for line in lines]
+        engine.add_many(rows, scope=replace(engine.scope, session=session))
+    return engine
+
+
+def features(engine: Engine, query: str, **options: object) -> dict[str, dict[str, float]]:
+    context = engine.compute(query, profile="chat", **options)
+    items = [item.candidate for section in context.sections if section.name == "memories" for item in section.items]
+    return {candidate.record.text: dict(candidate.features) for candidate in items}
+
+
+def test_neighbours_of_a_hit_come_along_by_nearness() -> None:
+    found = features(talked(), "How was the harbour festival?")
+    assert set(found) == set(TALK[:3])  # the fourth is out of reach, another session's remark too
+    hit = found[TALK[0]]["relevance"]
+    assert found[TALK[1]]["neighbour"] == round(hit * NEARNESS[0], 6)
+    assert found[TALK[2]]["neighbour"] == round(hit * NEARNESS[1], 6)
+    assert found[TALK[1]]["relevance"] == 0.0
+
+
+def test_without_the_weight_nobody_comes_along() -> None:
+    assert set(features(talked(), "How was the harbour festival?", overrides={"weights": {"neighbour": 0}})) == {TALK[0]}
+
+
+def test_without_a_session_there_are_no_neighbours() -> None:
+    engine = open_engine()
+    engine.add_many([("note", line, {"created": ago(3)}) for line in TALK])
+    assert set(features(engine, "How was the harbour festival?")) == {TALK[0]}
+
+
+def test_neighbours_keep_to_scope_kinds_and_filters() -> None:
+    engine = talked()
+    scope = replace(engine.scope, session="one", user="somebody else")
+    engine.add("note", "A secret reply", scope=scope, created=ago(3))
+    with engine.reader() as reader:
+        (hit,) = (record for record in reader.records() if record.text == TALK[-1])
+        assert {place.record.text for place in reader.beside([hit.id], ["note"], 2, Filters())} == set(TALK[2:4])
+        assert reader.beside([hit.id], ["fact"], 2, Filters()) == []
+        assert reader.beside([hit.id], ["note"], 2, Filters(since=ago(2))) == []
+
+
+def test_the_gain_is_the_sum_over_strong_neighbours_and_at_most_one() -> None:
+    record = next(iter(talked().search("festival"))).record
+    places = [Beside("a", 1, record), Beside("b", -2, record)]
+    assert neighbour(places, {"a": 0.4, "b": 0.2}) == {record.id: 0.5}
+    assert neighbour(places, {"a": 1.0, "b": 0.8}) == {record.id: 1.0}
+
+
+def test_each_keyword_in_the_text_counts_a_tenth_where_a_profile_weighs_it() -> None:
+    found = features(talked(), "How was the HARBOUR festival?", overrides={"weights": {"contained": 0.5}})
+    assert found[TALK[0]]["contained"] == 0.2
+    assert found[TALK[1]]["contained"] == 0.0
+    assert "contained" not in features(talked(), "How was the harbour festival?")[TALK[0]]

@@ -1,0 +1,201 @@
+"""Recent activity: the session's own events and what was telling in others; and filters by type, in every source."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import foveate
+from foveate import Filters, InputError, Scope
+from foveate.front.cli import cli
+from foveate.profiles import resolve
+from foveate.receipts import filters_from_json
+from foveate.sources.highlights import EACH
+from worlds import NOW, open_engine
+
+MINUTE = 60_000
+
+
+def happened(engine: foveate.Engine, session: str | None, minute: int, text: str, **values: Any) -> str:
+    scope = Scope(engine.scope.project, session=session)
+    kind = values.pop("kind", "event")
+    return engine.add(kind, text, scope=scope, created=NOW - minute * MINUTE, **values).record.id
+
+
+def brought(engine: foveate.Engine, source: str, **options: Any) -> list[str]:
+    """Ids of what a source brought for a request, in its order."""
+    context = engine.compute("Anything at all?", **options)
+    return [entry["id"] for entry in engine.receipt(context).candidates if entry["source"] == source]
+
+
+def test_the_figures_are_profile_data() -> None:
+    for name in ("base", "stack"):
+        (slot,) = [slot for slot in resolve(name).slots if slot.name == "recent"]
+        assert (slot.limit, slot.also) == (50, (("highlights", 5),))
+
+
+def test_a_session_gets_its_latest_fifty_events_and_no_others() -> None:
+    engine = open_engine()
+    mine = [happened(engine, "mine", n, f"Step number {n} of mine") for n in range(60)]
+    theirs = happened(engine, "theirs", 0, "Something in another session")
+    found = brought(engine, "recent", session="mine")
+    assert found == mine[:50]
+    assert theirs not in found
+
+
+def test_what_belongs_to_no_session_is_everybodys() -> None:
+    engine = open_engine()
+    mine = happened(engine, "mine", 2, "My own step")
+    shared = happened(engine, None, 1, "The release was tagged")
+    episode = happened(engine, "theirs", 3, "Paired on the parser", kind="episode")
+    assert brought(engine, "recent", session="mine") == [shared, mine, episode]
+
+
+def test_without_a_session_everything_is_recent() -> None:
+    engine = open_engine()
+    found = [happened(engine, f"s{n}", n, f"Event {n} of its session") for n in range(7)]
+    assert brought(engine, "recent") == found
+    assert brought(engine, "highlights") == []
+
+
+def test_the_five_latest_other_sessions_bring_their_highlights() -> None:
+    engine = open_engine()
+    happened(engine, "mine", 0, "My own step")
+    last = [happened(engine, f"other {n}", 10 * n, f"Nothing much in {n}") for n in range(1, 8)]
+    assert brought(engine, "highlights", session="mine") == last[:5]
+
+
+def test_the_most_telling_of_a_session_goes_first() -> None:
+    engine = open_engine()
+    happened(engine, "mine", 0, "My own step")
+    error = happened(engine, "other", 50, "Disk full on the build host", type="error")
+    failed = happened(engine, "other", 40, "make deploy", type="shell_exec", command="make deploy", outcome="failure")
+    decided = happened(engine, "other", 30, "Builds move to the larger host", kind="decision")
+    happened(engine, "other", 20, "make lint", type="shell_exec", command="make lint", outcome="success")
+    happened(engine, "other", 10, "src/a.py", type="file_read", path="src/a.py")
+    assert EACH == 3
+    assert brought(engine, "highlights", session="mine") == [decided, failed, error]
+
+
+def test_a_highlight_says_its_session_and_is_replayed_as_it_was() -> None:
+    engine = open_engine()
+    happened(engine, "mine", 0, "My own step")
+    happened(engine, "blue-green", 9, "make x", type="shell_exec", command="make x", stdout="no room", outcome="failure")
+    happened(engine, "0192f3a2-1234-7abc-8def-1234567890ab", 8, "Smoke test", type="check", outcome="success")
+    context = engine.compute("What is going on?", session="mine")
+    assert "Executed: `make x` [failure] (session blue-green)\n  ```\n  no room\n" in context.text
+    assert "Smoke test (session 0192f3a2…)\n" in context.text
+    assert context.text.count("session") == 2
+    assert engine.replay(context)["identical"]
+    assert context.budget.used <= context.budget.ceiling
+
+
+def test_an_event_is_shown_once() -> None:
+    engine = open_engine()
+    ids = [happened(engine, "mine", 3, "make a", type="shell_exec", outcome="failure")]
+    ids += [happened(engine, "other", n, f"Broke {n}", type="error") for n in range(3)]
+    context = engine.compute("Broke make", session="mine")
+    kept = [item.candidate.record.id for section in context.sections for item in section.items]
+    assert sorted(kept) == sorted(ids)
+
+
+def test_no_wall_is_crossed_by_a_highlight() -> None:
+    engine = open_engine(user="ada")
+    happened(engine, "mine", 0, "My own step")
+    bob = Scope(engine.scope.project, user="bob", session="bobs")
+    with engine.store.write(bob) as writer:
+        writer.add(engine.make("event", "Bob's private failure", bob, {"type": "error"}))
+    assert brought(engine, "highlights", session="mine") == []
+
+
+def test_why_not_says_that_an_event_is_of_another_session() -> None:
+    engine = open_engine()
+    happened(engine, "mine", 0, "My own step")
+    happened(engine, "other", 1, "Newest of the other session")
+    hidden = happened(engine, "other", 2, "An older event of the other session")
+    context = engine.compute("Tell me about bananas", session="mine")
+    assert engine.why_not(hidden, context)["reason"] == "other session"
+
+
+# --- filters by type -----------------------------------------------------------------------------------------------
+
+
+def world() -> foveate.Engine:
+    engine = open_engine()
+    for session in ("mine", "other"):
+        for sort in ("error", "file_read", "deploy"):
+            happened(engine, session, 1, f"parser {sort} in {session}", type=sort, outcome="failure")
+    happened(engine, "mine", 1, "parser without a type")
+    for sort in ("service", "person"):
+        engine.add("entity", f"The parser {sort}", name=f"Parser {sort}", type=sort)
+    engine.add("fact", "The parser is recursive")
+    return engine
+
+
+EVERY_SLOT = {
+    "slots": {
+        "facts": {"kinds": ["fact", "entity"]},
+        "past": {"source": "search", "kinds": ["event"], "share": 10, "order": 200, "heading": "Past"},
+        "tagged": {"source": "domains", "kinds": ["event", "entity"], "share": 10, "order": 210, "heading": "Tagged"},
+    }
+}
+
+
+@pytest.mark.parametrize("session", [None, "mine"])
+def test_only_events_of_the_wanted_types_are_considered_by_any_source(session: str | None) -> None:
+    engine = world()
+    filters = Filters(event_types=("error", "deploy"))
+    context = engine.compute("the parser", session=session, filters=filters, overrides=EVERY_SLOT)
+    found = [engine.get(entry["id"]) for entry in engine.receipt(context).candidates]
+    assert {record.data.get("type") for record in found if record.kind == "event"} == {"error", "deploy"}
+    assert {record.data.get("type") for record in found if record.kind == "entity"} == {"service", "person"}
+    assert any(record.kind == "fact" for record in found)
+
+
+def test_only_entities_of_the_wanted_types_are_considered() -> None:
+    engine = world()
+    context = engine.compute("the parser", filters=Filters(entity_types=("person",)), overrides=EVERY_SLOT)
+    found = [engine.get(entry["id"]) for entry in engine.receipt(context).candidates]
+    assert {record.data.get("type") for record in found if record.kind == "entity"} == {"person"}
+    assert {record.data.get("type") for record in found if record.kind == "event"} == {"error", "deploy", "file_read", None}
+
+
+def test_why_not_names_the_filter_and_a_receipt_keeps_it() -> None:
+    engine = world()
+    filters = Filters(event_types=("error",), entity_types=("person",))
+    context = engine.compute("the parser", filters=filters)
+    assert filters_from_json(engine.receipt(context).document["request"]["filters"]) == filters
+    assert engine.replay(context)["identical"]
+    (service,) = [
+        hit.record for hit in engine.search("parser service", kinds=["entity"]) if hit.record.data["type"] == "service"
+    ]
+    assert engine.why_not(service.id, context)["sentence"] == "not considered: the request's filter on entity_types"
+
+
+@pytest.mark.parametrize("wrong", ["error", ("error", 7), (None,), ("",), 3])
+def test_types_that_are_no_names_are_refused(wrong: Any) -> None:
+    with pytest.raises(InputError, match="event_types must be a tuple of names"):
+        open_engine().compute("Anything?", filters=Filters(event_types=wrong))
+
+
+def test_the_command_takes_types(tmp_path: Path) -> None:
+    def run(*arguments: str) -> str:
+        done = CliRunner().invoke(cli, [*arguments, "--store", str(tmp_path)])
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    run("init")
+    with foveate.open(tmp_path) as engine:
+        for sort in ("error", "deploy"):
+            engine.add("event", f"parser {sort}", type=sort)
+        for sort in ("service", "person"):
+            engine.add("entity", f"parser {sort}", type=sort)
+    found = json.loads(run("context", "parser", "--event-type", "error", "--entity-type", "person", "--json"))
+    shown = {item["id"].split("_")[0] for item in found["items"]}
+    assert shown == {"event", "entity"}
+    assert ("error" in found["text"], "person" in found["text"]) == (True, True)
+    assert ("deploy" in found["text"], "service" in found["text"]) == (False, False)

@@ -1,0 +1,234 @@
+"""Refreshing: a context is computed anew for a reason that it names, and otherwise left alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import foveate
+from foveate.refresh import is_decision, share_held
+from foveate.testing import FixedClock
+from worlds import open_engine
+
+QUESTION = "How does Redis evict cached sessions?"
+
+
+@pytest.fixture
+def engine() -> Iterator[foveate.Engine]:
+    with open_engine(clock=FixedClock(step=1000)) as engine:
+        engine.add("censor", "Never restart Redis by hand", action="block")
+        engine.add("fact", "Redis evicts cached sessions with the LRU policy")
+        engine.add("fact", "Kafka partitions are rebalanced by the coordinator of the consumer group")
+        engine.add("note", "Lunch is served at noon in the canteen")
+        yield engine
+
+
+def plain(engine: foveate.Engine, said: str, previous: foveate.Context | str, **options: object) -> object:
+    return engine.refresh_if_needed(said, previous, frame="none", **options)
+
+
+def first(engine: foveate.Engine, **options: object) -> foveate.Context:
+    return engine.compute(QUESTION, frame="none", **options)
+
+
+def test_the_first_turn_computes_a_context(engine: foveate.Engine) -> None:
+    found = engine.refresh_if_needed(QUESTION, None)
+    assert found
+    assert found.reason == "first"
+    assert found.context is not None
+    assert "LRU policy" in found.context.text
+
+
+def test_a_context_that_holds_what_is_said_is_left_alone(engine: foveate.Engine) -> None:
+    before = first(engine)
+    found = plain(engine, "which policy does Redis use for sessions?", before)
+    assert not found
+    assert (found.context, found.reason) == (None, "")
+    assert found.match >= 0.5
+
+
+def test_the_same_question_again_needs_nothing_new(engine: foveate.Engine) -> None:
+    assert not plain(engine, QUESTION, first(engine))
+
+
+def test_words_that_no_record_holds_bring_no_refresh(engine: foveate.Engine) -> None:
+    """Looking for them again could find nothing."""
+    found = plain(engine, "thanks, that is great, please continue", first(engine))
+    assert not found
+    assert found.match == 1.0
+
+
+def test_what_the_context_does_not_hold_is_searched_for(engine: foveate.Engine) -> None:
+    """004-104, 004-110"""
+    before = first(engine)
+    assert "Kafka" not in before.text
+    found = plain(engine, "why are Kafka partitions rebalanced?", before)
+    assert found.reason == "new information"
+    assert found.match < 0.5
+    assert "Kafka partitions" in found.context.text
+    assert "%" in found.detail
+
+
+def test_rare_words_weigh_more_than_common_ones() -> None:
+    rarity = {"service": 0.2, "run": 0.2, "kafka": 3.0}
+    assert share_held(["service", "run", "kafka"], ["service", "run"], rarity) < 0.5
+    assert share_held(["service", "run", "kafka"], ["kafka"], rarity) > 0.8
+    assert share_held(["unheard"], [], rarity) == 1.0
+
+
+def test_another_profile_is_another_context(engine: foveate.Engine) -> None:
+    found = plain(engine, QUESTION, first(engine), profile="chat")
+    assert found.reason == "frame"
+    assert found.context.profile == "chat"
+
+
+def test_a_frame_that_switches_rebuilds(engine: foveate.Engine) -> None:
+    """004-103, 004-109"""
+    before = engine.compute(QUESTION, frame="question", profile="layers")
+    assert before.signals.frame == "question"
+    found = engine.refresh_if_needed(QUESTION, before, frame="debug")
+    assert found.reason == "frame"
+    assert "'question'" in found.detail
+    assert found.context.signals.frame == "debug"
+
+
+def test_turning_from_talk_to_action_is_a_decision_point(engine: foveate.Engine) -> None:
+    """004-105"""
+    before = first(engine)
+    found = plain(engine, "Switch Redis sessions to another policy", before)
+    assert found.reason == "decision"
+    again = plain(engine, "Change the LRU policy of Redis sessions", found.context)
+    assert not again, "a series of steps is one decision"
+    assert plain(engine, QUESTION, again.context or found.context, decision=True).reason == "decision"
+
+
+@pytest.mark.parametrize("said", ["Let us decide on the store", "Should we use Kafka?", "Add a cache", "go ahead"])
+def test_words_that_decide(said: str) -> None:
+    assert is_decision(said, "action" if said == "Add a cache" else "question")
+
+
+def test_words_that_do_not_decide() -> None:
+    assert not is_decision("How does the cache work?", "explain")
+
+
+def test_token_pressure_evicts_the_least_relevant_and_keeps_the_rules(engine: foveate.Engine) -> None:
+    """004-106"""
+    for n in range(30):
+        engine.add(
+            "fact", f"Redis sessions of tenant {n} are cached in pool {n} of the Redis cluster, evicted after {n} minutes"
+        )
+    before = first(engine, budget=1500)
+    assert not plain(engine, QUESTION, before, window=100_000, spent=2000)
+    found = plain(engine, QUESTION, before, window=2000, spent=1300)
+    assert found.reason == "pressure"
+    assert found.context.tokens <= 0.9 * 2000 - 1300
+    assert "Never restart Redis by hand" in found.context.text
+    kept = {item.candidate.record.id for item in found.context.items}
+    assert kept < {item.candidate.record.id for item in before.items}
+    most = max(omission.candidate.score for omission in found.context.left_out if omission.reason == "budget")
+    least = min(item.candidate.score for item in found.context.items if item.candidate.source == "search")
+    assert least >= most
+
+
+def test_rules_stay_where_nothing_else_has_room(engine: foveate.Engine) -> None:
+    before = first(engine, budget=1500)
+    found = plain(engine, QUESTION, before, spent=5000)
+    assert found.reason == "pressure"
+    assert "Never restart Redis by hand" in found.context.text
+
+
+def test_a_receipt_id_judges_as_its_context_does(engine: foveate.Engine) -> None:
+    """004-108: the previous receipt is all that is needed."""
+    before = first(engine, budget=900)
+    for said in ("which policy for sessions?", "why are Kafka partitions rebalanced?"):
+        by_context, by_id = plain(engine, said, before), plain(engine, said, before.id)
+        assert (by_context.reason, by_context.match) == (by_id.reason, by_id.match)
+    assert plain(engine, "why are Kafka partitions rebalanced?", before.id).context.budget.total == 900
+
+
+def test_a_refresh_is_the_context_that_a_plain_compute_gives(engine: foveate.Engine) -> None:
+    before = first(engine)
+    said = "why are Kafka partitions rebalanced?"
+    at = "2026-01-06T00:00Z"
+    found = plain(engine, said, before, now=at)
+    assert found.context.text == engine.compute(said, frame="none", now=at).text
+
+
+def test_turns_and_reasons_are_noted_on_the_receipts(engine: foveate.Engine) -> None:
+    before = engine.refresh_if_needed(QUESTION, None, frame="none").context
+    plain(engine, "which policy for sessions?", before)
+    new = plain(engine, "why are Kafka partitions rebalanced?", before).context
+    assert engine.receipt(before).document["notes"] == {"turns": 2}
+    noted = {"turns": 1, "refresh": {"reason": "new information", "previous": before.id}}
+    assert engine.receipt(new).document["notes"] == noted
+
+
+class Topics:
+    """An embedder that knows one subject from another, whatever the words."""
+
+    dim, fingerprint = 2, "topics:2"
+
+    def query(self, text: str, /) -> list[float]:
+        return [1.0, 0.0] if re.search("evict|Redis|cache|memory", text) else [0.0, 1.0]
+
+    def embed(self, texts: Sequence[str], /) -> list[list[float]]:
+        return [self.query(text) for text in texts]
+
+
+@pytest.mark.parametrize(("options", "refreshed"), [({}, True), ({"embedder": Topics()}, False)])
+def test_near_questions_match_by_their_vectors(options: dict[str, Any], refreshed: bool) -> None:
+    with open_engine(**options) as engine:
+        engine.add("fact", "Redis evicts cached sessions with the LRU policy")
+        engine.add("fact", "Lunch: a full memory of the canteen", tags=["food"])
+        before = engine.compute(QUESTION, frame="none", budget=60)
+        found = engine.refresh_if_needed("what happens on full memory?", before, frame="none")
+        assert bool(found) is refreshed, found
+
+
+def test_pressure_is_a_share(engine: foveate.Engine) -> None:
+    with pytest.raises(foveate.InputError, match="share of the room"):
+        plain(engine, QUESTION, first(engine), pressure=1.5)
+
+
+# --- a new event, a record in full -----------------------------------------------------------------------------------
+
+
+def test_an_update_is_a_recompute_with_the_event_first(engine: foveate.Engine) -> None:
+    """003-114, 003-115"""
+    engine.add("event", "Deployed version 12")
+    before = engine.compute(QUESTION, budget=1200)
+    after = engine.update(before, "Redis was restarted by the watchdog", created=engine.clock() + 1000)
+    again = engine.compute(QUESTION, budget=1200)
+    assert after.text == again.text
+    assert after.tokens == again.tokens <= 1200
+    recent = next(section for section in after.sections if section.name == "recent")
+    newest = recent.items[0].candidate
+    assert newest.record.text == "Redis was restarted by the watchdog"
+    assert newest.features["relevance"] == 1.0
+
+
+def test_expanding_gives_the_whole_record_to_the_user_and_counts_as_a_use(engine: foveate.Engine) -> None:
+    """004-112, 004-113"""
+    text = "The import stopped. " + "Each row was kept twice, as text and parsed. " * 40 + "We read it in batches now."
+    record = engine.add("episode", text).record
+    message = engine.expand(record.id)
+    assert message["role"] == "user"
+    assert text.strip() in message["content"]
+    after = engine.get(record.id)
+    assert (after.uses, after.version) == (record.uses + 1, record.version)
+    assert engine.history(record.id) == []
+    with pytest.raises(foveate.NotFound):
+        engine.expand("fact_unknown")
+
+
+def test_a_receipt_opens_no_wall(tmp_path: Path) -> None:
+    with foveate.open(tmp_path, session="one") as engine:
+        engine.add("scratch", "Redis secret of session one")
+        context = engine.compute(QUESTION)
+    with foveate.open(tmp_path, session="two") as engine:
+        found = engine.refresh_if_needed("what is the Redis secret?", context.id, decision=True)
+        assert engine.receipt(found.context).document["request"]["scope"]["session"] == "two"
