@@ -24,20 +24,17 @@ from foveate.scoring import Reranker, rerank, score
 from foveate.signals import extended, extract, task_text
 from foveate.sources import SHIPPED, Around, Gathered, Source, gather
 from foveate.sources.censors import stands_here
-from foveate.state import lifecycle, records, upkeep
-from foveate.state.extract import Proposal, propose
+from foveate.state import lifecycle, records
 from foveate.state.kinds import kind_of
 from foveate.state.lines import title_of
-from foveate.state.memory import Memory
+from foveate.state.living import Living
 from foveate.state.records import Rules
-from foveate.state.relations import relate
 from foveate.state.stack import Stack, current
-from foveate.state.store import Added, Forgotten, Health, Store
+from foveate.state.store import Added, Forgotten, Health, Reader, Store
 from foveate.state.task import lookup, state_of, unfinished
 from foveate.state.tasks import Tasks
-from foveate.state.triggers import Trip, trip
 from foveate.summarize import Extractive
-from foveate.types import TRUST, Candidate, Filters, Link, Profile, Record, Request, Scope, Signals
+from foveate.types import TRUST, Candidate, Filters, Profile, Record, Request, Scope, Signals
 
 BASE, FOR_A_TASK = "base", "task"
 """The profile of a request that names none, and of one that is for a task."""
@@ -55,7 +52,7 @@ if TYPE_CHECKING:
 Given = str | Mapping[str, Any]
 
 
-class Engine(Memory):
+class Engine(Living):
     """Computes contexts from state. Open one with `foveate.open`."""
 
     def __init__(
@@ -87,7 +84,6 @@ class Engine(Memory):
         self._default_budget = budget
         self._root = root
         self._domains = extended(domains or {})
-        self.thresholds = thresholds
         self._cache_always = cache_seconds is not None
         self._cache = Cache(CACHE_SECONDS if cache_seconds is None else cache_seconds)
         self.debug = explain or os.environ.get(DEBUG, "").lower() in ("1", "true", "yes", "on")
@@ -100,6 +96,7 @@ class Engine(Memory):
             own=own,
             vectors=self._embed if embedder else None,
             scrub=receipts.scrub,
+            thresholds=thresholds,
         )
         self._journal = Journal(store, self.reader)
         self.tasks = Tasks(self)
@@ -118,25 +115,16 @@ class Engine(Memory):
         `cached`: the context of the last seconds, where nothing changed; its clock is rounded to them.
         """
         began = perf_counter()
-        caches = self._cache_always if cached is None else cached
-        if caches:
-            at = options.get("now")
-            options["now"] = self._cache.rounded(self.clock() if at is None else _time(at, "now"))
-        request = self.request(query, **options)
+        if self._cache_always if cached is None else cached:
+            return self._cached(query, options, began)
+        return self._computed(self.request(query, **options), began)
+
+    def _computed(self, request: Request, began: float) -> Context:
         embedding, warnings = self._embedding(request)
         with self.reader(request.scope) as state:
-            signals = extract(request, state.named, embedding, self._domains)
-            signals = profiles.framed(request, signals, self._places)
-            profile = self._profile(request, signals)
-            key = cache_key(request, profile, state.revision) if caches else ""
-            if caches and (held := self._cache.get(key)):
-                return held
-            if request.task is not None:
-                warnings += [
-                    f"{title_of(record) or record.id}, on which the task depends, is {state_of(record)}."
-                    for record in unfinished(state, request.task)
-                ]
+            signals, profile = self._seen_as(request, embedding, state)
             found = gather(self._sources, Around(request, signals, profile, state, self._root), count=self.debug)
+            warnings += _waiting(request, state)
             revision = state.revision
         candidates = score(found.candidates, profile, signals, request.now, self.thresholds)
         candidates = self._reranked(candidates, request, profile, warnings)
@@ -144,11 +132,21 @@ class Engine(Memory):
         context = self._context(request, profile, signals, found, composed, revision, warnings)
         facts = Facts(request, profile, context, tuple(candidates), found.reports, revision, self.rules.counter, began)
         self._journal.remember(facts)
-        if caches:
-            self._cache.put(key, request.now, context)
         if self.debug:
             print(debug(receipts.write(facts)), file=sys.stderr)
         return context
+
+    def _cached(self, query: str | None, options: dict[str, Any], began: float) -> Context:
+        at = options.get("now")
+        options["now"] = self._cache.rounded(self.clock() if at is None else _time(at, "now"))
+        request, _, profile = self.looked_at(query, **options)
+        with self.reader(request.scope) as state:
+            key = cache_key(request, profile, state.revision)
+        held = self._cache.get(key)
+        if held is None:
+            held = self._computed(request, began)
+            self._cache.put(key, request.now, held)
+        return held
 
     async def acompute(self, query: str | None = None, **options: Any) -> Context:
         """`compute` for async callers, in a thread."""
@@ -253,9 +251,7 @@ class Engine(Memory):
         request = self.request(query, **options)
         embedding, _ = self._embedding(request)
         with self.reader(request.scope) as state:
-            signals = extract(request, state.named, embedding, self._domains)
-        signals = profiles.framed(request, signals, self._places)
-        return request, signals, self._profile(request, signals)
+            return request, *self._seen_as(request, embedding, state)
 
     def nearness(self, one: str, other: str) -> float:
         """How near two texts are by the embedder, 0..1; 0 without one."""
@@ -352,49 +348,6 @@ class Engine(Memory):
                     )
         return out
 
-    def relate(self, source: str, name: str, target: str, *, weight: float = 1.0, create: bool = False) -> Link:
-        """Join two entities by their names; `create` keeps those that are not known yet."""
-        return relate(self, source, name, target, weight=weight, create=create)
-
-    def propose_entities(self, text: str) -> list[Proposal]:
-        """Names in a text that could be entities, the most frequent first; nothing is kept."""
-        with self.reader() as reader:
-            return propose(text, reader.named)
-
-    # --- lifecycles and censors --------------------------------------------------------------------------------
-
-    def stage(self, id: str) -> str:
-        """At which stage of its life a record is."""
-        return lifecycle.stage(self.get(id), self.clock(), self.thresholds)
-
-    def gc(self, *, dry_run: bool = True) -> list[lifecycle.Step]:
-        """What the rules of the lifecycles would change, and why; done where it is no dry run. Nothing is deleted."""
-        return upkeep.gc(self, self.thresholds, dry_run=dry_run)
-
-    def tick(self) -> list[lifecycle.Step]:
-        """For the background: `gc`, at most once an hour on a store. No context ever waits for it."""
-        return upkeep.tick(self, self.thresholds)
-
-    def check(self, text: str, *, dry_run: bool = False) -> list[Trip]:
-        """The censors that a planned action trips, blocks first. Each trip is counted, unless it is a dry run."""
-        planned = _question(text)
-        with self.reader() as reader:
-            trips = [found for censor in reader.standing(("censor",)) if (found := trip(censor, planned))]
-        for each in () if dry_run else trips:
-            self._change(each.censor.id, "trip", lambda record, now: replace(record, uses=record.uses + 1, updated=now))
-        return sorted(trips, key=lambda each: each.action != "block")
-
-    def false_alarm(self, id: str) -> Record:
-        """Say that a censor tripped for nothing; one that is mostly wrong is withdrawn by `gc`."""
-
-        def counted(record: Record, now: int) -> Record:
-            if record.kind != "censor":
-                raise InputError(f"{id!r} is a {record.kind}; only a censor can raise a false alarm.")
-            alarms = int(record.data.get("false_alarms", 0)) + 1
-            return replace(record, data={**record.data, "false_alarms": alarms}, updated=now)
-
-        return self._change(id, "false alarm", counted)
-
     def forget(self, ids: Sequence[str]) -> Forgotten:
         self._journal.save()  # a receipt that is still waiting would bring the record back
         self._cache.clear()
@@ -446,6 +399,11 @@ class Engine(Memory):
         if not asked or where.task.startswith("task_"):
             raise NotFound(f"There is no task {where.task!r} in this scope. `foveate task list` shows them.")
         return None
+
+    def _seen_as(self, request: Request, embedding: tuple[float, ...] | None, state: Reader) -> tuple[Signals, Profile]:
+        signals = extract(request, state.named, embedding, self._domains)
+        signals = profiles.framed(request, signals, self._places)
+        return signals, self._profile(request, signals)
 
     def _profile(self, request: Request, signals: Signals) -> Profile:
         known = profiles.names(self._places)
@@ -555,6 +513,12 @@ def _checked(filters: Filters) -> Filters:
     until = None if filters.until is None else _time(filters.until, "until")
     events, entities = tuple(filters.event_types), tuple(filters.entity_types)
     return replace(filters, since=since, until=until, event_types=events, entity_types=entities)
+
+
+def _waiting(request: Request, state: Reader) -> list[str]:
+    """What the task depends on and does not have yet."""
+    found = unfinished(state, request.task) if request.task else []
+    return [f"{title_of(record) or record.id}, on which the task depends, is {state_of(record)}." for record in found]
 
 
 def _question(query: Any) -> str:
