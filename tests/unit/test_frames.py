@@ -326,3 +326,8 @@ def test_the_current_focus_is_the_task_on_top_and_what_is_still_open() -> None:
         assert engine.replay(context)["identical"]
         engine.retire(thread)
         assert focus(engine.compute("Anything else?"))[1:] == ["Who owns the backups?"]
+
+
+def test_a_frame_is_named_by_a_text() -> None:
+    with open_engine() as engine, pytest.raises(ProfileError, match="no frame 5"):
+        engine.compute("x", frame=5, profile="layers")

@@ -349,3 +349,26 @@ def test_relate_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert run("relate", "mira", "owns", "Uploader", "--create") == "Mira --[owns]--> Uploader\n"
     assert json.loads(run("relate", "Mira", "owns", "Uploader", "--weight", "0.5", "--json"))["weight"] == 0.5
     assert "weight must be between 0 and 1" in run("relate", "Mira", "owns", "Uploader", "--weight", "7", code=2)
+
+
+def test_entity_types_filter_both_ends() -> None:
+    with open_engine() as engine:
+        engine.add("entity", "Mira", type="person")
+        engine.add("entity", "Uploader", type="service")
+        engine.add("entity", "Noor", type="person")
+        engine.relate("Mira", "owns", "Uploader")
+        engine.relate("Mira", "knows", "Noor")
+        text = engine.compute("Mira", profile="stack", filters=Filters(entity_types=("person",))).text
+        assert "Mira --[knows]--> Noor" in text
+        assert "owns" not in text
+
+
+def test_an_id_that_is_not_here_is_no_name() -> None:
+    with open_engine() as engine:
+        engine.add("entity", "Mira")
+        with pytest.raises(NotFound):
+            engine.relate("Mira", "sees", "entity_999", create=True)
+        with pytest.raises(InputError):
+            engine.relate("Mira", None, "Mira")  # type: ignore[arg-type]
+        with pytest.raises(InputError):
+            engine.relate(None, "sees", "Mira")  # type: ignore[arg-type]

@@ -44,7 +44,7 @@ def frame_for(request: Request, intent: str, places: Sequence[Path] = (), *, own
     known = [name.removeprefix(FRAME) for name in names(places) if name.startswith(FRAME)]
     if request.frame is not None:
         if request.frame not in known:
-            raise ProfileError(f"There is no frame {request.frame!r}.{near(request.frame, [*known, NONE])}")
+            raise ProfileError(f"There is no frame {request.frame!r}.{near(str(request.frame), [*known, NONE])}")
         return request.frame, frame_of(request.frame, places), "the call names it"
     frames = {name: frame_of(name, places) for name in known}
     scores = {name: score(frame.triggers, request.query, intent) for name, frame in frames.items()}

@@ -30,7 +30,12 @@ class Relations:
         if not start or not asked:
             return
         steps = walk(around.reader, start, depth=DEPTH, edges=EDGES, without=filters.exclude)
-        found = [(step, record) for step, record in read(around.reader, steps) if not filtered(record, filters)]
+        wanted = frozenset(filters.entity_types)
+        found = [
+            (step, record)
+            for step, record in read(around.reader, steps)
+            if not filtered(record, filters) and (not wanted or wanted.issuperset(record.data["types"]))
+        ]
         found.sort(key=lambda pair: -pair[0].weight)
         for ask in asked:
             for step, record in found[: ask.limit]:

@@ -141,6 +141,7 @@ KINDS: dict[str, Kind] = {
                 "type": Field(str, required=True),
                 "target": Field(str, required=True),
                 "versions": Field(list),
+                "types": Field(list),
             },
             derived=True,
         ),

@@ -64,7 +64,13 @@ def of_link(link: Link, source: Record, target: Record) -> Record:
         salience=unit(link.weight),
         confidence=min(end.confidence for end in ends),
         trust=min((end.trust for end in ends), key=TRUST.index),
-        data={"source": names[0], "type": _short(link.name), "target": names[1], "versions": [end.version for end in ends]},
+        data={
+            "source": names[0],
+            "type": _short(link.name),
+            "target": names[1],
+            "versions": [end.version for end in ends],
+            "types": [str(end.data.get("type", "entity")) for end in ends],
+        },
         created=max(end.created for end in ends),
         updated=max(end.updated for end in ends),
         valid_from=max(end.valid_from for end in ends),
@@ -148,7 +154,8 @@ def relate(memory: Memory, source: str, name: str, target: str, *, weight: float
     with memory.reader() as reader:
         ends = [find(reader, end) for end in (source, target)]
         missing = [end for end, record in zip((source, target), ends, strict=True) if record is None]
-        if missing and not create:
+        missing_ids = [end for end in missing if end.startswith("entity_")]  # an id is no name to create one under
+        if missing_ids or (missing and not create):
             raise NotFound(" ".join(dict.fromkeys(_unknown(reader, end) for end in missing)))
     own = any(end is not None and end.scope.project == OWN_PROJECT for end in ends)
     joined = [
@@ -180,8 +187,12 @@ def _unknown(reader: Reader, said: str) -> str:
 
 def _checked(name: str, weight: Any, ends: Sequence[str]) -> str:
     """The name of a relation as it is kept, or an error that lists what is wrong."""
-    words = one_line(records.clean(name))
-    problems = [f"An entity's name is a text with letters or digits, not {end!r}." for end in ends if not lexical.names(end)]
+    words = one_line(records.clean(name)) if isinstance(name, str) else ""
+    problems = [
+        f"An entity's name is a text with letters or digits, not {end!r}."
+        for end in ends
+        if not isinstance(end, str) or not lexical.names(end)
+    ]
     if not words:
         problems.append("The relation has no name; say how the two hang together, such as 'owns'.")
     if words in STRUCTURAL:
