@@ -315,3 +315,25 @@ def test_decisions_are_recorded_await_their_outcome_and_are_reviewed(engine: fov
 def test_build_is_one_call(engine: foveate.Engine) -> None:
     """004-107"""
     assert isinstance(engine.compute("deploy"), Context)
+
+
+def test_procedures_of_the_frames_domain_are_found_without_a_shared_word() -> None:
+    """004-61"""
+    with open_engine(profile="layers") as engine:
+        here = engine.add("procedure", "Compare two alternatives in writing", name="Weigh", tags=["database"]).record.id
+        engine.add("procedure", "Sweep the floor twice", name="Sweep", tags=["kitchen"])
+        context = engine.compute("Should we add a migration or rewrite the schema?", overrides={"weights": {"domain": 0.1}})
+        considered = {i.candidate.record.id for i in (*context.items, *context.left_out)}
+        assert here in considered
+        assert not any(id != here and id.startswith("procedure") for id in considered)
+
+
+def test_a_context_shows_no_full_record_unless_it_is_asked_to() -> None:
+    """004-36"""
+    with open_engine() as engine:
+        long = " ".join(f"Sentence {n} of the note on the crawler says something of its own." for n in range(60))
+        record = engine.add("fact", long).record
+        text = engine.compute("crawler note sentence").text
+        assert record.text not in text
+        assert record.summary in text
+        assert record.text in engine.expand(record.id)["content"]

@@ -28,7 +28,7 @@ def test_why_takes_a_score_apart(engine: foveate.Engine) -> None:
     engine.compute("How long does a deploy take?")
     why = engine.why(id)
     assert why["kept"] is True
-    assert why["sentence"].startswith("kept in 'facts' at level full, ")
+    assert why["sentence"].startswith("kept in 'facts' at level summary, ")
     assert sum(why["score_parts"].values()) == pytest.approx(why["score"], abs=1e-5)
     assert set(why["score_parts"]) == set(engine.receipt().document["profile"]["weights"])
 
@@ -201,7 +201,7 @@ def test_diff_lists_what_changed(engine: foveate.Engine) -> None:
 def test_diff_lists_what_moved_and_what_has_another_level(engine: foveate.Engine) -> None:
     long = " ".join(f"The deploy of host{n} takes {n} minutes and then some." for n in range(40))
     id = engine.add("fact", long).record.id
-    one, other = engine.compute("deploy", budget=3000), engine.compute("deploy", budget=200)
+    one, other = (engine.compute("deploy", budget=budget, profile="coding") for budget in (3000, 300))
     assert engine.diff(one, other)["re_detailed"] == [{"id": id, "from": "full", "to": "summary"}]
     engine.pin(id)
     moved = engine.diff(one, engine.compute("deploy", budget=3000))["moved"]
