@@ -202,7 +202,8 @@ def test_what_must_be_kept_is_kept_for_a_short_question_too() -> None:
         engine.add("identity", "Keel. " + "Careful and brief. " * 60)
         usual = engine.compute("Lisbon", overrides={"frames": False}, budget=130)
         short = engine.compute("Lisbon", frame="none", budget=130)
-    assert (short.signals.input, short.text) == ("short", usual.text)
+    assert (short.signals.input, short.text) == ("", usual.text)  # a call that names its budget gets all of it
+    assert short.signals.input_because == "1 word, one thing asked, and the call names its budget"
     assert short.tokens > 100
 
 

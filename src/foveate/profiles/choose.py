@@ -64,6 +64,8 @@ def framed(request: Request, signals: Signals, places: Sequence[Path] = ()) -> S
         return signals
     name, frame, because = frame_for(request, signals.intent, places, own=FRAME_SLOT in request.given)
     extent, reason = extent_of(request.query, signals, name) if wanted else ("", "")
+    if extent == "short" and request.budget is not None:  # whoever names a budget has thought of it
+        extent, reason = "", f"{reason}, and the call names its budget"
     return replace(
         signals,
         frame=name,
