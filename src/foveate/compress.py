@@ -14,6 +14,7 @@ from math import log
 
 from foveate import lexical, tokens
 from foveate.errors import InputError
+from foveate.lexical import NEGATIONS
 from foveate.summarize import is_structured, split, weights
 
 SHARE = 3
@@ -22,7 +23,7 @@ SHARE = 3
 ASKED = 2.0
 """A part that holds every rare word of the question outweighs anything that its own form can say for it."""
 
-HANGING = frozenset(("no", "not", "never", "without", "don't", "cannot", "can't", "a", "an", "the", "of", "to", "and", "or"))
+HANGING = NEGATIONS | {"don't", "can't", "a", "an", "the", "of", "to", "and", "or"}
 """Words with which nothing may end: what they turn around or announce would be gone."""
 
 GAP = "[…]"

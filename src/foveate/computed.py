@@ -58,33 +58,21 @@ def _from(candidate: Candidate) -> dict[str, str]:
 
 
 def _pattern(candidate: Candidate) -> dict[str, Any]:
-    record = candidate.record
-    return {
-        "pattern": record.summary,
-        "location": record.data.get("location"),
-        "relevance": candidate.features.get("relevance", 0.0),
-        **_from(candidate),
-    }
+    return _looked_up(candidate, "pattern", location=candidate.record.data.get("location"))
 
 
 def _gotcha(candidate: Candidate) -> dict[str, Any]:
-    record = candidate.record
-    return {
-        "issue": record.summary,
-        "severity": record.data.get("severity", "medium"),
-        "relevance": candidate.features.get("relevance", 0.0),
-        **_from(candidate),
-    }
+    return _looked_up(candidate, "issue", severity=candidate.record.data.get("severity", "medium"))
 
 
 def _decision(candidate: Candidate) -> dict[str, Any]:
-    record = candidate.record
-    return {
-        "decision": record.summary,
-        "rationale": record.data.get("rationale"),
-        "relevance": candidate.features.get("relevance", 0.0),
-        **_from(candidate),
-    }
+    return _looked_up(candidate, "decision", rationale=candidate.record.data.get("rationale"))
+
+
+def _looked_up(candidate: Candidate, name: str, **beside: Any) -> dict[str, Any]:
+    """What the knowledge query gives for each of its kinds: the words, what belongs to them, how relevant, and from whom."""
+    relevance = candidate.features.get("relevance", 0.0)
+    return {name: candidate.record.summary, **beside, "relevance": relevance, **_from(candidate)}
 
 
 def _prior(candidate: Candidate) -> dict[str, Any]:

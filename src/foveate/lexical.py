@@ -29,6 +29,9 @@ STOP_WORDS = frozenset(
     who whom whose why will with would you your yours yourself yourselves""".split()  # noqa: SIM905
 )
 
+NEGATIONS = frozenset(("no", "not", "never", "without", "cannot", "nobody", "nothing"))
+"""Words that turn a statement around."""
+
 MAX_CACHED = 200_000
 """Words whose terms are remembered: a few ten megabytes at most, and nearly every word of a text is an old one."""
 

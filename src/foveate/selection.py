@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from foveate import lexical
 from foveate.ids import iso
+from foveate.lexical import NEGATIONS
 from foveate.state.kinds import kind_of
 from foveate.state.records import SKETCH
 from foveate.types import LEVELS, Candidate, Filters, Item, Level, Omission, Profile, Record, Slot
@@ -27,7 +28,6 @@ KEYS = 3
 ALIKE = 0.85
 """Share of two texts' terms that makes them the same thing said twice."""
 
-NEGATIONS = frozenset(("no", "not", "never", "without"))
 TURNING = frozenset(("off", "down", "out", "under", "above", "below", "before", "after", "until", "only"))
 """Words that search ignores and that turn a sentence around."""
 

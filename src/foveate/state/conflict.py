@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from foveate import lexical
+from foveate.lexical import NEGATIONS
 
 SAME = 0.75
 """Share of the content words that two statements have in common when they speak of the same thing."""
@@ -17,7 +18,6 @@ SAME = 0.75
 FEWEST = 2
 """Content words that must agree: `it is 3` and `it is 4` speak of nothing in particular."""
 
-NEGATIONS = frozenset(("no", "not", "never", "without", "cannot", "nobody", "nothing"))
 POLES = (
     ("on", "off"), ("enabled", "disabled"), ("enable", "disable"), ("allowed", "forbidden"), ("always", "never"),
     ("true", "false"), ("before", "after"), ("above", "below"), ("up", "down"), ("open", "closed"), ("in", "out"),

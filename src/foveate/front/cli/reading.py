@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from foveate.front.cli.calling import Call, Verb, complete_kinds, pass_call, say, scoped, when
-from foveate.front.cli.show import Line, cut, pairs, plain, print_lines, title, width
+from foveate.front.cli.show import Line, cut, pairs, plain, plainly, print_lines, title, width
 
 if TYPE_CHECKING:
     from foveate.state.store import Change
@@ -64,27 +64,19 @@ def _record(record: Record) -> list[Line]:
     scope = ", ".join(
         f"{level} {name}" for level in ("user", "agent", "session", "task") if (name := getattr(record.scope, level))
     )
-    fields = [(name, _plainly(getattr(record, name))) for name in FIELDS]
+    fields = [(name, plainly(getattr(record, name))) for name in FIELDS]
     times = [
         ("created", iso(record.created)),
         ("updated", iso(record.updated)),
         ("valid", f"{iso(record.valid_from)} to {iso(record.valid_to)}" if record.valid_to else ""),
     ]
-    data = [(name, _plainly(value)) for name, value in record.data.items()]
+    data = [(name, plainly(value)) for name, value in record.data.items()]
     lines: list[Line] = [[(record.id, "cyan"), (f"  {record.kind}, {record.status}, version {record.version}", "")]]
     lines += pairs([("scope", scope), *fields, *data, *times])
     sizes: dict[str, int] = {str(level): size for level, size in (record.tokens or {}).items()}
     for level, text in (("full", record.text), ("summary", record.summary), ("micro", record.micro)):
         lines += [[], title(f"{level} ({sizes[level]} tokens)" if level in sizes else level), *map(plain, text.split("\n"))]
     return lines
-
-
-def _plainly(value: Any) -> str:
-    if isinstance(value, list | tuple):
-        return ", ".join(map(str, value))
-    if isinstance(value, bool):
-        return "yes" if value else ""
-    return "" if value is None else str(value)
 
 
 def _links(record: Record, links: Sequence[Link]) -> list[Line]:

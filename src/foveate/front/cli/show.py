@@ -126,3 +126,12 @@ def _print_styled(console: Any, line: Line) -> None:
     from rich.text import Text
 
     console.print(Text.assemble(*line), soft_wrap=True)
+
+
+def plainly(value: Any) -> str:
+    """A value of a record as people read it."""
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    if isinstance(value, bool):
+        return "yes" if value else ""
+    return "" if value is None else str(value)

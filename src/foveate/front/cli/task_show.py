@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from foveate.front.cli.show import Line, pairs, plain, title
+from foveate.front.cli.show import Line, pairs, plain, plainly, title
 from foveate.front.cli.work import brief, handoff_json, task_json
 from foveate.state.lines import part_of_task
 
@@ -62,14 +62,10 @@ def _fields(task: Task) -> list[Line]:
 
     record = task.record
     fields = [("name", task.name), ("key", record.key), ("tags", ", ".join(record.tags)), ("outcome", record.outcome)]
-    others = [(n.replace("_", " "), _plainly(v)) for n, v in record.data.items() if n not in APART and n != "state"]
+    others = [(n.replace("_", " "), plainly(v)) for n, v in record.data.items() if n not in APART and n != "state"]
     times = [("created", iso(record.created)), ("updated", iso(record.updated))]
     head: Line = [(task.id, "cyan"), (f"  {task.status}, version {record.version}", "")]
     return [head, *pairs([*fields, *others, *times])]
-
-
-def _plainly(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def _texts(record: Record) -> list[Line]:
