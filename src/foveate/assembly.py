@@ -109,6 +109,8 @@ def measured(candidate: Candidate, counter: str) -> dict[Level, int]:
 
 def section(slot: Slot, items: Sequence[Item]) -> Section:
     """A slot filled."""
+    if items and all(kind_of(item.candidate.record.kind).by_path for item in items):
+        items = sorted(items, key=lambda item: item.candidate.record.paths)
     body = "".join(line(item.candidate, item.level) for item in items) or _note(slot)
     above = head(slot, empty=not items)
     return Section(

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from foveate import profiles, receipts, tokens
 from foveate.assembly import Context, Prefix, joined
+from foveate.code.derived import PREFIXES
+from foveate.code.workspace import NO_CODE, Look, Workspace
 from foveate.compose import Composed, compose
 from foveate.debug import debug
-from foveate.errors import InputError, NotFound, ProfileError, near
+from foveate.errors import FoveateError, InputError, NotFound, ProfileError, near
 from foveate.ids import Clock, Ids, iso, millis, new_id, now
 from foveate.journal import Journal
 from foveate.receipts import Facts, Receipt
@@ -24,6 +26,8 @@ from foveate.scoring import Reranker, rerank, score
 from foveate.signals import extended, extract, task_text
 from foveate.sources import SHIPPED, Around, Gathered, Source, gather
 from foveate.sources.censors import stands_here
+from foveate.sources.code import recalled
+from foveate.sources.gather import MOST
 from foveate.state import lifecycle, records
 from foveate.state.kinds import kind_of
 from foveate.state.lines import title_of
@@ -34,10 +38,10 @@ from foveate.state.store import Added, Forgotten, Health, Reader, Store
 from foveate.state.task import lookup, state_of, unfinished
 from foveate.state.tasks import Tasks
 from foveate.summarize import Extractive
-from foveate.types import TRUST, Candidate, Filters, Profile, Record, Request, Scope, Signals
+from foveate.types import TRUST, Ask, Candidate, Filters, Profile, Record, Request, Scope, Signals
 
-BASE, FOR_A_TASK = "base", "task"
-"""The profile of a request that names none, and of one that is for a task."""
+BASE, FOR_A_TASK, FOR_CODE = "base", "task", "coding"
+"""The profile of a request that names none, of one that is for a task, and of one that is asked beside code."""
 
 DEBUG = "FOVEATE_DEBUG_CONTEXT"
 """Set to true, every computed context is explained on stderr."""
@@ -71,6 +75,7 @@ class Engine(Living):
         profile: str | None = None,
         budget: int | None = None,
         root: Path | None = None,
+        workspace: Workspace | None = None,
         domains: Mapping[str, Sequence[str]] | None = None,
         thresholds: lifecycle.Thresholds = lifecycle.DEFAULT,
         explain: bool = False,
@@ -83,6 +88,7 @@ class Engine(Living):
         self._default_profile = profile
         self._default_budget = budget
         self._root = root
+        self._workspace = workspace
         self._domains = extended(domains or {})
         self._cache_always = cache_seconds is not None
         self._cache = Cache(CACHE_SECONDS if cache_seconds is None else cache_seconds)
@@ -123,8 +129,10 @@ class Engine(Living):
         embedding, warnings = self._embedding(request)
         with self.reader(request.scope) as state:
             signals, profile = self._seen_as(request, embedding, state)
-            found = gather(self._sources, Around(request, signals, profile, state, self._root), count=self.debug)
-            warnings += _waiting(request, state)
+            look, blind = self._look(profile)
+            around = Around(request, signals, profile, state, self._root, look, blind)
+            found = gather(self._sources, around, count=self.debug)
+            warnings += [*_waiting(request, state), *(look.notes if look else ())]
             revision = state.revision
         candidates = score(found.candidates, profile, signals, request.now, self.thresholds)
         candidates = self._reranked(candidates, request, profile, warnings)
@@ -140,8 +148,9 @@ class Engine(Living):
         at = options.get("now")
         options["now"] = self._cache.rounded(self.clock() if at is None else _time(at, "now"))
         request, _, profile = self.looked_at(query, **options)
+        look, _ = self._look(profile)
         with self.reader(request.scope) as state:
-            key = cache_key(request, profile, state.revision)
+            key = cache_key(request, profile, state.revision, look.index.generation if look else "")
         held = self._cache.get(key)
         if held is None:
             held = self._computed(request, began)
@@ -166,6 +175,7 @@ class Engine(Living):
         scope: Scope | None = None,
         session: str | None = None,
         task: str | None = None,
+        code_query: str | None = None,
         filters: Filters | None = None,
         given: Given | Sequence[Given] | Mapping[str, Sequence[Given]] = (),
         overrides: Mapping[str, Any] | None = None,
@@ -175,7 +185,8 @@ class Engine(Living):
         """A request, with everything that the caller left open filled in.
 
         `task` is the id or key of a task: without a query, what it is about is the question. A name of your own that is
-        no task is a scope only. With neither, the goal on top of the stack is the task.
+        no task is a scope only. With neither, the goal on top of the stack is the task. `code_query` is what the code is
+        searched for, where the question says it in other words.
         """
         if budget is not None and (not isinstance(budget, int) or budget <= 0):
             raise InputError(f"A budget is a number of tokens above 0, not {budget!r}.")
@@ -199,11 +210,12 @@ class Engine(Living):
             scope=where,
             now=at,
             budget=budget if budget is not None else self._default_budget,
-            profile=profile or self._default_profile or (FOR_A_TASK if subject else BASE),
+            profile=profile or self._default_profile or (FOR_A_TASK if subject else FOR_CODE if self._workspace else BASE),
             agent=agent,
             complexity=complexity,
             frame=frame,
             task=subject,
+            code_query=_question(code_query) if code_query is not None else None,
             counter=tokens.counter(counter or self.rules.counter).name,
             filters=_checked(filters or Filters()),
             given=self._given(given, where, at),
@@ -230,7 +242,8 @@ class Engine(Living):
 
     def replay(self, context: str | Context, given: Any = ()) -> dict[str, Any]:
         """Compute a past context again from its receipt; says whether the bytes are the same, and why if not."""
-        return self._journal.replay(context, self._given(given, self.scope, self.clock()))
+        handed = self._given(given, self.scope, self.clock())
+        return self._journal.replay(context, handed, self._code_again(self.receipt(context)))
 
     def validate(self, context: str | Context | None = None) -> dict[str, Any]:
         """001's validation: is it within its budget, where did the tokens go, what could be better."""
@@ -275,7 +288,13 @@ class Engine(Living):
         return compress(text, max_tokens, query, self.rules.counter)
 
     def expand(self, id: str) -> dict[str, str]:
-        """A record in full, as a user message: the details that a context leaves out. It counts as a use."""
+        """A record in full, as a user message: the details that a context leaves out. It counts as a use.
+
+        The id may be that of a piece of code in a context: `code:PATH::NAME` or `file:PATH`.
+        """
+        if id.startswith(PREFIXES):
+            record = recalled(id, self.code.look(), self.scope)
+            return {"role": "user", "content": kind_of(record.kind).line(record, "full")}
         record = self.get(id)
         if record.data.get("archived"):  # the text as it was before
             steps = [step.before for step in self.history(id) if step.verb == "archive" and step.before is not None]
@@ -370,6 +389,8 @@ class Engine(Living):
     def close(self) -> None:
         """Write what is pending and let go of the files."""
         self._journal.close()
+        if self._workspace is not None:
+            self._workspace.close()
         super().close()
 
     def __enter__(self) -> Engine:
@@ -377,6 +398,45 @@ class Engine(Living):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    # --- code --------------------------------------------------------------------------------------------------
+
+    @property
+    def code(self) -> Workspace:
+        """The code of the project: its index, search, map and docs."""
+        if self._workspace is None:
+            raise InputError(NO_CODE)
+        return self._workspace
+
+    @property
+    def has_code(self) -> bool:
+        return self._workspace is not None
+
+    def _look(self, profile: Profile) -> tuple[Look | None, str]:
+        """The code as it is now, where a source of the profile reads it; else why the parts that need it stay empty."""
+        names = {name for slot in profile.slots for name in slot.sources}
+        if not any(getattr(self._sources.get(name), "reads_code", False) for name in names):
+            return None, ""
+        if self._workspace is None:
+            return None, NO_CODE
+        try:
+            return self._workspace.look(), ""
+        except (FoveateError, OSError) as error:
+            return None, f"The code could not be looked at: {error}"
+
+    def _code_again(self, receipt: Receipt) -> dict[str, Record]:
+        """What a past context showed of the code, as it would be shown now."""
+        if self._workspace is None or not any(entry["id"].startswith(PREFIXES) for entry in receipt.candidates):
+            return {}
+        asked = asked_again(receipt, self.scope)
+        request = self.request(**asked, now=receipt.document["request"]["now"])
+        profile = receipts.profile_from_json(receipt.document["profile"])
+        sources = {name: source for name, source in self._sources.items() if getattr(source, "reads_code", False)}
+        with self.reader(request.scope) as state:
+            around = Around(request, extract(request, state.named), profile, state, self._root, self._look(profile)[0])
+            asks = [Ask(slot, MOST) for slot in profile.slots]
+            found = [c for s in sources.values() for c in s.find([a for a in asks if s.name in a.slot.sources], around)]
+        return {candidate.record.id: candidate.record for candidate in found}
 
     # --- steps of the line -------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from foveate import receipts, tokens
 from foveate.assembly import Context, joined
+from foveate.code.derived import PREFIXES
 from foveate.compose import compose
 from foveate.errors import NotFound, StoreError
 from foveate.explain import why_not_considered
@@ -167,8 +168,13 @@ class Journal:
             out["shared_prefix"] = {"chars": shared, "tokens": tokens.count(first[:shared], counter)}
         return out
 
-    def replay(self, context: str | Context, given: Mapping[str, Sequence[Record]]) -> dict[str, Any]:
-        """A past context from its receipt: the recorded candidates through the same pure stages."""
+    def replay(
+        self, context: str | Context, given: Mapping[str, Sequence[Record]], code: Mapping[str, Record] | None = None
+    ) -> dict[str, Any]:
+        """A past context from its receipt: the recorded candidates through the same pure stages.
+
+        `code`: pieces of code as they are now; one that reads otherwise than it did is missing.
+        """
         receipt = self.receipt(context)
         document = receipt.document
         asked = document["request"]
@@ -178,7 +184,7 @@ class Journal:
             framed = record_of(profile.frame, receipts.scope_from_json(asked["scope"]))
             handed[framed.id] = framed
         with self._readers(self._scope(receipt)) as reader:
-            candidates, missing = _recalled(receipt, reader, handed)
+            candidates, missing = _recalled(receipt, reader, handed, code or {})
         filters = receipts.filters_from_json(asked["filters"])
         composed = compose(candidates, profile, filters, asked["counter"], document["measured_by"], asked["now"])
         text = joined(composed.sections)
@@ -215,13 +221,18 @@ def _latest(reader: Reader) -> Receipt:
     raise NotFound("No context was computed yet.")
 
 
-def _recalled(receipt: Receipt, reader: Reader, handed: Mapping[str, Record]) -> tuple[list[Candidate], list[str]]:
+def _recalled(
+    receipt: Receipt, reader: Reader, handed: Mapping[str, Record], code: Mapping[str, Record]
+) -> tuple[list[Candidate], list[str]]:
     """The candidates of a receipt, each at the version that it had, and what is no longer there."""
     candidates, missing = [], []
     for entry in receipt.candidates:
         record = handed.get(entry["id"]) if entry["source"] in UNSTORED else _at_version(reader, entry)
         if entry["source"] == "calibration":
             record = derived(entry["text"], reader.scope, 0)
+        elif entry["id"].startswith(PREFIXES):
+            shown = code.get(entry["id"])
+            record = shown if shown is not None and shown.hash == entry["hash"] else None
         via, conflict = (_beside(reader, entry, name) for name in ("via", "conflict"))
         if record is None or any(entry.get(name) and not there for name, there in (("via", via), ("conflict", conflict))):
             missing.append(entry["id"])

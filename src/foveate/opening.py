@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from foveate import profiles, project
+from foveate.code.walk import MAX_FILES
+from foveate.code.workspace import CodeSettings, Workspace
 from foveate.engine import Engine
 from foveate.errors import InputError
 from foveate.ids import Clock, Ids, new_id, now
@@ -15,7 +17,7 @@ from foveate.scoring import Reranker
 from foveate.sources import Source
 from foveate.state.lifecycle import Thresholds
 from foveate.state.records import Rules
-from foveate.state.redact import load_allow
+from foveate.state.redact import Allow, load_allow
 from foveate.state.sqlite import SQLiteStore
 from foveate.types import Scope
 
@@ -41,11 +43,15 @@ def open_engine(
     own: bool | None = None,
     summarizer: Summarizer | None = None,
     cache_seconds: float | None = None,
+    code: bool | None = None,
     create: bool = True,
     clock: Clock = now,
     ids: Ids = new_id,
 ) -> Engine:
-    """An engine on the project that a path belongs to; `:memory:` for one that leaves nothing behind."""
+    """An engine on the project that a path belongs to; `:memory:` for one that leaves nothing behind.
+
+    `code`: whether it looks at the project's files; unless told, it does in a repository or a folder with a manifest.
+    """
     memory = str(path) == ":memory:"
     place = project.Place(Path()) if memory else project.find(path)
     settings = place.settings
@@ -84,11 +90,26 @@ def open_engine(
         profile=profile or settings.get("profile"),
         budget=budget if budget is not None else settings.get("budget"),
         root=None if memory else place.root,
+        workspace=None if memory else _workspace(place, code, allow),
         domains=settings.get("domains"),
         thresholds=Thresholds(**settings.get("lifecycle", {})),
         explain=settings.get("debug_context", False),
         cache_seconds=cache_seconds,
     )
+
+
+def _workspace(place: project.Place, wanted: bool | None, allow: Allow | None) -> Workspace | None:
+    given = place.settings.get("code", {})
+    enabled = given.get("enabled") if wanted is None else wanted
+    if enabled is False or not (enabled or place.has_code) or not place.folder.is_dir():
+        return None
+    settings = CodeSettings(
+        include=tuple(given.get("include", ())),
+        exclude=tuple(given.get("exclude", ())),
+        max_files=given.get("max_files", MAX_FILES),
+        project=place.settings.get("project", {}),
+    )
+    return Workspace(place.files, place.index, settings, allow)
 
 
 def _encoder(chosen: str | Embedder) -> Embedder:

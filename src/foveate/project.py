@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,22 @@ from foveate.errors import InputError, StoreError, near
 
 FOLDER = ".foveate"
 STORE = "state.db"
+INDEX = "code.db"
+
+MARKS = (
+    ".git",
+    "pyproject.toml",
+    "setup.py",
+    "package.json",
+    "Cargo.toml",
+    "go.mod",
+    "pom.xml",
+    "build.gradle",
+    "Gemfile",
+    "composer.json",
+)
+"""What makes a folder a project of code."""
+
 SETTINGS = {
     "profile": str,
     "budget": int,
@@ -28,6 +45,8 @@ SETTINGS = {
     "debug_context": bool,
     "domains": dict,
     "lifecycle": dict,
+    "code": dict,
+    "project": dict,
 }
 """Keys of `.foveate/config.toml` and their types."""
 
@@ -38,6 +57,8 @@ class Place:
 
     root: Path
     settings: Mapping[str, Any] = field(default_factory=dict)
+    tree: Path | None = None
+    """The folder whose files are meant, where that is not the root: a linked worktree."""
 
     @property
     def folder(self) -> Path:
@@ -51,6 +72,23 @@ class Place:
     def allow(self) -> Path:
         return self.folder / "allow"
 
+    @property
+    def files(self) -> Path:
+        """The folder whose files are meant."""
+        return self.tree or self.root
+
+    @property
+    def index(self) -> Path:
+        """The index of those files: worktrees share the state, but each has files of its own."""
+        if self.tree is None:
+            return self.folder / INDEX
+        return self.folder / f"{Path(INDEX).stem}-{blake2b(str(self.tree).encode(), digest_size=6).hexdigest()}.db"
+
+    @property
+    def has_code(self) -> bool:
+        """Whether its files are looked at unless somebody says otherwise: a repository, a project, an indexed folder."""
+        return self.index.exists() or any((self.files / name).exists() for name in MARKS)
+
 
 def find(path: str | Path) -> Place:
     """The project that a path belongs to: the nearest `.foveate/`, else the repository's root, else the path itself."""
@@ -58,8 +96,8 @@ def find(path: str | Path) -> Place:
     for folder in (here, *here.parents):
         if (folder / FOLDER).is_dir():
             return Place(folder, _settings(folder / FOLDER / "config.toml"))
-    root = _repository(here) or here
-    return Place(root, _settings(root / FOLDER / "config.toml"))
+    tree, root = _repository(here)
+    return Place(root, _settings(root / FOLDER / "config.toml"), tree if tree != root else None)
 
 
 def create(place: Place) -> None:
@@ -83,14 +121,15 @@ def own_store() -> Path:
     return user_data_path("foveate") / STORE
 
 
-def _repository(here: Path) -> Path | None:
+def _repository(here: Path) -> tuple[Path, Path]:
+    """The worktree that a path is in and the main one of its repository; the path itself where there is none."""
     for folder in (here, *here.parents):
         marker = folder / ".git"
         if marker.is_dir():
-            return folder
+            return folder, folder
         if marker.is_file():
-            return _main_worktree(marker) or folder
-    return None
+            return folder, _main_worktree(marker) or folder
+    return here, here
 
 
 def _main_worktree(marker: Path) -> Path | None:
@@ -123,6 +162,7 @@ def _settings(path: Path) -> dict[str, Any]:
     for name, words in domains.items() if isinstance(domains, dict) else ():
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
             problems.append(f"{path.name}: domains.{name} must be a list of words, not {words!r}.")
+    problems += _code_problems(path.name, values)
     if isinstance(values.get("lifecycle"), dict):
         from foveate.state.lifecycle import problems_in
 
@@ -130,3 +170,26 @@ def _settings(path: Path) -> dict[str, Any]:
     if problems:
         raise InputError(problems)
     return values
+
+
+CODE: Mapping[str, type] = {"enabled": bool, "include": list, "exclude": list, "max_files": int}
+PROJECT: Mapping[str, type] = {"name": str, "language": str, "framework": str, "test_framework": str}
+"""Keys of `[code]` and `[project]` and their types."""
+
+
+def _code_problems(file: str, values: Mapping[str, Any]) -> list[str]:
+    problems = []
+    for table, keys in (("code", CODE), ("project", PROJECT)):
+        given = values.get(table)
+        for name, value in given.items() if isinstance(given, dict) else ():
+            wanted = keys.get(name)
+            if wanted is None:
+                problems.append(f"{file}: [{table}] has no setting {name!r}.{near(name, keys)}")
+            elif not isinstance(value, wanted) or (isinstance(value, int) and wanted is int and value < 1):
+                problems.append(f"{file}: {table}.{name} must be {_WANTED.get(wanted, wanted.__name__)}, not {value!r}.")
+            elif isinstance(value, list) and not all(isinstance(pattern, str) for pattern in value):
+                problems.append(f"{file}: {table}.{name} must be a list of patterns, not {value!r}.")
+    return problems
+
+
+_WANTED = {int: "a number above 0", list: "a list of patterns", bool: "true or false", str: "text"}

@@ -259,9 +259,18 @@ def validate(receipt: Receipt) -> dict[str, Any]:
         "max_tokens": ceiling,
         "breakdown": {slot["name"]: slot["used"] for slot in budget["slots"]}
         | {"reserved": budget["reserve"], "total": used + budget["reserve"]},
-        "warnings": list(receipt.document["warnings"]),
+        "warnings": list(receipt.document["warnings"]) + _unseen(receipt),
         "suggestions": suggestions,
     }
+
+
+def _unseen(receipt: Receipt) -> list[str]:
+    """The parts that stayed empty because there was nothing to look at, and why."""
+    parts: dict[str, list[str]] = {}
+    for report in receipt.document["sources"]:
+        if report.get("note"):
+            parts.setdefault(report["note"], []).extend(report["slots"])
+    return [f"{note} Left empty: {', '.join(dict.fromkeys(slots))}." for note, slots in parts.items()]
 
 
 # --- JSON forms ----------------------------------------------------------------------------------------------------
@@ -396,6 +405,7 @@ def _request(request: Request) -> dict[str, Any]:
         "agent": request.agent,
         "complexity": request.complexity,
         "frame": request.frame,
+        "code_query": request.code_query and redact(request.code_query).text,
         "task": None if request.task is None else request.task.id,
         "counter": request.counter,
         "filters": {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(request.filters).items()},

@@ -205,7 +205,7 @@ def scope_within(receipt: Receipt, mine: Scope) -> Scope:
 def asked_again(receipt: Receipt, mine: Scope) -> dict[str, Any]:
     """A past request as options for a new one, its clock aside. Given texts are not kept: the caller has them."""
     asked = receipt.document["request"]
-    names = ("query", "budget", "profile", "agent", "complexity", "counter", "overrides", "frame")
+    names = ("query", "budget", "profile", "agent", "complexity", "counter", "overrides", "frame", "code_query")
     return {name: asked[name] for name in names if asked.get(name) not in (None, FORGOTTEN)} | {
         "scope": scope_within(receipt, mine),
         "filters": filters_from_json(asked["filters"]),
@@ -252,7 +252,8 @@ class Cache:
         return len(self._held)
 
 
-def cache_key(request: Request, profile: Profile, revision: str) -> str:
-    """What a context depends on: the request with its scope and clock, the profile as resolved, the state of the store."""
-    parts = "\x1f".join((repr(request), repr(profile), revision))
+def cache_key(request: Request, profile: Profile, revision: str, code: str = "") -> str:
+    """What a context depends on: the request with its scope and clock, the profile as resolved, the state of the store
+    and the generation of the code index."""
+    parts = "\x1f".join((repr(request), repr(profile), revision, code))
     return blake2b(parts.encode("utf-8", "replace"), digest_size=16).hexdigest()

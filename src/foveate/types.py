@@ -119,6 +119,8 @@ class Request:
     complexity: str | None = None
     frame: str | None = None
     """The frame that the call names; `none` wants none, and None leaves it to the profile."""
+    code_query: str | None = None
+    """What the code is searched for, where that is not the question itself."""
     task: Record | None = None
     """The task that the call is for: its dependencies, its place in the tree and its words count."""
     counter: str = "o200k"
@@ -156,6 +158,10 @@ class Signals:
     input_because: str = ""
     """`short` or `complex`, where the question itself is so, and why."""
     embedding: tuple[float, ...] | None = None
+
+
+MAX_FILE_CHARS = 100_000
+"""001's limit: a larger file is never shown whole, only its definitions that matter."""
 
 
 # --- profile -------------------------------------------------------------------------------------------------------
@@ -233,6 +239,7 @@ class Profile:
     vector_weight: float = 0.2
     flexible: float = 1.0
     """How much of the room that the shares divide is used; the rest stays free."""
+    max_file_chars: int = MAX_FILE_CHARS
     frames: bool = False
     """Whether a frame is chosen for each question, and the room follows how much the question asks."""
     frame: Frame | None = None

@@ -16,7 +16,7 @@ from foveate.profiles.files import BASE, Layer, chain, known, load
 from foveate.profiles.frames import built
 from foveate.profiles.settings import CALL, FEATURES, TOTAL, checked, unknown, who
 from foveate.profiles.show import to_toml
-from foveate.types import LEVELS, Profile, Slot
+from foveate.types import LEVELS, MAX_FILE_CHARS, Profile, Slot
 
 __all__ = ["FEATURES", "check", "known", "load", "overlay", "resolve", "to_toml"]
 
@@ -232,6 +232,7 @@ def _built(name: str, laid: Mapping[str, Any], setters: Mapping[str, str]) -> Pr
         written_for=laid["total"],
         reserve=laid.get("reserve", 0),
         slots=tuple(sorted(slots, key=lambda slot: (not slot.stable, slot.order, slot.name))),
+        max_file_chars=laid.get("max_file_chars", MAX_FILE_CHARS),
         frames=laid.get("frames", False),
         frame=built(laid["frame"]) if laid.get("frame") else None,
         layers=_as_built(setters, laid["slots"]),

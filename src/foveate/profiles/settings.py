@@ -97,6 +97,7 @@ TOP: Mapping[str, Setting] = {
     "half_life": _HOURS,
     "vector_weight": _UNIT,
     "flexible": _UNIT,
+    "max_file_chars": TOTAL,
     "frames": _FLAG,
     "frame": _TABLE,
     "weights": _TABLE,

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Thread
 from time import perf_counter
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from foveate.errors import FoveateError, ProfileError, SourceError, near
 from foveate.state.conflict import conflicting
@@ -23,6 +23,9 @@ from foveate.state.kinds import kind_of
 from foveate.state.links import CONFLICTS_WITH
 from foveate.state.store import Reader
 from foveate.types import TRUST, Ask, Candidate, Filters, Profile, Record, Request, Signals, Slot
+
+if TYPE_CHECKING:
+    from foveate.code.workspace import Look
 
 DEADLINE = 2.0
 """Seconds that a slow source gets unless it says otherwise: an agent waits for its prompt."""
@@ -42,13 +45,17 @@ class Around:
     reader: Reader
     root: Path | None = None
     """The project's folder, where there is one: what files exist."""
+    look: Look | None = None
+    """The code as it is now, where there is any and a source of the profile reads it."""
+    blind: str = ""
+    """Why there is no look, where a source wants one."""
 
 
 class Source(Protocol):
     """Something that can be asked for candidates. `find` may be a coroutine function.
 
     Optional: `slow = True` runs it in a thread with `deadline` seconds; such a source must not use `around.reader`.
-    `among(around)` says how many it chose from.
+    `among(around)` says how many it chose from. `reads_code = True` asks for `around.look`.
     """
 
     name: str
@@ -67,6 +74,8 @@ class Report:
     error: str = ""
     among: int | None = None
     """How many it chose from, where the source can say."""
+    note: str = ""
+    """Why it had nothing to look at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +141,8 @@ def _collected(
             _refuse_if_kept(name, group, error)
         found = len(answers.get(name, ()))
         took = (perf_counter() - begun) * 1000
-        reports.append(Report(name, tuple(ask.slot.name for ask in group), found, took, error, among))
+        note = around.blind if getattr(sources[name], "reads_code", False) and around.look is None else ""
+        reports.append(Report(name, tuple(ask.slot.name for ask in group), found, took, error, among, note))
     candidates = _with_conflicts(_in_slot_order(answers.values(), around.profile), around.reader)
     return Gathered(tuple(candidates), tuple(reports))
 

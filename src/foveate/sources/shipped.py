@@ -5,10 +5,13 @@ from __future__ import annotations
 from foveate.sources.always import Always
 from foveate.sources.calibration import Calibration
 from foveate.sources.censors import Censors
+from foveate.sources.code import Code, Neighbours
 from foveate.sources.context_map import ContextMap
 from foveate.sources.dependencies import Dependencies, Transitive
+from foveate.sources.docs import Docs, Project
 from foveate.sources.domains import Domains
 from foveate.sources.entities import Entities
+from foveate.sources.files import Files, FoundFiles
 from foveate.sources.frame import CurrentFrame
 from foveate.sources.gather import Source
 from foveate.sources.given import Given
@@ -17,6 +20,7 @@ from foveate.sources.named import Named
 from foveate.sources.procedures import Procedures
 from foveate.sources.recent import Recent
 from foveate.sources.relations import Relations
+from foveate.sources.repo_map import RepoMap
 from foveate.sources.search import Search
 from foveate.sources.stack import Stack
 from foveate.sources.task import CurrentTask
@@ -44,4 +48,11 @@ SHIPPED: tuple[Source, ...] = (
     Dependencies(),
     Transitive(),
     ContextMap(),
+    Project(),
+    Docs(),
+    RepoMap(),
+    Files(),
+    FoundFiles(),
+    Code(),
+    Neighbours(),
 )

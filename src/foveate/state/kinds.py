@@ -57,7 +57,9 @@ class Kind:
     repeats: bool = False
     """Two that say the same are two, each with a fate of its own."""
     derived: bool = False
-    """Made from other state when it is asked for, and never kept."""
+    """Made from other state, or from files, when it is asked for, and never kept."""
+    by_path: bool = False
+    """Items of a section stand in the order of their paths and not of their rank: a map reads as a tree."""
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -220,6 +222,10 @@ KINDS: dict[str, Kind] = {
         Kind("design", "Design", lines.titled, _TITLED),
         Kind("change", "Change", lines.titled, _TITLED),
         Kind("frame", "Current Approach", lines.prose),
+        Kind("code", "Relevant Code", lines.code, derived=True, repeats=True),
+        Kind("file", "Relevant Files", lines.code, derived=True, repeats=True),
+        Kind("outline", "Repository Map", lines.prose, derived=True, repeats=True, by_path=True),
+        Kind("docs", "Codebase", lines.prose, derived=True, repeats=True),
         Kind("note", "Notes", lines.titled, open=True),
         Kind("scratch", "Working Notes", lines.plain, private=True, open=True),
     )

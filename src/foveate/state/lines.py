@@ -51,6 +51,11 @@ def prose(record: Record, level: Level) -> str:
     return _flush(body(record, level))
 
 
+def code(record: Record, level: Level) -> str:
+    """A piece of code stands as it is; what only points to it is a list item."""
+    return _flush(record.text) if level == "full" or record.text == record.summary else block(body(record, level))
+
+
 def decision(record: Record, level: Level) -> str:
     badge = [record.outcome] if record.outcome else []
     if record.confidence < 1.0:

@@ -139,14 +139,28 @@ def _spans(text: str, allow: Allow) -> list[Span]:
     """The secrets of a text, in order; overlapping findings are one, named by the most specific rule."""
     lowered = text.replace("İ", "i").lower()  # the one character whose lower case is longer: offsets stay true
     ranks = {rank for hint, ranks in _FOLDED if hint in lowered for rank in ranks}
-    if words := _LONG_WORD.findall(text):
+    if words := set(_LONG_WORD.findall(text)) - _plain:
         joined = " ".join(words)
-        ranks.update(rank for hint, ranks in _CASED if hint in joined for rank in ranks)
+        hinted = {rank for hint, ranks in _CASED if hint in joined for rank in ranks}
+        ranks |= hinted
+        if not hinted:
+            _remember_plain(words)
     if not ranks:
         return []
     matches = [(start, end, rank) for rank in ranks for start, end in _matches(RULES[rank], text, lowered)]
     merged = _merged(sorted(matches))
     return [(start, end, RULES[rank].kind) for start, end, rank in merged if not _allowed(text[start:end], allow)]
+
+
+_plain: set[str] = set()
+"""Long words without a hint: code repeats its identifiers from file to file."""
+MAX_PLAIN, MAX_PLAIN_CHARS = 100_000, 80
+
+
+def _remember_plain(words: set[str]) -> None:
+    if len(_plain) > MAX_PLAIN:
+        _plain.clear()
+    _plain.update(word for word in words if len(word) <= MAX_PLAIN_CHARS)
 
 
 def _matches(rule: Rule, text: str, lowered: str) -> Iterator[tuple[int, int]]:

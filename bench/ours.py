@@ -1,0 +1,76 @@
+"""foveate's side of the code benches. When its code room changes, this is the file to follow it.
+
+`python -m bench.ours index ROOT` and `... context ROOT BUDGET QUESTION ...` do one job in a process of its own and print the
+CPU seconds of its steps, as the verbs of `bench.peers` do.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import foveate
+from bench.peers import answer, cpu, timed
+
+PROFILE = "coding"
+FUNCTIONS = ("function", "method")
+
+
+def index_file(root: Path) -> Path:
+    return root.with_name(f"{root.name}.index")
+
+
+def open_index(root: Path):
+    """The index of a checkout, brought up to date: new the first time, then only what changed."""
+    from foveate.code.index import CodeIndex
+
+    index = CodeIndex(root, index_file(root))
+    index.refresh()
+    return index
+
+
+def open_engine(root: Path) -> foveate.Engine:
+    return foveate.open(root, own=False, profile=PROFILE)
+
+
+class Ours:
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.index = open_index(root)
+        self.engine = open_engine(root)
+
+    def ranked(self, query: str) -> tuple[list[str], list[str]]:
+        from foveate.code.question import read
+        from foveate.code.search import search
+
+        found = search(self.index, read(query))
+        symbols = [hit.symbol for hit in found.definitions if hit.symbol.kind in FUNCTIONS]
+        return [hit.file.path for hit in found.files], [f"{symbol.path}::{symbol.qualified}" for symbol in symbols]
+
+    def packed(self, query: str, budget: int) -> str:
+        return self.engine.compute(query, budget=budget, profile=PROFILE).text
+
+    def close(self) -> None:
+        self.engine.close()
+        self.index.close()
+
+
+def index(root: str) -> None:
+    steps = {"start": cpu()}
+    timed(steps, "index", lambda: open_index(Path(root)))
+    answer({"steps": steps})
+
+
+def context(root: str, budget: str, *questions: str) -> None:
+    """A context for each question, one after the other, with the index already there."""
+    steps = {"start": cpu()}
+    engine = open_engine(Path(root))
+    steps["open"] = cpu() - steps["start"]
+    for question in questions:
+        timed(steps, question, lambda question=question: engine.compute(question, budget=int(budget), profile=PROFILE))
+    engine.close()
+    answer({"steps": steps})
+
+
+if __name__ == "__main__":
+    {"index": index, "context": context}[sys.argv[1]](*sys.argv[2:])

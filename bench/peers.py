@@ -1,0 +1,134 @@
+"""Peers at work, through their public interfaces, inside their own environment: `PEERS/bin/python bench/peers.py VERB ...`.
+
+The verbs speak JSON lines: `semble-search` answers requests from its standard input, the others print one line with the CPU
+seconds of each step. Only the standard library is imported at the top, because foveate is not installed over there.
+
+semble wants an embedding model from a hub. Its place is taken by one that gives every text the same vector, and searches ask
+for `alpha=0`: BM25 and its ranking, without the semantic part. So its index costs less here than with its own model.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+CHUNKS = 100
+"""Enough to fill 32k tokens."""
+
+
+def cpu() -> float:
+    """User and system seconds of this process and of the children that it has waited for."""
+    return sum(os.times()[:4])
+
+
+def timed(steps: dict[str, float], name: str, job: Callable[[], object]) -> object:
+    began = cpu()
+    result = job()
+    steps[name] = cpu() - began
+    return result
+
+
+# --- semble --------------------------------------------------------------------------------------------------------
+
+
+def stand_in(folder: Path) -> str:
+    """A model without knowledge, in the format that semble loads."""
+    if not folder.is_dir():
+        import numpy
+        from model2vec import StaticModel
+        from tokenizers import Tokenizer, models
+
+        tokenizer = Tokenizer(models.WordLevel({"[UNK]": 0}, unk_token="[UNK]"))
+        StaticModel(numpy.ones((1, 8), dtype=numpy.float32), tokenizer).save_pretrained(folder)
+    return str(folder)
+
+
+def semble_search(cache: str) -> None:
+    """The best chunks for each request `{"root", "query"}`: `[path, first line, last line, text]`. Indexes are updated."""
+    os.environ["SEMBLE_CACHE_LOCATION"] = cache
+    from semble import SembleIndex
+    from semble.cache import save_index_to_cache
+
+    model = stand_in(Path(cache, "model"))
+    for line in sys.stdin:
+        request = json.loads(line)
+        index = SembleIndex.from_path(request["root"], model_path=model)
+        save_index_to_cache(index, request["root"])
+        found = index.search(request["query"], top_k=CHUNKS, alpha=0.0)
+        chunks = [result.chunk for result in found]
+        answer([[chunk.file_path, chunk.start_line, chunk.end_line, chunk.content] for chunk in chunks])
+
+
+def semble_index(root: str, cache: str) -> None:
+    os.environ["SEMBLE_CACHE_LOCATION"] = cache
+    from semble import SembleIndex
+    from semble.cache import save_index_to_cache
+
+    model = stand_in(Path(cache, "model"))
+    steps: dict[str, float] = {"start": cpu()}
+    timed(steps, "index", lambda: save_index_to_cache(SembleIndex.from_path(root, model_path=model), root))
+    answer({"steps": steps})
+
+
+# --- aider ---------------------------------------------------------------------------------------------------------
+
+
+def aider_map(root: str, budget: str, *questions: str) -> None:
+    """A repository map for each question, one after the other; cold where its cache is not there yet."""
+    import importlib.util
+
+    litellm = importlib.util.find_spec("litellm")
+    assert litellm is not None
+    assert litellm.origin is not None
+    os.environ["TIKTOKEN_CACHE_DIR"] = str(Path(litellm.origin).parent / "litellm_core_utils" / "tokenizers")
+    import tiktoken
+    from aider.io import InputOutput
+    from aider.repomap import RepoMap
+
+    encoding = tiktoken.get_encoding("cl100k_base")
+
+    class Model:
+        def token_count(self, text: str) -> int:
+            return len(encoding.encode(text, disallowed_special=()))
+
+    listed = subprocess.run(["git", "-C", root, "ls-files", "-z"], check=True, capture_output=True, text=True).stdout
+    files = [str(Path(root, name)) for name in listed.split("\0") if name]
+    steps: dict[str, float] = {"start": cpu()}
+    tokens = []
+    io = InputOutput(pretty=False, yes=True, fancy_input=False)
+    repo_map = RepoMap(map_tokens=int(budget), root=root, main_model=Model(), io=io, map_mul_no_files=1)
+    for question in questions:
+        words = set(question.split())
+        text = timed(steps, question, lambda words=words: repo_map.get_repo_map([], files, mentioned_idents=words))
+        tokens.append(Model().token_count(str(text or "")))
+    answer({"steps": steps, "tokens": tokens})
+
+
+def answer(value: object) -> None:
+    print(json.dumps(value), flush=True)
+
+
+# --- the other side ------------------------------------------------------------------------------------------------
+
+
+def python() -> str | None:
+    """The interpreter of the peers' environment, where the user has named one."""
+    folder = os.environ.get("FOVEATE_BENCH_PEERS")
+    if not folder:
+        return None
+    found = Path(folder, "bin", "python")
+    return str(found) if found.exists() else None
+
+
+VERBS: dict[str, Callable[..., None]] = {
+    "semble-search": semble_search,
+    "semble-index": semble_index,
+    "aider-map": aider_map,
+}
+
+if __name__ == "__main__":
+    VERBS[sys.argv[1]](*sys.argv[2:])

@@ -1,0 +1,149 @@
+"""The file of the code index: tables, transactions, counters. It can be deleted at any time, and nothing is lost.
+
+One connection, guarded by a lock: threads of a process take turns, and processes wait for one another.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from foveate import lexical
+from foveate.errors import StoreError
+
+VERSION = f"1.{lexical.VERSION}"
+"""Raise the first number when anything in this room changes what is stored: the index is then built again by itself."""
+
+BUSY = 120_000
+"""Milliseconds to wait for another process that is indexing."""
+
+_SCHEMA = """
+CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE files (
+  id INTEGER PRIMARY KEY, path TEXT UNIQUE, hash TEXT, size INTEGER, mtime INTEGER, checked INTEGER, language TEXT,
+  role TEXT, lines INTEGER, imports TEXT, broken INTEGER, redacted TEXT);
+CREATE INDEX files_by_hash ON files (hash);
+CREATE TABLE aside (path TEXT PRIMARY KEY, reason TEXT, size INTEGER, mtime INTEGER) WITHOUT ROWID;
+CREATE TABLE definitions (
+  id INTEGER PRIMARY KEY, file INTEGER, name TEXT, qualified TEXT, nth INTEGER, kind TEXT, line INTEGER, last INTEGER,
+  signature TEXT, doc TEXT, parent INTEGER, uses TEXT);
+CREATE INDEX definitions_by_file ON definitions (file);
+CREATE INDEX definitions_by_name ON definitions (name);
+CREATE TABLE segments (id INTEGER PRIMARY KEY, ids BLOB, files BLOB, lengths BLOB);
+CREATE TABLE postings (
+  space INTEGER, term TEXT, segment INTEGER, list BLOB, PRIMARY KEY (space, term, segment)) WITHOUT ROWID;
+"""
+
+
+class Database:
+    """An open index file."""
+
+    def __init__(self, root: Path, file: Path | str) -> None:
+        self.root = root
+        self.file = str(file)
+        self.lock = threading.RLock()
+        self._ids: dict[str, int] = {}
+        self._open: apsw.Connection | None = self._opened()
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+        """The rows of a query."""
+        with self.lock:
+            return self._connection.execute(sql, values).fetchall()
+
+    def do(self, sql: str, values: Sequence[Any] = ()) -> None:
+        """A statement, inside `writing`."""
+        self._connection.execute(sql, values)
+
+    def do_all(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        self._connection.executemany(sql, rows)
+
+    @contextmanager
+    def writing(self, patience: int = BUSY) -> Iterator[None]:
+        """One transaction: all of it or nothing. Raises `StoreError` where another process does not let go."""
+        with self.lock:
+            connection = self._connection
+            connection.set_busy_timeout(patience)
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                self._ids = {}
+                try:
+                    yield
+                    for name, last in self._ids.items():
+                        self.set(name, last)
+                except BaseException:
+                    connection.execute("ROLLBACK")
+                    raise
+                connection.execute("COMMIT")
+            except apsw.Error as error:
+                raise StoreError(f"The code index {self.file!r} cannot be written: {error}.") from None
+            finally:
+                connection.set_busy_timeout(BUSY)
+
+    def meta(self, name: str) -> Any:
+        found = self.rows("SELECT value FROM meta WHERE name = ?", (name,))
+        return found[0][0] if found else None
+
+    def set(self, name: str, value: Any) -> None:
+        self.do("REPLACE INTO meta VALUES (?, ?)", (name, value))
+
+    def next(self, name: str, number: int = 1) -> int:
+        """The first of some new ids; one is never given out twice. They are written down with the transaction."""
+        last = self._ids[name] if name in self._ids else int(self.meta(name) or 0)
+        self._ids[name] = last + number
+        return last + 1
+
+    def close(self) -> None:
+        with self.lock:
+            if self._open is not None:
+                self._open.close()
+                self._open = None
+
+    # --- opening -----------------------------------------------------------------------------------------------
+
+    @property
+    def _connection(self) -> apsw.Connection:
+        if self._open is None:
+            raise StoreError(f"The code index {self.file!r} is closed.")
+        return self._open
+
+    def _opened(self) -> apsw.Connection:
+        try:
+            try:
+                return self._connected()
+            except (apsw.CorruptError, apsw.NotADBError):  # everything in it is in the files
+                for end in ("", "-wal", "-shm"):
+                    Path(self.file + end).unlink(missing_ok=True)
+                return self._connected()
+        except apsw.Error as error:
+            raise StoreError(
+                f"The code index {self.file!r} cannot be opened: {error}. Delete it, or check who may write there."
+            ) from None
+
+    def _connected(self) -> apsw.Connection:
+        self._open = connection = apsw.Connection(self.file)
+        connection.set_busy_timeout(BUSY)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        if self._made_for() != (VERSION, str(self.root)):
+            with self.writing():
+                if self._made_for() != (VERSION, str(self.root)):
+                    self._begin_anew()
+        return connection
+
+    def _made_for(self) -> tuple[Any, Any]:
+        if not self.rows("SELECT 1 FROM sqlite_schema WHERE name = 'meta'"):
+            return (None, None)
+        return (self.meta("version"), self.meta("root"))
+
+    def _begin_anew(self) -> None:
+        for (name,) in self.rows("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"):
+            self.do(f"DROP TABLE {name}")
+        self.do(_SCHEMA)
+        for name, value in (("version", VERSION), ("root", str(self.root)), ("made", secrets.token_hex(4))):
+            self.set(name, value)

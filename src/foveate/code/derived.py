@@ -1,0 +1,34 @@
+"""What is made from files, as records: never kept, of the repository's trust, with ids that people can read."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+from foveate.code.graph import Symbol
+from foveate.code.show import Lengths
+from foveate.types import Record, Scope
+
+PREFIXES = ("code:", "file:", "map:", "docs:")
+"""How the ids of such records begin."""
+
+
+def record(kind: str, id: str, lengths: Lengths, scope: Scope, *paths: str) -> Record:
+    """A record of one of the derived kinds: `code`, `file`, `outline`, `docs`."""
+    said = "\0".join((lengths.full, lengths.summary, lengths.micro))
+    return Record(
+        id=id,
+        kind=kind,
+        scope=Scope(scope.project),
+        text=lengths.full,
+        summary=lengths.summary,
+        micro=lengths.micro,
+        paths=paths,
+        trust="repo",
+        hash=blake2b(said.encode("utf-8", "replace"), digest_size=16).hexdigest(),
+    )
+
+
+def id_of(symbol: Symbol) -> str:
+    """`code:src/shop/cart.py::Cart.add`; a namesake in the same file has `~2` after it."""
+    again = f"~{symbol.nth}" if symbol.nth > 1 else ""
+    return f"code:{symbol.path}::{symbol.qualified}{again}"

@@ -1,0 +1,236 @@
+"""Which language a file is in, and the grammar that reads it.
+
+Comes in: a path, and the first lines where there are any. Goes out: a name such as `python` or `tsx`, its comment marks, its
+Markdown fence, and a grammar that is loaded when first asked for. A language without a grammar is known by name only: its
+files are cut into blocks of lines.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tree_sitter import Language as Grammar
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """One row of the table. Suffixes carry their dot; suffixes and file names are lower case."""
+
+    name: str
+    files: tuple[str, ...]
+    """Suffixes and file names."""
+    module: str = ""
+    """The package of the grammar, empty where there is none."""
+    function: str = "language"
+    comments: tuple[str, ...] = ()
+    """What begins a comment that ends with its line."""
+    block: tuple[str, str] | None = None
+    """What begins and ends a comment of several lines."""
+    query: str = ""
+    """The query files, where there is not one named after the language."""
+    outline: bool = False
+    """Data and markup: a file may hold any number of keys, rules or headings, so their number is bounded."""
+    fence: str | None = None
+    """The tag of a Markdown fence, where it is not the name."""
+
+
+def _language(name: str, files: str, module: str, *comments: str, block: str = "", **rest: Any) -> Language:
+    """A row with a grammar; a comment of several lines is given as `/* */`."""
+    begin, _, end = block.partition(" ")
+    both = (begin, end) if block else None
+    return Language(name, tuple(files.split()), f"tree_sitter_{module}", comments=comments, block=both, **rest)
+
+
+C = "/* */"
+PARSED = (
+    _language("python", ".py .pyi .pyw sconstruct wscript", "python", "#"),
+    _language("starlark", ".bzl .star build build.bazel workspace tiltfile", "python", "#", query="python", fence="python"),
+    _language("javascript", ".js .jsx .mjs .cjs jakefile", "javascript", "//", block=C, query="javascript jsx"),
+    _language("typescript", ".ts .mts .cts", "typescript", "//", block=C, function="language_typescript"),
+    _language("tsx", ".tsx", "typescript", "//", block=C, function="language_tsx", query="typescript jsx"),
+    _language("go", ".go", "go", "//", block=C),
+    _language("rust", ".rs", "rust", "//", block=C),
+    _language("java", ".java", "java", "//", block=C),
+    _language("c", ".c .h", "c", "//", block=C),
+    _language("cpp", ".cpp .cc .cxx .c++ .hpp .hh .hxx .h++ .ipp .tpp .inl .cu .cuh .ino", "cpp", "//", block=C),
+    _language("csharp", ".cs .csx", "c_sharp", "//", block=C),
+    _language(
+        "ruby", ".rb .rake .gemspec .podspec .ru gemfile rakefile podfile vagrantfile", "ruby", "#", block="=begin =end"
+    ),
+    _language("php", ".php .phtml", "php", "//", "#", block=C, function="language_php"),
+    _language("kotlin", ".kt .kts", "kotlin", "//", block=C),
+    _language("swift", ".swift", "swift", "//", block=C),
+    _language("scala", ".scala .sc .sbt", "scala", "//", block=C),
+    _language("bash", ".sh .bash .zsh .ksh .bats .bashrc .bash_profile .profile .zshrc .zshenv pkgbuild", "bash", "#"),
+    _language("sql", ".sql .ddl .psql", "sql", "--", block=C, outline=True),
+    _language("html", ".html .htm .xhtml", "html", block="<!-- -->", outline=True),
+    _language("css", ".css", "css", block=C, outline=True),
+    _language("yaml", ".yaml .yml .clang-format .clang-tidy", "yaml", "#", outline=True),
+    _language("toml", ".toml cargo.lock poetry.lock uv.lock pipfile", "toml", "#", outline=True),
+    _language(
+        "json", ".json .jsonc .json5 .geojson .webmanifest .ipynb .babelrc .eslintrc", "json", "//", block=C, outline=True
+    ),
+    _language("markdown", ".md .markdown .mdx .mkd", "markdown", outline=True),
+)
+NAMED = {
+    "ada": ".adb .ads",
+    "asciidoc": ".adoc .asciidoc",
+    "assembly": ".s .asm",
+    "astro": ".astro",
+    "awk": ".awk",
+    "batch": ".bat .cmd",
+    "clojure": ".clj .cljs .cljc .edn",
+    "cmake": ".cmake cmakelists.txt",
+    "cobol": ".cob .cbl",
+    "crystal": ".cr",
+    "csv": ".csv .tsv",
+    "cython": ".pyx .pxd",
+    "d": ".d",
+    "dart": ".dart",
+    "diff": ".diff .patch",
+    "dockerfile": ".dockerfile .containerfile dockerfile containerfile",
+    "elixir": ".ex .exs .heex",
+    "elm": ".elm",
+    "erb": ".erb",
+    "erlang": ".erl .hrl",
+    "fish": ".fish",
+    "fortran": ".f .f90 .f95 .f03 .for",
+    "fsharp": ".fs .fsi .fsx",
+    "gitignore": ".gitignore .dockerignore .npmignore .eslintignore .prettierignore .gitattributes",
+    "graphql": ".graphql .gql .graphqls",
+    "groovy": ".groovy .gradle jenkinsfile",
+    "handlebars": ".hbs .handlebars .mustache",
+    "haskell": ".hs .lhs",
+    "ini": ".ini .cfg .conf .properties .env .editorconfig .gitconfig .npmrc .flake8 .pylintrc .coveragerc",
+    "jinja": ".j2 .jinja .jinja2",
+    "julia": ".jl",
+    "just": ".just .justfile justfile",
+    "latex": ".tex .sty .cls .bib",
+    "less": ".less",
+    "lisp": ".lisp .el .scm .rkt",
+    "lua": ".lua",
+    "makefile": ".mk .mak makefile gnumakefile",
+    "meson": "meson.build meson_options.txt",
+    "nim": ".nim",
+    "nix": ".nix",
+    "objectivec": ".m .mm",
+    "ocaml": ".ml .mli",
+    "org": ".org",
+    "pascal": ".pas .pp .dpr",
+    "perl": ".pl .pm .t",
+    "powershell": ".ps1 .psm1 .psd1",
+    "prisma": ".prisma",
+    "proto": ".proto",
+    "r": ".r .rmd .rprofile",
+    "rst": ".rst .rest",
+    "scss": ".scss .sass",
+    "solidity": ".sol",
+    "svelte": ".svelte",
+    "tcl": ".tcl",
+    "terraform": ".tf .tfvars .hcl",
+    "text": ".txt .text .log license licence copying authors notice readme changelog changes install todo",
+    "thrift": ".thrift",
+    "vbnet": ".vb .vbs .bas",
+    "verilog": ".v .sv .svh",
+    "vhdl": ".vhd .vhdl",
+    "vim": ".vim .vimrc",
+    "vue": ".vue",
+    "xml": ".xml .xsd .xsl .xslt .svg .plist .csproj .props .resx .xaml",
+    "zig": ".zig",
+}
+"""Known by name only: for the fence, the map and the roles of files."""
+LANGUAGES = {row.name: row for row in (*PARSED, *(Language(name, tuple(files.split())) for name, files in NAMED.items()))}
+INTERPRETERS = {
+    "python": "python pypy",
+    "javascript": "node nodejs",
+    "typescript": "deno bun",
+    "bash": "sh bash zsh ksh dash ash bats",
+    "awk": "awk gawk mawk",
+    "lua": "lua luajit",
+    "r": "Rscript",
+    "powershell": "pwsh",
+    "tcl": "tclsh",
+    "makefile": "make",
+    **{name: name for name in ("ruby", "php", "perl", "julia", "fish", "elixir", "groovy", "scala", "kotlin", "swift")},
+}
+
+_FENCES = {"text": "", "terraform": "hcl", "assembly": "asm", "objectivec": "objc"}
+_BY_FILE = {file: row.name for row in LANGUAGES.values() for file in row.files}
+_BY_INTERPRETER = {command: name for name, commands in INTERPRETERS.items() for command in commands.split()}
+_SHEBANG = re.compile(r"#!\s*(?:\S*/env\s+)?(?:(?:-\S*|\w+=\S*)\s+)*(?:\S*/)?([A-Za-z]+)")
+_BEFORE_DOT = ("dockerfile", "containerfile", "makefile", "jenkinsfile")
+"""`Dockerfile.dev`, `Makefile.in`: the part before the dot says what it is."""
+_CPP_HEADER = re.compile(
+    r"^\s*(?:class\s+\w+|namespace\b|template\s*<|using\s+\w|(?:public|private|protected)\s*:|#\s*include\s*<\w+>)|\bstd::",
+    re.MULTILINE,
+)
+
+
+def language_of(path: str, head: str = "") -> str:
+    """The language of a file by its name, its suffix, then the interpreter that its first line names; "" when unknown."""
+    file = path.replace("\\", "/").rpartition("/")[2].lower()
+    name = _by_name(file)
+    if name == "c" and file.endswith(".h") and _CPP_HEADER.search(head):
+        return "cpp"  # a header does not say by its name which of the two it is for
+    return name or _by_shebang(head)
+
+
+def _by_name(file: str) -> str:
+    """The whole name, then each suffix from the longest: `a.blade.php` is tried as `.blade.php`, then as `.php`."""
+    parts = file.split(".")
+    for tried in (file, *("." + ".".join(parts[first:]) for first in range(1, len(parts)))):
+        if name := _BY_FILE.get(tried):
+            return name
+    return _BY_FILE[parts[0]] if parts[0] in _BEFORE_DOT else ""
+
+
+def _by_shebang(head: str) -> str:
+    match = _SHEBANG.match(head.removeprefix("\ufeff"))
+    return _BY_INTERPRETER.get(match[1], "") if match else ""
+
+
+def fence(name: str) -> str:
+    """The tag that a Markdown fence around this language carries."""
+    language = LANGUAGES.get(name)
+    if language is None:
+        return ""
+    return language.fence if language.fence is not None else _FENCES.get(name, name)
+
+
+# --- grammars ------------------------------------------------------------------------------------------------------
+
+
+def grammar(name: str) -> Grammar | None:
+    """The grammar of a language, loaded once; None where there is none. `missing` says why."""
+    return _load(name)[0]
+
+
+def missing() -> dict[str, str]:
+    """The languages whose grammar cannot be loaded, each with the reason and what to do."""
+    return {row.name: reason for row in PARSED if (reason := _load(row.name)[1])}
+
+
+@cache
+def _load(name: str) -> tuple[Grammar | None, str]:
+    row = LANGUAGES.get(name)
+    if row is None or not row.module:
+        return None, ""
+    package = row.module.replace("_", "-")
+    try:
+        from tree_sitter import Language as Grammar
+    except ImportError as error:
+        return None, f"tree-sitter is not installed ({error}); pip install tree-sitter"
+    try:
+        return Grammar(getattr(import_module(row.module), row.function)()), ""
+    except ImportError as error:
+        return None, f"{package} is not installed ({error}); pip install {package}"
+    except (AttributeError, TypeError, ValueError) as error:
+        return (
+            None,
+            f"{package} does not fit the installed tree-sitter ({error}); pip install --upgrade {package} tree-sitter",
+        )

@@ -1,0 +1,564 @@
+"""Text and language -> what the file defines, refers to and imports.
+
+A query file for each language (`queries/*.scm`) captures only what is needed, and the captures are put together by their
+byte ranges: no tree is walked here. The captures:
+
+    @def.<kind>   a whole definition; @def.CONSTANT counts only when its name is written like a constant
+    @scope        encloses definitions and qualifies their names without being one: an `impl` block
+    @outer        begins earlier than the definition in it and belongs to its head: `export`, `template <...>`
+    @decorated    begins earlier than the definition in it and does not belong to its head: decorators
+    @above        stands right above a definition and belongs to it: attributes
+    @name @body @doc   parts of the innermost definition around them; @owner is the type that a method is for
+    @ref          a name that is called, constructed, inherited from or used as a type
+    @import       what is imported; @member, a name imported from it; @required, imported where `require` stands before it
+    @element      of HTML; those with an id and headings count
+
+No predicates: they take longer than everything else.
+
+Files without a grammar, and those that a parser cannot read in reasonable time, are cut into blocks of lines.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from inspect import cleandoc
+from itertools import accumulate, pairwise
+from threading import local
+from time import thread_time
+from typing import TYPE_CHECKING
+
+from foveate.code.languages import LANGUAGES, Language, grammar
+from foveate.code.model import Definition, Parsed
+
+if TYPE_CHECKING:
+    from tree_sitter import Language as Grammar
+    from tree_sitter import Node, Query, Tree
+
+BLOCK_LINES = 60
+"""About what is shown of a file at once."""
+MAX_OUTLINE = 300
+"""Keys, rules or headings of one file. With more, blocks of lines tell more than a list that nobody reads."""
+MAX_SIGNATURE = 200
+MAX_NAME = 200
+MAX_DOC = 2_000
+MAX_DEPTH = 30
+"""Definitions inside one another. Code written by people has fewer than ten."""
+MAX_COMMENT = 300
+"""Lines of a comment above a definition. It also bounds the work where many definitions share a line."""
+MAX_SECONDS = 3.0
+"""CPU time for one file. A parser reads some 10 MB a second; what takes longer is an attack or an accident."""
+MAX_LINE = 50_000
+"""Bytes. A line like this was not written by a person, and error recovery is quadratic in it."""
+MAX_UNCLOSED = 2_000
+"""Brackets left open. Some parsers take gigabytes at the end of a file with 20,000 of them."""
+MAX_ERROR_PARTS = 10_000
+MAX_MATCHES = 100_000
+"""Unfinished at a time, so that a strange file costs memory in proportion to its size."""
+MAX_TREE_DEPTH = 500
+"""A query takes time in proportion to the depth for every node. Calls chained 200 times are within it."""
+READ_BYTES = 1_024
+"""What the parser is given at a time: the clock is looked at in between. A file that is mostly punctuation is given byte by
+byte, because a parser can go around in circles within a few of them."""
+
+TYPES = frozenset(
+    {"class", "struct", "interface", "trait", "enum", "union", "record", "object", "protocol", "type", "scope"}
+)
+"""A function inside one of these is a method."""
+_OUTLINES = frozenset({"section", "element", "rule", "key"})
+_PARTS = frozenset({"name", "body", "doc", "owner"})
+_APART = frozenset({"ref", "import", "member", "required", "above", "element"})
+_RANKS = {
+    "outer": 0,
+    "decorated": 0,
+    "def.class": 2,
+    "def.constant": 2,
+    "def.CONSTANT": 2,
+    "name": 3,
+    "owner": 3,
+    "body": 3,
+    "doc": 3,
+}
+"""Which of two captures of the same range comes first; a constant that is also a function is a function."""
+
+_CONSTANT = re.compile(r"_*[A-Z]")
+_TAG = re.compile(r"<[^<>]*>")
+_WRITTEN = bytes(range(128, 256)) + b" \t\n_" + bytes(range(48, 58)) + bytes(range(65, 91)) + bytes(range(97, 123))
+_REQUIRE = re.compile(rb"(?:\b(?:require|require_relative|load|source)|(?:^|\s)\.)[ (]*[\"']?\Z")
+_HTML_NAME = re.compile(rb"<(?:h[1-6]\b|[^<>]*?\sid\s*=\s*[\"']?([^\"'<>\s]+))", re.IGNORECASE)
+_DEEP_YAML = re.compile(rb"^(?:[ ]{150}|\s*(?:[-?:][ \t]+){30})", re.MULTILINE)
+"""The YAML scanner writes past its buffer when blocks nest some 250 deep."""
+_DOC_TAG = re.compile(r"</?(?:summary|remarks|returns|para)>")
+_PLAIN_NAME = re.compile(r"\s*(?:::|\\)\s*")
+_STRING = re.compile(r"[A-Za-z]{0,2}(\"\"\"|'''|\"|')(.*)\1\Z", re.DOTALL)
+_ANNOTATIONS = re.compile(r"(?:@[\w.:]+(?:\((?:[^()]|\([^()]*\))*\))?\s+|\[[^\]]*\]\s*|#\[[^\]]*\]\s*)+(?=\w)")
+_COMMENT_LINE = re.compile(r"\s*(?:/\*+!?|\*+/|\*(?!\*)|//+!?|#+|--+|<!--+|=begin\b|=end\b)?(.*?)\s*(?:\*+/|--+>)?\s*\Z")
+_LICENCE = re.compile(
+    r"\b(?:copyright|licen[sc]ed?|SPDX|all rights reserved|coding[:=]|eslint|jshint|frozen_string_literal)\b", re.IGNORECASE
+)
+_IMPORT_MARKS = " \t\r\n\"'`<>;"
+
+
+def parse(text: str, language: str) -> Parsed:
+    """What one file says. Nothing in the text makes it raise."""
+    text = text.encode("utf-8", "replace").decode().removeprefix("\ufeff").replace("\r\n", "\n").replace("\0", " ")
+    row = LANGUAGES.get(language)
+    known = grammar(language)
+    if not text.strip():
+        return Parsed(language)
+    if row is None or known is None:
+        return Parsed(language, blocks(text))
+    data = text.encode()
+    tree = None if _unreadable(data, row) else _tree(data, known)
+    if tree is None:
+        return Parsed(language, blocks(text), broken=True)
+    return _parsed(text, data, row, tree)
+
+
+def blocks(text: str) -> tuple[Definition, ...]:
+    """Blocks of lines, cut at a blank line where there is one in the last third."""
+    lines = text.split("\n")
+    if not lines[-1]:
+        lines.pop()
+    found, first = [], 0
+    while first < len(lines):
+        after = min(first + BLOCK_LINES, len(lines))
+        if after < len(lines):
+            after = next((n for n in range(after, after - BLOCK_LINES // 3, -1) if not lines[n - 1].strip()), after)
+        head = next((line.strip() for line in lines[first:after] if line.strip()), "")
+        if head:
+            found.append(Definition("", f"lines {first + 1}-{after}", "block", first + 1, after, _shortened(head[:1_000])))
+        first = after
+    return tuple(found)
+
+
+# --- the tree ------------------------------------------------------------------------------------------------------
+
+
+def _unreadable(data: bytes, row: Language) -> bool:
+    """What a parser would take gigabytes or crash for, found by counting."""
+    if any(data.count(a) - data.count(b) > MAX_UNCLOSED for a, b in ((b"(", b")"), (b"[", b"]"), (b"{", b"}"))):
+        return True
+    if data.count(b"<") - data.count(b">") > max(MAX_UNCLOSED, len(data) // 50):  # `<<` is common in honest code
+        return True
+    if row.name == "yaml" and _DEEP_YAML.search(data):
+        return True
+    return len(data) > MAX_LINE and max(map(len, data.split(b"\n"))) > MAX_LINE
+
+
+class _Reading(local):
+    """What the parser reads from, one for each thread."""
+
+    def __init__(self) -> None:
+        self.buffer = bytearray()
+
+
+_reading = _Reading()
+
+
+def _tree(data: bytes, known: Grammar) -> Tree | None:
+    """The syntax tree, None when it took too long.
+
+    The clock is in the read callback, because the parser's own progress callback crashes in tree-sitter 0.26. It returns one
+    buffer again and again, because each returned object is never freed.
+    """
+    from tree_sitter import Parser
+
+    until, late = thread_time() + MAX_SECONDS, False
+    noise = len(data.translate(None, _WRITTEN)) > len(data) / 2
+    buffer = _reading.buffer
+
+    def read(offset: int, _: object) -> bytearray:
+        nonlocal late
+        late = late or thread_time() > until
+        step = 1 if noise and data[offset : offset + 1].isascii() else READ_BYTES
+        buffer[:] = b"" if late else data[offset : offset + step]
+        return buffer
+
+    tree = Parser(known).parse(read)
+    return None if late or _hopeless(tree.root_node) else tree
+
+
+def _hopeless(root: Node) -> bool:
+    """Nearly all of it is one error. Its parts are in no order that a query could go through quickly."""
+    if not root.has_error:
+        return False
+    if root.is_error:
+        return root.child_count > MAX_ERROR_PARTS
+    return any(node.is_error and node.child_count > MAX_ERROR_PARTS for node in root.children)
+
+
+@cache
+def query(language: str) -> Query:
+    """The compiled query of a language that has a grammar."""
+    from tree_sitter import Query
+
+    known = grammar(language)
+    assert known is not None, language
+    folder = files("foveate.code").joinpath("queries")
+    names = (LANGUAGES[language].query or language).split()
+    return Query(known, "\n".join(folder.joinpath(f"{name}.scm").read_text("utf-8") for name in names))
+
+
+def _parsed(text: str, data: bytes, row: Language, tree: Tree) -> Parsed:
+    from tree_sitter import QueryCursor
+
+    root = tree.root_node
+    cursor = QueryCursor(query(row.name), match_limit=MAX_MATCHES)
+    cursor.set_max_start_depth(MAX_TREE_DEPTH)
+    captures = cursor.captures(root)
+    source = _Source(text, data, row, captures.get("above", ()))
+    definitions, doc = _definitions(source, captures)
+    if row.outline:
+        definitions = source.spread(_bounded(definitions)) or blocks(text)
+        doc = doc or (definitions[0].doc if definitions[0].kind == "section" else "")
+    return Parsed(
+        row.name,
+        definitions,
+        source.names(captures.get("ref", ()), captures.get("name", ())),
+        source.imports(captures),
+        doc or source.top(definitions[0].line if definitions and definitions[0].kind != "block" else 0),
+        root.has_error,
+    )
+
+
+def _bounded(definitions: tuple[Definition, ...]) -> tuple[Definition, ...]:
+    """All of an outline, else its top level, else nothing: then the file is cut into blocks."""
+    if len(definitions) <= MAX_OUTLINE:
+        return definitions
+    top = tuple(one for one in definitions if one.parent is None)
+    return top if len(top) <= MAX_OUTLINE else ()
+
+
+# --- definitions ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Seen:
+    """A definition while its parts are collected."""
+
+    kind: str
+    start: int
+    end: int
+    first: int
+    """Where it begins with its decorators."""
+    head: int
+    """Where its signature begins."""
+    parent: _Seen | None
+    name: str = ""
+    qualified: str = ""
+    body: int = 0
+    doc: str = ""
+    owner: str = ""
+    place: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Outer:
+    """What begins before a definition and belongs to it."""
+
+    start: int
+    end: int
+    head: int | None
+    """Where the signature begins, None to leave it to the definition."""
+
+
+def _definitions(source: _Source, captures: dict[str, list[Node]]) -> tuple[tuple[Definition, ...], str]:
+    """The definitions in order, and the file's own docstring."""
+    found: list[Definition] = []
+    seen, doc = _collect(source, captures)
+    for one in seen:
+        parent = one.parent
+        while parent is not None and not parent.qualified:
+            parent = parent.parent
+        name = one.name if one.kind in _OUTLINES else _PLAIN_NAME.sub(".", one.name).strip(".")
+        if not name or (one.kind == "CONSTANT" and not _CONSTANT.match(name)):
+            continue
+        around = one.owner or (parent.qualified if parent else "")
+        one.qualified = f"{around}.{name}" if around else name
+        if one.kind == "scope":
+            one.place = parent.place if parent else None
+            continue
+        one.place = len(found)
+        found.append(_definition(source, one, name, parent))
+    if any(a.line > b.line for a, b in pairwise(found)):
+        found = _in_order(found)
+    return tuple(found), doc
+
+
+def _definition(source: _Source, one: _Seen, name: str, parent: _Seen | None) -> Definition:
+    kind = one.kind.lower()
+    if kind == "function" and (one.owner or "." in name or (parent and parent.kind in TYPES)):
+        kind = "method"
+    row = source.row(one.first)
+    first = source.above(row)
+    doc = one.doc or source.comment(first, row)
+    end = source.row(source.last(one.start, one.end))
+    place = parent.place if parent else None
+    short = name if kind in _OUTLINES else name.rpartition(".")[2]
+    return Definition(short, one.qualified, kind, first + 1, end + 1, source.signature(one), doc, place)
+
+
+def _in_order(found: list[Definition]) -> list[Definition]:
+    """By first line, which a comment above may have moved before a neighbour that shares the line."""
+    order = sorted(range(len(found)), key=lambda n: (found[n].line, n))
+    place = {old: new for new, old in enumerate(order)}
+    return [replace(one, parent=None if one.parent is None else place[one.parent]) for one in (found[n] for n in order)]
+
+
+def _collect(source: _Source, captures: dict[str, list[Node]]) -> tuple[list[_Seen], str]:
+    """Gives each capture to the innermost definition around it; ranges come sorted, the wider first."""
+    seen: list[_Seen] = []
+    stack: list[_Seen] = []
+    doc = ""
+    outer: _Outer | None = None
+    for start, end, tag in _events(source, captures):
+        while stack and stack[-1].end <= start:
+            stack.pop()
+        if tag in _PARTS:
+            if stack:
+                _take(source, stack[-1], tag, start, end)
+            elif tag == "doc" and not doc:
+                doc = _unquoted(source.slice(start, end))
+        elif tag in ("outer", "decorated"):
+            head = start if tag == "outer" else None
+            if outer and outer.end >= end:
+                outer = replace(outer, head=head if outer.head is None else outer.head)
+            else:
+                outer = _Outer(start, end, head)
+        else:
+            while stack and stack[-1].end < end:  # headings may end inside an element that begins in them
+                stack.pop()
+            if len(stack) >= MAX_DEPTH or (stack and (stack[-1].start, stack[-1].end) == (start, end)):
+                continue
+            first, head = source.begins(outer, start, end)
+            outer = None
+            one = _Seen(tag.removeprefix("def."), start, end, first, head, stack[-1] if stack else None)
+            seen.append(one)
+            stack.append(one)
+    return seen, doc
+
+
+def _events(source: _Source, captures: dict[str, list[Node]]) -> Iterator[tuple[int, int, str]]:
+    """All captures by their place; of two that begin together, the wider first."""
+    found = [
+        (node.start_byte, -node.end_byte, _RANKS.get(tag, 1), tag)
+        for tag, nodes in captures.items()
+        if tag not in _APART
+        for node in nodes
+    ]
+    found += source.elements(captures.get("element", ()))
+    found.sort()
+    return ((start, -end, tag) for start, end, _, tag in found)
+
+
+def _take(source: _Source, one: _Seen, tag: str, start: int, end: int) -> None:
+    """The first name, body and docstring count: a second pattern may have matched the same definition."""
+    if tag == "name" and not one.name:
+        one.name = _named(source.slice(start, min(end, start + 10 * MAX_NAME)))
+    elif tag == "owner" and not one.owner:
+        owner = source.slice(start, end).removesuffix(".prototype")
+        one.owner = "" if "." in owner else _named(owner)  # not `module.exports`
+    elif tag == "body" and not one.body:
+        one.body = start
+    elif tag == "doc" and not one.doc:
+        one.doc = _unquoted(source.slice(start, end))
+
+
+def _named(raw: str) -> str:
+    if raw.isidentifier():
+        return raw
+    return " ".join(_TAG.sub(" ", raw).split()).strip("\"'`")[:MAX_NAME].strip()
+
+
+def _unquoted(raw: str) -> str:
+    match = _STRING.match(raw[: 4 * MAX_DOC])
+    doc = match[2] if match else raw.strip("\"' \n")
+    return (cleandoc(doc) if "\n" in doc else doc.strip())[:MAX_DOC]
+
+
+def _shortened(head: str) -> str:
+    """One line of at most MAX_SIGNATURE characters, cut after a comma or a space."""
+    line = " ".join(head.split())
+    if len(line) <= MAX_SIGNATURE:
+        return line
+    room = line[: MAX_SIGNATURE - 1]
+    cut = max(room.rfind(", ") + 1, room.rfind(" "))
+    return room[: cut if cut > MAX_SIGNATURE // 2 else None].rstrip() + "…"
+
+
+# --- the text ------------------------------------------------------------------------------------------------------
+
+
+class _Source:
+    """The text of a file, read by byte ranges and by lines that count from 0."""
+
+    def __init__(self, text: str, data: bytes, row: Language, above: Sequence[Node]) -> None:
+        self._text = text if text.isascii() else ""  # then bytes and characters are the same places
+        self._data = data
+        self._lines = data.split(b"\n")
+        self._starts = list(accumulate((len(line) + 1 for line in self._lines), initial=0))
+        self._marks = tuple(mark.encode() for mark in row.comments)
+        self._block = (row.block[0].encode(), row.block[1].encode()) if row.block else None
+        self._attached = {self.row(node.end_byte - 1): node.start_point[0] for node in above}
+        self._trailing = (
+            re.compile(rf"(?:^|\s)(?:{'|'.join(map(re.escape, row.comments))})\s.*$", re.M) if row.comments else None
+        )
+
+    def slice(self, start: int, end: int) -> str:
+        return self._text[start:end] if self._text else self._data[start:end].decode("utf-8", "replace")
+
+    def row(self, offset: int) -> int:
+        return bisect_right(self._starts, offset) - 1
+
+    def begins(self, outer: _Outer | None, start: int, end: int) -> tuple[int, int]:
+        """Where a definition begins with what is around it, and where its signature does."""
+        if outer is None or outer.end < end or self._data[outer.start : start].rstrip()[-1:] == b"(":  # one of a group
+            return start, start
+        return outer.start, start if outer.head is None else outer.head
+
+    def elements(self, nodes: Sequence[Node]) -> Iterator[tuple[int, int, int, str]]:
+        """The definitions and names that are read off the first tags of HTML elements."""
+        for node in nodes:
+            start, end = node.start_byte, node.end_byte
+            match = _HTML_NAME.match(self._data, start, min(end, start + 1_000))
+            if match is None:
+                continue
+            identified = match[1] is not None
+            yield start, -end, 1, "def.element" if identified else "def.section"
+            yield (*((match.start(1), -match.end(1)) if identified else (start, -end)), 3, "name")
+
+    def spread(self, definitions: tuple[Definition, ...]) -> tuple[Definition, ...]:
+        """An outline in which a heading reaches to what comes next, and nothing into what comes next."""
+        found: list[Definition] = []
+        following: dict[int | None, int] = {}  # by parent, the first line of the definition after
+        for one in reversed(definitions):
+            end = one.end
+            around = len(self._lines) if one.parent is None else definitions[one.parent].end
+            limit = following.get(one.parent, around + 1) - 1
+            if one.line <= limit:
+                end = limit if one.kind == "section" else min(end, limit)
+            while end > one.line and not self._lines[end - 1].strip():
+                end -= 1
+            following[one.parent] = one.line
+            found.append(replace(one, end=end))
+        return tuple(reversed(found))
+
+    def last(self, start: int, end: int) -> int:
+        """The last byte that is not blank: some nodes reach to the line after."""
+        end -= 1
+        while end > start and self._data[end] in b" \t\r\n":
+            end -= 1
+        return end
+
+    def names(self, nodes: Sequence[Node], defined: Sequence[Node]) -> tuple[tuple[str, int], ...]:
+        """Each name once a line, in order; not where it is the name of a definition."""
+        own = {node.start_byte for node in defined}
+        places = sorted((node.start_byte, node.end_byte, node.start_point[0] + 1) for node in nodes)
+        if text := self._text:
+            found = {(text[start:end], line): None for start, end, line in places if start not in own}
+        else:
+            found = {(self.slice(start, end), line): None for start, end, line in places if start not in own}
+        return tuple(found)
+
+    def imports(self, captures: dict[str, list[Node]]) -> tuple[str, ...]:
+        """As written, without quotes: `a.b`, `./utils`. A member follows its module: `from a import b` is `a.b`."""
+        found: list[str] = []
+        module = ""
+        tags = ("import", "member", "required")
+        places = sorted((node.start_byte, node.end_byte, tag) for tag in tags for node in captures.get(tag, ()))
+        for start, end, tag in places:
+            if tag == "required" and not _REQUIRE.search(self._data[max(0, start - 24) : start]):
+                continue
+            written = " ".join(self.slice(start, min(end, start + 500)).strip(_IMPORT_MARKS).split())
+            if tag != "member":
+                # Of several names in braces, what they have in common: a path can be found by it.
+                common, several, _ = written.removeprefix("import ").partition("{")
+                module = common.rstrip(":\\. ") if several else common
+                found.append(module)
+            elif module:
+                if found[-1] == module:
+                    found.pop()
+                found.append(module + written if module.endswith(".") else f"{module}.{written}")
+        return tuple(filter(None, dict.fromkeys(found)))
+
+    def signature(self, one: _Seen) -> str:
+        head = self.slice(one.head, min(one.body or one.end, one.head + 10 * MAX_SIGNATURE))
+        if one.kind in _OUTLINES:
+            return _shortened(head if one.body else head.partition("\n")[0])
+        if self._trailing and any(mark.decode() in head for mark in self._marks):
+            head = self._trailing.sub("", head)
+        line = _shortened(_ANNOTATIONS.sub("", head, count=1) if head[:1] in "@[#" else head)
+        line = line.rstrip(" {:=") if one.body else line.rstrip(" ;{,")
+        return line if one.name in line else f"{line} … {one.name}"  # typedef struct {...} name
+
+    # --- comments
+
+    def above(self, row: int) -> int:
+        """The first of the comment lines and attributes right above a line."""
+        first = row
+        while first > 0 and row - first < MAX_COMMENT:
+            if first - 1 in self._attached:
+                first = self._attached[first - 1]
+            elif (before := self._comment_start(first - 1)) is not None:
+                first = before
+            else:
+                break
+        return first
+
+    def _comment_start(self, row: int) -> int | None:
+        """Where the comment begins that ends with this line."""
+        line = self._lines[row].strip()
+        if self._marks and line.startswith(self._marks):
+            return row if row or not line.startswith(b"#!") else None
+        if self._block and line.endswith(self._block[1]):
+            for start in range(row, max(-1, row - MAX_COMMENT), -1):
+                if self._block[0] in self._lines[start]:
+                    return start if self._lines[start].lstrip().startswith(self._block[0]) else None
+        return None
+
+    def _comment_end(self, row: int) -> int:
+        """The line after the comment that begins with this one; the same line when none does."""
+        line = self._lines[row].strip()
+        if self._block and line.startswith(self._block[0]):
+            for end in range(row, min(len(self._lines), row + MAX_COMMENT)):
+                if self._block[1] in self._lines[end]:
+                    return end + 1
+            return row
+        while self._marks and row < len(self._lines) and self._lines[row].lstrip().startswith(self._marks):
+            row += 1
+        return row
+
+    def comment(self, first: int, after: int) -> str:
+        """The text of comment lines without their marks."""
+        if first == after:
+            return ""
+        found = []
+        for line in self._lines[first : min(after, first + MAX_COMMENT)]:
+            text = line.decode("utf-8", "replace")
+            match = _COMMENT_LINE.match(text[:1_000]) if not text.lstrip().startswith(("#[", "@")) else None
+            if match and any(map(str.isalnum, match[1])):
+                found.append(_DOC_TAG.sub("", match[1]).removeprefix(" "))
+            elif found and found[-1]:
+                found.append("")
+        return "\n".join(found).strip()[:MAX_DOC]
+
+    def top(self, first_definition: int) -> str:
+        """The comment at the top of the file that is neither a licence nor about the first definition."""
+        row = 0
+        while row < min(len(self._lines), MAX_COMMENT):
+            line = self._lines[row].strip()
+            if not line or line.startswith((b"#!", b"<?", b"<!DOCTYPE", b"<!doctype", b"---", b"'use ", b'"use ')):
+                row += 1
+                continue
+            after = self._comment_end(row)
+            if after == row or row + 1 == first_definition:
+                return ""
+            if not _LICENCE.search(text := self.comment(row, after)):
+                return text
+            row = after
+        return ""

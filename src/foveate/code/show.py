@@ -1,0 +1,217 @@
+"""A definition or a file as a model reads it, at three lengths: the lines themselves, its head, one line.
+
+Comes in: what the index knows and the lines of the file as they are now. Goes out: Markdown blocks. Definitions are whole or
+not there; where lines of a file are left out, a mark says which.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from foveate.code.chunk import MODULE
+from foveate.code.graph import Symbol
+from foveate.code.languages import fence
+
+WHOLE_LINES = 250
+"""A file of up to so many lines is shown whole."""
+
+PART_CHARS = 24_000
+"""Characters of the definitions that are shown of a larger file: some six thousand tokens."""
+BEST_CHARS = 2_400
+"""The same at the summary's length."""
+
+HEAD_LINES = 12
+"""Lines at the top of a file that are shown with its parts: what it says of itself and imports first."""
+
+NAMES = 8
+"""Names that a mark lists of what it leaves out."""
+
+_TICKS = re.compile(r"`{3,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """The same thing at the three lengths of the ladder."""
+
+    full: str
+    summary: str
+    micro: str
+
+
+def definition(symbol: Symbol, lines: Sequence[str], inner: Sequence[Symbol], language: str) -> Lengths:
+    """A definition: all of its lines; of a class whose members stand for themselves, its head and theirs."""
+    place = f"{symbol.path}:{symbol.line}-{symbol.end}"
+    name = symbol.qualified or "top level"
+    micro = f"{symbol.path}:{symbol.line} {_head(symbol)}"
+    if symbol.kind == MODULE:
+        shown = _outside(symbol, lines, inner)
+    elif inner:
+        shown = _outside(symbol, lines, inner, members=True)
+    else:
+        shown = list(lines[symbol.line - 1 : symbol.end])
+    full = f"{place} {name}\n{fenced(_trimmed(shown), language)}"
+    doc = first_sentence(symbol.doc)
+    summary = f"{place} {_head(symbol)}" + (f"\n{doc}" if doc else "")
+    return Lengths(full, summary, micro)
+
+
+def _head(symbol: Symbol) -> str:
+    """The signature, with the class that it belongs to."""
+    if symbol.kind == MODULE:
+        return "top level"
+    outer = symbol.qualified.rpartition(".")[0]
+    signature = symbol.signature or symbol.qualified
+    return f"({outer}) {signature}" if outer and outer not in signature else signature
+
+
+def first_sentence(doc: str) -> str:
+    """What a docstring says first, on one line."""
+    said = " ".join(doc.split("\n\n")[0].split())
+    end = re.search(r"[.!?](?:\s|$)", said)
+    return (said[: end.end()].strip() if end else said)[:240]
+
+
+def _outside(symbol: Symbol, lines: Sequence[str], inner: Sequence[Symbol], members: bool = False) -> list[str]:
+    """The lines of a definition that are not those of others inside it; of members, their heads."""
+    shown: list[str] = []
+    at = symbol.line
+    for one in sorted(inner, key=lambda other: other.line):
+        if one.line < at:
+            continue
+        shown += lines[at - 1 : one.line - 1]
+        if members:
+            shown.append(_indent(lines, one) + one.signature + " ...")
+        at = one.end + 1
+    return shown + list(lines[at - 1 : symbol.end])
+
+
+def _indent(lines: Sequence[str], symbol: Symbol) -> str:
+    line = lines[symbol.line - 1] if symbol.line <= len(lines) else ""
+    return line[: len(line) - len(line.lstrip())]
+
+
+def _trimmed(lines: Sequence[str]) -> list[str]:
+    """Without blank lines at both ends, and with no more than one in a row."""
+    out: list[str] = []
+    for line in lines:
+        if line.strip() or (out and out[-1].strip()):
+            out.append(line.rstrip())
+    while out and not out[-1]:
+        out.pop()
+    return out
+
+
+def fenced(lines: Sequence[str], language: str) -> str:
+    """Lines as a block of code; its marks are longer than any that the lines hold."""
+    text = "\n".join(lines)
+    longest = max((len(run) for run in _TICKS.findall(text)), default=2)
+    ticks = "`" * (longest + 1)
+    return f"{ticks}{fence(language)}\n{text}\n{ticks}"
+
+
+# --- files ---------------------------------------------------------------------------------------------------------
+
+
+def file(
+    path: str,
+    lines: Sequence[str],
+    symbols: Sequence[Symbol],
+    relevance: Mapping[int, float],
+    language: str,
+    max_chars: int,
+) -> Lengths:
+    """A file: whole when it is small, else the definitions that matter, each whole, with marks for the rest."""
+    named = [symbol for symbol in symbols if symbol.kind != MODULE]
+    micro = _micro(path, len(lines), named)
+    chars = sum(map(len, lines)) + len(lines)
+    if len(lines) <= WHOLE_LINES and chars <= max_chars:
+        full = f"{path}\n{fenced(_ends_trimmed(lines), language)}"
+    else:
+        chosen = _chosen(named, relevance, lines, min(PART_CHARS, max_chars))
+        full = _parts(path, lines, named, chosen, language)
+    best = _chosen(named, relevance, lines, BEST_CHARS)
+    summary = _parts(path, lines, named, best, language, HEAD_LINES // 2) if best else micro
+    if len(summary) >= len(full):
+        summary = full
+    return Lengths(full, summary, micro)
+
+
+def _micro(path: str, number: int, named: Sequence[Symbol]) -> str:
+    tops = [symbol.name for symbol in named if symbol.parent is None or symbol.kind == "class"]
+    names = list(dict.fromkeys(name for name in tops if name))
+    listed = f": {', '.join(names[:6])}{', ...' if len(names) > 6 else ''}" if names else ""
+    return f"{path} ({number:,} lines){listed}"
+
+
+def _ends_trimmed(lines: Sequence[str]) -> list[str]:
+    out = [line.rstrip() for line in lines]
+    while out and not out[-1]:
+        out.pop()
+    return out
+
+
+def _chosen(named: Sequence[Symbol], relevance: Mapping[int, float], lines: Sequence[str], room: int) -> list[Symbol]:
+    """The most relevant definitions that fit; one that holds others only where none of them is chosen."""
+    chosen: list[Symbol] = []
+    for symbol in sorted((one for one in named if relevance.get(one.id)), key=lambda one: (-relevance[one.id], one.line)):
+        if any(_overlap(symbol, other) for other in chosen):
+            continue
+        size = sum(len(line) + 1 for line in lines[symbol.line - 1 : symbol.end])
+        if size <= room:
+            chosen.append(symbol)
+            room -= size
+    return sorted(chosen, key=lambda symbol: symbol.line)
+
+
+def _overlap(one: Symbol, other: Symbol) -> bool:
+    return one.line <= other.end and other.line <= one.end
+
+
+def _parts(
+    path: str, lines: Sequence[str], named: Sequence[Symbol], chosen: Sequence[Symbol], language: str, head: int = HEAD_LINES
+) -> str:
+    """The chosen definitions in place, the heads of what encloses them, and marks for what is left out."""
+    by_id = {symbol.id: symbol for symbol in named}
+    kept: set[int] = set(range(1, min(head, len(lines)) + 1))
+    for symbol in chosen:
+        kept.update(range(symbol.line, symbol.end + 1))
+        outer = by_id.get(symbol.parent) if symbol.parent is not None else None
+        while outer is not None:
+            kept.add(_first_code_line(lines, outer))
+            outer = by_id.get(outer.parent) if outer.parent is not None else None
+    shown = list(_with_marks(lines, kept, named))
+    return f"{path} ({len(lines):,} lines, in parts)\n{fenced(shown, language)}"
+
+
+def _first_code_line(lines: Sequence[str], symbol: Symbol) -> int:
+    """The line with the head of a class: below its decorators and comments."""
+    start = symbol.signature.split("(")[0].split("{")[0].strip()[:40]
+    for number in range(symbol.line, min(symbol.end, symbol.line + 30) + 1):
+        if start and start in " ".join(lines[number - 1].split()):
+            return number
+    return symbol.line
+
+
+def _with_marks(lines: Sequence[str], kept: Collection[int], named: Sequence[Symbol]) -> Iterator[str]:
+    at = 1
+    while at <= len(lines):
+        if at in kept:
+            yield lines[at - 1].rstrip()
+            at += 1
+            continue
+        end = at
+        while end < len(lines) and end + 1 not in kept:
+            end += 1
+        if any(line.strip() for line in lines[at - 1 : end]):
+            yield _mark(at, end, named)
+        elif end < len(lines):
+            yield ""
+        at = end + 1
+
+
+def _mark(first: int, last: int, named: Sequence[Symbol]) -> str:
+    inside = [symbol.qualified for symbol in named if first <= symbol.line and symbol.end <= last]
+    names = ", ".join(inside[:NAMES]) + (", ..." if len(inside) > NAMES else "")
+    return f"⋮ lines {first}-{last} left out" + (f": {names}" if names else "")

@@ -1,0 +1,277 @@
+"""Taking changes in: what differs between the files and the index is read, parsed and written, a round at a time.
+
+Each round is one transaction: killed at any moment, the index is as it was after the last one, and goes on from there.
+Another process that takes changes in at the same time waits its turn and then finds the work done.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterator, Set
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import time_ns
+from typing import Any, TypeAlias
+
+from foveate import lexical
+from foveate.code import postings
+from foveate.code.chunk import Chunk, chunks
+from foveate.code.database import Database
+from foveate.code.history import history
+from foveate.code.languages import language_of
+from foveate.code.model import Aside, Found
+from foveate.code.parse import parse
+from foveate.code.postings import Segment, Space
+from foveate.code.roles import role_of
+from foveate.code.texts import Text
+from foveate.code.walk import Walked
+
+ROUND = 1000
+"""Files of one transaction: what a killed process loses at most."""
+
+SETTLED = 2_000_000_000
+"""Nanoseconds after which a file's time can be trusted: one that was just written may be written again within a tick."""
+
+SEGMENTS = 8
+"""Segments above which the small ones are merged."""
+
+Progress = Callable[[int, int], None]
+Read = Callable[[str], Text | Aside]
+Columns: TypeAlias = "tuple[array[int], array[int], array[int]]"
+"""Definitions, their files and their lengths."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refreshed:
+    """What a refresh did."""
+
+    parsed: int = 0
+    moved: int = 0
+    removed: int = 0
+    files: int = 0
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What there is to do."""
+
+    changed: list[Found]
+    gone: list[str]
+    left: list[str]
+    """Files that were set aside and are no longer there."""
+    known: Set[str]
+    aside: Set[str]
+
+    def __bool__(self) -> bool:
+        return bool(self.changed or self.gone or self.left)
+
+
+def take_in(db: Database, walked: Walked, read: Read, progress: Progress | None = None) -> Refreshed:
+    """Bring the index to what a walk found."""
+    done = Refreshed(files=len(walked.files), notes=walked.notes)
+    looked_at: set[str] = set()
+    while changes_in(db, walked, looked_at):
+        with db.writing(), _collector_off():
+            changes = changes_in(db, walked, looked_at)  # another process may have been at it while we waited
+            done = _Round(db, read, changes).run(done, _told(progress, len(walked.files), len(changes.changed)))
+        looked_at.update(found.path for found in changes.changed[:ROUND])
+    asides = {path for (path,) in db.rows("SELECT path FROM aside WHERE mtime IS NULL")}
+    if db.meta("head") != walked.head or asides != {one.path for one in walked.aside}:
+        with db.writing():
+            _note_walk(db, walked)
+    return done
+
+
+def changes_in(db: Database, walked: Walked, looked_at: Set[str]) -> Changes:
+    """What differs, by size and time; content decides later."""
+    known = {
+        path: (size, mtime, checked)
+        for path, size, mtime, checked in db.rows("SELECT path, size, mtime, checked FROM files")
+    }
+    aside = {path: (size, mtime) for path, size, mtime in db.rows("SELECT path, size, mtime FROM aside WHERE mtime")}
+    here = {found.path for found in walked.files}
+    changed = [
+        found
+        for found in walked.files
+        if found.path not in looked_at
+        and aside.get(found.path) != (found.size, found.mtime)
+        and not _as_before(found, known.get(found.path))
+    ]
+    gone = [path for path in known if path not in here]
+    left = [path for path in aside if path not in here]
+    return Changes(changed, gone, left, known.keys(), aside.keys())
+
+
+def _as_before(found: Found, known: tuple[int, int, int] | None) -> bool:
+    """Same size and time, and a time that was long past when it was looked at."""
+    return known is not None and (found.size, found.mtime) == known[:2] and found.mtime < known[2] - SETTLED
+
+
+def _told(progress: Progress | None, total: int, left: int) -> Callable[[int], None]:
+    """How far the whole is, after so many files of a round."""
+    return (lambda done: progress(total - left + done, total)) if progress is not None else (lambda done: None)
+
+
+@contextmanager
+def _collector_off() -> Iterator[None]:
+    """A round makes hundreds of thousands of small lists and no cycles: to search them for some is a tenth of its time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+class _Round:
+    """Up to `ROUND` changed files, in one transaction."""
+
+    def __init__(self, db: Database, read: Read, changes: Changes) -> None:
+        self._db = db
+        self._read = read
+        self._changes = changes
+        self._waiting = set(changes.gone)
+        """Files that are gone, until one turns up under another name."""
+        self._segment = Segment()
+        self._columns: Columns = (array("I"), array("I"), array("I"))
+
+    def run(self, done: Refreshed, told: Callable[[int], None]) -> Refreshed:
+        self._db.do_all("DELETE FROM aside WHERE path = ?", ((path,) for path in self._changes.left))
+        fates: Counter[str] = Counter()
+        for n, found in enumerate(self._changes.changed[:ROUND]):
+            if n % 20 == 0:
+                told(n)
+            fates[self._take(found)] += 1
+        is_last = len(self._changes.changed) <= ROUND
+        removed = sorted(self._waiting) if is_last else []  # later rounds may find that they were moved
+        for path in removed:
+            self._remove(path)
+        if self._segment.size:
+            _write(self._db, self._segment, self._columns)
+            _merge(self._db)
+        if removed or fates.total() > fates["kept"]:
+            self._db.next("generation")
+        told(min(ROUND, len(self._changes.changed)))
+        parsed, moved = done.parsed + fates["parsed"], done.moved + fates["moved"]
+        return Refreshed(parsed, moved, done.removed + len(removed), done.files, done.notes)
+
+    def _take(self, found: Found) -> str:
+        """Take one file in: set aside, kept as it was, moved, or parsed."""
+        text = self._read(found.path)
+        known = found.path in self._changes.known
+        if isinstance(text, Aside):
+            self._waiting.discard(found.path)
+            if known:
+                self._remove(found.path)
+            self._db.do("REPLACE INTO aside VALUES (?, ?, ?, ?)", (found.path, text.reason, found.size, found.mtime))
+            return "aside"
+        if found.path in self._changes.aside:
+            self._db.do("DELETE FROM aside WHERE path = ?", (found.path,))
+        before = self._db.rows("SELECT id, path FROM files WHERE hash = ?", (text.hash,)) if known or self._waiting else []
+        same = next((row for row in before if row[1] == found.path), None)
+        old = same or next((row for row in before if row[1] in self._waiting and _alike(row[1], found.path)), None)
+        if known and not same:
+            self._remove(found.path)
+        if old is None:
+            self._parse(found, text)
+            return "parsed"
+        self._waiting.discard(old[1])
+        self._db.do(
+            "UPDATE files SET path = ?, size = ?, mtime = ?, checked = ?, role = ? WHERE id = ?",
+            (found.path, found.size, found.mtime, time_ns(), role_of(found.path), old[0]),
+        )
+        return "kept" if same else "moved"
+
+    def _parse(self, found: Found, text: Text) -> None:
+        role, language = role_of(found.path), language_of(found.path, text.text[:200])
+        parsed = parse(text.text, language)
+        parts = chunks(parsed, text.text, by_name=role == "test")
+        file, first = self._db.next("file"), self._db.next("definition", len(parts))
+        rows = []
+        nth: Counter[str] = Counter()
+        for id, part in enumerate(parts, first):
+            name = part.definition.qualified
+            terms = frozenset(lexical.terms(name)) if name else frozenset()
+            length = self._segment.add(id, lexical.counted(part.text), terms)
+            self._segment.put(Space.USES, id, {used: min(times, 255) for used, times in part.uses.items()})
+            for column, value in zip(self._columns, (id, file, length), strict=True):
+                column.append(value)
+            nth[name] += 1
+            rows.append(_row(id, file, part, nth[name], first))
+        self._db.do_all(f"INSERT INTO definitions VALUES ({','.join('?' * 12)})", rows)
+        stored = (text.hash, found.size, found.mtime, time_ns(), language, role, text.text.count("\n") + 1)
+        said = (json.dumps(parsed.imports), parsed.broken, " ".join(text.redacted))
+        self._db.do(f"INSERT INTO files VALUES ({','.join('?' * 12)})", (file, found.path, *stored, *said))
+
+    def _remove(self, path: str) -> None:
+        """Its postings stay until their segment is merged: nobody owns them any more."""
+        for (id,) in self._db.rows("SELECT id FROM files WHERE path = ?", (path,)):
+            self._db.do("DELETE FROM definitions WHERE file = ?", (id,))
+            self._db.do("DELETE FROM files WHERE id = ?", (id,))
+
+
+def _alike(one: str, other: str) -> bool:
+    """A file keeps its parse when it moves, but not when its suffix says that it is another language."""
+    return one.rpartition(".")[2] == other.rpartition(".")[2]
+
+
+def _row(id: int, file: int, part: Chunk, nth: int, first: int) -> tuple[Any, ...]:
+    one = part.definition
+    parent = None if part.parent is None else first + part.parent
+    used = " ".join(name if times == 1 else f"{name}*{times}" for name, times in part.uses.items())
+    return (id, file, one.name, one.qualified, nth, one.kind, one.line, one.end, one.signature, one.doc[:1000], parent, used)
+
+
+# --- segments ------------------------------------------------------------------------------------------------------
+
+
+def _write(db: Database, segment: Segment, columns: Columns) -> None:
+    number = db.next("segment")
+    db.do("INSERT INTO segments VALUES (?, ?, ?, ?)", (number, *(column.tobytes() for column in columns)))
+    rows = ((space, term, number, blob) for space, term, blob in segment.rows())
+    db.do_all("INSERT INTO postings VALUES (?, ?, ?, ?)", rows)
+
+
+def _merge(db: Database) -> None:
+    """Many small segments become one; the large ones, which cost the most to copy, stay."""
+    sizes = db.rows("SELECT id, length(ids) FROM segments")
+    if len(sizes) <= SEGMENTS:
+        return
+    largest = max(size for _, size in sizes)
+    small = [id for id, size in sizes if size * 2 < largest] or [id for id, _ in sizes]
+    marks = ",".join(map(str, small))
+    alive = {id for (id,) in db.rows("SELECT id FROM files")}
+    columns: Columns = (array("I"), array("I"), array("I"))
+    for packed in db.rows(f"SELECT ids, files, lengths FROM segments WHERE id IN ({marks})"):
+        for row in zip(*map(postings.ints, packed), strict=True):
+            if row[1] in alive:
+                for column, value in zip(columns, row, strict=True):
+                    column.append(value)
+    kept = frozenset(columns[0])
+    lists: dict[tuple[int, str], list[bytes]] = {}
+    for space, term, blob in db.rows(
+        f"SELECT space, term, list FROM postings WHERE segment IN ({marks}) ORDER BY 1, 2, segment"
+    ):
+        lists.setdefault((space, term), []).append(blob)
+    number = db.next("segment")
+    joined = ((space, term, number, postings.merged(blobs, kept)) for (space, term), blobs in lists.items())
+    db.do(f"DELETE FROM postings WHERE segment IN ({marks})")
+    db.do_all("INSERT INTO postings VALUES (?, ?, ?, ?)", (row for row in joined if row[3]))
+    db.do(f"DELETE FROM segments WHERE id IN ({marks})")
+    db.do("INSERT INTO segments VALUES (?, ?, ?, ?)", (number, *(column.tobytes() for column in columns)))
+
+
+def _note_walk(db: Database, walked: Walked) -> None:
+    """What the walk itself set aside, and where the history stands."""
+    db.do("DELETE FROM aside WHERE mtime IS NULL")
+    rows = ((one.path, one.reason) for one in walked.aside)
+    db.do_all("INSERT OR IGNORE INTO aside VALUES (?, ?, NULL, NULL)", rows)
+    if db.meta("head") != walked.head:
+        db.set("history", history(db.root, walked.head).dumps() if walked.git else None)
+        db.set("head", walked.head)
+    db.next("generation")

@@ -1,0 +1,458 @@
+"""Which files a repository has: a root in; files, what was set aside and why, and the commit out.
+
+Git says what belongs to it: tracked files and untracked ones that nothing ignores, of submodules too. Where git cannot say
+(no repository, not installed, refused, too slow) the folders are read instead, with the rules of every .gitignore. No file
+is opened, no link followed, and no name, permission or odd kind of file stops a walk.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import inf
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, TypeAlias
+from unicodedata import category
+
+from foveate.code.aside import ALWAYS, MAX_DATA_BYTES, OWN, aside_by_folder, aside_by_name
+from foveate.code.model import Aside, Found
+from foveate.code.roles import role_of
+from foveate.errors import InputError
+
+MAX_FILES = 50_000
+"""Indexable files. The Linux kernel has about 60,000 sources, nearly everything else far fewer."""
+
+MAX_SEEN = 1_000_000
+"""Files that a walk without git looks at: a home directory or a disk is not a repository."""
+
+MAX_ASIDE = 1_000
+"""With more, they are summed up by top folder and reason, because nobody reads a longer list."""
+
+MAX_IGNORE_CHARS = 200_000
+"""Of one .gitignore: the rest of a longer one is not read."""
+
+GIT_SECONDS = 20.0
+"""Git lists a million files in far less; what takes longer is a dead network drive."""
+
+
+Matcher: TypeAlias = Callable[[str], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """What a walk found, in order of the paths."""
+
+    files: tuple[Found, ...] = ()
+    aside: tuple[Aside, ...] = ()
+    git: bool = False
+    """Whether git listed the files."""
+    head: str = ""
+    """The commit that is checked out; "" without one."""
+    notes: tuple[str, ...] = ()
+    """What a person should know: a submodule without files, git that refused."""
+
+
+def walk(root: Path, include: Sequence[str] = (), exclude: Sequence[str] = (), max_files: int = MAX_FILES) -> Walked:
+    """The files of a repository that are worth indexing.
+
+    `include` and `exclude` are patterns in the syntax of .gitignore. `include` brings back what is ignored or set aside by
+    default (not secrets, binaries and what is too large); `exclude` leaves out more, and wins.
+    """
+    base = os.path.abspath(root)
+    if not os.path.isdir(base):
+        return Walked(notes=(f"{base} is not a folder that can be read.",))
+    walked = _Walk(base, tuple(include), matcher(include), matcher(exclude))
+    by_git = walked.look("")
+    files = walked.files if len(walked.files) <= max_files else _most_telling(walked.files, max_files, walked.aside)
+    files.sort(key=attrgetter("path"))
+    head = os.fsdecode(git(base, "rev-parse", "-q", "--verify", "HEAD").out).strip() if by_git else ""
+    return Walked(tuple(files), _summed_up(walked.aside, walked.folders), by_git, head, tuple(walked.notes))
+
+
+def matcher(patterns: Sequence[str]) -> Matcher | None:
+    """Whether a path matches patterns in the syntax of .gitignore; None without patterns, which nothing matches."""
+    if not patterns:
+        return None
+    from pathspec import GitIgnoreSpec
+
+    try:
+        return GitIgnoreSpec.from_lines(patterns).match_file
+    except ValueError as error:
+        raise InputError([f"A pattern of files cannot be read: {error}"]) from error
+
+
+# --- sorting out -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Walk:
+    """What a walk has come across so far. Names are judged first, because most of what is set aside needs no more."""
+
+    base: str
+    include: tuple[str, ...]
+    wanted: Matcher | None
+    unwanted: Matcher | None
+    files: list[Found] = field(default_factory=list)
+    aside: dict[str, str] = field(default_factory=dict)
+    folders: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Files in folders that are set aside as a whole: folder and reason -> how many."""
+    notes: list[str] = field(default_factory=list)
+
+    def look(self, prefix: str) -> bool:
+        """Take down the files below a folder; whether git listed them."""
+        answer = _names_by_git(self.base, prefix, self.include)
+        if isinstance(answer, _Git):
+            for closed, why in _CLOSED.findall(answer.said):
+                self.aside[f"{_printable(prefix + closed)}/"] = why.lower()
+            names = dict.fromkeys(os.fsdecode(answer.out).split("\0"))
+            names.pop("", None)
+            self._take([prefix + name for name in names] if prefix else list(names))
+            return True
+        if answer:
+            self.notes.append(answer)
+        self._take(_Scan(self.base, self.aside, self.notes, self.wanted).names(prefix))
+        return False
+
+    def _take(self, paths: list[str]) -> None:
+        """Judge paths by their names, then what is left by what lies there."""
+        nested, links = [], []
+        before = len(self.files)
+        lead, lstat, is_file = f"{self.base}/", os.lstat, stat.S_ISREG
+        environments = tuple(path.removesuffix("pyvenv.cfg") for path in paths if path.endswith("/pyvenv.cfg"))
+        for path in paths:
+            if not self._stays(path, environments):
+                continue
+            try:
+                status = lstat(lead + path)
+            except FileNotFoundError:  # tracked, but deleted
+                continue
+            except OSError as error:
+                self.aside[path] = _why(error)
+                continue
+            size = status.st_size
+            if not is_file(status.st_mode):
+                if stat.S_ISDIR(status.st_mode):
+                    nested.append(path.rstrip("/"))
+                else:
+                    links.append(path)
+                    self.aside[path] = _kind(status.st_mode)
+            elif size <= MAX_DATA_BYTES or self._asked_for(path, aside_by_name(path, size)):
+                self.files.append(Found(path, size, status.st_mtime_ns))
+        if links:  # tracked files whose folder is now a link are not there any more
+            behind = tuple(f"{link}/" for link in links)
+            self.files[before:] = [found for found in self.files[before:] if not found.path.startswith(behind)]
+        for path in nested:
+            self._look_into(f"{path}/")
+
+    def _stays(self, path: str, environments: tuple[str, ...]) -> bool:
+        if not path.isprintable() and (why := _unprintable(path)):
+            self.aside[_printable(path)] = why
+            return False
+        if self.unwanted and self.unwanted(path):
+            self.aside[path] = "excluded"
+            return False
+        reason = aside_by_name(path, 0)
+        if not reason and environments and path.startswith(environments):
+            reason = "virtual environment"
+        return not reason or self._asked_for(path, reason)
+
+    def _asked_for(self, path: str, reason: str) -> bool:
+        """Whether a file stays all the same; else it is taken down with the reason, whole folders as one."""
+        if not reason or (self.wanted and reason not in ALWAYS and self.wanted(path)):
+            return True
+        folder = aside_by_folder(path)
+        if folder[1] == reason:
+            self.folders[folder] += 1
+        else:
+            self.aside[path] = reason
+        return False
+
+    def _look_into(self, prefix: str) -> None:
+        """A submodule or another repository inside of this one."""
+        if not os.path.lexists(f"{self.base}/{prefix}.git"):
+            self.notes.append(f"The submodule {prefix} has no files: it is not initialised.")
+        elif _is_worktree(f"{self.base}/{prefix}.git"):
+            self.aside[prefix] = "another worktree"
+        else:
+            self.look(prefix)
+
+
+def _unprintable(path: str) -> str:
+    """Why a name cannot stand in a line of text; spaces of other scripts can."""
+    kinds = {category(character) for character in path}
+    if "Cs" in kinds:
+        return "its name is not UTF-8"
+    return "its name has control characters" if kinds & {"Cc", "Cf", "Zl", "Zp"} else ""
+
+
+def _printable(path: str) -> str:
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in path)
+
+
+_RANKS = {"source": 0, "test": 1, "config": 2, "docs": 2, "example": 3, "generated": 4, "vendored": 5, "data": 6}
+
+
+def _most_telling(files: list[Found], limit: int, aside: dict[str, str]) -> list[Found]:
+    """Sources first, those near the top before those deep down."""
+    files.sort(key=lambda found: (_RANKS[role_of(found.path)], found.path.count("/"), found.path))
+    over = Counter(found.path[: found.path.find("/") + 1] or "./" for found in files[limit:])
+    for top, count in over.items():
+        aside[top] = f"{count:,} file{'s' * (count > 1)} over the limit of {limit:,}"
+    return files[:limit]
+
+
+def _summed_up(aside: dict[str, str], folders: Counter[tuple[str, str]]) -> tuple[Aside, ...]:
+    """What was set aside, as a list that a person can read."""
+    counts = Counter({pair: count for pair, count in folders.items() if pair[1] != OWN})
+    if len(aside) > MAX_ASIDE:
+        counts.update([(path[: path.find("/") + 1] or "./", why) for path, why in aside.items() if path[-1] != "/"])
+        aside = {path: why for path, why in aside.items() if path[-1] == "/"}
+    summed = [Aside(folder, f"{reason}, {count:,} file{'s' * (count > 1)}") for (folder, reason), count in counts.items()]
+    listed = [Aside(path, reason) for path, reason in aside.items()]
+    return tuple(sorted(listed + summed, key=lambda entry: (entry.path, entry.reason)))
+
+
+# --- by git ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Git:
+    """How a call of git ended; `code` is None if it could not be started or took too long."""
+
+    code: int | None
+    out: bytes = b""
+    said: str = ""
+
+
+# A hook or an outer command may point git at another repository, or have it ask a person.
+_STEERED = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX", "GIT_NAMESPACE",
+            "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_LITERAL_PATHSPECS")  # fmt: skip
+_QUIET = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"}
+
+
+def git(folder: str, *arguments: str, seconds: float = GIT_SECONDS, ceiling: str = "") -> _Git:
+    """Run git for reading only; it runs no program that the repository's own settings name, and nothing here raises."""
+    environment = {name: value for name, value in os.environ.items() if name not in _STEERED} | _QUIET
+    if ceiling:
+        environment["GIT_CEILING_DIRECTORIES"] = ceiling
+    command = ["git", "-c", "core.fsmonitor=false", "-c", "log.showSignature=false", *arguments]
+    try:
+        ended = subprocess.run(
+            command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return _Git(None, said=f"git took longer than {seconds:g} s")
+    except (OSError, ValueError) as error:
+        return _Git(None, said=f"git could not be run ({getattr(error, 'strerror', None) or error})")
+    return _Git(ended.returncode, ended.stdout, os.fsdecode(ended.stderr).strip())
+
+
+def _names_by_git(base: str, prefix: str, include: Sequence[str]) -> _Git | str:
+    """Git's list of files, or why there is none: "" where there is no repository, which is nothing to speak of."""
+    folder = f"{base}/{prefix}"
+    ceiling = os.path.dirname(folder.rstrip("/")) if prefix else ""
+    answer = git(folder, "ls-files", "-z", "--cached", "--others", "--exclude-standard", ceiling=ceiling)
+    if answer.code == 0:
+        asked = _asked_for(folder, include, ceiling)
+        return _Git(0, answer.out + asked, answer.said) if answer.out or asked else ""
+    if answer.code is not None and "not a git repository" in answer.said and not prefix:
+        return ""
+    said = answer.said.partition("\n")[0].removeprefix("fatal: ") or "git failed"
+    return f"{prefix or 'The root'} is read without git: {said}."
+
+
+def _asked_for(folder: str, include: Sequence[str], ceiling: str) -> bytes:
+    """Ignored files that were asked for, by git's own reading of the patterns."""
+    if not include:
+        return b""
+    patterns = [f"--exclude={pattern}" for pattern in include]
+    return git(folder, "ls-files", "-z", "--others", "--ignored", *patterns, ceiling=ceiling).out
+
+
+_CLOSED = re.compile(r"could not open directory '(.*?)/?': (.+)")
+
+
+def _is_worktree(mark: str) -> bool:
+    """Whether a `.git` says that its folder is a linked worktree: a second copy of a repository that is indexed already."""
+    try:
+        if not os.path.isfile(mark):
+            return False
+        with open(mark, encoding="utf-8", errors="replace") as file:
+            return os.path.basename(os.path.dirname(file.read(4096).strip())) == "worktrees"
+    except OSError:
+        return False
+
+
+def _kind(mode: int) -> str:
+    if stat.S_ISLNK(mode):
+        return "symbolic link"
+    kinds = ((stat.S_ISFIFO, "pipe"), (stat.S_ISSOCK, "socket"), (stat.S_ISCHR, "device"), (stat.S_ISBLK, "device"))
+    return next((name for test, name in kinds if test(mode)), "not a regular file")
+
+
+# --- without git -------------------------------------------------------------------------------------------------------
+
+_NEVER = frozenset((".git", ".hg", ".svn", ".bzr", "CVS", ".jj", ".foveate"))
+_BUILT = {
+    "build": ("setup.py", "pyproject.toml", "package.json", "build.gradle", "build.gradle.kts", "CMakeLists.txt"),
+    "dist": ("setup.py", "pyproject.toml", "package.json"),
+    "out": ("package.json", "build.gradle", "CMakeLists.txt", "foundry.toml"),
+    "target": ("Cargo.toml", "pom.xml", "build.sbt"),
+    "_build": ("mix.exs", "dune-project", "conf.py"),
+    "bin": ("*.csproj",),
+    "obj": ("*.csproj",),
+}
+"""Folders that a build writes, told by the file beside them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    """Reads folder by folder, the shallow ones first, each in order of its names."""
+
+    base: str
+    aside: dict[str, str]
+    notes: list[str]
+    wanted: Matcher | None
+
+    def names(self, prefix: str) -> list[str]:
+        """The paths of all files that no rule ignores."""
+        paths: list[str] = []
+        waiting = [(prefix, _with_rules((), prefix, f"{self.base}/{prefix}.git/info/exclude"), False)]
+        for folder, rules, only_wanted in waiting:  # grows while it is read
+            if len(paths) > MAX_SEEN:
+                self.notes.append(f"More than {MAX_SEEN:,} files: the walk ended before {_printable(folder)}.")
+                break
+            entries = self._entries(folder)
+            names = {entry.name for entry in entries}
+            if folder != prefix and (reason := self._whole(folder, names)):
+                self.aside[_printable(folder)] = reason
+                continue
+            if ".gitignore" in names:
+                rules = _with_rules(rules, folder, f"{self.base}/{folder}.gitignore")
+            for entry in entries:
+                path = folder + entry.name
+                if entry.is_dir(follow_symlinks=False):
+                    out = only_wanted or self._is_out(path, entry.name, names, rules)
+                    if entry.name not in _NEVER and (self.wanted or not out):  # what was asked for can be anywhere
+                        waiting.append((f"{path}/", rules, out))
+                elif not (only_wanted or _ignored(rules, path, entry.name, "")) or (self.wanted and self.wanted(path)):
+                    paths.append(path)
+        return paths
+
+    def _entries(self, folder: str) -> list[os.DirEntry[str]]:
+        try:
+            with os.scandir(f"{self.base}/{folder}") as found:
+                return sorted(found, key=attrgetter("name"))
+        except OSError as error:
+            self.aside[_printable(folder) or "./"] = _why(error)
+            return []
+
+    def _is_out(self, path: str, name: str, names: set[str], rules: _Rules) -> bool:
+        """Whether a folder is ignored or set aside as a whole."""
+        if name in _NEVER or _ignored(rules, path, name, "/"):
+            return True
+        reason = aside_by_folder(f"{path}/")[1] or self._build_output(path, name, names)
+        if reason:
+            self.aside[f"{_printable(path)}/"] = reason
+        return bool(reason)
+
+    def _build_output(self, path: str, name: str, beside: set[str]) -> str:
+        signs = _BUILT.get(name, ())
+        if any(sign in beside or (sign[0] == "*" and any(other.endswith(sign[1:]) for other in beside)) for sign in signs):
+            return "" if os.path.exists(f"{self.base}/{path}/__init__.py") else "build output"
+        return ""
+
+    def _whole(self, folder: str, names: set[str]) -> str:
+        """Why nothing in this folder is looked at, as its names tell."""
+        if "pyvenv.cfg" in names and not self.wanted:
+            return "virtual environment"
+        return "another worktree" if ".git" in names and _is_worktree(f"{self.base}/{folder}.git") else ""
+
+
+def _why(error: OSError) -> str:
+    return (error.strerror or "not readable").lower()
+
+
+@dataclass(frozen=True, slots=True)
+class _Ignore:
+    """One .gitignore. Each entry of a folder is asked about by itself, from the top down, as git does it.
+
+    `pathspec` translates the patterns, but would also match everything below a folder that matches; that is right for a
+    list of paths, and wrong under `!src/`. So a pattern without a slash sees the bare name, and one with slashes only
+    paths of its own depth.
+    """
+
+    base: int
+    """Length of the path of its folder."""
+    rules: tuple[tuple[Any, int, float], ...]
+    """Pattern, least and most depth (0: bare names), the last line first."""
+    quick: re.Pattern[str]
+    """Finds every name or path that any rule could match: most entries meet none."""
+
+    def says(self, path: str, name: str, slash: str) -> bool | None:
+        """Whether an entry is ignored; None if no rule is about it."""
+        below = path[self.base :] + slash
+        bare = name + slash
+        if not self.quick.search(bare) and not self.quick.search(below):
+            return None
+        depth = below.count("/", 0, -1) + 1
+        for pattern, least, most in self.rules:
+            if pattern.match_file(bare if not most else below) and (not most or least <= depth <= most):
+                return bool(pattern.include)
+        return None
+
+
+_Rules: TypeAlias = tuple[_Ignore, ...]
+"""Those of the root first."""
+
+_GROUP = re.compile(r"\(\?P<\w+>")
+
+
+def _ignored(rules: _Rules, path: str, name: str, slash: str) -> bool:
+    for file in reversed(rules):
+        said = file.says(path, name, slash)
+        if said is not None:
+            return said
+    return False
+
+
+def _with_rules(rules: _Rules, folder: str, file: str) -> _Rules:
+    """The rules with those of one more file, which go before them."""
+    from pathspec import GitIgnoreSpec
+
+    try:
+        if not stat.S_ISREG(os.lstat(file).st_mode):
+            return rules
+        with open(file, encoding="utf-8-sig", errors="surrogateescape") as opened:
+            lines = opened.read(MAX_IGNORE_CHARS).split("\n")
+    except OSError:
+        return rules
+    found: list[tuple[Any, int, float]] = []
+    for line in lines:
+        try:
+            found += [(pattern, *_depths(line)) for pattern in GitIgnoreSpec.from_lines([line]).patterns]
+        except ValueError:  # git takes a broken pattern for one that matches nothing
+            continue
+    found = [rule for rule in found if rule[0].include is not None]
+    if not found:
+        return rules
+    quick = re.compile("|".join(f"(?:{_GROUP.sub('(?:', rule[0].regex.pattern)})" for rule in found))
+    return (*rules, _Ignore(len(folder), tuple(reversed(found)), quick))
+
+
+def _depths(line: str) -> tuple[int, float]:
+    """The least and the most parts that a path has which a pattern matches; 0 for one that matches names anywhere."""
+    core = line.strip().removeprefix("!").rstrip("/")
+    if core.startswith("**/") and "/" not in core[3:]:
+        return 0, 0
+    if "/" not in core:
+        return 0, 0
+    parts = core.strip("/").split("/")
+    least = sum(part != "**" for part in parts) + (parts[-1] == "**")
+    return least, inf if "**" in parts else least

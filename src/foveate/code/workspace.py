@@ -1,0 +1,191 @@
+"""The code that an engine looks at: its index, brought up to date when it is looked at, and one look for each call.
+
+A `Look` is one moment: every source of a call shares its search, its texts and what it found out of date. A text whose file
+changed since it was indexed is indexed again before a line of it is shown.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from hashlib import blake2b
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from foveate.code import question
+from foveate.code.index import CodeIndex, File
+from foveate.code.model import Aside
+from foveate.code.search import Hits, search
+from foveate.code.taking import Progress, Refreshed
+from foveate.code.walk import MAX_FILES
+from foveate.state.redact import Allow
+
+if TYPE_CHECKING:
+    from foveate.code.docs import Codebase
+
+DESCRIBED = 1
+"""Raise it when the codebase docs say something else for the same files."""
+
+FRESH_SECONDS = 1.0
+"""A look within this time of the last one does not walk the tree again: several contexts of one turn share it."""
+
+NO_CODE = "No code to look at: this is neither a repository nor an indexed folder; `foveate index` makes it one."
+
+
+@dataclass(frozen=True, slots=True)
+class CodeSettings:
+    """What `[code]` and `[project]` in a project's settings say."""
+
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    max_files: int = MAX_FILES
+    project: Mapping[str, str] = field(default_factory=dict)
+
+
+class Workspace:
+    """A folder of code and its index."""
+
+    def __init__(
+        self, root: Path, file: Path | str, settings: CodeSettings | None = None, allow: Allow | None = None
+    ) -> None:
+        self.root = root
+        self.settings = settings or CodeSettings()
+        self._file = file
+        self._allow = allow
+        self._index: CodeIndex | None = None
+        self._looked = 0.0
+        self.progress: Progress | None = None
+        """Told how far a refresh is; the command line draws it."""
+
+    @property
+    def index(self) -> CodeIndex:
+        if self._index is None:
+            chosen = self.settings
+            self._index = CodeIndex(
+                self.root,
+                self._file,
+                include=chosen.include,
+                exclude=chosen.exclude,
+                max_files=chosen.max_files,
+                allow=self._allow,
+            )
+        return self._index
+
+    def refresh(self) -> Refreshed:
+        """Take in what changed."""
+        done = self.index.refresh(self.progress)
+        self._looked = monotonic()
+        return done
+
+    def look(self) -> Look:
+        """One look at the code as it is now."""
+        notes: tuple[str, ...] = ()
+        if not self._looked or monotonic() - self._looked > FRESH_SECONDS:
+            notes = self.refresh().notes
+        return Look(self, notes)
+
+    def close(self) -> None:
+        if self._index is not None:
+            self._index.close()
+            self._index = None
+
+
+class Look:
+    """What the sources of one call see of the code."""
+
+    def __init__(self, workspace: Workspace, notes: Sequence[str] = ()) -> None:
+        self._workspace = workspace
+        self.index = workspace.index
+        self.notes: list[str] = list(notes)
+        self._hits: dict[str, Hits] = {}
+        self._lines: dict[str, list[str] | None] = {}
+        self._described: Codebase | None = None
+
+    def hits(self, text: str) -> Hits:
+        """What a question finds."""
+        if text not in self._hits:
+            self._hits[text] = search(self.index, question.read(text))
+        return self._hits[text]
+
+    def file(self, path: str) -> File | None:
+        return self.index.table().by_path.get(path)
+
+    def known(self, path: str) -> str | None:
+        """The file that a path means: as written, else the only one that ends so."""
+        table = self.index.table().by_path
+        plain = path.removeprefix("./").partition(":")[0]
+        if plain in table:
+            return plain
+        ends = [known for known in table if known.endswith(f"/{plain}")]
+        return ends[0] if len(ends) == 1 else None
+
+    def note(self, said: str) -> None:
+        """Something that the reader of the receipt should know; once."""
+        if said not in self.notes:
+            self.notes.append(said)
+
+    def lines(self, path: str) -> list[str] | None:
+        """The lines of a file as they are now; None where it is gone. One that changed is indexed again first."""
+        if path not in self._lines:
+            self._lines[path] = self._read(path)
+        return self._lines[path]
+
+    def _read(self, path: str) -> list[str] | None:
+        text = self.index.read(path)
+        if isinstance(text, Aside):
+            self.note(f"{path} is not shown: {text.reason}.")
+            return None
+        known = self.file(path)
+        if known is None or known.hash != text.hash:
+            self._workspace.refresh()
+            self._hits.clear()
+            self.note(f"{path} changed while the context was computed; it was indexed again.")
+            again = self.index.read(path)
+            if isinstance(again, Aside):
+                return None
+            text = again
+        return text.text.split("\n")
+
+    # --- what the repository says of itself --------------------------------------------------------------------
+
+    @property
+    def codebase(self) -> Codebase:
+        """The documents of the repository, worked out again only where a file that they come from changed."""
+        if self._described is None:
+            self._described = self._kept() or self._describe()
+        overrides = {name: value for name, value in self._workspace.settings.project.items() if value}
+        project = replace(self._described.project, **overrides) if overrides else self._described.project
+        return replace(self._described, project=project)
+
+    def _describe(self) -> Codebase:
+        from foveate.code.docs import describe
+
+        described = describe(list(self.index.table().by_path), self._text, self._workspace.root.name)
+        kept = {"key": self._key(described.inputs), "inputs": described.inputs, "codebase": asdict(described)}
+        self.index.keep("codebase", json.dumps(kept, ensure_ascii=False))
+        return described
+
+    def _kept(self) -> Codebase | None:
+        held = self.index.kept("codebase")
+        if not held:
+            return None
+        from foveate.code.docs import from_json
+
+        document = json.loads(held)
+        return from_json(document["codebase"]) if document["key"] == self._key(document["inputs"]) else None
+
+    def _key(self, inputs: Sequence[str]) -> str:
+        """What a description depends on: the names of all files, and the content of those that it was read from."""
+        table = self.index.table().by_path
+        digest = blake2b(f"{DESCRIBED}".encode(), digest_size=16)
+        for path in sorted(table):
+            digest.update(path.encode("utf-8", "surrogateescape") + b"\0")
+        for path in inputs:
+            digest.update((table[path].hash if path in table else "-").encode())
+        return digest.hexdigest()
+
+    def _text(self, path: str) -> str | None:
+        text = self.index.read(path)
+        return None if isinstance(text, Aside) else text.text

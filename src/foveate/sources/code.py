@@ -1,0 +1,117 @@
+"""Definitions of the repository that answer the question, and what stands beside the best of them.
+
+What a slot for whole files shows already is not brought again: depth is there, breadth is here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from foveate.code.chunk import MODULE
+from foveate.code.derived import id_of, record
+from foveate.code.graph import Symbol, neighbours
+from foveate.code.show import Lengths, definition
+from foveate.code.workspace import Look
+from foveate.errors import NotFound
+from foveate.sources.files import asked_for, file_record, files_shown
+from foveate.sources.gather import Around
+from foveate.types import Ask, Candidate, Record, Scope
+
+NEAR = 4
+"""Of how many of the best definitions the neighbours are looked up."""
+EACH = 4
+"""Neighbours of one definition."""
+FURTHER = 0.5
+"""What a neighbour is worth against the definition that it stands beside."""
+
+
+class Code:
+    name = "code"
+    reads_code = True
+
+    def find(self, asks: Sequence[Ask], around: Around) -> Iterator[Candidate]:
+        look = around.look
+        if look is None:
+            return
+        shown = files_shown(around, look)
+        hits = [hit for hit in look.hits(asked_for(around)).definitions if hit.symbol.path not in shown]
+        for ask in asks:
+            for hit in hits[: ask.limit]:
+                found = record_of(hit.symbol, look, around.request.scope)
+                if found is not None:
+                    features = {"relevance": hit.relevance, **hit.features}
+                    yield Candidate(record=found, slot=ask.slot.name, source=self.name, features=features)
+
+    def among(self, around: Around) -> int:
+        look = around.look
+        return 0 if look is None else look.index.table().documents.number
+
+
+class Neighbours:
+    """Callers, callees, base classes and tests of the best definitions: a line each."""
+
+    name = "neighbours"
+    reads_code = True
+
+    def find(self, asks: Sequence[Ask], around: Around) -> Iterator[Candidate]:
+        look = around.look
+        if look is None:
+            return
+        hits = look.hits(asked_for(around)).definitions
+        best = [hit for hit in hits if hit.symbol.kind != MODULE][:NEAR]
+        known = {hit.symbol.id for hit in hits[: max((ask.limit for ask in asks), default=0)]}
+        for ask in asks:
+            for hit in best:
+                for near in neighbours(look.index, hit.symbol.id, EACH):
+                    if near.symbol.id not in known:
+                        known.add(near.symbol.id)
+                        said = f"{near.relation} of {hit.symbol.qualified}"
+                        found = record_of(near.symbol, look, around.request.scope, said)
+                        if found is not None:
+                            features = {"relevance": round(hit.relevance * FURTHER, 4)}
+                            yield Candidate(record=found, slot=ask.slot.name, source=self.name, features=features)
+
+
+def record_of(symbol: Symbol, look: Look, scope: Scope, remark: str = "") -> Record | None:
+    """A definition as a record; None where its file is gone. The lines are those of the file as it is now."""
+    lines = look.lines(symbol.path)
+    now = current(symbol, look) if lines is not None else None
+    if lines is None or now is None:
+        return None
+    file = look.file(symbol.path)
+    every = look.index.in_file(symbol.path)
+    if now.kind == MODULE:
+        inner = [other for other in every if other.parent is None and other.kind != MODULE]
+    else:
+        inner = [other for other in every if other.parent == now.id]
+    lengths = definition(now, lines, inner, file.language if file else "")
+    micro = f"{lengths.micro} ({remark})" if remark else lengths.micro
+    return record("code", id_of(now), Lengths(lengths.full, lengths.summary, micro), scope, now.path)
+
+
+def current(symbol: Symbol, look: Look) -> Symbol | None:
+    """The same definition as the index knows it now: its lines may have moved while we looked."""
+    if symbol.id in look.index.symbols([symbol.id]):
+        return symbol
+    same = [
+        other for other in look.index.in_file(symbol.path) if (other.qualified, other.nth) == (symbol.qualified, symbol.nth)
+    ]
+    if not same:
+        look.note(f"{id_of(symbol)} is not shown: it is no longer in its file.")
+    return same[0] if same else None
+
+
+def recalled(id: str, look: Look, scope: Scope) -> Record:
+    """The piece of code of an id, as it is now."""
+    kind, _, rest = id.partition(":")
+    found = None
+    if kind == "file" and (path := look.known(rest)):
+        found = file_record(path, look, scope, {})
+    elif kind == "code":
+        path, _, name = rest.partition("::")
+        qualified, _, nth = name.partition("~")
+        same = [s for s in look.index.in_file(path) if s.qualified == qualified and str(s.nth) == (nth or "1")]
+        found = record_of(same[0], look, scope) if same else None
+    if found is None:
+        raise NotFound(f"There is no {id!r} in the code as it is now. `foveate search --code` finds what is.")
+    return found

@@ -1,0 +1,116 @@
+"""Files: the task's own first, then those that its dependencies point to, those that the question names, then found ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from foveate.code import derived, show
+from foveate.code.workspace import Look
+from foveate.sources.dependencies import completed
+from foveate.sources.gather import Around
+from foveate.types import MAX_FILE_CHARS, Ask, Candidate, Record, Scope
+
+OWN, HANDED_ON, NAMED, FOUND = 1.0, 0.95, 0.9, 0.85
+"""How relevant a file is by how we came to it; a found one by its rank, below the others."""
+
+
+class Files:
+    """Those that somebody pointed to."""
+
+    name = "files"
+    reads_code = True
+
+    def find(self, asks: Sequence[Ask], around: Around) -> Iterator[Candidate]:
+        if around.look is not None:
+            yield from _shown(self.name, pointed_to(around, around.look), asks, around, around.look)
+
+
+class FoundFiles:
+    """Those that the question finds, and nobody pointed to."""
+
+    name = "found_files"
+    reads_code = True
+
+    def find(self, asks: Sequence[Ask], around: Around) -> Iterator[Candidate]:
+        if around.look is not None:
+            yield from _shown(self.name, found(around, around.look), asks, around, around.look)
+
+
+def _shown(
+    source: str, wanted: Mapping[str, Mapping[str, float]], asks: Sequence[Ask], around: Around, look: Look
+) -> Iterator[Candidate]:
+    relevance = {hit.symbol.id: hit.relevance for hit in look.hits(asked_for(around)).definitions}
+    for ask in asks:
+        for path, features in list(wanted.items())[: ask.limit]:
+            record = file_record(path, look, around.request.scope, relevance, around.profile.max_file_chars)
+            if record is not None:
+                yield Candidate(record=record, slot=ask.slot.name, source=source, features=features)
+
+
+def file_record(
+    path: str, look: Look, scope: Scope, relevance: Mapping[int, float], max_chars: int = MAX_FILE_CHARS
+) -> Record | None:
+    """A file as a record; None where it is gone."""
+    lines, file = look.lines(path), look.file(path)
+    if lines is None or file is None:
+        return None
+    lengths = show.file(path, lines, look.index.in_file(path), relevance, file.language, max_chars)
+    return derived.record("file", f"file:{path}", lengths, scope, path)
+
+
+def pointed_to(around: Around, look: Look) -> dict[str, Mapping[str, float]]:
+    """The files that somebody named, with how relevant that makes them and why."""
+    named: dict[str, Mapping[str, float]] = {}
+    for path, worth, why in _named(around):
+        known = look.known(path)
+        if known:
+            named.setdefault(known, {"relevance": worth, why: 1.0})
+        elif why != "named":  # a question may speak of any path; a task means what it says
+            look.note(f"{path} is not shown: there is no such file in the index.")
+    return named
+
+
+def _named(around: Around) -> Iterator[tuple[str, float, str]]:
+    """Paths of the task, of what it depends on, of the question."""
+    task = around.request.task
+    if task is not None:
+        yield from ((path, OWN, "own") for path in _paths(task, "files", "reads"))
+        for dependency in completed(around.reader, [task.id]):
+            yield from ((path, HANDED_ON, "handed_on") for path in _paths(dependency, "files_to_read"))
+    yield from ((path, NAMED, "named") for path in around.signals.paths)
+
+
+def _paths(task: Record, *fields: str) -> Iterator[str]:
+    for field in fields:
+        for part in task.data.get(field) or ():
+            path = part.get("path") if isinstance(part, Mapping) else part
+            if path:
+                yield str(path)
+
+
+def found(around: Around, look: Look) -> dict[str, Mapping[str, float]]:
+    """The files that the question finds besides, best first."""
+    named = pointed_to(around, look)
+    return {
+        hit.file.path: {"relevance": round(FOUND * hit.relevance, 4), **hit.features}
+        for hit in look.hits(asked_for(around)).files
+        if hit.file.path not in named
+    }
+
+
+def files_shown(around: Around, look: Look) -> frozenset[str]:
+    """The files that slots for whole files will be filled with: as many as they take."""
+    shown: set[str] = set()
+    for slot in around.profile.slots:
+        paths: list[str] = []
+        if Files.name in slot.sources:
+            paths += pointed_to(around, look)
+        if FoundFiles.name in slot.sources:
+            paths += found(around, look)
+        shown.update(paths[: slot.max_items])
+    return frozenset(shown)
+
+
+def asked_for(around: Around) -> str:
+    """What the code is searched for: the call's own words for it, else the question."""
+    return around.request.code_query or around.request.query
