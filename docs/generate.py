@@ -45,6 +45,10 @@ SETTINGS = {
     "debug_context": "Whether every context is explained on stderr, as `--debug` does; `false` where it is not set.",
     "domains": 'A table of domains with their words, such as `domains.billing = ["invoice", "refund"]`. Words are added to '
     "those that ship; an empty list switches a domain off.",
+    "code": "What is looked at of the project's files: `enabled` (unless set, where there is a repository, a manifest or an "
+    "index), `include` and `exclude` (patterns as in .gitignore; `exclude` wins) and `max_files`.",
+    "project": "What the project is, where its files do not say it or say it wrong: `name`, `language`, `framework`, "
+    "`test_framework`.",
 }
 VARIABLES = {
     "FOVEATE_OWN_STORE": "The file of your own store, instead of the one in the user's data directory.",
@@ -64,6 +68,7 @@ PROFILE = {
     "reserve": "Tokens of the total that stay free for the answer.",
     "vector_weight": "How much of the relevance a vector decides, where there is an embedder.",
     "weights": "How much each feature counts in a score; see below.",
+    "max_file_chars": "Of a longer file, the parts that matter are shown even where there is room for all of it.",
     "slots": "The parts of the prompt; see below.",
 }
 SLOT = {

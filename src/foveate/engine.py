@@ -18,6 +18,7 @@ from foveate.code.workspace import NO_CODE, Look, Workspace
 from foveate.compose import Composed, compose
 from foveate.debug import debug
 from foveate.errors import FoveateError, InputError, NotFound, ProfileError, near
+from foveate.explain_code import why_not_shown
 from foveate.ids import Clock, Ids, iso, millis, new_id, now
 from foveate.journal import Journal
 from foveate.receipts import Facts, Receipt
@@ -27,7 +28,7 @@ from foveate.signals import extended, extract, task_text
 from foveate.sources import SHIPPED, Around, Gathered, Source, gather
 from foveate.sources.censors import stands_here
 from foveate.sources.code import recalled
-from foveate.sources.gather import MOST
+from foveate.sources.gather import asks_of
 from foveate.state import lifecycle, records
 from foveate.state.kinds import kind_of
 from foveate.state.lines import title_of
@@ -38,10 +39,14 @@ from foveate.state.store import Added, Forgotten, Health, Reader, Store
 from foveate.state.task import lookup, state_of, unfinished
 from foveate.state.tasks import Tasks
 from foveate.summarize import Extractive
-from foveate.types import TRUST, Ask, Candidate, Filters, Profile, Record, Request, Scope, Signals
+from foveate.types import TRUST, Candidate, Filters, Profile, Record, Request, Scope, Signals
+from foveate.validation import validate
 
 BASE, FOR_A_TASK, FOR_CODE = "base", "task", "coding"
 """The profile of a request that names none, of one that is for a task, and of one that is asked beside code."""
+
+MAP, WHOLE = "map", "The map of the repository"
+"""The profile of the map alone, and the question of one that is drawn for none."""
 
 DEBUG = "FOVEATE_DEBUG_CONTEXT"
 """Set to true, every computed context is explained on stderr."""
@@ -186,7 +191,7 @@ class Engine(Living):
 
         `task` is the id or key of a task: without a query, what it is about is the question. A name of your own that is
         no task is a scope only. With neither, the goal on top of the stack is the task. `code_query` is what the code is
-        searched for, where the question says it in other words.
+        searched for, where the question says it in other words; "" searches for nothing.
         """
         if budget is not None and (not isinstance(budget, int) or budget <= 0):
             raise InputError(f"A budget is a number of tokens above 0, not {budget!r}.")
@@ -215,7 +220,7 @@ class Engine(Living):
             complexity=complexity,
             frame=frame,
             task=subject,
-            code_query=_question(code_query) if code_query is not None else None,
+            code_query=_question(code_query) if code_query else code_query,
             counter=tokens.counter(counter or self.rules.counter).name,
             filters=_checked(filters or Filters()),
             given=self._given(given, where, at),
@@ -233,7 +238,9 @@ class Engine(Living):
         return receipts.why(self.receipt(context), id)
 
     def why_not(self, id: str, context: str | Context | None = None) -> dict[str, Any]:
-        """Why a record is not in a context, even where it was not a candidate at all."""
+        """Why a record, or a piece of code, is not in a context, even where it was not a candidate at all."""
+        if id.startswith(PREFIXES) and (receipt := self.receipt(context)).of(id) is None:
+            return why_not_shown(receipt, id, self.code.look())
         return self._journal.why_not(id, context)
 
     def diff(self, one: str | Context, other: str | Context) -> dict[str, Any]:
@@ -247,7 +254,7 @@ class Engine(Living):
 
     def validate(self, context: str | Context | None = None) -> dict[str, Any]:
         """001's validation: is it within its budget, where did the tokens go, what could be better."""
-        return receipts.validate(self.receipt(context))
+        return validate(self.receipt(context))
 
     # --- after a context: still good? used? ----------------------------------------------------------------------
 
@@ -312,7 +319,7 @@ class Engine(Living):
             found = feedback(receipt, context, answer, state)
         counted = set(receipt.document.get("notes", {}).get("used", ()))
         self.note(receipt.id, used=list(found.used))
-        self.count_uses([id for id in found.used if id not in counted])
+        self.count_uses([id for id in found.used if id not in counted and not id.startswith(PREFIXES)])
         return found
 
     def mark(self, context: str | Context, id: str, mark: str) -> str:
@@ -338,6 +345,13 @@ class Engine(Living):
         with self.store.read(self.scope) as reader:
             latest = [receipts.unpack(stored.body) for stored in reader.receipts(LATEST)]
             return measure(latest, reader.growth(now - DAYS * DAY), now)
+
+    def context_stats(self) -> dict[str, Any]:
+        """001's statistics over the latest contexts: how large and how full they are, by profile and by part."""
+        from foveate.metrics import context_stats
+
+        self._journal.save()
+        return context_stats(self.store, self.scope, self.clock())
 
     # --- memory, with what only the engine knows ---------------------------------------------------------------
 
@@ -412,10 +426,16 @@ class Engine(Living):
     def has_code(self) -> bool:
         return self._workspace is not None
 
+    def map(self, query: str | None = None, **options: Any) -> Context:
+        """The repository map alone, inside a budget: drawn for a question, else of the whole. Options as for `request`."""
+        if self._workspace is None:
+            raise InputError(NO_CODE)
+        return self.compute(query or WHOLE, profile=MAP, code_query=query or "", **options)
+
     def _look(self, profile: Profile) -> tuple[Look | None, str]:
         """The code as it is now, where a source of the profile reads it; else why the parts that need it stay empty."""
         names = {name for slot in profile.slots for name in slot.sources}
-        if not any(getattr(self._sources.get(name), "reads_code", False) for name in names):
+        if not any(_reads_code(self._sources[name]) for name in names if name in self._sources):
             return None, ""
         if self._workspace is None:
             return None, NO_CODE
@@ -424,19 +444,18 @@ class Engine(Living):
         except (FoveateError, OSError) as error:
             return None, f"The code could not be looked at: {error}"
 
-    def _code_again(self, receipt: Receipt) -> dict[str, Record]:
+    def _code_again(self, receipt: Receipt) -> dict[tuple[str, str], Record]:
         """What a past context showed of the code, as it would be shown now."""
         if self._workspace is None or not any(entry["id"].startswith(PREFIXES) for entry in receipt.candidates):
             return {}
         asked = asked_again(receipt, self.scope)
         request = self.request(**asked, now=receipt.document["request"]["now"])
         profile = receipts.profile_from_json(receipt.document["profile"])
-        sources = {name: source for name, source in self._sources.items() if getattr(source, "reads_code", False)}
+        asks = {name: asked for name, asked in asks_of(profile, self._sources).items() if _reads_code(self._sources[name])}
         with self.reader(request.scope) as state:
             around = Around(request, extract(request, state.named), profile, state, self._root, self._look(profile)[0])
-            asks = [Ask(slot, MOST) for slot in profile.slots]
-            found = [c for s in sources.values() for c in s.find([a for a in asks if s.name in a.slot.sources], around)]
-        return {candidate.record.id: candidate.record for candidate in found}
+            found = [candidate for name, asked in asks.items() for candidate in self._sources[name].find(asked, around)]
+        return {(candidate.source, candidate.record.id): candidate.record for candidate in found}
 
     # --- steps of the line -------------------------------------------------------------------------------------
 
@@ -550,6 +569,10 @@ class Engine(Living):
 
         assert self._embedder is not None
         return embed_or_none(self._embedder, texts)[0]
+
+
+def _reads_code(source: Source) -> bool:
+    return bool(getattr(source, "reads_code", False))
 
 
 def _time(when: Any, name: str) -> int:

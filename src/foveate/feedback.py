@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from foveate import lexical
 from foveate.assembly import Context
+from foveate.code.derived import PREFIXES
 from foveate.errors import InputError, NotFound, near
 from foveate.receipts import Receipt
 from foveate.refresh import shown
@@ -29,8 +30,8 @@ OVERLAP = 0.5
 LEAST_SHARED = 2
 """Terms that the overlap must hold: one rare word alone may be the question's subject under another name."""
 
-ALWAYS = "always"
-"""The source of rules and pins: they are there for every question, and say nothing about recall."""
+AROUND = ("always", "project", "docs", "repo_map", "neighbours")
+"""Sources of what is around an answer and not found for it: rules and pins, the codebase, the map."""
 
 How = Literal["reference", "quotation", "overlap"]
 MARKS = ("useful", "wrong", "outdated")
@@ -63,6 +64,8 @@ def feedback(receipt: Receipt, context: str | Context, answer: str, state: Reade
         raise InputError("The answer is empty; hand in the text that the model gave.")
     found = recalled(receipt)
     lines = {id: pair for id, pair in shown(receipt, state, context).items() if id in found}
+    # Code is in no store: without the context itself, nobody can tell what of it was shown.
+    found = [id for id in found if id in lines or not id.startswith(PREFIXES)]
     said = lexical.terms(answer)
     asked = frozenset(receipt.document["signals"].get("terms", ()))
     rarity = state.rarity([term for _, line in lines.values() for term in lexical.terms(line)])
@@ -81,13 +84,17 @@ def feedback(receipt: Receipt, context: str | Context, answer: str, state: Reade
 
 def recalled(receipt: Receipt) -> list[str]:
     """The ids of the items that were chosen for the question: not the rules, which are always there."""
-    return list(dict.fromkeys(entry["id"] for entry in receipt.candidates if entry["kept"] and entry["source"] != ALWAYS))
+    return list(
+        dict.fromkeys(entry["id"] for entry in receipt.candidates if entry["kept"] and entry["source"] not in AROUND)
+    )
 
 
 def checked_mark(receipt: Receipt, id: str, mark: str) -> str:
     """The advice that follows a mark; an error where there is no such mark, or the context did not show the record."""
     if mark not in MARKS:
         raise InputError(f"There is no mark {mark!r}.{near(mark, MARKS)}")
+    if id.startswith(PREFIXES):
+        raise InputError(f"{id!r} is code and not kept: only records can be marked.")
     entry: Mapping[str, Any] | None = receipt.of(id)
     if entry is None or not entry["kept"]:
         raise NotFound(f"{id!r} is not shown in {receipt.id!r}. `foveate why-not {id}` says why.")

@@ -169,7 +169,10 @@ class Journal:
         return out
 
     def replay(
-        self, context: str | Context, given: Mapping[str, Sequence[Record]], code: Mapping[str, Record] | None = None
+        self,
+        context: str | Context,
+        given: Mapping[str, Sequence[Record]],
+        code: Mapping[tuple[str, str], Record] | None = None,
     ) -> dict[str, Any]:
         """A past context from its receipt: the recorded candidates through the same pure stages.
 
@@ -222,7 +225,7 @@ def _latest(reader: Reader) -> Receipt:
 
 
 def _recalled(
-    receipt: Receipt, reader: Reader, handed: Mapping[str, Record], code: Mapping[str, Record]
+    receipt: Receipt, reader: Reader, handed: Mapping[str, Record], code: Mapping[tuple[str, str], Record]
 ) -> tuple[list[Candidate], list[str]]:
     """The candidates of a receipt, each at the version that it had, and what is no longer there."""
     candidates, missing = [], []
@@ -231,7 +234,7 @@ def _recalled(
         if entry["source"] == "calibration":
             record = derived(entry["text"], reader.scope, 0)
         elif entry["id"].startswith(PREFIXES):
-            shown = code.get(entry["id"])
+            shown = code.get((entry["source"], entry["id"]))
             record = shown if shown is not None and shown.hash == entry["hash"] else None
         via, conflict = (_beside(reader, entry, name) for name in ("via", "conflict"))
         if record is None or any(entry.get(name) and not there for name, there in (("via", via), ("conflict", conflict))):

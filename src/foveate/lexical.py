@@ -18,6 +18,9 @@ from typing import Any
 
 VERSION = 2
 
+TELLING = 8
+"""The most telling terms of a question: what has all of these answers it in full, however much else was said."""
+
 MAX_TERM = 64
 """Longer runs (base64, hashes in a row) are cut: nobody searches for the tail of one."""
 

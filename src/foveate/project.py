@@ -95,7 +95,9 @@ def find(path: str | Path) -> Place:
     here = Path(path).expanduser().absolute()
     for folder in (here, *here.parents):
         if (folder / FOLDER).is_dir():
-            return Place(folder, _settings(folder / FOLDER / "config.toml"))
+            tree, root = _repository(here)
+            linked = tree != folder and root == folder.resolve()  # a worktree inside of the main one
+            return Place(folder, _settings(folder / FOLDER / "config.toml"), tree if linked else None)
     tree, root = _repository(here)
     return Place(root, _settings(root / FOLDER / "config.toml"), tree if tree != root else None)
 

@@ -15,6 +15,7 @@ from time import perf_counter
 from typing import Any
 
 from foveate.assembly import Context
+from foveate.code.show import in_parts
 from foveate.errors import NotFound
 from foveate.ids import iso
 from foveate.signals import ALIAS_WEIGHT
@@ -243,36 +244,6 @@ def _short(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {name: entry[name] for name in ("id", "kind", "slot", "level", "shown_tokens", "score")}
 
 
-def validate(receipt: Receipt) -> dict[str, Any]:
-    """001's validation of a context: valid or not, the breakdown by slot, warnings and suggestions."""
-    budget = receipt.document["budget"]
-    used, ceiling = budget["used"], budget["total"] - budget["reserve"]
-    lost = [entry for entry in receipt.candidates if entry.get("reason") == "budget"]
-    suggestions = []
-    if lost:
-        suggestions.append(f"{len(lost)} candidates did not fit; a larger budget would show more of them.")
-    if ceiling and used < ceiling * 0.5:
-        suggestions.append("Less than half of the budget is used; a smaller one would do.")
-    return {
-        "valid": used <= ceiling,
-        "token_count": used,
-        "max_tokens": ceiling,
-        "breakdown": {slot["name"]: slot["used"] for slot in budget["slots"]}
-        | {"reserved": budget["reserve"], "total": used + budget["reserve"]},
-        "warnings": list(receipt.document["warnings"]) + _unseen(receipt),
-        "suggestions": suggestions,
-    }
-
-
-def _unseen(receipt: Receipt) -> list[str]:
-    """The parts that stayed empty because there was nothing to look at, and why."""
-    parts: dict[str, list[str]] = {}
-    for report in receipt.document["sources"]:
-        if report.get("note"):
-            parts.setdefault(report["note"], []).extend(report["slots"])
-    return [f"{note} Left empty: {', '.join(dict.fromkeys(slots))}." for note, slots in parts.items()]
-
-
 # --- JSON forms ----------------------------------------------------------------------------------------------------
 
 
@@ -446,6 +417,8 @@ def _entry(candidate: Candidate, kept: dict[_Key, Item], lost: Mapping[_Key, Omi
         entry |= {"conflict": candidate.conflict.id, "conflict_version": candidate.conflict.version}
     item = kept.pop(_key(candidate), None)  # once: the same record brought twice is kept once
     if item is not None:
+        if record.kind == "file" and item.level == "full" and in_parts(record.text):
+            entry["in_parts"] = True
         return {**entry, "kept": True, "level": item.level, "shown_tokens": item.tokens, "rank": item.rank}
     omission = lost[_key(candidate)]
     return {

@@ -110,7 +110,7 @@ def planted(engine: Engine, chance: random.Random, mine: Scope) -> dict[str, tup
 
 def test_the_profile_of_this_test_asks_every_source() -> None:
     asked = {source for slot in resolve("base", call=EVERY_SOURCE).slots for source in slot.sources}
-    assert asked == {source.name for source in SHIPPED}
+    assert asked == {source.name for source in SHIPPED if not getattr(source, "reads_code", False)}  # files have no owner
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -343,7 +343,7 @@ def test_what_agents_are_told_comes_first_word_for_word() -> None:
     }
     section = read(tree).sections[0]
     assert section.name == "instructions"
-    assert section.text.startswith(told.strip())
+    assert section.text.startswith(told.removeprefix("# Rules").strip())
     assert "`pkg` has its own instructions (pkg/AGENTS.md)" in section.text
     assert "`test` has its own instructions" in section.text
     assert section.micro.startswith("Never edit `schema.sql` by hand")
@@ -353,7 +353,7 @@ def test_what_agents_are_told_comes_first_word_for_word() -> None:
 def test_long_instructions_keep_their_beginning_and_the_rules_from_further_on() -> None:
     filler = "".join(f"Paragraph {n} explains at some length how the part number {n} came to be.\n\n" for n in range(200))
     section = read({"AGENTS.md": f"# Start\n\n```\ncode\n```\n\n{filler}You must never push to main.\n"}).sections[0]
-    assert section.text.startswith("# Start\n\n```\ncode\n```")
+    assert section.text.startswith("```\ncode\n```")
     assert "- You must never push to main." in section.text
     assert section.text.count("```") == 2
 

@@ -15,6 +15,9 @@ from foveate.state.records import Rules, make
 from foveate.types import LEVELS, Record, Scope
 from worlds import NOW
 
+FLUSH = {"identity", "frame", "code", "file", "outline", "docs"}
+"""Kinds that stand at the margin. What is made from files begins with a path inside the root or with a title."""
+
 LEASE = {"agent": "a", "task": "t", "context": "c", "tokens": 1, "since": 0, "expires": 1, "state": "active"}
 
 LINES = {
@@ -228,7 +231,7 @@ def lines_of(kind: str, text: str) -> list[str]:
 @pytest.mark.parametrize("text", ODD)
 def test_a_line_is_a_block_and_cannot_pass_for_a_heading(kind: str, text: str) -> None:
     for line in lines_of(kind, text):
-        assert tokens.is_block(line) or (kind in ("identity", "frame") and text.startswith("/"))
+        assert tokens.is_block(line) or (kind in FLUSH and text.startswith("/"))
         assert not re.search(r"^\s*(?:[-*+>]\s+)*#{1,3} ", re.sub(r"```[^`]*```", "", line), re.MULTILINE)
         assert not line.endswith("\n\n")
 
@@ -241,7 +244,7 @@ def test_no_line_holds_the_markers_of_a_chat_template(kind: str) -> None:
 
 @settings(max_examples=300)
 @given(
-    st.sampled_from(sorted(set(KINDS) - {"identity", "frame"})),
+    st.sampled_from(sorted(set(KINDS) - FLUSH)),
     st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=80).filter(
         lambda text: bool(text.strip()) and "\x00" not in text
     ),

@@ -230,15 +230,22 @@ def test_validate_gives_001s_answer(engine: foveate.Engine) -> None:
     assert set(breakdown) == {*slots, "reserved", "total"}
     assert breakdown["reserved"] == 16_000
     assert breakdown["total"] == context.tokens + 16_000
-    assert found["warnings"] == []
-    assert found["suggestions"] == ["Less than half of the budget is used; a smaller one would do."]
+    assert [warning.partition("Left empty: ")[2] for warning in found["warnings"]] == ["codebase_docs, repo_map, code."]
+    assert found["suggestions"] == [
+        "Nothing was found for 'memories'.",
+        f"{context.tokens} of 134,000 tokens are used; a budget of 18,000 would do.",
+    ]
 
 
 def test_validate_suggests_more_room_where_something_did_not_fit(engine: foveate.Engine) -> None:
     for n in range(30):
         engine.add("fact", f"The deploy of host{'abcdefghij'[n % 10]}{n} takes long and nobody knows why it does")
     context = engine.compute("deploy", budget=150)
-    assert engine.validate(context)["suggestions"][0].endswith("did not fit; a larger budget would show more of them.")
+    (suggestion,) = engine.validate(context)["suggestions"]
+    lost = sum(omission.reason == "budget" for omission in context.left_out)
+    assert suggestion.startswith(f"{lost} in 'facts' did not fit")
+    got = next(grant.granted for grant in context.budget.grants if grant.slot == "facts")
+    assert suggestion.endswith(f"raise the budget (150 now), or slots.facts.share; 'facts' got {got} tokens.")
 
 
 # --- keeping and forgetting ----------------------------------------------------------------------------------------

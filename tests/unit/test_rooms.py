@@ -22,7 +22,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("signals", "profiles", "project", "importing", "calibration"),
     ("sources",),
     ("earned", "scoring", "budget", "selection", "computed", "assembly", "compose"),
-    ("refresh", "feedback", "metrics", "receipts", "explain", "debug", "journal"),
+    ("refresh", "feedback", "metrics", "receipts", "validation", "explain", "explain_code", "debug", "journal"),
     ("engine", "opening", "testing"),
     ("agents",),
     ("front",),

@@ -15,10 +15,13 @@ from foveate.code.model import Definition, Parsed
 LONG = 150
 """Lines from which what is inside a function stands for itself."""
 
+KEY_LINES = 2
+"""A setting of fewer lines is read with what is around it."""
+
 _CALLABLE = frozenset(("function", "method", "constructor", "macro"))
 
-MODULE = "module"
-"""The kind of what stands outside of all definitions: imports, constants, top-level code."""
+MODULE = "top level"
+"""The kind (no language has such a one) of what stands outside of all definitions: imports, constants, top-level code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,7 @@ def chunks(parsed: Parsed, text: str, by_name: bool = False) -> list[Chunk]:
     `by_name`: definitions are found by their names, their documents and what they use, and not by every word of their
     bodies. Tests are often most of a repository and answer few questions: their words would double the cost of the index.
     """
-    lines = text.split("\n")
+    lines = text.splitlines() or [""]
     definitions, places = _documents(parsed.definitions)
     whole = Definition("", "", MODULE, 1, len(lines), "", parsed.doc)
     owner = _owners(definitions, len(lines))
@@ -67,6 +70,8 @@ def _documents(definitions: Sequence[Definition]) -> tuple[list[Definition], dic
         parent = definition.parent
         if parent is not None and parent not in place:
             continue  # inside of one that was left to its function
+        if definition.kind == "key" and definition.end - definition.line < KEY_LINES:
+            continue
         if parent is not None:
             outer = definitions[parent]
             if outer.kind in _CALLABLE and outer.end - outer.line < LONG:

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 import apsw
@@ -17,11 +18,14 @@ import apsw
 from foveate import lexical
 from foveate.errors import StoreError
 
-VERSION = f"1.{lexical.VERSION}"
+VERSION = f"3.{lexical.VERSION}"
 """Raise the first number when anything in this room changes what is stored: the index is then built again by itself."""
 
 BUSY = 120_000
 """Milliseconds to wait for another process that is indexing."""
+
+OPENING = 10.0
+"""Seconds to wait for another process that makes the file: SQLite does not wait by itself there."""
 
 _SCHEMA = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -41,20 +45,29 @@ CREATE TABLE postings (
 """
 
 
-class Database:
-    """An open index file."""
+class Damaged(StoreError):
+    """The file is no longer a database that can be read. What was in it is in the files."""
 
-    def __init__(self, root: Path, file: Path | str) -> None:
+
+class Database:
+    """An open index file. `reads`: how the texts were read; an index of texts that were read otherwise is built again."""
+
+    def __init__(self, root: Path, file: Path | str, reads: str = "") -> None:
         self.root = root
         self.file = str(file)
         self.lock = threading.RLock()
+        self._key = (VERSION, str(root), reads)
         self._ids: dict[str, int] = {}
+        self._damage: Damaged | None = None
         self._open: apsw.Connection | None = self._opened()
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
         """The rows of a query."""
         with self.lock:
-            return self._connection.execute(sql, values).fetchall()
+            try:
+                return self._connection.execute(sql, values).fetchall()
+            except apsw.Error as error:
+                raise self._cannot("read", error) from None
 
     def do(self, sql: str, values: Sequence[Any] = ()) -> None:
         """A statement, inside `writing`."""
@@ -62,6 +75,20 @@ class Database:
 
     def do_all(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         self._connection.executemany(sql, rows)
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """What is read inside is of one moment, whatever others write meanwhile."""
+        with self.lock:
+            connection = self._connection
+            if connection.in_transaction:
+                yield
+                return
+            connection.execute("BEGIN")
+            try:
+                yield
+            finally:
+                _rolled_back(connection)
 
     @contextmanager
     def writing(self, patience: int = BUSY) -> Iterator[None]:
@@ -72,17 +99,14 @@ class Database:
             try:
                 connection.execute("BEGIN IMMEDIATE")
                 self._ids = {}
-                try:
-                    yield
-                    for name, last in self._ids.items():
-                        self.set(name, last)
-                except BaseException:
-                    connection.execute("ROLLBACK")
-                    raise
+                yield
+                for name, last in self._ids.items():
+                    self.set(name, last)
                 connection.execute("COMMIT")
             except apsw.Error as error:
-                raise StoreError(f"The code index {self.file!r} cannot be written: {error}.") from None
+                raise self._cannot("written", error) from None
             finally:
+                _rolled_back(connection)
                 connection.set_busy_timeout(BUSY)
 
     def meta(self, name: str) -> Any:
@@ -112,38 +136,91 @@ class Database:
             raise StoreError(f"The code index {self.file!r} is closed.")
         return self._open
 
+    def _cannot(self, verb: str, error: apsw.Error) -> StoreError:
+        message = f"The code index {self.file!r} cannot be {verb}: {error}."
+        if not isinstance(error, _DAMAGE):
+            return StoreError(message)
+        self._damage = Damaged(f"{message} It is built again at the next look.")
+        return self._damage
+
     def _opened(self) -> apsw.Connection:
         try:
             try:
                 return self._connected()
-            except (apsw.CorruptError, apsw.NotADBError):  # everything in it is in the files
-                for end in ("", "-wal", "-shm"):
-                    Path(self.file + end).unlink(missing_ok=True)
-                return self._connected()
-        except apsw.Error as error:
+            except (Damaged, *_DAMAGE):  # everything in it is in the files
+                return self._made_again()
+        except (apsw.Error, OSError) as error:
             raise StoreError(
                 f"The code index {self.file!r} cannot be opened: {error}. Delete it, or check who may write there."
             ) from None
 
+    def check(self) -> None:
+        """Raise what a query came across before, where only some pages are damaged and others read well."""
+        if self._damage is not None:
+            raise self._damage
+
+    def renew(self) -> None:
+        """Begin again with an empty file: this one is damaged."""
+        with self.lock:
+            try:
+                self._made_again()
+            except (apsw.Error, OSError) as error:
+                raise StoreError(f"The code index {self.file!r} is damaged and cannot be replaced: {error}.") from None
+
+    def _made_again(self) -> apsw.Connection:
+        self._damage = None
+        if self._open is not None:
+            self._open.close(True)
+        for end in ("", "-wal", "-shm"):
+            Path(self.file + end).unlink(missing_ok=True)
+        return self._connected()
+
     def _connected(self) -> apsw.Connection:
         self._open = connection = apsw.Connection(self.file)
         connection.set_busy_timeout(BUSY)
-        connection.execute("PRAGMA journal_mode = WAL")
+        _write_ahead(connection)
         connection.execute("PRAGMA synchronous = NORMAL")
-        if self._made_for() != (VERSION, str(self.root)):
+        if self._made_for() != self._key:
             with self.writing():
-                if self._made_for() != (VERSION, str(self.root)):
-                    self._begin_anew()
+                if self._made_for() != self._key:
+                    self.begin_anew()
         return connection
 
-    def _made_for(self) -> tuple[Any, Any]:
-        if not self.rows("SELECT 1 FROM sqlite_schema WHERE name = 'meta'"):
-            return (None, None)
-        return (self.meta("version"), self.meta("root"))
+    def _made_for(self) -> tuple[Any, ...]:
+        try:
+            return tuple(self.meta(name) for name in _KEY)
+        except Damaged:
+            raise
+        except StoreError:  # a new file, or one that somebody else made
+            return ()
 
-    def _begin_anew(self) -> None:
+    def begin_anew(self) -> None:
+        """Empty tables, inside `writing`."""
         for (name,) in self.rows("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"):
-            self.do(f"DROP TABLE {name}")
+            self.do(f'DROP TABLE "{name}"')
         self.do(_SCHEMA)
-        for name, value in (("version", VERSION), ("root", str(self.root)), ("made", secrets.token_hex(4))):
+        for name, value in zip((*_KEY, "made"), (*self._key, secrets.token_hex(4)), strict=True):
             self.set(name, value)
+
+
+_KEY = ("version", "root", "reads")
+_DAMAGE = (apsw.CorruptError, apsw.NotADBError)
+
+
+def _rolled_back(connection: apsw.Connection) -> None:
+    """Without a transaction, whatever was under way: a full disk may have ended it already."""
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")
+
+
+def _write_ahead(connection: apsw.Connection) -> None:
+    """Readers that no writer stops. Of several processes that open a new file at once, one makes it so."""
+    end = monotonic() + OPENING
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except apsw.BusyError:
+            if monotonic() > end:
+                raise
+            sleep(0.02)

@@ -7,21 +7,24 @@ file, reads those that differ and parses those whose content is new.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from foveate import lexical
 from foveate.code import postings
 from foveate.code.chunk import MODULE
-from foveate.code.database import Database
+from foveate.code.database import Damaged, Database
 from foveate.code.graph import Symbol
 from foveate.code.history import History, loads
 from foveate.code.model import Aside, Role
 from foveate.code.postings import Documents, Space
-from foveate.code.taking import Progress, Refreshed, take_in
+from foveate.code.taking import Progress, Refreshed, changes_in, take_in
 from foveate.code.texts import Text, read
 from foveate.code.walk import MAX_FILES, matcher, walk
 from foveate.errors import StoreError
@@ -29,6 +32,15 @@ from foveate.state.redact import Allow
 
 NAMES = 400
 """Users of a name that are looked up: a name that more definitions use tells nothing."""
+
+NAMESAKES = 40
+"""Definitions of one name beyond which the name tells nothing: `get`, `__init__`."""
+
+REMEMBERED = 50_000
+"""Definitions that are held in memory between two questions."""
+
+TEXTS = 100
+"""Texts that are held between two questions: to clean one costs more than to see that its bytes are the same."""
 
 PATIENCE = 50
 """Milliseconds to wait for others where the work can be done again."""
@@ -58,6 +70,17 @@ class Table:
     by_path: Mapping[str, File]
     documents: Documents
     path_terms: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    gone: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    """Of each segment, the definitions that are no longer there."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Met:
+    """Definitions that were looked up."""
+
+    by_id: dict[int, Symbol] = field(default_factory=dict)
+    by_name: dict[str, list[Symbol]] = field(default_factory=dict)
+    by_path: dict[str, list[Symbol]] = field(default_factory=dict)
 
 
 class CodeIndex:
@@ -77,20 +100,69 @@ class CodeIndex:
         self._include, self._exclude, self._max_files = tuple(include), tuple(exclude), max_files
         self._asked = matcher(include)
         self._allow = allow
-        self._db = Database(root, file)
+        self._db = Database(root, file, _reads(self._include, allow))
         self._table: tuple[str, Table] | None = None
-        self._central: tuple[str, list[tuple[Symbol, float]]] | None = None
+        self._central: tuple[tuple[str, int], list[tuple[Symbol, float]]] | None = None
+        self._met: tuple[str, _Met] = ("", _Met())
+        self._texts: dict[str, Text] = {}
+        self._texts_lock = Lock()
         self._past: tuple[str, History] | None = None
 
     def refresh(self, progress: Progress | None = None) -> Refreshed:
         """Take in what changed in the folder since the last time."""
         with self._db.lock:
             walked = walk(self.root, self._include, self._exclude, self._max_files)
-            return take_in(self._db, walked, self.read, progress)
+            try:
+                self._db.check()
+                return take_in(self._db, walked, self.read, progress)
+            except Damaged:  # everything in it is in the files
+                self._db.renew()
+                return take_in(self._db, walked, self.read, progress)
+
+    def clear(self) -> None:
+        """Forget everything: the next refresh reads every file."""
+        with self._db.writing():
+            self._db.begin_anew()
+
+    def behind(self) -> int:
+        """How many files the next refresh would look at."""
+        with self._db.lock:
+            changes = changes_in(self._db, walk(self.root, self._include, self._exclude, self._max_files), frozenset())
+            return len(changes.changed) + len(changes.gone)
 
     def read(self, path: str) -> Text | Aside:
         """The text of a file as it is now, as it may be shown."""
-        return read(self.root, path, self._allow, self._asked is not None and self._asked(path))
+        asked = self._asked is not None and self._asked(path)
+        with self._texts_lock:
+            before = self._texts.pop(path, None)
+        text = read(self.root, path, self._allow, asked, before)
+        if isinstance(text, Text):
+            with self._texts_lock:
+                self._texts[path] = text  # the latest last
+                if len(self._texts) > TEXTS:
+                    del self._texts[next(iter(self._texts))]
+        return text
+
+    def doubt(self, path: str) -> None:
+        """Read a file at the next refresh, whatever its size and time say."""
+        with self._db.writing():
+            self._db.do("UPDATE files SET checked = 0 WHERE path = ?", (path,))
+
+    def touched(self, paths: Iterable[str]) -> bool:
+        """Whether one of these files was written or removed since it was indexed."""
+        for marks, some in _batches(paths):
+            for path, size, mtime in self._db.rows(f"SELECT path, size, mtime FROM files WHERE path IN ({marks})", some):
+                try:
+                    status = os.lstat(self.root / path)
+                except OSError:
+                    return True
+                if (status.st_size, status.st_mtime_ns) != (size, mtime):
+                    return True
+        return False
+
+    def moment(self) -> AbstractContextManager[None]:
+        """What is asked inside is answered from one state of the index, whatever others write meanwhile."""
+        return self._db.reading()
 
     def close(self) -> None:
         self._db.close()
@@ -104,7 +176,7 @@ class CodeIndex:
 
     def table(self) -> Table:
         """The files, and what scoring needs to know of the definitions."""
-        with self._db.lock:
+        with self.moment():
             generation = self.generation
             if self._table is None or self._table[0] != generation:
                 self._table = (generation, self._read_table())
@@ -115,15 +187,21 @@ class CodeIndex:
         files = {file.id: file for file in (File(*row) for row in rows)}
         size = 1 + int(self._db.meta("definition") or 0)
         owner, half, words = [0] * size, [0.0] * size, dict.fromkeys(files, 0)
-        for columns in self._db.rows("SELECT ids, files, lengths FROM segments"):
+        gone: dict[int, frozenset[int]] = {}
+        for segment, *columns in self._db.rows("SELECT id, ids, files, lengths FROM segments"):
+            dead = []
             for id, file, length in zip(*map(postings.ints, columns), strict=True):
                 if file in words:
                     owner[id] = file
                     half[id] = postings.level(length)
                     words[file] += length
+                else:
+                    dead.append(id)
+            if dead:
+                gone[segment] = frozenset(dead)
         documents = Documents(owner, half, words, size - owner.count(0))
         path_terms = {file.id: frozenset(lexical.terms(_spoken(file.path))) for file in files.values()}
-        return Table(files, {file.path: file for file in files.values()}, documents, path_terms)
+        return Table(files, {file.path: file for file in files.values()}, documents, path_terms, gone)
 
     def history(self) -> History:
         """What the latest commits say about the files."""
@@ -157,30 +235,53 @@ class CodeIndex:
     # --- posting lists ---------------------------------------------------------------------------------------------
 
     def lists(self, space: Space, terms: Iterable[str]) -> dict[str, list[bytes]]:
-        """The posting lists of terms."""
+        """The posting lists of terms, without what is gone: how rare a term is must not depend on past edits."""
         found: dict[str, list[bytes]] = {}
-        sql = "SELECT term, list FROM postings WHERE space = {} AND term IN ({}) ORDER BY term, segment"
-        for marks, some in _batches(terms):
-            for term, blob in self._db.rows(sql.format(int(space), marks), some):
-                found.setdefault(term, []).append(blob)
+        sql = "SELECT term, segment, list FROM postings WHERE space = {} AND term IN ({}) ORDER BY term, segment"
+        with self.moment():
+            gone = self.table().gone
+            for marks, some in _batches(terms):
+                for term, segment, blob in self._db.rows(sql.format(int(space), marks), some):
+                    if left := postings.without(blob, gone.get(segment, frozenset())):
+                        found.setdefault(term, []).append(left)
         return found
 
     # --- definitions: what the graph asks (`graph.Symbols`) ----------------------------------------------------------
 
     def symbols(self, ids: Iterable[int]) -> dict[int, Symbol]:
         """Definitions by id."""
-        return {symbol.id: symbol for symbol in self._symbols("d.id", ids)}
+        wanted = dict.fromkeys(ids)
+        with self.moment():
+            met = self._remembered().by_id
+            met.update((symbol.id, symbol) for symbol in self._symbols("d.id", [id for id in wanted if id not in met]))
+            return {id: met[id] for id in wanted if id in met}
 
     def named(self, names: Iterable[str]) -> dict[str, list[Symbol]]:
-        """Definitions by their bare names."""
-        found: dict[str, list[Symbol]] = {}
-        for symbol in self._symbols("d.name", names):
-            found.setdefault(symbol.name, []).append(symbol)
-        return found
+        """Definitions by their bare names; none of a name that very many have."""
+        wanted = dict.fromkeys(names)
+        with self.moment():
+            met = self._remembered().by_name
+            new = [name for name in wanted if name not in met]
+            met.update((name, []) for name in new)
+            for symbol in self._symbols("d.name", new):
+                met[symbol.name].append(symbol)
+            return {name: met[name] for name in wanted if met[name]}
 
     def in_file(self, path: str) -> list[Symbol]:
         """The definitions of a file, by line; what stands outside of them is the first."""
-        return sorted(self._symbols("f.path", [path]), key=lambda one: (one.kind != MODULE, one.line, -one.end))
+        with self.moment():
+            met = self._remembered().by_path
+            if path not in met:
+                met[path] = sorted(self._symbols("f.path", [path]), key=lambda one: (one.kind != MODULE, one.line, -one.end))
+            return met[path]
+
+    def _remembered(self) -> _Met:
+        """What was looked up in this generation already: questions of one session ask for the same neighbourhoods."""
+        generation = self.generation
+        if self._met[0] != generation or len(self._met[1].by_id) > REMEMBERED:
+            crowded = "SELECT name FROM definitions GROUP BY name HAVING count(*) > ?"
+            self._met = (generation, _Met(by_name={name: [] for (name,) in self._db.rows(crowded, (NAMESAKES,))}))
+        return self._met[1]
 
     def _symbols(self, column: str, values: Iterable[Any]) -> Iterator[Symbol]:
         for marks, some in _batches(values):
@@ -192,19 +293,14 @@ class CodeIndex:
         found: dict[int, Mapping[str, int]] = {}
         for marks, some in _batches(ids):
             for id, used in self._db.rows(f"SELECT id, uses FROM definitions WHERE id IN ({marks})", some):
-                pairs = (name.partition("*") for name in used.split(" ") if name)
-                found[id] = {name: int(times or 1) for name, _, times in pairs}
+                pairs = (name.rpartition("*") for name in used.split("\n") if name)
+                found[id] = {name: int(times) for name, _, times in pairs}
         return found
 
     def users(self, names: Iterable[str]) -> dict[str, Mapping[int, int]]:
         """The definitions that refer to names; of a name that very many use, none."""
-        owner = self.table().documents.owner
-        found: dict[str, Mapping[int, int]] = {}
-        for name, blobs in self.lists(Space.USES, names).items():
-            if sum(map(postings.length_of, blobs)) <= NAMES:
-                pairs = (pair for blob in blobs for pair in zip(*postings.unpacked(blob), strict=True))
-                found[name] = {id: times for id, times in pairs if owner[id]}
-        return found
+        lists = self.lists(Space.USES, names)
+        return {name: dict(postings.pairs(blobs)) for name, blobs in lists.items() if postings.length_of(blobs) <= NAMES}
 
     def imports(self, path: str) -> tuple[str, ...]:
         rows = self._db.rows("SELECT imports FROM files WHERE path = ?", (path,))
@@ -212,11 +308,11 @@ class CodeIndex:
 
     def most_used(self, limit: int) -> list[tuple[Symbol, float]]:
         """Definitions that the most other files refer to, shared among namesakes; worked out once for each generation."""
-        with self._db.lock:
-            generation = self.generation
-            if self._central is None or self._central[0] != generation:
-                self._central = (generation, self._most_used(limit))
-            return self._central[1][:limit]
+        with self.moment():
+            key = (self.generation, limit)
+            if self._central is None or self._central[0] != key:
+                self._central = (key, self._most_used(limit))
+            return self._central[1]
 
     def _most_used(self, limit: int) -> list[tuple[Symbol, float]]:
         rows = self._db.rows(
@@ -229,8 +325,14 @@ class CodeIndex:
         for name, _ in rows:
             symbols = [symbol for symbol in named.get(name, ()) if symbol.role == "source"]
             if 0 < len(symbols) <= 3:
-                used = _from_other_files(lists[name], symbols, table)
+                used = _from_other_files(lists.get(name, ()), symbols, table)
                 found += [(symbol, used / len(symbols)) for symbol in symbols if used]
+        if not found:  # nothing is used from another file: then the largest say what there is
+            sql = f"{_SYMBOL} WHERE f.role = 'source' AND d.name != '' ORDER BY d.last - d.line DESC, f.path, d.line LIMIT ?"
+            found = [
+                (symbol, float(symbol.end - symbol.line + 1))
+                for symbol in (Symbol(*r) for r in self._db.rows(sql, (limit,)))
+            ]
         return sorted(found, key=lambda pair: (-pair[1], pair[0].path, pair[0].line))[:limit]
 
     # --- what others derive from the files --------------------------------------------------------------------------
@@ -243,6 +345,12 @@ class CodeIndex:
         """Keep a derived value; where the index cannot be written right now, it is worked out again next time."""
         with suppress(StoreError), self._db.writing(PATIENCE):
             self._db.set(f"kept.{name}", value)
+
+
+def _reads(include: Sequence[str], allow: Allow | None) -> str:
+    """What the text of a file depends on besides the file: which are wanted all the same, and what counts as no secret."""
+    said = json.dumps([list(include), sorted(allow or ())])
+    return blake2b(said.encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 
 def _spoken(path: str) -> str:
@@ -260,5 +368,5 @@ def _batches(values: Iterable[Any], size: int = 500) -> Iterator[tuple[str, tupl
 def _from_other_files(blobs: Iterable[bytes], symbols: Sequence[Symbol], table: Table) -> int:
     """How many other files refer to a name; a source counts for four tests."""
     own = {table.by_path[symbol.path].id for symbol in symbols}
-    users = {table.documents.owner[id] for blob in blobs for id in postings.unpacked(blob)[0]} - own - {0}
+    users = {table.documents.owner[id] for id, _ in postings.pairs(blobs)} - own - {0}
     return sum(4 if table.files[file].role == "source" else 1 for file in users)

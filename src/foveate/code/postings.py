@@ -9,7 +9,9 @@ and on repositories with a few huge tables of data the fixed one ranks better to
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from enum import IntEnum
 from math import log
@@ -31,14 +33,14 @@ USUAL = 150.0
 USUAL_FILE = 1500.0
 FILE_K1 = 2.0
 """The same for files: their frequencies are the sums of those of their definitions."""
-NAME = 3.0
+NAME = 3
 """What a word is worth in the name, against one in the body or the docstring."""
 
-_WIDTH = 5
-"""Bytes of a posting: four for the id, one for the weight."""
+FEW = 16
+"""Postings that are looked at in the time in which one id is looked for."""
 
-COUNTED = 64
-"""Occurrences beyond which one more changes no weight."""
+MAX_ID = (1 << 24) - 1
+"""What fits above the weight. Ids are never given out twice: an index that has used up half of them is built again."""
 
 
 def level(length: float) -> float:
@@ -47,63 +49,42 @@ def level(length: float) -> float:
 
 
 class Segment:
-    """Postings on their way to the index."""
+    """Postings on their way to the index: one number each, the id above and the weight in its lowest byte."""
 
     def __init__(self) -> None:
-        self._lists: dict[Space, dict[str, tuple[array[int], bytearray]]] = {space: {} for space in Space}
-        self.size = 0
+        self._lists: dict[Space, defaultdict[str, array[int]]] = {space: defaultdict(_numbers) for space in Space}
 
-    def add(self, id: int, body: Mapping[str, int], name: Collection[str] = ()) -> int:
+    def add(self, id: int, body: Counter[str], name: Collection[str] = ()) -> int:
         """A text by the terms of its body and of its name; its length."""
-        length = sum(body.values()) + round(NAME) * len(name)
+        for term in name:
+            body[term] += NAME
+        length = body.total()
         half = level(length)
-        weights = [0] * (COUNTED + 1)
+        packed = {times: id << 8 | _byte(times / (times + half)) for times in set(body.values())}
         lists = self._lists[Space.WORDS]
-        for term, times in body.items():  # the innermost loop of indexing: no calls, no copies
-            if term in name:
-                continue
-            if times > COUNTED:
-                times = COUNTED
-            weight = weights[times]
-            if not weight:
-                weight = weights[times] = _byte(times / (times + half))
-            held = lists.get(term)
-            if held is None:
-                held = lists[term] = (array("I"), bytearray())
-            held[0].append(id)
-            held[1].append(weight)
-        worth = {term: body.get(term, 0) + NAME for term in name}
-        self.put(Space.WORDS, id, {term: _byte(times / (times + half)) for term, times in worth.items()})
-        self.size += len(body)
+        for term, times in body.items():  # the innermost loop of indexing
+            lists[term].append(packed[times])
         return length
 
-    def put(self, space: Space, id: int, weights: Mapping[str, int]) -> None:
-        """Terms with weights of their own."""
-        lists = self._lists[space]
-        for term, weight in weights.items():
-            held = lists.get(term)
-            if held is None:
-                held = lists[term] = (array("I"), bytearray())
-            held[0].append(id)
-            held[1].append(weight)
-        self.size += len(weights)
+    def add_uses(self, id: int, uses: Mapping[str, int]) -> None:
+        """The names that a definition refers to."""
+        lists = self._lists[Space.USES]
+        for name, times in uses.items():
+            lists[name].append(id << 8 | min(times, 255))
 
     def rows(self) -> Iterator[tuple[int, str, bytes]]:
         """The lists in the order of the table that holds them."""
         for space, lists in self._lists.items():
             for term in sorted(lists):
-                ids, weights = lists[term]
-                yield int(space), term, ids.tobytes() + bytes(weights)
+                yield int(space), term, lists[term].tobytes()
+
+
+def _numbers() -> array[int]:
+    return array("I")
 
 
 def _byte(share: float) -> int:
     return max(1, min(254, round(255 * share)))
-
-
-def unpacked(blob: bytes) -> tuple[array[int], bytes]:
-    """The ids of a list and their weights."""
-    number = len(blob) // _WIDTH
-    return ints(blob[: 4 * number]), blob[4 * number :]
 
 
 def ints(blob: bytes) -> array[int]:
@@ -113,20 +94,33 @@ def ints(blob: bytes) -> array[int]:
     return found
 
 
-def length_of(blob: bytes) -> int:
-    return len(blob) // _WIDTH
+def pairs(blobs: Iterable[bytes]) -> Iterator[tuple[int, int]]:
+    """The ids of lists and their weights."""
+    return ((one >> 8, one & 255) for blob in blobs for one in ints(blob))
 
 
-def merged(blobs: Iterable[bytes], alive: Iterable[int] | None = None) -> bytes:
-    """Several lists of one term as one, without what is gone."""
-    kept = None if alive is None else frozenset(alive)
-    ids, weights = array("I"), bytearray()
-    for blob in blobs:
-        for id, weight in zip(*unpacked(blob), strict=True):
-            if kept is None or id in kept:
-                ids.append(id)
-                weights.append(weight)
-    return ids.tobytes() + bytes(weights)
+def length_of(blobs: Iterable[bytes]) -> int:
+    """How many postings lists have."""
+    return sum(map(len, blobs)) // 4
+
+
+def merged(blobs: Iterable[bytes], alive: Collection[int]) -> bytes:
+    """Several lists of one term as one, in order of the ids, without what is gone."""
+    return array("I", sorted(one for blob in blobs for one in ints(blob) if one >> 8 in alive)).tobytes()
+
+
+def without(blob: bytes, gone: Set[int]) -> bytes:
+    """A list without the ids that are gone. Mostly they are few: then each is looked for, and not each posting looked at."""
+    if not gone:
+        return blob
+    postings = ints(blob)
+    if len(gone) * FEW > len(postings):
+        return array("I", (one for one in postings if one >> 8 not in gone)).tobytes()
+    places = {bisect_left(postings, id << 8) for id in gone}
+    for place in sorted(places, reverse=True):
+        if place < len(postings) and postings[place] >> 8 in gone:
+            del postings[place]
+    return postings.tobytes()
 
 
 def rarity(found: int, total: int) -> float:
@@ -162,15 +156,16 @@ def scores(
         blobs = lists.get(term)
         if not blobs:
             continue
-        step = importance * rarity(sum(map(length_of, blobs)), documents.number) / 255
+        step = importance * rarity(length_of(blobs), documents.number) / 255
         worth = [step * weight for weight in range(256)]
         often: dict[int, float] = {}
         for blob in blobs:
-            for id, weight in zip(*unpacked(blob), strict=True):
+            for one in ints(blob):
+                id = one >> 8
                 file = owner[id]
                 if file:
-                    found[id] += worth[weight]
-                    often[file] = often.get(file, 0.0) + half[id] * _TIMES[weight]
+                    found[id] += worth[one & 255]
+                    often[file] = often.get(file, 0.0) + half[id] * _TIMES[one & 255]
         value = importance * rarity(len(often), len(norm))
         for file, times in often.items():
             files[file] = files.get(file, 0.0) + value * times / (times + norm[file])

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import nsmallest
 
 from foveate.code import postings
 from foveate.code.chunk import MODULE
@@ -157,7 +158,7 @@ def _telling(index: CodeIndex, question: Question, table: Table) -> dict[str, fl
         return dict(question.terms)
     lists = index.lists(Space.WORDS, question.terms)
     worth = {
-        term: weight * postings.rarity(sum(map(postings.length_of, lists[term])), table.documents.number)
+        term: weight * postings.rarity(postings.length_of(lists[term]), table.documents.number)
         for term, weight in question.terms.items()
         if term in lists
     }
@@ -177,7 +178,7 @@ def _scores(index: CodeIndex, terms: Mapping[str, float], table: Table) -> tuple
         for id in ids:
             files[id] = files.get(id, 0.0) + value
     number = table.documents.number
-    worth = [terms[term] * postings.rarity(sum(map(postings.length_of, lists.get(term, ()))), number) for term in terms]
+    worth = [terms[term] * postings.rarity(postings.length_of(lists.get(term, ())), number) for term in terms]
     if len(terms) > TELLING:  # of a long report, only what the code speaks of at all
         worth = [value for value, term in zip(worth, terms, strict=True) if term in lists]
     return definitions, files, FULL * sum(sorted(worth, reverse=True)[:TELLING])
@@ -339,4 +340,4 @@ def _features(lexical: float, named: float, traced: float) -> dict[str, float]:
 
 def _top(scores: Mapping, number: int) -> list:  # type: ignore[type-arg]
     """The keys of the best, best first; equals in the order of their keys."""
-    return sorted(scores, key=lambda key: (-scores[key], key))[:number]
+    return nsmallest(number, scores, key=lambda key: (-scores[key], key))

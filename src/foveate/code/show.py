@@ -24,9 +24,17 @@ BEST_CHARS = 2_400
 
 HEAD_LINES = 12
 """Lines at the top of a file that are shown with its parts: what it says of itself and imports first."""
+HEAD_CHARS = 1_500
+"""The same in characters: some files are one endless line."""
 
 NAMES = 8
 """Names that a mark lists of what it leaves out."""
+
+_IMPORT = re.compile(r"(?:import|from|using|use|require|include|package|#\s*include|@import)\b.*")
+"""A line that only brings names in: a definition that is shown says itself what it uses."""
+
+_PROSE = frozenset(("section", "block"))
+_LEFT_OUT = "⋮ lines "
 
 _TICKS = re.compile(r"`{3,}")
 
@@ -42,11 +50,11 @@ class Lengths:
 
 def definition(symbol: Symbol, lines: Sequence[str], inner: Sequence[Symbol], language: str) -> Lengths:
     """A definition: all of its lines; of a class whose members stand for themselves, its head and theirs."""
-    place = f"{symbol.path}:{symbol.line}-{symbol.end}"
+    place = f"{symbol.path}:{symbol.line}" + (f"-{symbol.end}" if symbol.end > symbol.line else "")
     name = symbol.qualified or "top level"
     micro = f"{symbol.path}:{symbol.line} {_head(symbol)}"
     if symbol.kind == MODULE:
-        shown = _outside(symbol, lines, inner)
+        shown = [line for line in _outside(symbol, lines, inner) if not _IMPORT.match(line)]
     elif inner:
         shown = _outside(symbol, lines, inner, members=True)
     else:
@@ -78,7 +86,7 @@ def _outside(symbol: Symbol, lines: Sequence[str], inner: Sequence[Symbol], memb
     shown: list[str] = []
     at = symbol.line
     for one in sorted(inner, key=lambda other: other.line):
-        if one.line < at:
+        if one.line < at or (members and one.line == symbol.line):  # on the line with the head of what holds it
             continue
         shown += lines[at - 1 : one.line - 1]
         if members:
@@ -125,14 +133,15 @@ def file(
     """A file: whole when it is small, else the definitions that matter, each whole, with marks for the rest."""
     named = [symbol for symbol in symbols if symbol.kind != MODULE]
     micro = _micro(path, len(lines), named)
-    chars = sum(map(len, lines)) + len(lines)
-    if len(lines) <= WHOLE_LINES and chars <= max_chars:
+    if len(lines) <= WHOLE_LINES and _size(lines) <= max_chars:
         full = f"{path}\n{fenced(_ends_trimmed(lines), language)}"
     else:
-        chosen = _chosen(named, relevance, lines, min(PART_CHARS, max_chars))
-        full = _parts(path, lines, named, chosen, language)
+        head = _head_of_file(lines, named, HEAD_LINES, min(HEAD_CHARS, max_chars // 4))
+        chosen = _chosen(named, relevance, lines, min(PART_CHARS, max_chars) - _size(lines[:head]))
+        full = _parts(path, lines, named, chosen, language, head)
     best = _chosen(named, relevance, lines, BEST_CHARS)
-    summary = _parts(path, lines, named, best, language, HEAD_LINES // 2) if best else micro
+    head = _head_of_file(lines, named, HEAD_LINES // 2, HEAD_CHARS // 2)
+    summary = _parts(path, lines, named, best, language, head) if best else micro
     if len(summary) >= len(full):
         summary = full
     return Lengths(full, summary, micro)
@@ -158,11 +167,25 @@ def _chosen(named: Sequence[Symbol], relevance: Mapping[int, float], lines: Sequ
     for symbol in sorted((one for one in named if relevance.get(one.id)), key=lambda one: (-relevance[one.id], one.line)):
         if any(_overlap(symbol, other) for other in chosen):
             continue
-        size = sum(len(line) + 1 for line in lines[symbol.line - 1 : symbol.end])
+        size = _size(lines[symbol.line - 1 : symbol.end])
         if size <= room:
             chosen.append(symbol)
             room -= size
     return sorted(chosen, key=lambda symbol: symbol.line)
+
+
+def _size(lines: Sequence[str]) -> int:
+    return sum(map(len, lines)) + len(lines)
+
+
+def _head_of_file(lines: Sequence[str], named: Sequence[Symbol], most: int, room: int) -> int:
+    """How many lines at the top are shown: they cut no definition in two, unless it holds others or is prose."""
+    holders = {symbol.parent for symbol in named}
+    cut = (one for one in named if one.line <= most < one.end and one.id not in holders and one.kind not in _PROSE)
+    last = min((len(lines), most, *(symbol.line - 1 for symbol in cut)))
+    while _size(lines[:last]) > room:
+        last -= 1
+    return last
 
 
 def _overlap(one: Symbol, other: Symbol) -> bool:
@@ -170,11 +193,11 @@ def _overlap(one: Symbol, other: Symbol) -> bool:
 
 
 def _parts(
-    path: str, lines: Sequence[str], named: Sequence[Symbol], chosen: Sequence[Symbol], language: str, head: int = HEAD_LINES
+    path: str, lines: Sequence[str], named: Sequence[Symbol], chosen: Sequence[Symbol], language: str, head: int
 ) -> str:
     """The chosen definitions in place, the heads of what encloses them, and marks for what is left out."""
     by_id = {symbol.id: symbol for symbol in named}
-    kept: set[int] = set(range(1, min(head, len(lines)) + 1))
+    kept: set[int] = set(range(1, head + 1))
     for symbol in chosen:
         kept.update(range(symbol.line, symbol.end + 1))
         outer = by_id.get(symbol.parent) if symbol.parent is not None else None
@@ -182,13 +205,19 @@ def _parts(
             kept.add(_first_code_line(lines, outer))
             outer = by_id.get(outer.parent) if outer.parent is not None else None
     shown = list(_with_marks(lines, kept, named))
-    return f"{path} ({len(lines):,} lines, in parts)\n{fenced(shown, language)}"
+    parts = ", in parts" if any(line.startswith(_LEFT_OUT) for line in shown) else ""
+    return f"{path} ({len(lines):,} lines{parts})\n{fenced(shown, language)}"
+
+
+def in_parts(text: str) -> bool:
+    """Whether a file that is shown so has lines left out."""
+    return text.partition("\n")[0].endswith(" lines, in parts)")
 
 
 def _first_code_line(lines: Sequence[str], symbol: Symbol) -> int:
     """The line with the head of a class: below its decorators and comments."""
     start = symbol.signature.split("(")[0].split("{")[0].strip()[:40]
-    for number in range(symbol.line, min(symbol.end, symbol.line + 30) + 1):
+    for number in range(symbol.line, min(symbol.end, symbol.line + 30, len(lines)) + 1):
         if start and start in " ".join(lines[number - 1].split()):
             return number
     return symbol.line
@@ -214,4 +243,4 @@ def _with_marks(lines: Sequence[str], kept: Collection[int], named: Sequence[Sym
 def _mark(first: int, last: int, named: Sequence[Symbol]) -> str:
     inside = [symbol.qualified for symbol in named if first <= symbol.line and symbol.end <= last]
     names = ", ".join(inside[:NAMES]) + (", ..." if len(inside) > NAMES else "")
-    return f"⋮ lines {first}-{last} left out" + (f": {names}" if names else "")
+    return f"{_LEFT_OUT}{first}-{last} left out" + (f": {names}" if names else "")

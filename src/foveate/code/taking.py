@@ -24,13 +24,16 @@ from foveate.code.history import history
 from foveate.code.languages import language_of
 from foveate.code.model import Aside, Found
 from foveate.code.parse import parse
-from foveate.code.postings import Segment, Space
+from foveate.code.postings import Segment
 from foveate.code.roles import role_of
 from foveate.code.texts import Text
 from foveate.code.walk import Walked
 
 ROUND = 1000
 """Files of one transaction: what a killed process loses at most."""
+
+HEAD_CHARS = 4000
+"""What tells the language where the name does not: a C++ header may begin with a page of licence."""
 
 SETTLED = 2_000_000_000
 """Nanoseconds after which a file's time can be trusted: one that was just written may be written again within a tick."""
@@ -42,6 +45,8 @@ Progress = Callable[[int, int], None]
 Read = Callable[[str], Text | Aside]
 Columns: TypeAlias = "tuple[array[int], array[int], array[int]]"
 """Definitions, their files and their lengths."""
+_Row: TypeAlias = tuple[int, str, str, str]
+"""A file that is known: id, path, language, role."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +78,24 @@ class Changes:
 def take_in(db: Database, walked: Walked, read: Read, progress: Progress | None = None) -> Refreshed:
     """Bring the index to what a walk found."""
     done = Refreshed(files=len(walked.files), notes=walked.notes)
+    if int(db.meta("definition") or 0) > postings.MAX_ID // 2:
+        with db.writing():
+            db.begin_anew()
     looked_at: set[str] = set()
-    while changes_in(db, walked, looked_at):
+    generation = db.meta("generation")
+    changes = changes_in(db, walked, looked_at)
+    while changes:
         with db.writing(), _collector_off():
-            changes = changes_in(db, walked, looked_at)  # another process may have been at it while we waited
+            if db.meta("generation") != generation:  # another process was at it while we waited
+                changes = changes_in(db, walked, looked_at)
             done = _Round(db, read, changes).run(done, _told(progress, len(walked.files), len(changes.changed)))
+        if len(changes.changed) <= ROUND:
+            break
         looked_at.update(found.path for found in changes.changed[:ROUND])
-    asides = {path for (path,) in db.rows("SELECT path FROM aside WHERE mtime IS NULL")}
-    if db.meta("head") != walked.head or asides != {one.path for one in walked.aside}:
+        generation = db.meta("generation")
+        changes = changes_in(db, walked, looked_at)
+    asides = dict(db.rows("SELECT path, reason FROM aside WHERE mtime IS NULL"))
+    if db.meta("head") != walked.head or asides != {one.path: one.reason for one in reversed(walked.aside)}:
         with db.writing():
             _note_walk(db, walked)
     return done
@@ -92,7 +107,9 @@ def changes_in(db: Database, walked: Walked, looked_at: Set[str]) -> Changes:
         path: (size, mtime, checked)
         for path, size, mtime, checked in db.rows("SELECT path, size, mtime, checked FROM files")
     }
-    aside = {path: (size, mtime) for path, size, mtime in db.rows("SELECT path, size, mtime FROM aside WHERE mtime")}
+    aside = {
+        path: (size, mtime) for path, size, mtime in db.rows("SELECT path, size, mtime FROM aside WHERE mtime NOT NULL")
+    }
     here = {found.path for found in walked.files}
     changed = [
         found
@@ -151,10 +168,10 @@ class _Round:
         removed = sorted(self._waiting) if is_last else []  # later rounds may find that they were moved
         for path in removed:
             self._remove(path)
-        if self._segment.size:
+        if self._columns[0]:
             _write(self._db, self._segment, self._columns)
             _merge(self._db)
-        if removed or fates.total() > fates["kept"]:
+        if removed or self._changes.left or fates.total() > fates["kept"]:
             self._db.next("generation")
         told(min(ROUND, len(self._changes.changed)))
         parsed, moved = done.parsed + fates["parsed"], done.moved + fates["moved"]
@@ -162,33 +179,47 @@ class _Round:
 
     def _take(self, found: Found) -> str:
         """Take one file in: set aside, kept as it was, moved, or parsed."""
+        checked = time_ns()
         text = self._read(found.path)
         known = found.path in self._changes.known
         if isinstance(text, Aside):
-            self._waiting.discard(found.path)
-            if known:
-                self._remove(found.path)
-            self._db.do("REPLACE INTO aside VALUES (?, ?, ?, ?)", (found.path, text.reason, found.size, found.mtime))
-            return "aside"
+            return self._set_aside(found, text.reason, checked)
         if found.path in self._changes.aside:
             self._db.do("DELETE FROM aside WHERE path = ?", (found.path,))
-        before = self._db.rows("SELECT id, path FROM files WHERE hash = ?", (text.hash,)) if known or self._waiting else []
-        same = next((row for row in before if row[1] == found.path), None)
-        old = same or next((row for row in before if row[1] in self._waiting and _alike(row[1], found.path)), None)
+        same, moved = self._before(found, text, known)
         if known and not same:
             self._remove(found.path)
+        old = same or moved
         if old is None:
-            self._parse(found, text)
+            self._parse(found, text, checked)
             return "parsed"
         self._waiting.discard(old[1])
         self._db.do(
             "UPDATE files SET path = ?, size = ?, mtime = ?, checked = ?, role = ? WHERE id = ?",
-            (found.path, found.size, found.mtime, time_ns(), role_of(found.path), old[0]),
+            (found.path, found.size, found.mtime, checked, role_of(found.path), old[0]),
         )
         return "kept" if same else "moved"
 
-    def _parse(self, found: Found, text: Text) -> None:
-        role, language = role_of(found.path), language_of(found.path, text.text[:200])
+    def _set_aside(self, found: Found, reason: str, checked: int) -> str:
+        if found.path in self._changes.known:
+            self._remove(found.path)
+        before = self._db.rows("SELECT reason FROM aside WHERE path = ?", (found.path,))
+        mtime = found.mtime if found.mtime < checked - SETTLED else -1  # looked at again until its time can be trusted
+        self._db.do("REPLACE INTO aside VALUES (?, ?, ?, ?)", (found.path, reason, found.size, mtime))
+        return "kept" if before == [(reason,)] else "aside"
+
+    def _before(self, found: Found, text: Text, known: bool) -> tuple[_Row | None, _Row | None]:
+        """The file itself with this content, and one that is gone and would be parsed to the same under this name."""
+        if not known and not self._waiting:
+            return None, None
+        rows: list[_Row] = self._db.rows("SELECT id, path, language, role FROM files WHERE hash = ?", (text.hash,))
+        same = next((row for row in rows if row[1] == found.path), None)
+        language, is_test = language_of(found.path, text.text[:HEAD_CHARS]), role_of(found.path) == "test"
+        moved = (row for row in rows if row[1] in self._waiting and row[2] == language and (row[3] == "test") == is_test)
+        return same, next(moved, None)
+
+    def _parse(self, found: Found, text: Text, checked: int) -> None:
+        role, language = role_of(found.path), language_of(found.path, text.text[:HEAD_CHARS])
         parsed = parse(text.text, language)
         parts = chunks(parsed, text.text, by_name=role == "test")
         file, first = self._db.next("file"), self._db.next("definition", len(parts))
@@ -198,13 +229,13 @@ class _Round:
             name = part.definition.qualified
             terms = frozenset(lexical.terms(name)) if name else frozenset()
             length = self._segment.add(id, lexical.counted(part.text), terms)
-            self._segment.put(Space.USES, id, {used: min(times, 255) for used, times in part.uses.items()})
+            self._segment.add_uses(id, part.uses)
             for column, value in zip(self._columns, (id, file, length), strict=True):
                 column.append(value)
             nth[name] += 1
             rows.append(_row(id, file, part, nth[name], first))
         self._db.do_all(f"INSERT INTO definitions VALUES ({','.join('?' * 12)})", rows)
-        stored = (text.hash, found.size, found.mtime, time_ns(), language, role, text.text.count("\n") + 1)
+        stored = (text.hash, found.size, found.mtime, checked, language, role, len(text.text.splitlines()))
         said = (json.dumps(parsed.imports), parsed.broken, " ".join(text.redacted))
         self._db.do(f"INSERT INTO files VALUES ({','.join('?' * 12)})", (file, found.path, *stored, *said))
 
@@ -215,15 +246,10 @@ class _Round:
             self._db.do("DELETE FROM files WHERE id = ?", (id,))
 
 
-def _alike(one: str, other: str) -> bool:
-    """A file keeps its parse when it moves, but not when its suffix says that it is another language."""
-    return one.rpartition(".")[2] == other.rpartition(".")[2]
-
-
 def _row(id: int, file: int, part: Chunk, nth: int, first: int) -> tuple[Any, ...]:
     one = part.definition
     parent = None if part.parent is None else first + part.parent
-    used = " ".join(name if times == 1 else f"{name}*{times}" for name, times in part.uses.items())
+    used = "\n".join(f"{name}*{times}" for name, times in part.uses.items())
     return (id, file, one.name, one.qualified, nth, one.kind, one.line, one.end, one.signature, one.doc[:1000], parent, used)
 
 

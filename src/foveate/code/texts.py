@@ -33,18 +33,24 @@ class Text:
     """The kinds of secrets that were replaced."""
 
 
-def read(root: Path, path: str, allow: Allow | None = None, asked: bool = False) -> Text | Aside:
-    """The text of a file; `asked` keeps what is generated or minified, because somebody asked for it."""
+def read(root: Path, path: str, allow: Allow | None = None, asked: bool = False, before: Text | None = None) -> Text | Aside:
+    """The text of a file; `asked` keeps what is generated or minified, because somebody asked for it.
+
+    `before`: what it said the last time, which holds as long as its bytes are the same.
+    """
     raw = _bytes(os.fspath(root), path)
     if isinstance(raw, str):
         return Aside(path, raw)
+    hash = blake2b(raw, digest_size=16).hexdigest()
+    if before is not None and before.hash == hash:
+        return before
     text, encoding = _decoded(raw)
     text = _visible(text)
     reason = aside_by_content(path, raw[:HEAD_BYTES], text)
     if reason and (reason in ALWAYS or not asked):
         return Aside(path, reason)
     clean = _redacted(text, allow)
-    return Text(clean.text, blake2b(raw, digest_size=16).hexdigest(), encoding, clean.found)
+    return Text(clean.text, hash, encoding, clean.found)
 
 
 # --- opening -----------------------------------------------------------------------------------------------------------

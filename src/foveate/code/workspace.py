@@ -7,10 +7,11 @@ changed since it was indexed is indexed again before a line of it is shown.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
+from threading import Lock
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from foveate.code.index import CodeIndex, File
 from foveate.code.model import Aside
 from foveate.code.search import Hits, search
 from foveate.code.taking import Progress, Refreshed
+from foveate.code.texts import Text
 from foveate.code.walk import MAX_FILES
 from foveate.state.redact import Allow
 
@@ -31,7 +33,13 @@ DESCRIBED = 1
 FRESH_SECONDS = 1.0
 """A look within this time of the last one does not walk the tree again: several contexts of one turn share it."""
 
-NO_CODE = "No code to look at: this is neither a repository nor an indexed folder; `foveate index` makes it one."
+TRIES = 3
+"""How often a file that changes while it is read is indexed again before it is left out."""
+
+NO_CODE = (
+    "No code to look at: it is switched off, or this is neither a repository nor an indexed folder; "
+    "`foveate index` makes it one."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,23 +63,30 @@ class Workspace:
         self._file = file
         self._allow = allow
         self._index: CodeIndex | None = None
+        self._opening = Lock()
         self._looked = 0.0
         self.progress: Progress | None = None
         """Told how far a refresh is; the command line draws it."""
 
     @property
     def index(self) -> CodeIndex:
-        if self._index is None:
-            chosen = self.settings
-            self._index = CodeIndex(
-                self.root,
-                self._file,
-                include=chosen.include,
-                exclude=chosen.exclude,
-                max_files=chosen.max_files,
-                allow=self._allow,
-            )
-        return self._index
+        with self._opening:
+            if self._index is None:
+                chosen = self.settings
+                self._index = CodeIndex(
+                    self.root,
+                    self._file,
+                    include=chosen.include,
+                    exclude=chosen.exclude,
+                    max_files=chosen.max_files,
+                    allow=self._allow,
+                )
+            return self._index
+
+    @property
+    def is_indexed(self) -> bool:
+        """Whether there is an index already."""
+        return self._index is not None or Path(self._file).exists()
 
     def refresh(self) -> Refreshed:
         """Take in what changed."""
@@ -100,14 +115,21 @@ class Look:
         self.index = workspace.index
         self.notes: list[str] = list(notes)
         self._hits: dict[str, Hits] = {}
-        self._lines: dict[str, list[str] | None] = {}
+        self._lines: dict[str, tuple[str, list[str] | None]] = {}
         self._described: Codebase | None = None
 
     def hits(self, text: str) -> Hits:
         """What a question finds."""
         if text not in self._hits:
-            self._hits[text] = search(self.index, question.read(text))
+            found = self._search(text)
+            if self.renewed(hit.file.path for hit in found.files):
+                found = self._search(text)
+            self._hits[text] = found
         return self._hits[text]
+
+    def _search(self, text: str) -> Hits:
+        with self.index.moment():
+            return search(self.index, question.read(text))
 
     def file(self, path: str) -> File | None:
         return self.index.table().by_path.get(path)
@@ -127,26 +149,44 @@ class Look:
             self.notes.append(said)
 
     def lines(self, path: str) -> list[str] | None:
-        """The lines of a file as they are now; None where it is gone. One that changed is indexed again first."""
-        if path not in self._lines:
-            self._lines[path] = self._read(path)
-        return self._lines[path]
+        """The lines of a file as they are now and as the index knows them; None where that cannot be had."""
+        held = self._lines.get(path)
+        if held is None or held[0] != self._hash(path):  # another process may have indexed it since
+            lines = self._read(path)
+            held = self._lines[path] = (self._hash(path), lines)
+        return held[1]
+
+    def _hash(self, path: str) -> str:
+        known = self.file(path)
+        return known.hash if known is not None else ""
 
     def _read(self, path: str) -> list[str] | None:
-        text = self.index.read(path)
-        if isinstance(text, Aside):
-            self.note(f"{path} is not shown: {text.reason}.")
-            return None
-        known = self.file(path)
-        if known is None or known.hash != text.hash:
-            self._workspace.refresh()
-            self._hits.clear()
-            self.note(f"{path} changed while the context was computed; it was indexed again.")
-            again = self.index.read(path)
-            if isinstance(again, Aside):
+        """The lines of a file; one that changed since it was indexed is indexed again first."""
+        for attempt in range(TRIES):
+            text = self.index.read(path)
+            if isinstance(text, Aside):
+                self._renew()  # what comes after, such as the map, does not speak of it any more
+                self.note(f"{path} is not shown: {text.reason}.")
                 return None
-            text = again
-        return text.text.split("\n")
+            if self._hash(path) == text.hash:
+                return text.text.splitlines()
+            if attempt:
+                self.index.doubt(path)
+            self._renew()
+            self.note(f"{path} changed while the context was computed; it was indexed again.")
+        self.note(f"{path} is not shown: it {'keeps changing' if self._hash(path) else 'is no longer in the index'}.")
+        return None
+
+    def renewed(self, paths: Iterable[str]) -> bool:
+        """Whether one of the files was written since it was indexed; then all that changed is taken in."""
+        touched = self.index.touched(paths)
+        if touched:
+            self._renew()
+        return touched
+
+    def _renew(self) -> None:
+        self._workspace.refresh()
+        self._hits.clear()
 
     # --- what the repository says of itself --------------------------------------------------------------------
 
@@ -162,7 +202,10 @@ class Look:
     def _describe(self) -> Codebase:
         from foveate.code.docs import describe
 
-        described = describe(list(self.index.table().by_path), self._text, self._workspace.root.name)
+        paths = [*self.index.table().by_path, *(aside.path for aside in self.index.asides())]  # a lock file tells the tool
+        described = describe(paths, self._text)
+        if not described.project.name:
+            described = replace(described, project=replace(described.project, name=self._workspace.root.name))
         kept = {"key": self._key(described.inputs), "inputs": described.inputs, "codebase": asdict(described)}
         self.index.keep("codebase", json.dumps(kept, ensure_ascii=False))
         return described
@@ -174,6 +217,7 @@ class Look:
         from foveate.code.docs import from_json
 
         document = json.loads(held)
+        self.renewed(document["inputs"])
         return from_json(document["codebase"]) if document["key"] == self._key(document["inputs"]) else None
 
     def _key(self, inputs: Sequence[str]) -> str:
@@ -187,5 +231,5 @@ class Look:
         return digest.hexdigest()
 
     def _text(self, path: str) -> str | None:
-        text = self.index.read(path)
-        return None if isinstance(text, Aside) else text.text
+        text = self.index.read(path) if self.file(path) is not None else None
+        return text.text if isinstance(text, Text) else None

@@ -12,7 +12,8 @@ from foveate.code.derived import id_of, record
 from foveate.code.graph import Symbol, neighbours
 from foveate.code.show import Lengths, definition
 from foveate.code.workspace import Look
-from foveate.errors import NotFound
+from foveate.errors import NotFound, near
+from foveate.sources.docs import docs_records
 from foveate.sources.files import asked_for, file_record, files_shown
 from foveate.sources.gather import Around
 from foveate.types import Ask, Candidate, Record, Scope
@@ -62,11 +63,11 @@ class Neighbours:
         known = {hit.symbol.id for hit in hits[: max((ask.limit for ask in asks), default=0)]}
         for ask in asks:
             for hit in best:
-                for near in neighbours(look.index, hit.symbol.id, EACH):
-                    if near.symbol.id not in known:
-                        known.add(near.symbol.id)
-                        said = f"{near.relation} of {hit.symbol.qualified}"
-                        found = record_of(near.symbol, look, around.request.scope, said)
+                for other in neighbours(look.index, hit.symbol.id, EACH):
+                    if other.symbol.id not in known:
+                        known.add(other.symbol.id)
+                        said = f"{other.relation} of {hit.symbol.qualified}"
+                        found = record_of(other.symbol, look, around.request.scope, said)
                         if found is not None:
                             features = {"relevance": round(hit.relevance * FURTHER, 4)}
                             yield Candidate(record=found, slot=ask.slot.name, source=self.name, features=features)
@@ -102,16 +103,25 @@ def current(symbol: Symbol, look: Look) -> Symbol | None:
 
 
 def recalled(id: str, look: Look, scope: Scope) -> Record:
-    """The piece of code of an id, as it is now."""
-    kind, _, rest = id.partition(":")
+    """What an id in a context names, in full and as it is now; of an outline, the file."""
+    sort, _, rest = id.partition(":")
+    path, _, name = rest.partition("::")
     found = None
-    if kind == "file" and (path := look.known(rest)):
-        found = file_record(path, look, scope, {})
-    elif kind == "code":
-        path, _, name = rest.partition("::")
-        qualified, _, nth = name.partition("~")
-        same = [s for s in look.index.in_file(path) if s.qualified == qualified and str(s.nth) == (nth or "1")]
-        found = record_of(same[0], look, scope) if same else None
+    if sort == "docs":
+        found = next((record for record in docs_records(look, scope) if record.id == id), None)
+    elif known := look.known(path):
+        found = record_of(named(look, known, name), look, scope) if sort == "code" else file_record(known, look, scope, {})
     if found is None:
         raise NotFound(f"There is no {id!r} in the code as it is now. `foveate search --code` finds what is.")
     return found
+
+
+def named(look: Look, path: str, name: str) -> Symbol:
+    """The definition of a file that an id names: `Cart.add`, or `Cart.add~2` for the second of that name."""
+    qualified, _, nth = name.partition("~")
+    every = look.index.in_file(path)
+    found = [symbol for symbol in every if symbol.qualified == qualified and str(symbol.nth) == (nth or "1")]
+    if not found:
+        known = {symbol.qualified for symbol in every} - {""}
+        raise NotFound(f"{path!r} does not define {name!r}.{near(name, known)}")
+    return found[0]

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from foveate.code import derived
-from foveate.code.docs import DocSection
+from foveate.code.docs import DocSection, ProjectConfig
 from foveate.code.show import Lengths
+from foveate.code.workspace import Look
 from foveate.sources.gather import Around
-from foveate.types import Ask, Candidate
+from foveate.types import Ask, Candidate, Record, Scope
 
 
 class Docs:
@@ -27,8 +28,7 @@ class Docs:
             look.note("No codebase docs: neither documents nor manifests were found.")
         for ask in asks:
             for place, section in enumerate(sections[: ask.limit]):
-                lengths = _titled(section)
-                record = derived.record("docs", f"docs:{section.name}", lengths, around.request.scope, *section.source_paths)
+                record = section_record(section, around.request.scope)
                 features = {"relevance": round(1.0 - 0.05 * place, 4)}
                 yield Candidate(record=record, slot=ask.slot.name, source=self.name, features=features)
 
@@ -43,18 +43,32 @@ class Project:
         look = around.look
         if look is None:
             return
-        project = look.codebase.project
-        known = (
-            ("Name", project.name),
-            ("Language", project.language),
-            ("Framework", project.framework),
-            ("Test framework", project.test_framework),
-        )
-        said = "; ".join(f"{title}: {value}" for title, value in known if value)
-        if said:
+        record = project_record(look.codebase.project, around.request.scope)
+        if record is not None:
             for ask in asks:
-                record = derived.record("docs", "docs:project", Lengths(said, said, said), around.request.scope)
                 yield Candidate(record=record, slot=ask.slot.name, source=self.name, features={"relevance": 1.0})
+
+
+def docs_records(look: Look, scope: Scope) -> list[Record]:
+    """All that the repository says of itself."""
+    project = project_record(look.codebase.project, scope)
+    return [*([project] if project else ()), *(section_record(section, scope) for section in look.codebase.sections)]
+
+
+def section_record(section: DocSection, scope: Scope) -> Record:
+    return derived.record("docs", f"docs:{section.name}", _titled(section), scope, *section.source_paths)
+
+
+def project_record(project: ProjectConfig, scope: Scope) -> Record | None:
+    """None where nothing is known."""
+    known = (
+        ("Name", project.name),
+        ("Language", project.language),
+        ("Framework", project.framework),
+        ("Test framework", project.test_framework),
+    )
+    said = "; ".join(f"{title}: {value}" for title, value in known if value)
+    return derived.record("docs", "docs:project", Lengths(said, said, said), scope) if said else None
 
 
 def _titled(section: DocSection) -> Lengths:

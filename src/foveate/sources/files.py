@@ -106,11 +106,17 @@ def files_shown(around: Around, look: Look) -> frozenset[str]:
         if Files.name in slot.sources:
             paths += pointed_to(around, look)
         if FoundFiles.name in slot.sources:
-            paths += found(around, look)
+            near = found(around, look).items()
+            paths += [path for path, features in near if features["relevance"] >= slot.min_score]
         shown.update(paths[: slot.max_items])
     return frozenset(shown)
 
 
 def asked_for(around: Around) -> str:
-    """What the code is searched for: the call's own words for it, else the question."""
-    return around.request.code_query or around.request.query
+    """What the code is searched for: the call's own words for it, which may be none, else the question and what the task
+    says at length."""
+    request = around.request
+    if request.code_query is not None:
+        return request.code_query
+    described = str(request.task.data.get("description") or "") if request.task else ""
+    return "\n".join(dict.fromkeys(part for part in (request.query, described) if part))

@@ -86,7 +86,7 @@ class Gathered:
 
 def gather(sources: Mapping[str, Source], around: Around, *, count: bool = False) -> Gathered:
     """Everything that the profile's sources have, in the profile's order of slots; `count` asks how many they chose from."""
-    asks = _asks(around.profile, sources)
+    asks = asks_of(around.profile, sources)
     slow = {name: group for name, group in asks.items() if getattr(sources[name], "slow", False)}
     started = perf_counter()
     waiting = {name: _begun(sources[name], group, around) for name, group in slow.items()}
@@ -126,6 +126,8 @@ def _collected(
                 answers[name] = waiting[name].result(timeout=max(left, 0.0))
             else:
                 answers[name] = _find(sources[name], group, around)
+            if getattr(sources[name], "reads_code", False) and (kinds := around.request.filters.kinds):
+                answers[name] = [found for found in answers[name] if found.record.kind in kinds]
             among = _among(sources[name], around) if count else None
             error = ""
         except Late as late:
@@ -153,7 +155,8 @@ def _among(source: Source, around: Around) -> int | None:
     return int(among(around)) if among else None
 
 
-def _asks(profile: Profile, sources: Mapping[str, Source]) -> dict[str, list[Ask]]:
+def asks_of(profile: Profile, sources: Mapping[str, Source]) -> dict[str, list[Ask]]:
+    """What the profile's slots want of each source."""
     asks: dict[str, list[Ask]] = {}
     for slot in profile.slots:
         for source, limit in ((slot.source, limit_of(slot, profile)), *slot.also):

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from foveate.code import derived
 from foveate.code.graph import rank
-from foveate.code.outline import Outline, outlines, structure
+from foveate.code.outline import MAX_FILES, Outline, outlines, structure
 from foveate.code.show import Lengths
 from foveate.code.workspace import Look
 from foveate.sources.files import asked_for
@@ -33,7 +33,7 @@ class RepoMap:
         if look is None:
             return
         for ask in asks:
-            for outline in drawn(look, asked_for(around))[: ask.limit]:
+            for outline in drawn(look, asked_for(around), ask.limit):
                 record = derived.record(
                     "outline",
                     f"map:{outline.path}",
@@ -45,15 +45,15 @@ class RepoMap:
                 yield Candidate(record=record, slot=ask.slot.name, source=self.name, features=features)
 
 
-def drawn(look: Look, text: str) -> list[Outline]:
+def drawn(look: Look, text: str, limit: int = MAX_FILES) -> list[Outline]:
     """The parts of the map for a question; an empty one gives the map of the whole."""
     hits = look.hits(text) if text.strip() else None
     seeds: dict[int, float] = {}
     for hit in hits.definitions[:SEEDS] if hits else ():
         seeds[hit.symbol.id] = hit.relevance**2  # sharper: a flat start gives a flat map
     files = {hit.file.path: NAMED * hit.relevance for hit in hits.files[:SEEDS] if "named" in hit.features} if hits else {}
-    found = outlines(look.index, rank(look.index, seeds), files=files)
+    found = outlines(look.index, rank(look.index, seeds), files=files, max_files=limit)
     if found:
         return found
     paths = list(look.index.table().by_path)
-    return structure(paths) if paths else []
+    return structure(paths)[:limit] if paths else []

@@ -101,8 +101,8 @@ class Plan:
     def relevance(self, score: float) -> float:
         """0..1: how much of what the question asks for the record says.
 
-        1 is a record of average length that has every term of the question once. Never divided by the best hit, so that
-        a floor means the same for every question and a store without an answer gives low values.
+        1 is a record of average length that has every telling term of the question once. Never divided by the best hit,
+        so that a floor means the same for every question and a store without an answer gives low values.
         """
         return min(1.0, score / self.ceiling) if self.ceiling else 0.0
 
@@ -124,7 +124,8 @@ def plan(
         return Plan((), (), 0.0)
     typical = sum(rare.values()) / len(rare)
     # A word that the store has never seen counts as a typical one: it may be what the question is about, or chatter.
-    ceiling = sum(weight * rare.get(term, typical) for term, weight in terms.items())
+    worth = sorted((weight * rare.get(term, typical) for term, weight in terms.items()), reverse=True)
+    ceiling = sum(worth[: lexical.TELLING])
     scan: list[tuple[str, int, float, float]] = []
     rerank: list[tuple[str, int, float, float]] = []
     room = SCAN

@@ -4,6 +4,7 @@
 
     memory = engine()
     memory.add("fact", "Deploys happen on Tuesdays")        # fact_0001, at a known time
+    coding = engine(files={"src/cart.py": "def add(): ..."})  # with code to look at
 
 Nothing is mocked: it is the real engine on a real SQLite, which leaves nothing behind. The same test gives the same ids,
 times and bytes in every process. `foveate.testing.conformance` proves a store of one's own; it is the one part that
@@ -12,14 +13,20 @@ belongs to pytest, and is imported by name only.
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+import weakref
 from collections import Counter
+from collections.abc import Mapping
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from foveate.embed import Embedder, open_embedder
 from foveate.engine import Engine
 from foveate.ids import Ids, millis
 from foveate.opening import open_engine
+from foveate.project import FOLDER
 
 __all__ = ["START", "FixedClock", "counting_ids", "embedder", "engine"]
 
@@ -64,9 +71,30 @@ def embedder(dim: int = DIM) -> Embedder:
     return open_embedder(f"hash:{dim}")
 
 
-def engine(path: str = ":memory:", **options: Any) -> Engine:
-    """An engine for one test. Options are those of `foveate.open`; clock and ids are fixed unless they are given."""
+def engine(path: str | Path = ":memory:", *, files: Mapping[str, str] | None = None, **options: Any) -> Engine:
+    """An engine for one test. Options are those of `foveate.open`; clock and ids are fixed unless they are given.
+
+    `files`: a small tree of files by path, which becomes the project that the engine looks at. Without a path of your
+    own it stands in a temporary folder, `engine.code.root`, which goes with the engine. `.foveate/config.toml` may be
+    one of them.
+    """
     options.setdefault("clock", FixedClock())
     options.setdefault("ids", counting_ids())
     options.setdefault("own", False)
-    return open_engine(path, **options)
+    if files is None:
+        return open_engine(path, **options)
+    temporary = tempfile.mkdtemp(prefix="foveate-") if str(path) == ":memory:" else None
+    root = Path(temporary, "project") if temporary else Path(path)  # its name may be in a context
+    _written(files, root)
+    made = open_engine(root, **{"code": True, **options})
+    if temporary:
+        weakref.finalize(made, shutil.rmtree, temporary, ignore_errors=True)
+    return made
+
+
+def _written(files: Mapping[str, str], root: Path) -> None:
+    (root / FOLDER).mkdir(parents=True, exist_ok=True)  # the project is here, whatever stands above
+    for name, text in files.items():
+        file = root / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")

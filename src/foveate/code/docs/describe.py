@@ -7,6 +7,7 @@ file or from the paths; nothing is executed, guessed by a model or fetched. Same
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -146,6 +147,8 @@ def _list(names: Sequence[str], most: int) -> str:
 
 INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md", ".cursorrules", ".github/copilot-instructions.md", "GEMINI.md")
 _POINTER_CHARS = 200
+_TITLE = re.compile(r"\A# .*\n+")
+"""The name of the page at its top: the section has one already."""
 BEGINNING_SHARE = 0.6
 """How much of the room the beginning of long instructions has; the rest is for the rules that come later."""
 
@@ -173,7 +176,7 @@ def _instructions(repository: Repository, told: Sequence[str]) -> DocSection | N
     for path in told:
         text = repository.text(path).strip()
         parts += [f"From {path}:"] if len(told) > 1 else []
-        parts += [_as_written(text, room // len(told), path)]
+        parts += [_as_written(_TITLE.sub("", text), room // len(told), path)]
         rules += prose.rules(text)
     ranked = [rule for _, rule in sorted(rules, key=lambda rule: -rule[0])]
     opening = [

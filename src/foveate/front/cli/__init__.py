@@ -46,6 +46,11 @@ VERBS: dict[str, dict[str, str]] = {
         "check": "upkeep",
         "false-alarm": "upkeep",
     },
+    "Code": {
+        "index": "code",
+        "map": "code",
+        "docs": "code",
+    },
     "Tasks": {
         "task": "task",
         "handoff": "handoff",

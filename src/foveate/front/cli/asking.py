@@ -61,7 +61,9 @@ def _print_why(found: Mapping[str, Any]) -> None:
     if "score" in found:
         lines.append([(f"  score {found['score']:.3f}", "bold")])
         for name, part in sorted(found["score_parts"].items(), key=lambda pair: -pair[1]):
-            lines.append([(f"  {part:.3f}  {name} ({found['features'].get(name, 0.0):.3f})", "" if part else "dim")])
+            feature = found["features"].get(name, 0.0)
+            if part or feature:
+                lines.append([(f"  {part:.3f}  {name} ({feature:.3f})", "" if part else "dim")])
     print_lines(lines)
 
 

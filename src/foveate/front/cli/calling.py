@@ -46,17 +46,36 @@ class Call:
 
         return project.find(self.store or Path())
 
-    def open(self, *, agent: str | None = None, session: str | None = None, task: str | None = None) -> Engine:
-        """The engine on an existing store."""
+    def open(
+        self,
+        *,
+        agent: str | None = None,
+        session: str | None = None,
+        task: str | None = None,
+        code: bool | None = None,
+        create: bool = False,
+    ) -> Engine:
+        """The engine on an existing store; with `create`, a project of code gets one when it is first asked about."""
         place = self.place()
-        if not place.store.exists():
+        missing = not place.store.exists()
+        if missing and not (create and (place.has_code if code is None else code)):
             where, how = "here", "foveate init"
             if self.store is not None:
                 where, how = f"at {str(self.store)!r}", f"foveate init --store {shlex.quote(str(self.store))}"
             raise InputError(f"there is no store {where}. Create one with `{how}`.")
         from foveate.opening import open_engine
 
-        return open_engine(place.root, user=self.user, agent=agent, session=session, task=task, create=False)
+        here = self.store or Path()  # not its root: a worktree has files of its own
+        engine = open_engine(here, user=self.user, agent=agent, session=session, task=task, code=code, create=missing)
+        if missing:
+            say(f"created {place.folder}")
+        if engine.has_code and sys.stderr.isatty():
+            from foveate.front.cli.progress import Bar
+
+            bar = Bar()
+            engine.code.progress = bar
+            click.get_current_context().call_on_close(bar.close)
+        return engine
 
     def print_json(self, document: Mapping[str, Any]) -> None:
         """One document on one line; `schema_version` leads it."""

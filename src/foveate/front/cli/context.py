@@ -66,6 +66,9 @@ given_option = click.option(
 @click.option("--event-type", "event_types", multiple=True, metavar="TYPE", help="Of events, this type. Repeatable.")
 @click.option("--entity-type", "entity_types", multiple=True, metavar="TYPE", help="Of entities, this type. Repeatable.")
 @click.option("--exclude", multiple=True, metavar="ID", help="Not this record. Repeatable.")
+@click.option("--code-query", metavar="TEXT", help="What the code is searched for, where QUERY says it in other words.")
+@click.option("--no-code", is_flag=True, help="Do not look at the project's files.")
+@click.option("--without", multiple=True, metavar="SLOT", help="Leave a slot out: repo_map, codebase, ... Repeatable.")
 @click.option("--counter", metavar="NAME", help="What counts tokens: o200k, cl100k, anthropic, chars4, bytes.")
 @scoped
 @click.option("--explain", is_flag=True, help="After the text, the budget and why each item is in it or not.")
@@ -91,13 +94,15 @@ def context(
     messages: Any,
     computed: bool,
     debug: bool,
+    no_code: bool,
+    without: tuple[str, ...],
     **options: Any,
 ) -> None:
     """Compute a context and print what the model should see.
 
     QUERY says what the context is for; `-` reads it from stdin. It may be left out with a --task (an id or a key), or where
-    the session has a task stack: then the task, or the goal on top, is the question. Without --json, --messages, --computed
-    or --explain, stdout holds the text and nothing else.
+    the session has a task stack: then the task, or the goal on top, is the question. In a repository, its files are looked
+    at too. Without --json, --messages, --computed or --explain, stdout holds the text and nothing else.
     """
     from foveate.state.kinds import kind_of
     from foveate.types import Filters
@@ -116,7 +121,10 @@ def context(
         event_types=event_types,
         entity_types=entity_types,
     )
-    with call.open(agent=agent, session=session, task=task) as engine:
+    if without:
+        options["overrides"] = {"slots": {slot: {"remove": True} for slot in without}}
+    code = False if no_code else None
+    with call.open(agent=agent, session=session, task=task, code=code, create=True) as engine:
         engine.debug = engine.debug or debug
         found = engine.compute(asked, agent=agent, given=given_texts(given), filters=filters, **options)
         _print_context(call, found, messages, computed)

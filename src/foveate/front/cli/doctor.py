@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.option("--fix", is_flag=True, help="Make the index anew; carry what can be read out of a damaged file.")
 @pass_call
 def doctor(call: Call, fix: bool) -> None:
-    """Examine store, index, settings and profiles.
+    """Examine store, indexes, settings and profiles.
 
     The exit code is 1 where something is wrong, and each problem says what to do.
     """
@@ -36,6 +36,9 @@ def doctor(call: Call, fix: bool) -> None:
             problems += [f"Your own store: {problem}" for problem in own_problems]
             facts["own store"] = own_facts.get("path", "")
         facts |= _settings(call.place(), engine)
+        code_facts, code_warnings = _code(engine)
+        facts |= code_facts
+        warnings += code_warnings
     problems += [*lost, *_profiles(call.place())]
     if call.as_json:
         call.print_json({"ok": not problems, "facts": facts, "problems": problems, "warnings": warnings})
@@ -96,11 +99,43 @@ def _settings(place: Place, engine: Engine) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "counter": f"{counter.name} ({'exact' if counter.exact else 'an estimate'})",
         "embedder": place.settings.get("embedder") or "none: search is by words",
-        "profile": place.settings.get("profile", "base"),
+        "profile": place.settings.get("profile") or ("coding, as there is code" if engine.has_code else "base"),
     }
     if engine.own is None:
         facts["own store"] = f"none ({own_store()}); `foveate init --own` creates it"
     return facts
+
+
+def _code(engine: Engine) -> tuple[dict[str, Any], list[str]]:
+    """How the code index stands, without bringing it up to date, and what keeps it from seeing more."""
+    if not engine.has_code:
+        return {"code": "not looked at: no repository, no manifest, no index; `foveate index` makes one"}, []
+    from foveate.code.languages import missing
+
+    warnings = [f"No grammar for {name}, so its files are read as lines: {reason}" for name, reason in missing().items()]
+    facts = {"code": _index(engine), "git": _git()}
+    if not facts["git"]:
+        warnings.append("There is no git: files are listed by the rules of .gitignore, and history counts for nothing.")
+    return facts, warnings
+
+
+def _index(engine: Engine) -> str:
+    if not engine.code.is_indexed:
+        return "not indexed yet: the first context or `foveate index` does it"
+    index = engine.code.index
+    found, behind = index.stats(), index.behind()
+    state = f"{behind:,} files to look at again, which the next context does" if behind else "up to date"
+    return f"{found['files']:,} files, {found['definitions']:,} definitions, {state}"
+
+
+def _git() -> str:
+    import subprocess
+
+    try:
+        done = subprocess.run(["git", "--version"], capture_output=True, text=True, check=False, timeout=5)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip().removeprefix("git version ") if not done.returncode else ""
 
 
 def _profiles(place: Place) -> list[str]:

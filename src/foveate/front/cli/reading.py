@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from foveate.errors import InputError
 from foveate.front.cli.calling import Call, Verb, complete_kinds, pass_call, say, scoped, when
 from foveate.front.cli.show import Line, cut, pairs, plain, plainly, print_lines, title, width
 
@@ -102,14 +103,27 @@ def _history(history: Sequence[Change], full: bool) -> list[Line]:
 @click.command(cls=Verb)
 @click.argument("query")
 @click.option("--kind", "kinds", multiple=True, shell_complete=complete_kinds, help="Only these kinds. Repeatable.")
+@click.option("--code", is_flag=True, help="Definitions in the project's files, instead of records.")
+@click.option("--files", is_flag=True, help="The same, and files as well.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="At most this many.")
 @scoped
 @pass_call
-def search(call: Call, query: str, kinds: tuple[str, ...], limit: int, **scope: Any) -> None:
-    """Find records by their words, best first."""
+def search(call: Call, query: str, kinds: tuple[str, ...], code: bool, files: bool, limit: int, **scope: Any) -> None:
+    """Find records by their words, best first.
+
+    With --code, find definitions: each line has how relevant it is, where it stands, its name, and why.
+    """
     readable = query.encode("utf-8", "replace").decode().replace("\x00", " ")
+    if code or files:
+        from foveate.front.cli.code import search_code
+
+        if kinds:
+            raise InputError("--kind is for records; --code finds definitions.")
+        search_code(call, readable, limit, files)
+        return
     with call.open(**scope) as engine:
         hits = engine.search(readable, kinds=kinds, limit=limit)
+        hint = "; --code looks into the files" if engine.has_code else ""
     if call.as_json:
         from foveate.state.records import to_json
 
@@ -117,7 +131,7 @@ def search(call: Call, query: str, kinds: tuple[str, ...], limit: int, **scope: 
         call.print_json({"query": readable, "hits": found})
         return
     if not hits:
-        say("nothing found")
+        say(f"nothing found{hint}")
     lines: list[Line] = []
     for hit in hits:
         record = hit.record
