@@ -253,8 +253,8 @@ def test_a_class_is_shown_with_the_heads_of_its_members(tmp_path: Path) -> None:
     assert "    limit = 3" in shown
     assert "        self.prices.append(price)" not in shown
     assert [line.split("(")[0].strip() for line in shown if line.endswith(HEAD)] == ["def add", "def total"]
-    assert lengths.summary == "shop/cart.py:3-23 class Cart( Base, )\nWhat is bought."
-    assert lengths.micro == "shop/cart.py:3 class Cart( Base, )"
+    assert lengths.summary == "shop/cart.py:3-23 class Cart(Base)\nWhat is bought."
+    assert lengths.micro == "shop/cart.py:3 class Cart(Base)"
 
 
 def test_a_method_is_whole_and_what_stands_outside_of_all_definitions_is_without_them(tmp_path: Path) -> None:

@@ -381,9 +381,15 @@ def _unquoted(raw: str) -> str:
     return (cleandoc(doc) if "\n" in doc else doc.strip())[:MAX_DOC]
 
 
+_OPENED, _CLOSED = re.compile(r"([(\[{]) "), re.compile(r",? ([)\]])")
+"""Where a head went over several lines, a bracket stands apart from what it holds."""
+
+
 def _shortened(head: str) -> str:
     """One line of at most MAX_SIGNATURE characters, cut after a comma or a space."""
     line = " ".join(head.split())
+    if "\n" in head:
+        line = _CLOSED.sub(r"\1", _OPENED.sub(r"\1", line))
     if len(line) <= MAX_SIGNATURE:
         return line
     room = line[: MAX_SIGNATURE - 1]

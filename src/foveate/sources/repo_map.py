@@ -47,6 +47,11 @@ class RepoMap:
 
 def drawn(look: Look, text: str, limit: int = MAX_FILES) -> list[Outline]:
     """The parts of the map for a question; an empty one gives the map of the whole."""
+    found = _drawn(look, text, limit)
+    return _drawn(look, text, limit) if look.renewed(outline.path for outline in found) else found
+
+
+def _drawn(look: Look, text: str, limit: int) -> list[Outline]:
     hits = look.hits(text) if text.strip() else None
     seeds: dict[int, float] = {}
     for hit in hits.definitions[:SEEDS] if hits else ():
