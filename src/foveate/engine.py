@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from foveate import profiles, receipts, tokens
 from foveate.assembly import Context, Prefix, joined
-from foveate.code.derived import PREFIXES
-from foveate.code.workspace import NO_CODE, Look, Workspace
+from foveate.code.derived import NO_CODE, PREFIXES
 from foveate.compose import Composed, compose
 from foveate.debug import debug
 from foveate.errors import FoveateError, InputError, NotFound, ProfileError, near
-from foveate.explain_code import why_not_shown
 from foveate.ids import Clock, Ids, iso, millis, new_id, now
 from foveate.journal import Journal
 from foveate.receipts import Facts, Receipt
@@ -27,7 +25,6 @@ from foveate.scoring import Reranker, rerank, score
 from foveate.signals import extended, extract, task_text
 from foveate.sources import SHIPPED, Around, Gathered, Source, gather
 from foveate.sources.censors import stands_here
-from foveate.sources.code import recalled
 from foveate.sources.gather import asks_of
 from foveate.state import lifecycle, records
 from foveate.state.kinds import kind_of
@@ -55,6 +52,7 @@ MAX_QUERY = 100_000
 """Characters of a question: more is a document."""
 
 if TYPE_CHECKING:
+    from foveate.code.workspace import Look, Workspace
     from foveate.embed import Embedder
     from foveate.feedback import Feedback
 
@@ -240,6 +238,8 @@ class Engine(Living):
     def why_not(self, id: str, context: str | Context | None = None) -> dict[str, Any]:
         """Why a record, or a piece of code, is not in a context, even where it was not a candidate at all."""
         if id.startswith(PREFIXES) and (receipt := self.receipt(context)).of(id) is None:
+            from foveate.explain_code import why_not_shown
+
             return why_not_shown(receipt, id, self.code.look())
         return self._journal.why_not(id, context)
 
@@ -300,6 +300,8 @@ class Engine(Living):
         The id may be that of a piece of code in a context: `code:PATH::NAME` or `file:PATH`.
         """
         if id.startswith(PREFIXES):
+            from foveate.sources.code import recalled
+
             record = recalled(id, self.code.look(), self.scope)
             return {"role": "user", "content": kind_of(record.kind).line(record, "full")}
         record = self.get(id)

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from foveate import profiles, project
-from foveate.code.walk import MAX_FILES
-from foveate.code.workspace import CodeSettings, Workspace
 from foveate.engine import Engine
 from foveate.errors import InputError
 from foveate.ids import Clock, Ids, new_id, now
@@ -22,6 +20,7 @@ from foveate.state.sqlite import SQLiteStore
 from foveate.types import Scope
 
 if TYPE_CHECKING:
+    from foveate.code.workspace import Workspace
     from foveate.embed import Embedder
     from foveate.summarize import Summarizer
 
@@ -103,6 +102,9 @@ def _workspace(place: project.Place, wanted: bool | None, allow: Allow | None) -
     enabled = given.get("enabled") if wanted is None else wanted
     if enabled is False or not (enabled or place.has_code) or not place.folder.is_dir():
         return None
+    from foveate.code.walk import MAX_FILES  # parser and index: only for those who have code
+    from foveate.code.workspace import CodeSettings, Workspace
+
     settings = CodeSettings(
         include=tuple(given.get("include", ())),
         exclude=tuple(given.get("exclude", ())),

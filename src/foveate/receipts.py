@@ -15,7 +15,7 @@ from time import perf_counter
 from typing import Any
 
 from foveate.assembly import Context
-from foveate.code.show import in_parts
+from foveate.code.derived import in_parts
 from foveate.errors import NotFound
 from foveate.ids import iso
 from foveate.signals import ALIAS_WEIGHT

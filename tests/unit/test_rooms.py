@@ -7,6 +7,8 @@ packages looks at what runs when a module is imported.
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -161,6 +163,18 @@ def test_imports_point_one_way() -> None:
     graph = imports(PACKAGE)
     found = [*homeless(graph), *backward(graph), *cycles(graph)]
     assert not found, "\n" + "\n".join(found)
+
+
+def test_a_store_of_memories_loads_no_parser_and_no_code_index() -> None:
+    program = (
+        "import sys, foveate\n"
+        "with foveate.open(':memory:') as engine:\n"
+        "    engine.add('fact', 'Tea is green')\n"
+        "    engine.compute('Which tea?', profile='coding')\n"
+        "print([name for name in ('tree_sitter', 'foveate.code.index', 'foveate.code.docs') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def test_core_imports_without_optional_packages() -> None:

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from hashlib import blake2b
+from typing import TYPE_CHECKING
 
-from foveate.code.graph import Symbol
-from foveate.code.show import Lengths
 from foveate.types import Record, Scope
+
+if TYPE_CHECKING:
+    from foveate.code.graph import Symbol
+    from foveate.code.model import Lengths
+
+NO_CODE = (
+    "No code to look at: it is switched off, or this is neither a repository nor an indexed folder; "
+    "`foveate index` makes it one."
+)
+
+IN_PARTS = ", in parts"
+"""What stands above a file of which lines are left out."""
 
 PREFIXES = ("code:", "file:", "map:", "docs:")
 """How the ids of such records begin."""
@@ -32,3 +43,8 @@ def id_of(symbol: Symbol) -> str:
     """`code:src/shop/cart.py::Cart.add`; a namesake in the same file has `~2` after it."""
     again = f"~{symbol.nth}" if symbol.nth > 1 else ""
     return f"code:{symbol.path}::{symbol.qualified}{again}"
+
+
+def in_parts(text: str) -> bool:
+    """Whether a file that is shown so has lines left out."""
+    return text.partition("\n")[0].endswith(f" lines{IN_PARTS})")

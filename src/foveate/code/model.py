@@ -64,3 +64,12 @@ class Parsed:
     """What the file says of itself: a module docstring or the comment at its top."""
     broken: bool = False
     """The parser met a syntax error somewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """The same thing at the three lengths of the ladder."""
+
+    full: str
+    summary: str
+    micro: str

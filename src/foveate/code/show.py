@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from foveate.code.chunk import MODULE
+from foveate.code.derived import IN_PARTS
 from foveate.code.graph import Symbol
 from foveate.code.languages import fence
+from foveate.code.model import Lengths
 
 WHOLE_LINES = 250
 """A file of up to so many lines is shown whole."""
@@ -37,15 +38,6 @@ _PROSE = frozenset(("section", "block"))
 _LEFT_OUT = "⋮ lines "
 
 _TICKS = re.compile(r"`{3,}")
-
-
-@dataclass(frozen=True, slots=True)
-class Lengths:
-    """The same thing at the three lengths of the ladder."""
-
-    full: str
-    summary: str
-    micro: str
 
 
 def definition(symbol: Symbol, lines: Sequence[str], inner: Sequence[Symbol], language: str) -> Lengths:
@@ -205,13 +197,8 @@ def _parts(
             kept.add(_first_code_line(lines, outer))
             outer = by_id.get(outer.parent) if outer.parent is not None else None
     shown = list(_with_marks(lines, kept, named))
-    parts = ", in parts" if any(line.startswith(_LEFT_OUT) for line in shown) else ""
+    parts = IN_PARTS if any(line.startswith(_LEFT_OUT) for line in shown) else ""
     return f"{path} ({len(lines):,} lines{parts})\n{fenced(shown, language)}"
-
-
-def in_parts(text: str) -> bool:
-    """Whether a file that is shown so has lines left out."""
-    return text.partition("\n")[0].endswith(" lines, in parts)")
 
 
 def _first_code_line(lines: Sequence[str], symbol: Symbol) -> int:

@@ -36,11 +36,6 @@ FRESH_SECONDS = 1.0
 TRIES = 3
 """How often a file that changes while it is read is indexed again before it is left out."""
 
-NO_CODE = (
-    "No code to look at: it is switched off, or this is neither a repository nor an indexed folder; "
-    "`foveate index` makes it one."
-)
-
 
 @dataclass(frozen=True, slots=True)
 class CodeSettings:

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from foveate.code.chunk import MODULE
 from foveate.code.derived import id_of, record
 from foveate.code.graph import Symbol, neighbours
-from foveate.code.show import Lengths, definition
+from foveate.code.model import Lengths
+from foveate.code.show import definition
 from foveate.code.workspace import Look
 from foveate.errors import NotFound, near
 from foveate.sources.docs import docs_records
@@ -28,7 +29,6 @@ FURTHER = 0.5
 
 class Code:
     name = "code"
-    reads_code = True
 
     def find(self, asks: Sequence[Ask], around: Around) -> Iterator[Candidate]:
         look = around.look
@@ -52,7 +52,6 @@ class Neighbours:
     """Callers, callees, base classes and tests of the best definitions: a line each."""
 
     name = "neighbours"
-    reads_code = True
 
     def find(self, asks: Sequence[Ask], around: Around) -> Iterator[Candidate]:
         look = around.look

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from foveate.code import derived
 from foveate.code.docs import DocSection, ProjectConfig
-from foveate.code.show import Lengths
+from foveate.code.model import Lengths
 from foveate.code.workspace import Look
 from foveate.sources.gather import Around
 from foveate.types import Ask, Candidate, Record, Scope
@@ -17,7 +17,6 @@ from foveate.types import Ask, Candidate, Record, Scope
 
 class Docs:
     name = "docs"
-    reads_code = True
 
     def find(self, asks: Sequence[Ask], around: Around) -> Iterator[Candidate]:
         look = around.look
@@ -37,7 +36,6 @@ class Project:
     """Name, language, framework and test framework of the project (001's project configuration)."""
 
     name = "project"
-    reads_code = True
 
     def find(self, asks: Sequence[Ask], around: Around) -> Iterator[Candidate]:
         look = around.look

@@ -18,7 +18,6 @@ class Files:
     """Those that somebody pointed to."""
 
     name = "files"
-    reads_code = True
 
     def find(self, asks: Sequence[Ask], around: Around) -> Iterator[Candidate]:
         if around.look is not None:
@@ -29,7 +28,6 @@ class FoundFiles:
     """Those that the question finds, and nobody pointed to."""
 
     name = "found_files"
-    reads_code = True
 
     def find(self, asks: Sequence[Ask], around: Around) -> Iterator[Candidate]:
         if around.look is not None:

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 
 from foveate.code import derived
 from foveate.code.graph import rank
+from foveate.code.model import Lengths
 from foveate.code.outline import MAX_FILES, Outline, outlines, structure
-from foveate.code.show import Lengths
 from foveate.code.workspace import Look
 from foveate.sources.files import asked_for
 from foveate.sources.gather import Around
@@ -26,7 +26,6 @@ NAMED = 0.5
 
 class RepoMap:
     name = "repo_map"
-    reads_code = True
 
     def find(self, asks: Sequence[Ask], around: Around) -> Iterator[Candidate]:
         look = around.look

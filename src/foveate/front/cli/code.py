@@ -31,7 +31,7 @@ MOST_CHANGES = 20
 
 def _opened(call: Call) -> Engine:
     """The engine, where there is code to look at; a store is made for it."""
-    from foveate.code.workspace import NO_CODE
+    from foveate.code.derived import NO_CODE
 
     place = call.place()
     if not place.store.exists() and not place.has_code:
