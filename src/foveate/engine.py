@@ -155,7 +155,7 @@ class Engine(Living):
         with self.reader(request.scope) as state:
             key = cache_key(request, profile, state.revision, look.index.generation if look else "")
         held = self._cache.get(key)
-        if held is None:
+        if held is None or (look is not None and look.renewed(_files_in(held))):
             held = self._computed(request, began)
             self._cache.put(key, request.now, held)
         return held
@@ -218,7 +218,7 @@ class Engine(Living):
             complexity=complexity,
             frame=frame,
             task=subject,
-            code_query=_question(code_query) if code_query else code_query,
+            code_query=_question(code_query) if code_query else _described(asked, subject, code_query),
             counter=tokens.counter(counter or self.rules.counter).name,
             filters=_checked(filters or Filters()),
             given=self._given(given, where, at),
@@ -233,10 +233,11 @@ class Engine(Living):
 
     def why(self, id: str, context: str | Context | None = None) -> dict[str, Any]:
         """Why a record is, or is not, in a context."""
-        return receipts.why(self.receipt(context), id)
+        return receipts.why(self.receipt(context), self._full_id(id))
 
     def why_not(self, id: str, context: str | Context | None = None) -> dict[str, Any]:
         """Why a record, or a piece of code, is not in a context, even where it was not a candidate at all."""
+        id = self._full_id(id)
         if id.startswith(PREFIXES) and (receipt := self.receipt(context)).of(id) is None:
             from foveate.explain_code import why_not_shown
 
@@ -245,7 +246,7 @@ class Engine(Living):
 
     def diff(self, one: str | Context, other: str | Context) -> dict[str, Any]:
         """What changed between two contexts, and how much of their beginning they share."""
-        return self._journal.diff(one, other)
+        return self._journal.diff(one, other, *(self._code_again(self.receipt(each)) for each in (one, other)))
 
     def replay(self, context: str | Context, given: Any = ()) -> dict[str, Any]:
         """Compute a past context again from its receipt; says whether the bytes are the same, and why if not."""
@@ -317,8 +318,9 @@ class Engine(Living):
         from foveate.feedback import feedback
 
         receipt = self.receipt(context)
+        code = {} if isinstance(context, Context) else self._code_again(receipt)
         with self.reader(scope_within(receipt, self.scope)) as state:
-            found = feedback(receipt, context, answer, state)
+            found = feedback(receipt, context, answer, state, code)
         counted = set(receipt.document.get("notes", {}).get("used", ()))
         self.note(receipt.id, used=list(found.used))
         self.count_uses([id for id in found.used if id not in counted and not id.startswith(PREFIXES)])
@@ -433,6 +435,14 @@ class Engine(Living):
         if self._workspace is None:
             raise InputError(NO_CODE)
         return self.compute(query or WHOLE, profile=MAP, code_query=query or "", **options)
+
+    def _full_id(self, id: str) -> str:
+        """The id of a piece of code as receipts have it; a shorter form will do."""
+        if not id.startswith(PREFIXES) or self._workspace is None:
+            return id
+        from foveate.sources.code import canonical
+
+        return canonical(id, self._workspace.look())
 
     def _look(self, profile: Profile) -> tuple[Look | None, str]:
         """The code as it is now, where a source of the profile reads it; else why the parts that need it stay empty."""
@@ -571,6 +581,20 @@ class Engine(Living):
 
         assert self._embedder is not None
         return embed_or_none(self._embedder, texts)[0]
+
+
+def _described(asked: str, task: Record | None, code_query: str | None) -> str | None:
+    """What the code is searched for where the call does not say: for a task, what it is about and its description."""
+    described = str(task.data.get("description") or "") if task else ""
+    if code_query is not None or task is None or not described:
+        return code_query
+    return "\n".join(dict.fromkeys((asked or task_text(task), described)))[:MAX_QUERY]
+
+
+def _files_in(context: Context) -> list[str]:
+    """The files that a context shows something of."""
+    records = (item.candidate.record for item in context.items)
+    return [path for record in records if record.id.startswith(PREFIXES) for path in record.paths]
 
 
 def _reads_code(source: Source) -> bool:

@@ -10,10 +10,11 @@ from typing import Any
 
 from foveate import lexical
 from foveate.code import question
-from foveate.code.aside import ALWAYS, aside_by_name
+from foveate.code.aside import GENERATED, MINIFIED, VENDORED, aside_by_name
 from foveate.code.graph import Symbol
 from foveate.code.model import Aside
 from foveate.code.search import BEST, search
+from foveate.code.walk import OVER
 from foveate.code.workspace import Look
 from foveate.errors import NotFound, near
 from foveate.receipts import FORGOTTEN, Receipt, profile_from_json, sentence
@@ -31,6 +32,11 @@ SOURCES = {
     "docs": ("docs", "project"),
 }
 """Who brings what an id of this sort names; the first ranks it."""
+
+CURABLE = frozenset(
+    (VENDORED, GENERATED, MINIFIED, "lock file", "build output", "translation", "cache", "large data file", "ignored")
+)
+"""Reasons that `include` in the settings outweighs."""
 
 EXCLUDED = "excluded"
 """How the walk calls what the settings leave out."""
@@ -68,7 +74,8 @@ def _absent(look: Look, path: str) -> Reason:
     for aside in look.index.asides():
         if path == aside.path or (aside.path.endswith("/") and path.startswith(aside.path)):
             return _set_aside(path, aside)
-    if (look.index.root / path).is_file():
+    inside = not path.startswith("/") and ".." not in path.split("/")
+    if inside and (look.index.root / path).is_file():
         reason = aside_by_name(path, 0)
         text = Aside(path, reason) if reason else look.index.read(path)
         if isinstance(text, Aside):
@@ -81,7 +88,9 @@ def _absent(look: Look, path: str) -> Reason:
 
 
 def _set_aside(path: str, aside: Aside) -> Reason:
-    cure = "" if aside.reason in ALWAYS else "; `include` in [code] brings it back"
+    cure = "; `include` in [code] brings it back" if aside.reason.partition(",")[0] in CURABLE else ""
+    if aside.reason.startswith(OVER):
+        cure = "; raise `max_files` in [code]"
     if aside.reason == EXCLUDED:
         cure = " by `exclude` in [code]"
     return "set aside", f"{path} is set aside: {aside.reason}{cure}"
@@ -142,7 +151,7 @@ def _ranked(receipt: Receipt, profile: Profile, asked: str, path: str, symbol: S
         return "limit", f"it is not among the {BEST} that are looked at closely; shares {', '.join(shared[:5])}"
     rank, limit = ranking.index(place) + 1, _limit(profile, "found_files" if symbol is None else "code")
     if rank <= limit:
-        return "later", f"the code has changed since this context was computed; it would have rank {rank} now"
+        return "later", f"it has rank {rank} now, within the {limit} that are asked for, and had not when this was computed"
     return "limit", f"rank {rank}, beyond the {limit} that are asked for; shares {', '.join(shared[:5]) or 'no word'}"
 
 

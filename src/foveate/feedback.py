@@ -18,6 +18,7 @@ from foveate.code.derived import PREFIXES
 from foveate.errors import InputError, NotFound, near
 from foveate.receipts import Receipt
 from foveate.refresh import shown
+from foveate.state.kinds import kind_of
 from foveate.state.store import Reader
 from foveate.types import Record
 
@@ -58,14 +59,19 @@ class Feedback:
         return len(self.used) / whole if whole else 0.0
 
 
-def feedback(receipt: Receipt, context: str | Context, answer: str, state: Reader) -> Feedback:
-    """Compare an answer with the items that its context found for the question."""
+def feedback(
+    receipt: Receipt, context: str | Context, answer: str, state: Reader, code: Mapping[tuple[str, str], Record]
+) -> Feedback:
+    """Compare an answer with the items that its context found for the question; `code`: what it showed of the code."""
     if not isinstance(answer, str) or not answer.strip():
         raise InputError("The answer is empty; hand in the text that the model gave.")
     found = recalled(receipt)
     lines = {id: pair for id, pair in shown(receipt, state, context).items() if id in found}
-    # Code is in no store: without the context itself, nobody can tell what of it was shown.
-    found = [id for id in found if id in lines or not id.startswith(PREFIXES)]
+    for entry in receipt.candidates:
+        record = code.get((entry["source"], entry["id"]))
+        if record is not None and entry["kept"] and entry["id"] in found:
+            lines.setdefault(record.id, (record, kind_of(record.kind).line(record, entry["level"])))
+    found = [id for id in found if id in lines or not id.startswith(PREFIXES)]  # of code that is gone nobody can tell
     said = lexical.terms(answer)
     asked = frozenset(receipt.document["signals"].get("terms", ()))
     rarity = state.rarity([term for _, line in lines.values() for term in lexical.terms(line)])

@@ -155,11 +155,11 @@ class Journal:
         with self._readers(self._scope(receipt)) as reader:
             return why_not_considered(receipt, id, reader)
 
-    def diff(self, one: str | Context, other: str | Context) -> dict[str, Any]:
-        """What changed between two contexts, and how much of their beginning they share."""
+    def diff(self, one: str | Context, other: str | Context, *code: Mapping[tuple[str, str], Record]) -> dict[str, Any]:
+        """What changed between two contexts, and how much of their beginning they share; `code` as for `replay`, of each."""
         before = self.receipt(one)
         out = receipts.diff(before, self.receipt(other))
-        replays = [self.replay(one, {}), self.replay(other, {})]
+        replays = [self.replay(each, {}, shown) for each, shown in zip((one, other), code, strict=True)]
         if all(replay["identical"] for replay in replays):
             first, second = (replay["text"] for replay in replays)
             pairs = zip(first, second, strict=False)

@@ -104,6 +104,8 @@ def find(path: str | Path) -> Place:
 
 def create(place: Place) -> None:
     """Make the folder, and keep git away from it by its own `.gitignore`."""
+    if not place.root.exists() and not place.root.parent.exists():
+        raise InputError(f"There is no folder {str(place.root.parent)!r}. Make it, or check the path.")
     try:
         place.folder.mkdir(parents=True, exist_ok=True)
         ignore = place.folder / ".gitignore"

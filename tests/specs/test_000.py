@@ -221,10 +221,10 @@ def test_code_references_give_location_component_and_notes(engine: foveate.Engin
 
 def test_what_is_empty_says_so(engine: foveate.Engine) -> None:
     """000-70, 000-72, 000-77"""
-    assert engine.compute("login").text == (
-        "## Warnings\nNo known gotchas for this task area.\n\n"
-        "## Patterns to Follow\nNo specific patterns identified for this task.\n\n"
-        "## Code References\nExplore the codebase as needed. No specific references pre-identified.\n"
+    assert engine.compute("login", profile="task").text == (
+        "## Context (Computed)\n\n### Patterns to Follow\nNo specific patterns identified for this task.\n\n"
+        "### Warnings\nNo known gotchas for this task area.\n\n"
+        "### Code References\nExplore the codebase as needed. No specific references pre-identified.\n"
     )
 
 

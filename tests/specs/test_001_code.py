@@ -209,7 +209,7 @@ def test_small_files_are_whole_and_large_ones_come_in_whole_parts() -> None:
     files = {"small.py": "def track(shipment):\n    return shipment\n", "large.py": many, "wide.py": wide}
     with engine(files=files, profile="fresh-task") as bills:
         bills.tasks.add("Change it", objective="Change ruleck and ruleak of an order", files=list(files), key="t")
-        context = bills.compute(task="t", overrides={"max_file_chars": 50_000})
+        context = bills.compute(task="t", overrides={"max_file_chars": 5_000})
         shown = parts(context)["files"]
         assert "small.py\n```python\ndef track(shipment):\n    return shipment\n```" in shown
         assert "large.py (398 lines, in parts)" in shown

@@ -58,10 +58,10 @@ def test_000_points_are_weights() -> None:
 
 
 def test_000_says_so_where_nothing_was_found() -> None:
-    coding = slots(resolve("coding"))
-    assert coding["patterns"].empty == "No specific patterns identified for this task."
-    assert coding["warnings"].empty == "No known gotchas for this task area."
-    assert coding["code_references"].empty == ("Explore the codebase as needed. No specific references pre-identified.")
+    task = slots(resolve("task"))
+    assert task["patterns"].empty == "No specific patterns identified for this task."
+    assert task["warnings"].empty == "No known gotchas for this task area."
+    assert task["code_references"].empty == ("Explore the codebase as needed. No specific references pre-identified.")
 
 
 @pytest.mark.parametrize("profile", ["base", "chat", "layers", "fresh-task", "stack"])

@@ -385,13 +385,13 @@ def test_definition_that_its_file_shows_says_so() -> None:
 
 
 def test_rank_beyond_the_limit_is_told(shop: Path) -> None:
-    write(shop, {"shop/many.py": "".join(f"def discount_{n}(price):\n    return price\n\n\n" for n in range(40))})
+    write(shop, {"shop/many.py": "".join(f"def discount_{n}(price):\n    return price\n\n\n" for n in range(120))})
     with foveate.open(shop) as engine:
         engine.compute("discount price", budget=4000)
-        reasons = [engine.why_not(f"code:shop/many.py::discount_{n}") for n in range(40)]
+        reasons = [engine.why_not(f"code:shop/many.py::discount_{n}") for n in range(120)]
         beyond = [found for found in reasons if found.get("reason") == "limit"]
         assert beyond
-        assert "beyond the 30 that are asked for; shares discount" in beyond[-1]["sentence"]
+        assert "beyond the 80 that are asked for; shares discount" in beyond[-1]["sentence"]
 
 
 def test_profile_without_a_slot_for_code_is_the_reason(shop: Path) -> None:
@@ -401,7 +401,7 @@ def test_profile_without_a_slot_for_code_is_the_reason(shop: Path) -> None:
         assert found["reason"] == "no slot"
 
 
-@pytest.mark.parametrize("id", ["code:shop/prices.py::price", "code:prices.py::price_of", "file:gone.py", "docs:gone"])
+@pytest.mark.parametrize("id", ["code:shop/prices.py::price", "code:price.py::price_of", "file:gone.py", "docs:gone"])
 def test_what_is_not_in_the_code_is_not_found(shop: Path, id: str) -> None:
     with foveate.open(shop) as engine:
         engine.compute("discount")
@@ -415,7 +415,7 @@ def test_near_names_are_suggested(shop: Path) -> None:
         with pytest.raises(NotFound, match=r"Did you mean 'price_of'\?"):
             engine.why_not("code:shop/prices.py::price")
         with pytest.raises(NotFound, match=r"Did you mean 'shop/prices.py'\?"):
-            engine.why_not("file:prices.py")
+            engine.why_not("file:shop/price.py")
 
 
 # --- doctor --------------------------------------------------------------------------------------------------------

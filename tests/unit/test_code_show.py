@@ -19,7 +19,7 @@ from foveate.code.graph import Symbol
 from foveate.code.index import CodeIndex
 from foveate.code.workspace import Workspace
 from foveate.sources.code import record_of
-from foveate.sources.files import file_record
+from foveate.sources.files import whole_file
 from foveate.sources.gather import Around
 from foveate.types import MAX_FILE_CHARS, Ask, Candidate
 
@@ -124,7 +124,7 @@ def code(text: str) -> list[str]:
 
 
 def large(functions: int = 60) -> str:
-    """A module of more lines than are shown whole."""
+    """A module of some ten thousand characters."""
     step = "\ndef step_{0}(value):\n    first = value + {0}\n    second = first * {0}\n    return os.fspath(second)\n\n"
     steps = "".join(step.format(n) for n in range(functions))
     last = "class Last:\n    # of all\n    def one(self):\n        return 1\n\n    def two(self):\n        return 2\n"
@@ -143,7 +143,7 @@ def test_a_small_file_is_whole(tmp_path: Path) -> None:
 
 def test_a_large_file_has_the_definitions_that_matter_and_marks_for_the_rest(tmp_path: Path) -> None:
     shown = Shown(tmp_path, "a.py", large())
-    lengths = shown.file("step_30", "Last.two", "step_31")
+    lengths = shown.file("step_30", "Last.two", "step_31", max_chars=5000)
     assert lengths.full.startswith("a.py (371 lines, in parts)\n```python\n")
     lines = code(lengths.full)
     numbers = numbered(lines, shown.lines)
@@ -160,9 +160,9 @@ def test_a_large_file_has_the_definitions_that_matter_and_marks_for_the_rest(tmp
 
 def test_nothing_chosen_shows_the_top_of_the_file_and_cuts_no_definition(tmp_path: Path) -> None:
     shown = Shown(tmp_path, "a.py", large())
-    assert numbered(code(shown.file().full), shown.lines)[-1] == shown.by_name["step_1"].line - 1
+    assert numbered(code(shown.file(max_chars=5000).full), shown.lines)[-1] == shown.by_name["step_1"].line - 1
     prose = Shown(tmp_path / "other", "a.md", "# Title\n\n" + "A sentence.\n" * 400)
-    assert len(numbered(code(prose.file().full), prose.lines)) == show.HEAD_LINES
+    assert len(numbered(code(prose.file(max_chars=4000).full), prose.lines)) == show.HEAD_LINES
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -360,7 +360,7 @@ def test_a_file_that_is_no_file_any_more_is_dropped_with_a_note(
         (root / "shop.py").symlink_to(tmp_path / "outside.py")
     elif becomes == "ignored":
         write(root, {"shop.py": SHOP + "# more\n", ".gitignore": "shop.py\n"})
-    assert file_record("shop.py", look, engine.scope, {}) is None
+    assert whole_file("shop.py", look, engine.scope) is None
     assert any(note.startswith("shop.py is not shown: ") for note in look.notes)
     context = engine.compute(ASKED, budget=4000)
     assert "open_door(self)" not in context.text

@@ -221,7 +221,7 @@ def test_over_the_limit_sources_stay_and_the_rest_is_counted(root: Path) -> None
     write(root, *(f"data/{n:02}.json" for n in range(30)), *(f"pkg/{n}.py" for n in range(5)), "docs/guide.md")
     walked = walk(root, max_files=6)
     assert paths(walked) == ["docs/guide.md", *(f"pkg/{n}.py" for n in range(5))]
-    assert reasons(walked) == {"data/": "30 files over the limit of 6"}
+    assert reasons(walked) == {"data/": "over the limit of 6, 30 files"}
     assert walk(root, max_files=6) == walked
 
 

@@ -55,8 +55,11 @@ def chunks(parsed: Parsed, text: str, by_name: bool = False) -> list[Chunk]:
         if 0 < number <= len(lines):
             uses[owner[number - 1]][name] += 1
     out = []
+    types = {one.qualified: place for place, one in enumerate(definitions, 1) if one.kind not in _CALLABLE}
     for place, definition in enumerate((whole, *definitions)):
-        parent = None if definition.parent is None else places[definition.parent]
+        # A method that stands apart from its type (Go, Rust, C++) belongs to it all the same.
+        apart = types.get(definition.qualified.rpartition(".")[0])
+        parent = apart if definition.parent is None else places[definition.parent]
         words = f"{definition.doc} {' '.join(uses[place])}" if by_name else "\n".join(own[place])
         out.append(Chunk(definition, words, uses[place], parent))
     return out

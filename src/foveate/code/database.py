@@ -109,6 +109,11 @@ class Database:
                 _rolled_back(connection)
                 connection.set_busy_timeout(BUSY)
 
+    @property
+    def generation(self) -> str:
+        """Changes whenever the index does."""
+        return f"{self.meta('made')}.{self.meta('generation')}"
+
     def meta(self, name: str) -> Any:
         found = self.rows("SELECT value FROM meta WHERE name = ?", (name,))
         return found[0][0] if found else None
@@ -149,15 +154,19 @@ class Database:
                 return self._connected()
             except (Damaged, *_DAMAGE):  # everything in it is in the files
                 return self._made_again()
-        except (apsw.Error, OSError) as error:
+        except (apsw.Error, OSError, UnicodeError) as error:
             raise StoreError(
                 f"The code index {self.file!r} cannot be opened: {error}. Delete it, or check who may write there."
             ) from None
 
     def check(self) -> None:
-        """Raise what a query came across before, where only some pages are damaged and others read well."""
+        """Raise what a query came across before, where only some pages are damaged and others read well; take the index
+        back where a process with other settings has made it its own since."""
         if self._damage is not None:
             raise self._damage
+        if self._made_for() != self._key:
+            with self.writing():
+                self.claim()
 
     def renew(self) -> None:
         """Begin again with an empty file: this one is damaged."""
@@ -182,9 +191,13 @@ class Database:
         connection.execute("PRAGMA synchronous = NORMAL")
         if self._made_for() != self._key:
             with self.writing():
-                if self._made_for() != self._key:
-                    self.begin_anew()
+                self.claim()
         return connection
+
+    def claim(self) -> None:
+        """Begin anew where the index is another one's: of other settings, or of another version. Inside `writing`."""
+        if self._made_for() != self._key:
+            self.begin_anew()
 
     def _made_for(self) -> tuple[Any, ...]:
         try:

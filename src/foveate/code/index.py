@@ -1,16 +1,19 @@
 """The derived index of a repository's code, as it is asked: files, definitions, names, posting lists.
 
-It holds where things stand and no text of the files. `refresh` brings it up to date: it looks at size and time of every
-file, reads those that differ and parses those whose content is new.
+It holds where things stand, heads and docstrings, and no bodies. `refresh` brings it up to date: it looks at size and time
+of every file, reads those that differ and parses those whose content is new.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from threading import Lock
@@ -26,9 +29,9 @@ from foveate.code.model import Aside, Role
 from foveate.code.postings import Documents, Space
 from foveate.code.taking import Progress, Refreshed, changes_in, take_in
 from foveate.code.texts import Text, read
-from foveate.code.walk import MAX_FILES, matcher, walk
+from foveate.code.walk import MAX_FILES, Walked, matcher, walk
 from foveate.errors import StoreError
-from foveate.state.redact import Allow
+from foveate.state.redact import RULES, Allow
 
 NAMES = 400
 """Users of a name that are looked up: a name that more definitions use tells nothing."""
@@ -111,13 +114,15 @@ class CodeIndex:
     def refresh(self, progress: Progress | None = None) -> Refreshed:
         """Take in what changed in the folder since the last time."""
         with self._db.lock:
-            walked = walk(self.root, self._include, self._exclude, self._max_files)
             try:
                 self._db.check()
-                return take_in(self._db, walked, self.read, progress)
+                return take_in(self._db, self._walk, self.read, progress)
             except Damaged:  # everything in it is in the files
                 self._db.renew()
-                return take_in(self._db, walked, self.read, progress)
+                return take_in(self._db, self._walk, self.read, progress)
+
+    def _walk(self) -> Walked:
+        return walk(self.root, self._include, self._exclude, self._max_files)
 
     def clear(self) -> None:
         """Forget everything: the next refresh reads every file."""
@@ -127,7 +132,7 @@ class CodeIndex:
     def behind(self) -> int:
         """How many files the next refresh would look at."""
         with self._db.lock:
-            changes = changes_in(self._db, walk(self.root, self._include, self._exclude, self._max_files), frozenset())
+            changes = changes_in(self._db, self._walk(), frozenset())
             return len(changes.changed) + len(changes.gone)
 
     def read(self, path: str) -> Text | Aside:
@@ -172,7 +177,7 @@ class CodeIndex:
     @property
     def generation(self) -> str:
         """Changes whenever the index does."""
-        return f"{self._db.meta('made')}.{self._db.meta('generation')}"
+        return self._db.generation
 
     def table(self) -> Table:
         """The files, and what scoring needs to know of the definitions."""
@@ -200,7 +205,7 @@ class CodeIndex:
             if dead:
                 gone[segment] = frozenset(dead)
         documents = Documents(owner, half, words, size - owner.count(0))
-        path_terms = {file.id: frozenset(lexical.terms(_spoken(file.path))) for file in files.values()}
+        path_terms = {file.id: _path_terms(file.path) for file in files.values()}
         return Table(files, {file.path: file for file in files.values()}, documents, path_terms, gone)
 
     def history(self) -> History:
@@ -229,7 +234,7 @@ class CodeIndex:
             "redacted": redacted,
             "languages": dict(self._db.rows(grouped.format("language", "files"))),
             "roles": dict(self._db.rows(grouped.format("role", "files"))),
-            "aside": dict(self._db.rows(grouped.format("reason", "aside"))),
+            "aside": _by_reason(self.asides()),
         }
 
     # --- posting lists ---------------------------------------------------------------------------------------------
@@ -348,13 +353,32 @@ class CodeIndex:
 
 
 def _reads(include: Sequence[str], allow: Allow | None) -> str:
-    """What the text of a file depends on besides the file: which are wanted all the same, and what counts as no secret."""
-    said = json.dumps([list(include), sorted(allow or ())])
+    """What the text of a file depends on besides the file: which are wanted all the same, and what counts as a secret."""
+    said = json.dumps([list(include), sorted(allow or ()), [(rule.kind, rule.source) for rule in RULES]])
     return blake2b(said.encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 
-def _spoken(path: str) -> str:
-    return path.rpartition(".")[0].replace("/", " ") or path
+_SUMMED = re.compile(r"(.*), ([\d,]+) files?")
+
+
+def _by_reason(asides: Iterable[Aside]) -> dict[str, int]:
+    """How many files are set aside for each reason, most first; what was summed up by folder counts for all of its files."""
+    counts: Counter[str] = Counter()
+    for aside in asides:
+        summed = _SUMMED.fullmatch(aside.reason)
+        counts[summed[1] if summed else aside.reason] += int(summed[2].replace(",", "")) if summed else 1
+    return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+def _path_terms(path: str) -> frozenset[str]:
+    """The words of a path without its suffix. Folders repeat from file to file."""
+    folder, _, name = path.rpartition("/")
+    return _part_terms(folder) | _part_terms(name.rpartition(".")[0] or name)
+
+
+@lru_cache(maxsize=100_000)
+def _part_terms(part: str) -> frozenset[str]:
+    return frozenset(lexical.terms(part.replace("/", " "))) if part else frozenset()
 
 
 def _batches(values: Iterable[Any], size: int = 500) -> Iterator[tuple[str, tuple[Any, ...]]]:

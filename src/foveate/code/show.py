@@ -15,9 +15,6 @@ from foveate.code.graph import Symbol
 from foveate.code.languages import fence
 from foveate.code.model import Lengths
 
-WHOLE_LINES = 250
-"""A file of up to so many lines is shown whole."""
-
 PART_CHARS = 24_000
 """Characters of the definitions that are shown of a larger file: some six thousand tokens."""
 BEST_CHARS = 2_400
@@ -55,6 +52,17 @@ def definition(symbol: Symbol, lines: Sequence[str], inner: Sequence[Symbol], la
     doc = first_sentence(symbol.doc)
     summary = f"{place} {_head(symbol)}" + (f"\n{doc}" if doc else "")
     return Lengths(full, summary, micro)
+
+
+def inside(symbol: Symbol, every: Sequence[Symbol]) -> list[Symbol]:
+    """The definitions whose lines are within those of another, and of none between; of a file's rest, the outermost."""
+    if symbol.kind != MODULE:
+        return [other for other in every if other.parent == symbol.id and symbol.line <= other.line <= symbol.end]
+    found: list[Symbol] = []
+    for other in sorted((one for one in every if one.kind != MODULE), key=lambda one: (one.line, -one.end)):
+        if not found or other.line > found[-1].end:
+            found.append(other)
+    return found
 
 
 def _head(symbol: Symbol) -> str:
@@ -121,22 +129,28 @@ def file(
     relevance: Mapping[int, float],
     language: str,
     max_chars: int,
+    part_chars: int = PART_CHARS,
 ) -> Lengths:
-    """A file: whole when it is small, else the definitions that matter, each whole, with marks for the rest."""
+    """A file: whole up to `max_chars`, else the definitions that matter, each whole, with marks for the rest.
+
+    One step down, a whole file comes in parts, and one in parts with its best ones only.
+    """
     named = [symbol for symbol in symbols if symbol.kind != MODULE]
     micro = _micro(path, len(lines), named)
-    if len(lines) <= WHOLE_LINES and _size(lines) <= max_chars:
-        full = f"{path}\n{fenced(_ends_trimmed(lines), language)}"
+    room = min(max_chars, max(BEST_CHARS, min(PART_CHARS, part_chars)))
+
+    def parts(chars: int, head: int) -> str:
+        above = _head_of_file(lines, named, head, min(HEAD_CHARS, chars // 4))
+        chosen = _chosen(named, relevance, lines, chars - _size(lines[:above]))
+        return _parts(path, lines, named, chosen, language, above)
+
+    if _size(lines) <= max_chars:
+        full, summary = f"{path}\n{fenced(_ends_trimmed(lines), language)}", parts(room, HEAD_LINES)
     else:
-        head = _head_of_file(lines, named, HEAD_LINES, min(HEAD_CHARS, max_chars // 4))
-        chosen = _chosen(named, relevance, lines, min(PART_CHARS, max_chars) - _size(lines[:head]))
-        full = _parts(path, lines, named, chosen, language, head)
-    best = _chosen(named, relevance, lines, BEST_CHARS)
-    head = _head_of_file(lines, named, HEAD_LINES // 2, HEAD_CHARS // 2)
-    summary = _parts(path, lines, named, best, language, head) if best else micro
-    if len(summary) >= len(full):
-        summary = full
-    return Lengths(full, summary, micro)
+        full, summary = parts(room, HEAD_LINES), parts(min(room, BEST_CHARS), HEAD_LINES // 2)
+    if not any(relevance.get(symbol.id) for symbol in named):
+        summary = micro
+    return Lengths(full, full if len(summary) >= len(full) else summary, micro)
 
 
 def _micro(path: str, number: int, named: Sequence[Symbol]) -> str:

@@ -38,6 +38,9 @@ HEAD_CHARS = 4000
 SETTLED = 2_000_000_000
 """Nanoseconds after which a file's time can be trusted: one that was just written may be written again within a tick."""
 
+WORN = 200_000
+"""Ids below which nobody minds that most of them are no longer in use."""
+
 SEGMENTS = 8
 """Segments above which the small ones are merged."""
 
@@ -75,30 +78,39 @@ class Changes:
         return bool(self.changed or self.gone or self.left)
 
 
-def take_in(db: Database, walked: Walked, read: Read, progress: Progress | None = None) -> Refreshed:
-    """Bring the index to what a walk found."""
-    done = Refreshed(files=len(walked.files), notes=walked.notes)
-    if int(db.meta("definition") or 0) > postings.MAX_ID // 2:
+def take_in(db: Database, walk: Callable[[], Walked], read: Read, progress: Progress | None = None) -> Refreshed:
+    """Bring the index to what a walk finds."""
+    if _worn(db):
         with db.writing():
             db.begin_anew()
+    walked = walk()
+    done = Refreshed(files=len(walked.files), notes=walked.notes)
     looked_at: set[str] = set()
-    generation = db.meta("generation")
+    generation = db.generation
     changes = changes_in(db, walked, looked_at)
     while changes:
         with db.writing(), _collector_off():
-            if db.meta("generation") != generation:  # another process was at it while we waited
+            db.claim()
+            if db.generation != generation:  # another process was at it while we waited: what it saw is newer
+                walked = walk()
                 changes = changes_in(db, walked, looked_at)
             done = _Round(db, read, changes).run(done, _told(progress, len(walked.files), len(changes.changed)))
         if len(changes.changed) <= ROUND:
             break
         looked_at.update(found.path for found in changes.changed[:ROUND])
-        generation = db.meta("generation")
+        generation = db.generation
         changes = changes_in(db, walked, looked_at)
     asides = dict(db.rows("SELECT path, reason FROM aside WHERE mtime IS NULL"))
     if db.meta("head") != walked.head or asides != {one.path: one.reason for one in reversed(walked.aside)}:
         with db.writing():
             _note_walk(db, walked)
     return done
+
+
+def _worn(db: Database) -> bool:
+    """Whether far more ids were given out than are in use: a search counts up to the last of them."""
+    last = int(db.meta("definition") or 0)
+    return last > WORN and last > 4 * int(db.rows("SELECT count(*) FROM definitions")[0][0])
 
 
 def changes_in(db: Database, walked: Walked, looked_at: Set[str]) -> Changes:

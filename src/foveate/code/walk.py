@@ -69,7 +69,10 @@ def walk(root: Path, include: Sequence[str] = (), exclude: Sequence[str] = (), m
         return Walked(notes=(f"{base} is not a folder that can be read.",))
     walked = _Walk(base, tuple(include), matcher(include), matcher(exclude))
     by_git = walked.look("")
-    files = walked.files if len(walked.files) <= max_files else _most_telling(walked.files, max_files, walked.aside)
+    files, over = walked.files, len(walked.files) - max_files
+    if over > 0:
+        files = _most_telling(walked, max_files)
+        walked.notes.append(f"{over:,} files are over the limit of {max_files:,} and left out; raise max_files in [code].")
     files.sort(key=attrgetter("path"))
     head = os.fsdecode(git(base, "rev-parse", "-q", "--verify", "HEAD").out).strip() if by_git else ""
     return Walked(tuple(files), _summed_up(walked.aside, walked.folders), by_git, head, tuple(walked.notes))
@@ -198,12 +201,20 @@ def _printable(path: str) -> str:
 _RANKS = {"source": 0, "test": 1, "config": 2, "docs": 2, "example": 3, "generated": 4, "vendored": 5, "data": 6}
 
 
-def _most_telling(files: list[Found], limit: int, aside: dict[str, str]) -> list[Found]:
-    """Sources first, those near the top before those deep down."""
-    files.sort(key=lambda found: (_RANKS[role_of(found.path)], found.path.count("/"), found.path))
+OVER = "over the limit of"
+
+
+def _most_telling(walked: _Walk, limit: int) -> list[Found]:
+    """What was asked for first, then sources, those near the top before those deep down."""
+
+    def place(found: Found) -> tuple[bool, int, int, str]:
+        asked = walked.wanted is not None and walked.wanted(found.path)
+        return (not asked, _RANKS[role_of(found.path)], found.path.count("/"), found.path)
+
+    files = sorted(walked.files, key=place)
     over = Counter(found.path[: found.path.find("/") + 1] or "./" for found in files[limit:])
     for top, count in over.items():
-        aside[top] = f"{count:,} file{'s' * (count > 1)} over the limit of {limit:,}"
+        walked.aside[top] = f"{OVER} {limit:,}, {count:,} file{'s' * (count > 1)}"
     return files[:limit]
 
 

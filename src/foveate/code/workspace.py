@@ -7,6 +7,7 @@ changed since it was indexed is indexed again before a line of it is shown.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b
@@ -29,6 +30,12 @@ if TYPE_CHECKING:
 
 DESCRIBED = 1
 """Raise it when the codebase docs say something else for the same files."""
+
+FILES, DEFINITIONS = 50, 100
+"""What one search brings at most."""
+
+_LINE = re.compile(r"(?::\d+){1,2}$")
+"""`cart.py:40:3`: a place in a file."""
 
 FRESH_SECONDS = 1.0
 """A look within this time of the last one does not walk the tree again: several contexts of one turn share it."""
@@ -109,22 +116,23 @@ class Look:
         self._workspace = workspace
         self.index = workspace.index
         self.notes: list[str] = list(notes)
-        self._hits: dict[str, Hits] = {}
+        self._hits: dict[tuple[str, int, int], Hits] = {}
         self._lines: dict[str, tuple[str, list[str] | None]] = {}
         self._described: Codebase | None = None
 
-    def hits(self, text: str) -> Hits:
+    def hits(self, text: str, files: int = FILES, definitions: int = DEFINITIONS) -> Hits:
         """What a question finds."""
-        if text not in self._hits:
-            found = self._search(text)
+        asked = (text, files, definitions)
+        if asked not in self._hits:
+            found = self._search(*asked)
             if self.renewed(hit.file.path for hit in found.files):
-                found = self._search(text)
-            self._hits[text] = found
-        return self._hits[text]
+                found = self._search(*asked)
+            self._hits[asked] = found
+        return self._hits[asked]
 
-    def _search(self, text: str) -> Hits:
+    def _search(self, text: str, files: int, definitions: int) -> Hits:
         with self.index.moment():
-            return search(self.index, question.read(text))
+            return search(self.index, question.read(text), files, definitions)
 
     def file(self, path: str) -> File | None:
         return self.index.table().by_path.get(path)
@@ -132,11 +140,11 @@ class Look:
     def known(self, path: str) -> str | None:
         """The file that a path means: as written, else the only one that ends so."""
         table = self.index.table().by_path
-        plain = path.removeprefix("./").partition(":")[0]
-        if plain in table:
-            return plain
-        ends = [known for known in table if known.endswith(f"/{plain}")]
-        return ends[0] if len(ends) == 1 else None
+        for plain in (path.removeprefix("./"), _LINE.sub("", path.removeprefix("./"))):
+            ends = [plain] if plain in table else [known for known in table if known.endswith(f"/{plain}")]
+            if len(ends) == 1:
+                return ends[0]
+        return None
 
     def note(self, said: str) -> None:
         """Something that the reader of the receipt should know; once."""
@@ -219,7 +227,7 @@ class Look:
         """What a description depends on: the names of all files, and the content of those that it was read from."""
         table = self.index.table().by_path
         digest = blake2b(f"{DESCRIBED}".encode(), digest_size=16)
-        for path in sorted(table):
+        for path in (*table, *(aside.path for aside in self.index.asides())):
             digest.update(path.encode("utf-8", "surrogateescape") + b"\0")
         for path in inputs:
             digest.update((table[path].hash if path in table else "-").encode())

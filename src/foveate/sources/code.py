@@ -5,17 +5,18 @@ What a slot for whole files shows already is not brought again: depth is there, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from foveate.code.chunk import MODULE
 from foveate.code.derived import id_of, record
 from foveate.code.graph import Symbol, neighbours
 from foveate.code.model import Lengths
-from foveate.code.show import definition
+from foveate.code.show import definition, inside
 from foveate.code.workspace import Look
 from foveate.errors import NotFound, near
 from foveate.sources.docs import docs_records
-from foveate.sources.files import asked_for, file_record, files_shown
+from foveate.sources.files import asked_for, files_shown, whole_file
 from foveate.sources.gather import Around
 from foveate.types import Ask, Candidate, Record, Scope
 
@@ -23,6 +24,8 @@ NEAR = 4
 """Of how many of the best definitions the neighbours are looked up."""
 EACH = 4
 """Neighbours of one definition."""
+_NTH = re.compile(r"~\d+$")
+
 FURTHER = 0.5
 """What a neighbour is worth against the definition that it stands beside."""
 
@@ -80,10 +83,7 @@ def record_of(symbol: Symbol, look: Look, scope: Scope, remark: str = "") -> Rec
         return None
     file = look.file(symbol.path)
     every = look.index.in_file(symbol.path)
-    if now.kind == MODULE:
-        inner = [other for other in every if other.parent is None and other.kind != MODULE]
-    else:
-        inner = [other for other in every if other.parent == now.id]
+    inner = inside(now, every)
     lengths = definition(now, lines, inner, file.language if file else "")
     micro = f"{lengths.micro} ({remark})" if remark else lengths.micro
     return record("code", id_of(now), Lengths(lengths.full, lengths.summary, micro), scope, now.path)
@@ -109,17 +109,25 @@ def recalled(id: str, look: Look, scope: Scope) -> Record:
     if sort == "docs":
         found = next((record for record in docs_records(look, scope) if record.id == id), None)
     elif known := look.known(path):
-        found = record_of(named(look, known, name), look, scope) if sort == "code" else file_record(known, look, scope, {})
+        found = record_of(named(look, known, name), look, scope) if sort == "code" else whole_file(known, look, scope)
     if found is None:
         raise NotFound(f"There is no {id!r} in the code as it is now. `foveate search --code` finds what is.")
     return found
 
 
+def canonical(id: str, look: Look) -> str:
+    """An id as a receipt has it: with the whole path, and `::` before a name, even where there is none."""
+    sort, _, rest = id.partition(":")
+    path, _, name = rest.partition("::")
+    path = path if sort == "docs" else look.known(path) or path
+    return f"{sort}:{path}::{name}" if sort == "code" else f"{sort}:{path}"
+
+
 def named(look: Look, path: str, name: str) -> Symbol:
     """The definition of a file that an id names: `Cart.add`, or `Cart.add~2` for the second of that name."""
-    qualified, _, nth = name.partition("~")
+    plain, _, nth = name.rpartition("~") if _NTH.search(name) else (name, "", "1")
     every = look.index.in_file(path)
-    found = [symbol for symbol in every if symbol.qualified == qualified and str(symbol.nth) == (nth or "1")]
+    found = [symbol for symbol in every if symbol.qualified == plain and str(symbol.nth) == nth]
     if not found:
         known = {symbol.qualified for symbol in every} - {""}
         raise NotFound(f"{path!r} does not define {name!r}.{near(name, known)}")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 from foveate.code import derived, show
 from foveate.code.workspace import Look
 from foveate.sources.dependencies import completed
-from foveate.sources.gather import Around
-from foveate.types import MAX_FILE_CHARS, Ask, Candidate, Record, Scope
+from foveate.sources.gather import Around, room_of
+from foveate.types import Ask, Candidate, Record, Scope
+
+CHARS_A_TOKEN = 4
+"""About what a token of code holds: only how much of a file is prepared depends on it, never what fits."""
 
 OWN, HANDED_ON, NAMED, FOUND = 1.0, 0.95, 0.9, 0.85
 """How relevant a file is by how we came to it; a found one by its rank, below the others."""
@@ -40,19 +44,26 @@ def _shown(
     relevance = {hit.symbol.id: hit.relevance for hit in look.hits(asked_for(around)).definitions}
     for ask in asks:
         for path, features in list(wanted.items())[: ask.limit]:
-            record = file_record(path, look, around.request.scope, relevance, around.profile.max_file_chars)
+            room = CHARS_A_TOKEN * room_of(ask.slot, around.profile)
+            record = file_record(path, look, around.request.scope, relevance, around.profile.max_file_chars, room)
             if record is not None:
                 yield Candidate(record=record, slot=ask.slot.name, source=source, features=features)
 
 
+def whole_file(path: str, look: Look, scope: Scope) -> Record | None:
+    """All of a file, whatever its size; None where it is gone."""
+    return file_record(path, look, scope, {}, sys.maxsize, sys.maxsize)
+
+
 def file_record(
-    path: str, look: Look, scope: Scope, relevance: Mapping[int, float], max_chars: int = MAX_FILE_CHARS
+    path: str, look: Look, scope: Scope, relevance: Mapping[int, float], max_chars: int, room: int
 ) -> Record | None:
-    """A file as a record; None where it is gone."""
+    """A file as a record; None where it is gone. `room`: characters that the files together may count on."""
     lines, file = look.lines(path), look.file(path)
     if lines is None or file is None:
         return None
-    lengths = show.file(path, lines, look.index.in_file(path), relevance, file.language, max_chars)
+    whole, parts = min(max_chars, room // 2), room // 4
+    lengths = show.file(path, lines, look.index.in_file(path), relevance, file.language, whole, parts)
     return derived.record("file", f"file:{path}", lengths, scope, path)
 
 
@@ -82,7 +93,7 @@ def _paths(task: Record, *fields: str) -> Iterator[str]:
     for field in fields:
         for part in task.data.get(field) or ():
             path = part.get("path") if isinstance(part, Mapping) else part
-            if path:
+            if path and not (isinstance(part, Mapping) and part.get("operation") == "create"):  # it is not there yet
                 yield str(path)
 
 
@@ -111,10 +122,6 @@ def files_shown(around: Around, look: Look) -> frozenset[str]:
 
 
 def asked_for(around: Around) -> str:
-    """What the code is searched for: the call's own words for it, which may be none, else the question and what the task
-    says at length."""
+    """What the code is searched for: the call's own words for it, which may be none, else the question."""
     request = around.request
-    if request.code_query is not None:
-        return request.code_query
-    described = str(request.task.data.get("description") or "") if request.task else ""
-    return "\n".join(dict.fromkeys(part for part in (request.query, described) if part))
+    return request.query if request.code_query is None else request.code_query

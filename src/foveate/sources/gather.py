@@ -170,9 +170,13 @@ def limit_of(slot: Slot, profile: Profile) -> int:
     """How many candidates a slot asks for."""
     if slot.limit is not None:
         return slot.limit
+    return max(FEWEST, min(room_of(slot, profile) // TOKENS_AN_ITEM, MOST))
+
+
+def room_of(slot: Slot, profile: Profile) -> int:
+    """The tokens that a slot may count on before anything flows."""
     shares = sum(other.share or 0.0 for other in profile.slots)
-    room = slot.tokens if slot.tokens is not None else int(profile.total * (slot.share or 0.0) / (shares or 1.0))
-    return max(FEWEST, min(room // TOKENS_AN_ITEM, MOST))
+    return slot.tokens if slot.tokens is not None else int(profile.total * (slot.share or 0.0) / (shares or 1.0))
 
 
 def _find(source: Source, asks: Sequence[Ask], around: Around) -> list[Candidate]:

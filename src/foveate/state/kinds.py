@@ -237,7 +237,8 @@ def kind_of(name: str) -> Kind:
     try:
         return KINDS[name]
     except KeyError:
-        raise InputError(f"There is no kind {name!r}.{near(name, KINDS)}") from None
+        kept = [kind.name for kind in KINDS.values() if not kind.derived]
+        raise InputError(f"There is no kind {name!r}.{near(name, kept)}") from None
 
 
 def register(kind: Kind) -> None:

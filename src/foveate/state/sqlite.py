@@ -475,6 +475,8 @@ def _explained(path: str) -> Iterator[None]:
         yield
     except FoveateError:
         raise
+    except UnicodeEncodeError:
+        raise StoreError(f"{path!r} cannot be opened: SQLite wants a path in UTF-8. Choose another --store.") from None
     except apsw.Error as error:
         for sort, advice in _ADVICE:
             if isinstance(error, sort):

@@ -364,7 +364,7 @@ class WriteTransaction(ReadTransaction):
 
     def _insert(self, record: Record, vector: Sequence[float] | None) -> None:
         if kind_of(record.kind).derived:
-            raise InputError(f"A {record.kind} is made from links and never kept by itself; `foveate relate` draws one.")
+            raise InputError(_DERIVED[record.kind == "relation"].format(kind=record.kind))
         doc = self._db.insert("insert_record", self._row(record))
         self._index(doc, record, vector)
 
@@ -470,3 +470,9 @@ class WriteTransaction(ReadTransaction):
 
     def _row(self, record: Record) -> tuple[Any, ...]:
         return to_row(self._project, record)
+
+
+_DERIVED = (
+    "Records of kind {kind!r} are made from files when they are asked for, and never kept; `foveate index` takes files in.",
+    "A relation is made from links and never kept by itself; `foveate relate` draws one.",
+)

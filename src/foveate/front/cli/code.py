@@ -282,12 +282,9 @@ def _sources(paths: Iterable[str]) -> str:
 
 def search_code(call: Call, query: str, limit: int, files: bool) -> None:
     """`foveate search --code`: definitions, and files where they are asked for, best first."""
-    from foveate.code import question
-    from foveate.code.search import search
-
     with _opened(call) as engine:
         look = engine.code.look()
-        found = search(look.index, question.read(query), limit, limit)
+        found = look.hits(query, limit, limit)
         notes = look.notes
     if call.as_json:
         definitions = [_definition(hit) for hit in found.definitions]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from foveate.errors import InputError
+from foveate.errors import BudgetError, InputError
 from foveate.front.cli.calling import (
     Call,
     Verb,
@@ -134,7 +134,7 @@ def context(
             show.print_lines([[], *ledger.explain(engine.receipt(found), found.counter, show.width())])
     if not call.as_json:
         if not found.text.strip():
-            say("nothing known about this; the context is empty.")
+            _say_empty(found)
         for warning in found.warnings:
             say(f"warning: {warning}")
 
@@ -155,3 +155,14 @@ def _print_context(call: Call, found: Context, messages: Any, computed: bool) ->
 
 
 VERBS = {"context": context}
+
+
+def _say_empty(found: Context) -> None:
+    """Nothing is known, or nothing of it fits."""
+    short = [omission.needs_tokens for omission in found.left_out if omission.reason == "budget"]
+    if short:
+        raise BudgetError(
+            f"{found.budget.total} tokens are too few: {len(short)} candidates, and the smallest needs {min(short)} more.",
+            short=min(short),
+        )
+    say("nothing known about this; the context is empty.")

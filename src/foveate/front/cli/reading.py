@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from foveate.errors import InputError
-from foveate.front.cli.calling import Call, Verb, complete_kinds, pass_call, say, scoped, when
+from foveate.front.cli.calling import Call, Verb, complete_kinds, pass_call, read_text, say, scoped, when
 from foveate.front.cli.show import Line, cut, pairs, plain, plainly, print_lines, title, width
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def search(call: Call, query: str, kinds: tuple[str, ...], code: bool, files: bo
 
     With --code, find definitions: each line has how relevant it is, where it stands, its name, and why.
     """
-    readable = query.encode("utf-8", "replace").decode().replace("\x00", " ")
+    readable = read_text(query).encode("utf-8", "replace").decode().replace("\x00", " ")
     if code or files:
         from foveate.front.cli.code import search_code
 
