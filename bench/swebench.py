@@ -1,8 +1,11 @@
 """From an issue to the code that its fix changed: SWE-bench's dev split, 225 issues of six repositories.
 
 The query is the raw text of the issue, the files are those of the base commit, and the candidates are all Python files that
-are not tests. foveate, plain BM25 and semble go through the same scorer (`bench.localisation`). Two repositories are held
-out: nothing is tuned on them.
+are not tests. foveate, plain BM25 and semble go through the same scorer (`bench.localisation`).
+
+None of this is unseen. The first weights of foveate's search were set on all six repositories. What came later was judged
+on four of them, and on commit messages of pandas, mypy, networkx and celery, which are larger; pydicom and astroid were kept
+aside and scored when it was done. Issues whose fix changed one file are shown apart: most benchmarks have only such.
 
 What the environment says:
     FOVEATE_BENCH_DATA     a folder with swebench_dev/
@@ -24,7 +27,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from hashlib import blake2b
 from itertools import groupby
 from pathlib import Path
@@ -35,8 +38,8 @@ from bench.corpus import DATA
 from foveate import tokens
 
 BUDGETS = (2000, 8000, 32000)
-HELD_OUT = ("pydicom/pydicom", "sqlfluff/sqlfluff")
-"""106 of the 225 issues: a file format and an SQL linter, unlike each other and unlike the other four."""
+KEPT_ASIDE = ("pydicom/pydicom", "pylint-dev/astroid")
+"""87 of the 225 issues: a file format and a library for syntax trees, unlike each other and unlike the other four."""
 COMPARED = ("file@1", "file@5", "function@10", "whole in 8000")
 
 HERE = Path(__file__).parent
@@ -184,10 +187,11 @@ def summary(rows: list[Row]) -> dict[str, float]:
     return out
 
 
-def groups(rows: list[Row]) -> dict[str, list[Row]]:
+def groups(rows: list[Row], of_one_file: Collection[str] = ()) -> dict[str, list[Row]]:
     out = {"all": rows}
-    out["tuned on"] = [row for row in rows if row["repo"] not in HELD_OUT]
-    out["held out"] = [row for row in rows if row["repo"] in HELD_OUT]
+    out["one file"] = [row for row in rows if row["id"] in of_one_file]
+    out["judged on"] = [row for row in rows if row["repo"] not in KEPT_ASIDE]
+    out["kept aside"] = [row for row in rows if row["repo"] in KEPT_ASIDE]
     for row in rows:
         out.setdefault(row["repo"].split("/")[1], []).append(row)
     return {name: group for name, group in out.items() if group}
@@ -245,10 +249,11 @@ def run() -> dict:
     cache = Path(os.environ.get("FOVEATE_BENCH_CACHE", Path(tempfile.gettempdir(), "foveate-bench")), "swebench")
     cache.mkdir(parents=True, exist_ok=True)
     issues = instances()
-    out: dict = {"budgets": BUDGETS, "held out": HELD_OUT, "methods": {}, "missed": []}
+    of_one_file = {issue["instance_id"] for issue in issues if len(issue["gold_files_py"]) == 1}
+    out: dict = {"budgets": BUDGETS, "kept aside": KEPT_ASIDE, "methods": {}, "missed": []}
     for method in usable():
         path, rows = rows_of(method, issues, repos, cache)
-        table = out["methods"][method] = {name: summary(group) for name, group in groups(rows).items()}
+        table = out["methods"][method] = {name: summary(group) for name, group in groups(rows, of_one_file).items()}
         show(method, table)
         over = [(row["id"], budget) for row in rows for budget in BUDGETS if row["figures"][f"tokens {budget}"] > budget]
         out["missed"] += [f"{method} is over its budget of {budget} tokens on {id}" for id, budget in over]

@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Literal
 
 from foveate import lexical
@@ -22,6 +23,15 @@ SHORT = 60
 
 ZONES: Mapping[str, float] = {"title": 2.0, "prose": 1.0, "code": 0.6, "output": 0.3}
 """What a word is worth by where it stands."""
+
+TALK = 0.4
+"""What is left of the weight of a word with which people speak about code: rare in code, it would seem to tell a lot."""
+
+PLAINLY, IN_PASSING = 1.0, 0.4
+"""How plainly a plain word names what is called so: where it is the whole question, and among others."""
+
+MAX_FRAMES = 200
+"""Frames that count: of a longer trace the inner ones."""
 
 MAX_CHARS = 50_000
 """Of a longer report the rest is read no more: it is a log."""
@@ -43,6 +53,8 @@ class Question:
     mode: Mode
     terms: Mapping[str, float]
     """Index terms with their weight."""
+    topic: frozenset[str] = frozenset()
+    """Those of the title, or of all of a short question: what it asks for."""
     paths: tuple[str, ...] = ()
     """Files that it names, as written."""
     symbols: Mapping[str, float] = field(default_factory=dict)
@@ -56,9 +68,10 @@ _IMAGE = re.compile(r"!\[[^\]]*\]\([^)]*\)|<img[^>]*>", re.IGNORECASE)
 _LINK = re.compile(r"\[([^\]]{0,200})\]\(([^)\s]{0,500})\)")
 _URL = re.compile(r"https?://[^\s)>\]\"'`]+")
 _BLOB = re.compile(r"/(?:blob|tree|src|raw)/[^/\s]+/([\w./+-]+\.\w+)(?:#L(\d+))?")
-_SPAN = re.compile(r"`([^`\n]{1,200})`")
+_SPAN = re.compile(r"(?<!`)(`{1,2})([^`\n]{1,200})\1(?!`)")
 _PATH = re.compile(r"(?<![\w/.-])(?:[\w.+-]+/)*[\w+-]+\.(?:[a-z]{1,4}|[ch]pp|scala|swift|toml|yaml|json)(?![\w/-])")
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*(?:(?:\.|::|#)[A-Za-z_]\w*)*")
+_NO_NAMES = lexical.STOP_WORDS | {"true", "false", "none", "null", "nil", "self", "this", "not", "return", "import", "else"}
 _CALLED = re.compile(r"([A-Za-z_][\w.]*)\(")
 
 # What a template asks, not what the reporter says. Its sections go with all that stands under them.
@@ -76,18 +89,22 @@ _ASKED = re.compile(
     re.IGNORECASE,
 )
 _HEADING = re.compile(
-    r"^\s{0,3}(?:#{1,6}\s+(?P<hashed>.+?)#*|\*\*(?P<bold>[^*\n]+?):?\*\*:?|(?P<set>[^\n]{1,80})\n[-=]{3,})\s*$", re.MULTILINE
+    r"^[ \t]{0,3}(?:#{1,6}[ \t]+(?P<hashed>.+?)#*|\*\*(?P<bold>[^*\n]+?):?\*\*:?|(?P<set>[^\n]{1,80})\n[-=]{3,})[ \t]*$",
+    re.MULTILINE,
 )
-_CHECKBOX = re.compile(r"^\s*[-*]\s*\[[ xX]\].*$", re.MULTILINE)
+_CHECKBOX = re.compile(r"^[ \t]*[-*][ \t]*\[[ xX]\].*$", re.MULTILINE)
 
 _PY_FRAME = re.compile(r'File "([^"\n]{1,400})", line (\d{1,7})(?:, in ([\w<>.]+))?')
-_IPY_FRAME = re.compile(r"^\s*(\S{1,300}\.py) in (\w+)\(", re.MULTILINE)
+_IPY_FRAME = re.compile(r"^[ \t]*(\S{1,300}\.py) in (\w+)\(", re.MULTILINE)
 _JS_FRAME = re.compile(
-    r"^\s*at (?:async )?(?:([\w.$<>\[\] ]{1,100}?) )?\(?(?:file://)?([^()\s:]{1,300}):(\d{1,7})(?::\d+)?\)?", re.MULTILINE
+    r"^[ \t]*at (?:async )?(?:([\w.$<>\[\] ]{1,100}?) )?\(?(?:file://)?([^()\s:]{1,300}):(\d{1,7})(?::\d+)?\)?", re.MULTILINE
 )
-_JAVA_FRAME = re.compile(r"^\s*at ([\w.$]{1,200})\.([\w$<>]{1,100})\((\w+\.(?:java|kt|scala)):(\d{1,7})\)", re.MULTILINE)
-_COLON_FRAME = re.compile(r"^\s*(?:-->\s*)?((?:[\w.@+~-]*/)*[\w.+-]+\.[a-z]{1,5}):(\d{1,7})(?::\d+)?\b", re.MULTILINE)
-_TRACE = re.compile(r"Traceback \(most recent|^\s+at \S+ ?\(|^panic: |^\s*File \"[^\"]+\", line \d", re.MULTILINE)
+_JAVA_FRAME = re.compile(r"^[ \t]*at ([\w.$]{1,200})\.([\w$<>]{1,100})\((\w+\.(?:java|kt|scala)):(\d{1,7})\)", re.MULTILINE)
+_COLON_FRAME = re.compile(r"^[ \t]*(?:-->[ \t]*)?((?:[\w.@+~-]*/)*[\w.+-]+\.[a-z]{1,5}):(\d{1,7})(?::\d+)?\b", re.MULTILINE)
+_PANIC_FRAME = re.compile(r"panicked at [^\n]{0,300}?((?:[\w.+-]+/)*[\w.+-]+\.rs):(\d{1,7})")
+_INNER_FIRST = re.compile(r"^(?:panic: |goroutine \d)", re.MULTILINE)
+"""Go prints `path:line` with the innermost frame first, others last."""
+_TRACE = re.compile(r"Traceback \(most recent|^[ \t]+at \S+ ?\(|^panic: |^[ \t]*File \"[^\"]+\", line \d", re.MULTILINE)
 
 
 def read(text: str) -> Question:
@@ -96,7 +113,7 @@ def read(text: str) -> Question:
     frames = tuple(_frames(text))
     if not frames and "```" not in text and len(text.split()) <= SHORT:
         return _question(text)
-    title, _, rest = text.strip().partition("\n")
+    title, rest = _title(text)
     terms: dict[str, float] = {}
     symbols: dict[str, float] = {}
     paths: dict[str, None] = {}
@@ -105,14 +122,25 @@ def read(text: str) -> Question:
         _name(symbols, part, zone)
         if zone != "output":
             paths.update(dict.fromkeys(_paths(part)))
-    return Question("report", terms, tuple(paths), symbols, frames)
+    return Question("report", _weighed(terms, symbols), frozenset(lexical.terms(title)), tuple(paths), symbols, frames)
 
 
 def _question(text: str) -> Question:
-    terms = dict.fromkeys(lexical.terms(text), 1.0)
+    terms = dict.fromkeys(lexical.terms(_URL.sub(" ", text)), 1.0)
     symbols: dict[str, float] = {}
     _name(symbols, text, "title")
-    return Question("question", terms, tuple(dict.fromkeys(_paths(text))), symbols)
+    words = [word for word in _IDENTIFIER.findall(text) if len(word) > 2 and word.lower() not in _NO_NAMES | _talk()]
+    for word in words:  # a short question may name a thing without a mark; alone, it surely does
+        symbols.setdefault(word, PLAINLY if len(words) == 1 else IN_PASSING)
+    return Question("question", _weighed(terms, symbols), frozenset(terms), tuple(dict.fromkeys(_paths(text))), symbols)
+
+
+def _title(text: str) -> tuple[str, str]:
+    """The first line, and the rest; what a template asks is no title."""
+    lines = text.strip().split("\n")
+    while len(lines) > 1 and (not lines[0].strip() or (_HEADING.match(lines[0]) and _ASKED.search(lines[0]))):
+        del lines[0]
+    return lines[0], "\n".join(lines[1:])
 
 
 # --- zones ---------------------------------------------------------------------------------------------------------
@@ -180,12 +208,42 @@ def _count(terms: dict[str, float], text: str, zone: str) -> None:
         terms[term] = max(terms.get(term, 0.0), weight) + 0.1 * weight * (min(times, 4) - 1)
 
 
+def _weighed(terms: Mapping[str, float], symbols: Mapping[str, float]) -> dict[str, float]:
+    """Terms with less weight where they are talk; what is also the name of something keeps its own."""
+    talk = _talk() - symbols.keys()
+    return {term: weight * TALK if term in talk else weight for term, weight in terms.items()}
+
+
+@cache
+def _talk() -> frozenset[str]:
+    return frozenset(lexical.terms(_TALK))
+
+
+_TALK = """
+fix fixes fixed fixing bug issue problem feature request behaviour behavior enhancement improve improvement suggestion
+expect expected unexpected unexpectedly actual actually current currently instead seem appear like want would need try tried
+work worked working use used using make made think thought believe know known get getting got give given go going come see
+seen look looking find found happen happened occur cause caused allow help please thank thanks hello hi sure maybe perhaps
+possible possibly able unable still already even ever always often sometimes usually however although though since whereas
+therefore thus hence whether yet else rather quite really simply probably clearly obviously recently previously later soon
+now today good better best bad wrong wrongly incorrect incorrectly correct correctly properly right nice great new old recent
+latest several many much lot couple thing something anything everything nothing someone anyone way case point fact reason
+instance certain specific particular various different similar following follow below above within without among around along
+across upon via per etc ie eg say said tell mean meant ask show shown note notice noticed report reported reproduce
+reproducible reproduction steps describe description suggest solution consider implement implemented implementation support
+supported add added adding addition change changed remove removed break broke broken crash fail failed failing unlike another
+first second third one two three every least less lead keep put take ran python javascript typescript java
+"""
+"""How reports and requests talk."""
+
+
 def _name(symbols: dict[str, float], text: str, zone: str) -> None:
     """Identifiers that look like code: plain English words count only where somebody marked them as code."""
     worth = {"title": 1.0, "prose": 0.8, "code": 0.4, "output": 0.2}[zone]
-    for span in _SPAN.findall(text):
+    for _, span in _SPAN.findall(text):
         for name in _IDENTIFIER.findall(span):
-            _put(symbols, name, 1.0 if zone in ("title", "prose") else worth)
+            if name.lower() not in _NO_NAMES:
+                _put(symbols, name, 1.0 if zone in ("title", "prose") else worth)
     for name in _CALLED.findall(text):
         _put(symbols, name, worth)
     for name in _IDENTIFIER.findall(_URL.sub(" ", text)):
@@ -200,7 +258,11 @@ def _put(symbols: dict[str, float], name: str, worth: float) -> None:
 
 def _looks_like_code(name: str) -> bool:
     bare = name.strip("_")
-    return "." in name or "_" in bare or (name != name.lower() and name[1:] != name[1:].lower() and not bare.isupper())
+    return (
+        any(mark in name for mark in ".:#")
+        or "_" in bare
+        or (name != name.lower() and name[1:] != name[1:].lower() and not bare.isupper())
+    )
 
 
 def _paths(text: str) -> Iterator[str]:
@@ -210,13 +272,26 @@ def _paths(text: str) -> Iterator[str]:
     yield from _PATH.findall(_URL.sub(" ", text))
 
 
-def _frames(text: str) -> Iterator[Frame]:
-    """Frames of the traces in a text, in order: Python, IPython, JavaScript, Java, and `path:line` as others print it."""
-    found = [(m.start(), Frame(m[1], int(m[2]), m[3] or "")) for m in _PY_FRAME.finditer(text)]
-    found += [(m.start(), Frame(m[1], 0, m[2])) for m in _IPY_FRAME.finditer(text)]
-    found += [(m.start(), Frame(m[3], int(m[4]), m[2])) for m in _JAVA_FRAME.finditer(text)]
+def _frames(text: str) -> list[Frame]:
+    """Frames of the traces in a text, the innermost last: Python and IPython print them so, the others the other way round."""
+    outer_first = [(m.start(), Frame(m[1], int(m[2]), m[3] or "")) for m in _PY_FRAME.finditer(text)]
+    outer_first += [(m.start(), Frame(m[1], 0, m[2])) for m in _IPY_FRAME.finditer(text)]
+    inner_first = [(m.start(), Frame(_java_path(m[1], m[3]), int(m[4]), m[2])) for m in _JAVA_FRAME.finditer(text)]
     if "    at " in text or "\tat " in text:
-        found += [(m.start(), Frame(m[2], int(m[3]), (m[1] or "").rsplit(".", 1)[-1])) for m in _JS_FRAME.finditer(text)]
-    found += [(m.start(), Frame(m[1], int(m[2]), "")) for m in _COLON_FRAME.finditer(text)]
-    for _, frame in sorted(found, key=lambda one: one[0])[:200]:
-        yield Frame(frame.path.replace("\\", "/"), frame.line, frame.function)
+        inner_first += [
+            (m.start(), Frame(m[2], int(m[3]), (m[1] or "").rsplit(".", 1)[-1])) for m in _JS_FRAME.finditer(text)
+        ]
+    printed = [(m.start(), Frame(m[1], int(m[2]), "")) for m in _COLON_FRAME.finditer(text)]
+    printed += [(m.start(1), Frame(m[1], int(m[2]), "")) for m in _PANIC_FRAME.finditer(text)]
+    (inner_first if _INNER_FIRST.search(text) else outer_first).extend(printed)
+    found = [*sorted(outer_first, key=_place), *sorted(inner_first, key=_place, reverse=True)]
+    return [Frame(frame.path.replace("\\", "/"), frame.line, frame.function) for _, frame in found[-MAX_FRAMES:]]
+
+
+def _place(found: tuple[int, Frame]) -> int:
+    return found[0]
+
+
+def _java_path(qualified: str, file: str) -> str:
+    """`com.acme.Invoice` in `Invoice.java` -> `com/acme/Invoice.java`: a frame names the package, and only the file's name."""
+    return "/".join((*qualified.split(".")[:-1], file))

@@ -2,20 +2,20 @@
 
 Two lexical rankings (definitions; files with their paths) are joined with votes: for what the question names, for the frames
 of its stack traces, for the files that hold several good definitions. A definition gains from its file, and a file from its
-definitions. Tests, documents and copies of others are demoted unless they are asked for; what the history says is a
-weak prior. The figures were set on issues of six repositories (`bench/swebench.py`) and lie on a plateau: none of them
-matters alone.
+definitions. Tests, documents and copies of others are demoted unless they are asked for. The figures were set on issues and
+commit messages of eight repositories (`bench/swebench.py` says which) and lie on a plateau: none of them matters alone.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import nsmallest
 
 from foveate.code import postings
 from foveate.code.chunk import MODULE
-from foveate.code.graph import Symbol
+from foveate.code.graph import CLASSES, Symbol
 from foveate.code.index import CodeIndex, File, Table
 from foveate.code.model import Role
 from foveate.code.postings import Space
@@ -33,45 +33,59 @@ FULL = 0.6
 PATH = 0.7
 """What a word of the question is worth in a file's path, against one that the file is full of."""
 
+LONGER = 0.05
+"""What a long definition gains over a short one that matches as well: more can be wrong in it, and more be meant."""
+
 NAMED, TRACED = 0.5, 0.5
 """Votes for a definition that the question names, or that stands in its stack trace; the best lexical match has 1."""
-FILE_LEXICAL, FILE_NAMED, FILE_MODULE, FILE_TRACED = 0.6, 0.5, 0.3, 0.5
+MEMBER, CONSTRUCTOR = 0.1, 0.3
+"""What the members of a class have of the vote for it."""
+FILE_LEXICAL, FILE_NAMED, FILE_MODULE, FILE_TRACED = 0.6, 1.2, 0.3, 0.5
 """The same for a file; the file with the best definitions has 1."""
 FROM_FILE = 0.8
 """What a definition has of the rank of its file."""
 DEEPER = 0.5
 """What each further definition adds to its file, against the one before it."""
+LEAST = 0.15
+"""Of the best lexical score: a definition with less is not looked at."""
 BEST = 400
 """Definitions that are looked at closely."""
 
 NAMESAKES = 15
 """A name that more definitions have votes for none."""
+CLASSES_NAMED = 6
+"""Named classes whose members have a share in the vote."""
+
+STUB = 4
+"""How many times longer a namesake in the same file must be to make a definition a stub of it."""
 
 OUTWARD = 0.7
 """What a frame is worth against the one that it called."""
 
 DEMOTED: Mapping[Role, float] = {
     "test": 0.4,
-    "docs": 0.7,
+    "docs": 0.6,
     "example": 0.7,
     "generated": 0.5,
     "vendored": 0.4,
     "config": 0.8,
     "data": 0.6,
 }
+NEWS = 0.5
+"""What is left of that for a list of past changes: it speaks of everything and explains nothing."""
 ASKED_FOR: Mapping[Role, tuple[str, ...]] = {
     "test": ("test", "fixtur", "pytest", "spec"),
     "docs": ("doc", "document", "readm", "changelog", "guid"),
     "example": ("exampl", "demo", "tutori", "sampl"),
     "generated": ("generat", "protobuf"),
     "vendored": ("vendor",),
-    "config": ("config", "configur", "set", "ci", "workflow", "depend", "packag"),
-    "data": ("data", "json", "csv"),
+    "config": ("config", "configur", "ci", "workflow"),
+    "data": ("dataset",),
 }
 """Words (as index terms) by which a question asks for such files."""
 
-RECENT = 0.05
-"""What the history can add: files that change often, and lately, are where the next change is."""
+_NEWS = re.compile(r"(?:^|/)(?:change[-_]?logs?|changes|history|news|whatsnew|releases?(?:[-_]notes)?)\b", re.IGNORECASE)
+_CONSTRUCTORS = ("__init__", "__new__", "constructor", "initialize", "init", "new")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,48 +119,74 @@ def search(index: CodeIndex, question: Question, files: int = 50, definitions: i
     table = index.table()
     if not table.files:
         return Hits()
-    terms = _telling(index, question, table)
-    lexical, file_lexical, reach = _scores(index, terms, table)
-    named = _named(index, question, table)
-    traced, traced_files = _traced(index, question.frames, table)
-    best = max(lexical.values(), default=0.0) or 1.0
-    ranks = {
-        id: lexical.get(id, 0.0) / best + NAMED * named.get(id, 0.0) + TRACED * traced.get(id, 0.0)
-        for id in {*_top(lexical, BEST), *named, *traced}
-    }
-    votes = _file_votes(question, table)
-    best_file = max(file_lexical.values(), default=0.0) or 1.0
-    file_lexical = {id: score / best_file for id, score in file_lexical.items()}
-    by_file = _by_file(ranks, table, question, index, file_lexical, votes, traced_files)
-    strength = _strength(
-        best if lexical else 0.0, reach, [*named.values(), *traced.values(), *(sum(v) for v in votes.values())]
+    found = _Found(index, question, table)
+    # Equals by path and line: ids tell in which order files were indexed, and nothing else.
+    best = sorted(_top(found.files, files), key=lambda id: (-found.files[id], table.files[id].path))
+    ranks = found.definitions
+    symbols = _whole(list(index.symbols(_top(ranks, definitions)).values()))
+    symbols = sorted(symbols, key=lambda one: (-ranks[one.id], one.path, one.line))
+    return Hits(
+        tuple(FileHit(table.files[id], found.worth(found.files[id]), found.why_file(id)) for id in best),
+        tuple(Hit(symbol, found.worth(ranks[symbol.id]), found.why(symbol.id)) for symbol in symbols),
     )
-    top_file = max(by_file.values(), default=0.0) or 1.0
-    final = {
-        id: (rank + FROM_FILE * by_file.get(table.documents.owner[id], 0.0) / top_file) * _factor(table, id, question)
-        for id, rank in ranks.items()
-    }
-    top = max(final.values(), default=0.0) or 1.0
-    chosen = _top(final, definitions)
-    symbols = index.symbols(chosen)
-    hits = tuple(
-        Hit(
-            symbols[id],
-            round(strength * final[id] / top, 4),
-            _features(lexical.get(id, 0.0) / best, named.get(id, 0.0), traced.get(id, 0.0)),
+
+
+class _Found:
+    """The scores of definitions and files for one question, by id; the best of each kind has 1."""
+
+    def __init__(self, index: CodeIndex, question: Question, table: Table) -> None:
+        self.owner = table.documents.owner
+        paths = _Paths(table)
+        self.pointed, self.modules = _file_votes(question, paths)
+        self.traced, self.traced_files = _traced(index, question.frames, paths)
+        self.standing = _standing(question, table, {*self.pointed, *self.traced_files})
+        words, file_words, reach = _scores(index, _telling(index, question, table), table)
+        self.lexical = _scaled(self._close(words, table.documents.half))
+        self.file_lexical = _scaled({id: score * self.standing[id] for id, score in file_words.items()})
+        self.named = {id: vote * self.standing[self.owner[id]] for id, vote in _named(index, question).items()}
+        self.strength = _strength(
+            max(words.values(), default=0.0),
+            reach,
+            (*self.named.values(), *self.traced.values(), *self.pointed.values(), *self.modules.values()),
         )
-        for id in chosen
-        if id in symbols
-    )
-    file_hits = tuple(
-        FileHit(
-            table.files[id],
-            round(strength * by_file[id] / top_file, 4),
-            _features(file_lexical.get(id, 0.0), max(votes.get(id, (0.0, 0.0))), traced_files.get(id, 0.0)),
-        )
-        for id in _top(by_file, files)
-    )
-    return Hits(file_hits, hits)
+        ranks = {
+            id: self.lexical.get(id, 0.0) + NAMED * self.named.get(id, 0.0) + TRACED * self.traced.get(id, 0.0)
+            for id in {*self.lexical, *self.named, *self.traced}
+        }
+        self.files = _scaled(self._by_file(ranks))
+        self.definitions = _scaled({id: rank + FROM_FILE * self.files[self.owner[id]] for id, rank in ranks.items()})
+
+    def _close(self, words: Mapping[int, float], half: Sequence[float]) -> dict[int, float]:
+        """The definitions with the best words, by what they are for and how long they are."""
+        owner, standing = self.owner, self.standing
+        least = LEAST * max(words.values(), default=0.0)
+        near = {id: score * standing[owner[id]] * half[id] ** LONGER for id, score in words.items() if score >= least}
+        return {id: near[id] for id in _top(near, BEST)}
+
+    def _by_file(self, ranks: Mapping[int, float]) -> dict[int, float]:
+        """The rank of each file: its best definitions, its own words, and who votes for it."""
+        depth: dict[int, list[float]] = {}
+        for id in _top(ranks, len(ranks)):
+            depth.setdefault(self.owner[id], []).append(ranks[id])
+        held = _scaled({file: sum(rank * DEEPER**n for n, rank in enumerate(found[:6])) for file, found in depth.items()})
+        return {
+            id: held.get(id, 0.0)
+            + FILE_LEXICAL * self.file_lexical.get(id, 0.0)
+            + FILE_NAMED * self.pointed.get(id, 0.0)
+            + FILE_MODULE * self.modules.get(id, 0.0)
+            + FILE_TRACED * self.traced_files.get(id, 0.0)
+            for id in {*held, *self.file_lexical, *self.pointed, *self.modules, *self.traced_files}
+        }
+
+    def worth(self, rank: float) -> float:
+        return round(self.strength * rank, 4)
+
+    def why(self, id: int) -> dict[str, float]:
+        return _features(self.lexical.get(id, 0.0), self.named.get(id, 0.0), self.traced.get(id, 0.0))
+
+    def why_file(self, id: int) -> dict[str, float]:
+        voted = max(self.pointed.get(id, 0.0), self.modules.get(id, 0.0))
+        return _features(self.file_lexical.get(id, 0.0), voted, self.traced_files.get(id, 0.0))
 
 
 # --- words ---------------------------------------------------------------------------------------------------------
@@ -178,24 +218,33 @@ def _scores(index: CodeIndex, terms: Mapping[str, float], table: Table) -> tuple
         for id in ids:
             files[id] = files.get(id, 0.0) + value
     number = table.documents.number
-    worth = [terms[term] * postings.rarity(postings.length_of(lists.get(term, ())), number) for term in terms]
-    if len(terms) > TELLING:  # of a long report, only what the code speaks of at all
-        worth = [value for value, term in zip(worth, terms, strict=True) if term in lists]
-    return definitions, files, FULL * sum(sorted(worth, reverse=True)[:TELLING])
+    worth = {term: terms[term] * postings.rarity(postings.length_of(lists.get(term, ())), number) for term in terms}
+    # Of a long text, first what the code speaks of at all: a report has many words of its own.
+    known = sorted((value for term, value in worth.items() if term in lists), reverse=True)
+    foreign = sorted((value for term, value in worth.items() if term not in lists), reverse=True)
+    return definitions, files, FULL * sum([*known, *foreign][:TELLING])
 
 
 # --- votes ---------------------------------------------------------------------------------------------------------
 
 
-def _named(index: CodeIndex, question: Question, table: Table) -> dict[int, float]:
-    """Definitions that the question names; a name that several have is shared by them."""
+def _named(index: CodeIndex, question: Question) -> dict[int, float]:
+    """Definitions that the question names. A name that several have is shared by them, a class has its members share."""
     by_name = index.named({name.rpartition(".")[2] for name in question.symbols})
     votes: dict[int, float] = {}
+    classes: dict[int, Symbol] = {}
     for written, worth in question.symbols.items():
-        meant = _meant(written.split("."), by_name.get(written.rpartition(".")[2], []))
-        if meant and len(meant) <= NAMESAKES:
+        meant = _whole(_meant(written.split("."), by_name.get(written.rpartition(".")[2], [])))
+        if len(meant) <= NAMESAKES:
             for symbol in meant:
                 votes[symbol.id] = max(votes.get(symbol.id, 0.0), worth / len(meant) ** 0.5)
+                if symbol.kind in CLASSES:
+                    classes[symbol.id] = symbol
+    for id in _top({id: votes[id] for id in classes}, CLASSES_NAMED):
+        for member in index.in_file(classes[id].path):
+            if member.parent == id:
+                share = votes[id] * (CONSTRUCTOR if member.name in _CONSTRUCTORS else MEMBER)
+                votes[member.id] = max(votes.get(member.id, 0.0), share)
     return votes
 
 
@@ -208,45 +257,43 @@ def _meant(parts: Sequence[str], symbols: Sequence[Symbol]) -> Sequence[Symbol]:
     return inside or [s for s in symbols if parts[-2] in s.path.rpartition(".")[0].split("/")] or symbols
 
 
-def _file_votes(question: Question, table: Table) -> dict[int, tuple[float, float]]:
-    """Files that the question names by their path, and modules that it names with dots."""
-    votes: dict[int, tuple[float, float]] = {}
-    by_name: dict[str, list[File]] = {}
-    for file in table.files.values():
-        by_name.setdefault(file.path.rpartition("/")[2], []).append(file)
-    for written in question.paths:
-        for file, share in _closest(written, by_name):
-            votes[file.id] = (max(votes.get(file.id, (0.0, 0.0))[0], share), 0.0)
-    for written, worth in question.symbols.items():
-        parts = written.split(".")
-        for number in range(len(parts), 1, -1) if len(parts) > 1 else ():
-            files = _modules("/".join(parts[:number]), table)
-            for file in files:
-                path, module = votes.get(file.id, (0.0, 0.0))
-                votes[file.id] = (path, max(module, worth / len(files)))
-            if files:
-                break
-    return votes
+def _whole(symbols: Sequence[Symbol]) -> list[Symbol]:
+    """Without the stubs of what is defined at length under the same name in the same file: overloads, declarations."""
+    longest: dict[tuple[str, str], int] = {}
+    for one in symbols:
+        longest[one.path, one.qualified] = max(longest.get((one.path, one.qualified), 0), one.end - one.line)
+    return [one for one in symbols if STUB * (one.end - one.line) >= longest[one.path, one.qualified]]
 
 
-def _modules(stem: str, table: Table) -> list[File]:
-    """Files whose path without the suffix ends so: `shop/cart` is `src/shop/cart.py`."""
-    last = stem.rpartition("/")[2]
-    found = []
-    for file in table.files.values():
-        path = file.path.rpartition(".")[0].removesuffix("/__init__").removesuffix("/index")
-        if path.endswith(last) and (path == stem or path.endswith(f"/{stem}")):
-            found.append(file)
-    return found
+class _Paths:
+    """Files by how a text may call them; made when a text does."""
 
+    def __init__(self, table: Table) -> None:
+        self._files = table.files.values()
+        self._by_name: dict[str, list[File]] | None = None
+        self._by_module: dict[str, list[tuple[str, File]]] | None = None
 
-def _closest(written: str, by_name: Mapping[str, Sequence[File]], least: int = 1) -> list[tuple[File, float]]:
-    """The files whose path ends most like the one that is written, where they are few, each with its share of the vote."""
-    files = by_name.get(written.rpartition("/")[2], ())
-    shared = {file.id: _shared_end(written, file.path) for file in files}
-    most = max(shared.values(), default=0)
-    best = [file for file in files if shared[file.id] == most and most >= min(least, file.path.count("/") + 1)]
-    return [(file, 1 / len(best)) for file in best] if len(best) <= 5 else []
+    def closest(self, written: str, least: int = 1) -> list[File]:
+        """The files whose path ends most like the one that is written, where they are few."""
+        if self._by_name is None:
+            self._by_name = {}
+            for file in self._files:
+                self._by_name.setdefault(file.path.rpartition("/")[2], []).append(file)
+        files = self._by_name.get(written.rpartition("/")[2], ())
+        shared = {file.id: _shared_end(written, file.path) for file in files}
+        most = max(shared.values(), default=0)
+        best = [file for file in files if shared[file.id] == most and most >= min(least, file.path.count("/") + 1)]
+        return best if len(best) <= 5 else []
+
+    def modules(self, stem: str) -> list[File]:
+        """Files whose path without the suffix ends so: `shop/cart` is `src/shop/cart.py`."""
+        if self._by_module is None:
+            self._by_module = {}
+            for file in self._files:
+                path = file.path.rpartition(".")[0].removesuffix("/__init__").removesuffix("/index")
+                self._by_module.setdefault(path.rpartition("/")[2], []).append((path, file))
+        alike = self._by_module.get(stem.rpartition("/")[2], ())
+        return [file for path, file in alike if path == stem or path.endswith(f"/{stem}")]
 
 
 def _shared_end(one: str, other: str) -> int:
@@ -259,17 +306,30 @@ def _shared_end(one: str, other: str) -> int:
     return number
 
 
-def _traced(index: CodeIndex, frames: Sequence[Frame], table: Table) -> tuple[dict[int, float], dict[int, float]]:
+def _file_votes(question: Question, paths: _Paths) -> tuple[dict[int, float], dict[int, float]]:
+    """Files that the question names by their path, and modules that it names with dots."""
+    pointed: dict[int, float] = {}
+    modules: dict[int, float] = {}
+    for written in question.paths:
+        files = paths.closest(written)
+        pointed |= {file.id: max(pointed.get(file.id, 0.0), 1 / len(files)) for file in files}
+    for written, worth in question.symbols.items():
+        parts = written.split(".")
+        for number in range(len(parts), 1, -1):
+            if files := paths.modules("/".join(parts[:number])):
+                modules |= {file.id: max(modules.get(file.id, 0.0), worth / len(files)) for file in files}
+                break
+    return pointed, modules
+
+
+def _traced(index: CodeIndex, frames: Sequence[Frame], paths: _Paths) -> tuple[dict[int, float], dict[int, float]]:
     """Definitions and files of stack traces: the innermost frame of ours counts most."""
     definitions: dict[int, float] = {}
     files: dict[int, float] = {}
-    by_name: dict[str, list[File]] = {}
-    for file in table.files.values() if frames else ():
-        by_name.setdefault(file.path.rpartition("/")[2], []).append(file)
     worth = 1.0
     for frame in reversed(frames):
-        found = _closest(frame.path, by_name, least=2)[:2]
-        for file, _ in found:
+        found = paths.closest(frame.path, least=2)[:2]
+        for file in found:
             files[file.id] = max(files.get(file.id, 0.0), worth)
             for symbol in _at(index, file, frame):
                 definitions[symbol.id] = max(definitions.get(symbol.id, 0.0), worth)
@@ -290,42 +350,15 @@ def _at(index: CodeIndex, file: File, frame: Frame) -> list[Symbol]:
 # --- together ------------------------------------------------------------------------------------------------------
 
 
-def _by_file(
-    ranks: Mapping[int, float],
-    table: Table,
-    question: Question,
-    index: CodeIndex,
-    lexical: Mapping[int, float],
-    votes: Mapping[int, tuple[float, float]],
-    traced: Mapping[int, float],
-) -> dict[int, float]:
-    """The rank of each file: its best definitions, its own words, and who votes for it."""
-    depth: dict[int, list[float]] = {}
-    for id in _top(ranks, BEST):
-        depth.setdefault(table.documents.owner[id], []).append(ranks[id])
-    held = {file: sum(rank * DEEPER**n for n, rank in enumerate(found[:6])) for file, found in depth.items()}
-    best = max(held.values(), default=0.0) or 1.0
-    past = index.history()
-    found = {}
-    for id in {*held, *lexical, *votes, *traced}:
-        path, module = votes.get(id, (0.0, 0.0))
-        rank = held.get(id, 0.0) / best + FILE_LEXICAL * lexical.get(id, 0.0)
-        rank += FILE_NAMED * path + FILE_MODULE * module + FILE_TRACED * traced.get(id, 0.0)
-        file = table.files[id]
-        asked = path > 0 or id in traced
-        found[id] = rank * (1.0 if asked else demotion(file.role, question)) * (1 + RECENT * past.warmth(file.path))
-    return found
-
-
-def _factor(table: Table, id: int, question: Question) -> float:
-    return demotion(table.files[table.documents.owner[id]].role, question)
-
-
-def demotion(role: Role, question: Question) -> float:
-    """What is left of the rank of a file of this role: all where the question asks for such files."""
-    if role == "source" or any(word in question.terms for word in ASKED_FOR.get(role, ())):
-        return 1.0
-    return DEMOTED[role]
+def _standing(question: Question, table: Table, pointed_to: Iterable[int]) -> dict[int, float]:
+    """What is left of the scores of each file by what it is for: all, where the question asks for it or for such files."""
+    left = {role: 1.0 if question.topic & set(ASKED_FOR[role]) else DEMOTED[role] for role in DEMOTED}
+    found = {id: left.get(file.role, 1.0) for id, file in table.files.items()}
+    if left["docs"] < 1:
+        for id, file in table.files.items():
+            if file.role == "docs" and _NEWS.search(file.path):
+                found[id] *= NEWS
+    return found | dict.fromkeys(pointed_to, 1.0)
 
 
 def _strength(best: float, reach: float, votes: Iterable[float]) -> float:
@@ -336,6 +369,12 @@ def _strength(best: float, reach: float, votes: Iterable[float]) -> float:
 def _features(lexical: float, named: float, traced: float) -> dict[str, float]:
     every = {"lexical": lexical, "named": named, "traced": traced}
     return {name: round(min(1.0, value), 4) for name, value in every.items() if value}
+
+
+def _scaled(scores: dict[int, float]) -> dict[int, float]:
+    """Scores as shares of the best one."""
+    best = max(scores.values(), default=0.0) or 1.0
+    return {id: score / best for id, score in scores.items()}
 
 
 def _top(scores: Mapping, number: int) -> list:  # type: ignore[type-arg]
