@@ -69,7 +69,7 @@ def later(steps: dict[str, float]) -> float:
 def foveate_costs(root: Path) -> dict[str, dict[str, float]]:
     python = [sys.executable, "-m", "bench.ours"]
     out = {}
-    cold, edited = [], []
+    cold = []
     for _ in range(RUNS):
         for left in root.parent.glob(f"{ours.index_file(root).name}*"):
             left.unlink()
@@ -77,11 +77,8 @@ def foveate_costs(root: Path) -> dict[str, dict[str, float]]:
     out["cold index"] = figure("foveate, cold index", cold, lambda steps: steps["index"])
     same = [child([*python, "index", str(root)]) for _ in range(RUNS)]
     out["nothing changed"] = figure("foveate, index when nothing changed", same, lambda steps: steps["index"])
-    for n in range(RUNS):
-        with (root / EDITED).open("a", encoding="utf-8") as file:
-            file.write(f"\n\ndef added_by_the_benchmark_{n}():\n    return {n}\n")
-        edited.append(child([*python, "index", str(root)]))
-    out["after an edit"] = figure("foveate, index after an edit", edited, lambda steps: steps["index"])
+    edited = [child([*python, "edit", str(root), EDITED]) for _ in range(RUNS)]
+    out["after an edit"] = figure("foveate, index after an edit", edited, lambda steps: steps["further"])
     asked = [child([*python, "context", str(root), str(BUDGET), *QUESTIONS]) for _ in range(RUNS)]
     first = QUESTIONS[0]
     out["first context"] = figure("foveate, first context of a process", asked, lambda steps: steps["open"] + steps[first])

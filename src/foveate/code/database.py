@@ -112,7 +112,7 @@ class Database:
     @property
     def generation(self) -> str:
         """Changes whenever the index does."""
-        return f"{self.meta('made')}.{self.meta('generation')}"
+        return ".".join(str(value) for (value,) in self.rows(_GENERATION))
 
     def meta(self, name: str) -> Any:
         found = self.rows("SELECT value FROM meta WHERE name = ?", (name,))
@@ -216,6 +216,7 @@ class Database:
             self.set(name, value)
 
 
+_GENERATION = "SELECT value FROM meta WHERE name IN ('generation', 'made') ORDER BY name"
 _KEY = ("version", "root", "reads")
 _DAMAGE = (apsw.CorruptError, apsw.NotADBError)
 

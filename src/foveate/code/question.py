@@ -273,7 +273,7 @@ def _paths(text: str) -> Iterator[str]:
 
 
 def _frames(text: str) -> list[Frame]:
-    """Frames of the traces in a text, the innermost last: Python and IPython print them so, the others the other way round."""
+    """Frames of the traces in a text, the innermost last: Python prints them so, most others the other way round."""
     outer_first = [(m.start(), Frame(m[1], int(m[2]), m[3] or "")) for m in _PY_FRAME.finditer(text)]
     outer_first += [(m.start(), Frame(m[1], 0, m[2])) for m in _IPY_FRAME.finditer(text)]
     inner_first = [(m.start(), Frame(_java_path(m[1], m[3]), int(m[4]), m[2])) for m in _JAVA_FRAME.finditer(text)]
@@ -293,5 +293,5 @@ def _place(found: tuple[int, Frame]) -> int:
 
 
 def _java_path(qualified: str, file: str) -> str:
-    """`com.acme.Invoice` in `Invoice.java` -> `com/acme/Invoice.java`: a frame names the package, and only the file's name."""
+    """`com.acme.Invoice` in `Invoice.java` -> `com/acme/Invoice.java`: a frame names the package, and a bare file."""
     return "/".join((*qualified.split(".")[:-1], file))

@@ -16,6 +16,7 @@ from heapq import nsmallest
 from foveate.code import postings
 from foveate.code.chunk import MODULE
 from foveate.code.graph import CLASSES, Symbol
+from foveate.code.history import History
 from foveate.code.index import CodeIndex, File, Table
 from foveate.code.model import Role
 from foveate.code.postings import Space
@@ -55,6 +56,9 @@ NAMESAKES = 15
 """A name that more definitions have votes for none."""
 CLASSES_NAMED = 6
 """Named classes whose members have a share in the vote."""
+
+WARM, TOGETHER = 0.02, 0.02
+"""What the history can add: to a file that changes these days, and to one that changed together with the best."""
 
 STUB = 4
 """How many times longer a namesake in the same file must be to make a definition a stub of it."""
@@ -153,7 +157,7 @@ class _Found:
             id: self.lexical.get(id, 0.0) + NAMED * self.named.get(id, 0.0) + TRACED * self.traced.get(id, 0.0)
             for id in {*self.lexical, *self.named, *self.traced}
         }
-        self.files = _scaled(self._by_file(ranks))
+        self.files = _scaled(_with_past(self._by_file(ranks), index.history(), table))
         self.definitions = _scaled({id: rank + FROM_FILE * self.files[self.owner[id]] for id, rank in ranks.items()})
 
     def _close(self, words: Mapping[int, float], half: Sequence[float]) -> dict[int, float]:
@@ -187,6 +191,19 @@ class _Found:
     def why_file(self, id: int) -> dict[str, float]:
         voted = max(self.pointed.get(id, 0.0), self.modules.get(id, 0.0))
         return _features(self.file_lexical.get(id, 0.0), voted, self.traced_files.get(id, 0.0))
+
+
+def _with_past(files: dict[int, float], past: History, table: Table) -> dict[int, float]:
+    """The ranks of files with what the latest commits say: which of them change these days, and which with the best one."""
+    if not files or not past.commits:
+        return files
+    best = min(files, key=lambda id: (-files[id], table.files[id].path))
+    together = past.together(table.files[best].path)
+    paths = {id: table.files[id].path for id in files}
+    return {
+        id: rank * (1 + WARM * past.warmth(paths[id])) + TOGETHER * files[best] * together.get(paths[id], 0.0)
+        for id, rank in files.items()
+    }
 
 
 # --- words ---------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from foveate.code.workspace import Look
 from foveate.errors import NotFound, near
 from foveate.sources.docs import docs_records
 from foveate.sources.files import asked_for, files_shown, whole_file
-from foveate.sources.gather import Around
+from foveate.sources.gather import Around, room_of
 from foveate.types import Ask, Candidate, Record, Scope
 
 NEAR = 4
@@ -25,6 +25,9 @@ NEAR = 4
 EACH = 4
 """Neighbours of one definition."""
 _NTH = re.compile(r"~\d+$")
+
+TOKENS_WHOLE, FEWEST_WHOLE = 40, 12
+"""Of how many definitions the whole text is prepared: at so many tokens each, more than fit. The rest are lines."""
 
 FURTHER = 0.5
 """What a neighbour is worth against the definition that it stands beside."""
@@ -40,8 +43,9 @@ class Code:
         shown = files_shown(around, look)
         hits = [hit for hit in look.hits(asked_for(around)).definitions if hit.symbol.path not in shown]
         for ask in asks:
-            for hit in hits[: ask.limit]:
-                found = record_of(hit.symbol, look, around.request.scope)
+            whole = max(FEWEST_WHOLE, room_of(ask.slot, around.profile) // TOKENS_WHOLE)
+            for place, hit in enumerate(hits[: ask.limit]):
+                found = record_of(hit.symbol, look, around.request.scope, line_only=place >= whole)
                 if found is not None:
                     features = {"relevance": hit.relevance, **hit.features}
                     yield Candidate(record=found, slot=ask.slot.name, source=self.name, features=features)
@@ -75,7 +79,7 @@ class Neighbours:
                             yield Candidate(record=found, slot=ask.slot.name, source=self.name, features=features)
 
 
-def record_of(symbol: Symbol, look: Look, scope: Scope, remark: str = "") -> Record | None:
+def record_of(symbol: Symbol, look: Look, scope: Scope, remark: str = "", line_only: bool = False) -> Record | None:
     """A definition as a record; None where its file is gone. The lines are those of the file as it is now."""
     lines = look.lines(symbol.path)
     now = current(symbol, look) if lines is not None else None
@@ -86,7 +90,8 @@ def record_of(symbol: Symbol, look: Look, scope: Scope, remark: str = "") -> Rec
     inner = inside(now, every)
     lengths = definition(now, lines, inner, file.language if file else "")
     micro = f"{lengths.micro} ({remark})" if remark else lengths.micro
-    return record("code", id_of(now), Lengths(lengths.full, lengths.summary, micro), scope, now.path)
+    shown = Lengths(micro, micro, micro) if line_only else Lengths(lengths.full, lengths.summary, micro)
+    return record("code", id_of(now), shown, scope, now.path)
 
 
 def current(symbol: Symbol, look: Look) -> Symbol | None:

@@ -14,11 +14,14 @@ from foveate.code.model import Lengths
 from foveate.code.outline import MAX_FILES, Outline, outlines, structure
 from foveate.code.workspace import Look
 from foveate.sources.files import asked_for
-from foveate.sources.gather import Around
+from foveate.sources.gather import Around, room_of
 from foveate.types import Ask, Candidate
 
 SEEDS = 20
 """Definitions that the walk over the graph starts from."""
+
+TOKENS_A_FILE, FEWEST = 6, 12
+"""How many files are drawn: at half the tokens of a line each, as many as the room and what may flow to it could hold."""
 
 NAMED = 0.5
 """The weight of a file that the question points to, against the heaviest definition."""
@@ -32,7 +35,8 @@ class RepoMap:
         if look is None:
             return
         for ask in asks:
-            for outline in drawn(look, asked_for(around), ask.limit):
+            number = min(ask.limit, max(FEWEST, room_of(ask.slot, around.profile) // TOKENS_A_FILE))
+            for outline in drawn(look, asked_for(around), number):
                 record = derived.record(
                     "outline",
                     f"map:{outline.path}",

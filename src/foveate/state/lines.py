@@ -53,7 +53,8 @@ def prose(record: Record, level: Level) -> str:
 
 def code(record: Record, level: Level) -> str:
     """A piece of code stands as it is; what only points to it is a list item."""
-    return _flush(record.text) if level == "full" or record.text == record.summary else block(body(record, level))
+    said = body(record, level)
+    return _flush(said) if "\n```" in said else block(said)
 
 
 def decision(record: Record, level: Level) -> str:
