@@ -41,7 +41,7 @@ def definition(symbol: Symbol, lines: Sequence[str], inner: Sequence[Symbol], la
     """A definition: all of its lines; of a class whose members stand for themselves, its head and theirs."""
     place = f"{symbol.path}:{symbol.line}" + (f"-{symbol.end}" if symbol.end > symbol.line else "")
     name = symbol.qualified or "top level"
-    micro = f"{symbol.path}:{symbol.line} {_head(symbol)}"
+    micro = line(symbol)
     if symbol.kind == MODULE:
         shown = [line for line in _outside(symbol, lines, inner) if not _IMPORT.match(line)]
     elif inner:
@@ -52,6 +52,11 @@ def definition(symbol: Symbol, lines: Sequence[str], inner: Sequence[Symbol], la
     doc = first_sentence(symbol.doc)
     summary = f"{place} {_head(symbol)}" + (f"\n{doc}" if doc else "")
     return Lengths(full, summary, micro)
+
+
+def line(symbol: Symbol) -> str:
+    """A definition in one line: where it stands and its head."""
+    return f"{symbol.path}:{symbol.line} {_head(symbol)}"
 
 
 def inside(symbol: Symbol, every: Sequence[Symbol]) -> list[Symbol]:

@@ -118,6 +118,7 @@ class Look:
         self.notes: list[str] = list(notes)
         self._hits: dict[tuple[str, int, int], Hits] = {}
         self._lines: dict[str, tuple[str, list[str] | None]] = {}
+        self._as_indexed: dict[str, bool] = {}
         self._described: Codebase | None = None
 
     def hits(self, text: str, files: int = FILES, definitions: int = DEFINITIONS) -> Hits:
@@ -180,6 +181,12 @@ class Look:
         self.note(f"{path} is not shown: it {'keeps changing' if self._hash(path) else 'is no longer in the index'}.")
         return None
 
+    def is_as_indexed(self, path: str) -> bool:
+        """Whether a file is in the index and was not written since."""
+        if path not in self._as_indexed:
+            self._as_indexed[path] = self.file(path) is not None and not self.index.touched([path])
+        return self._as_indexed[path]
+
     def renewed(self, paths: Iterable[str]) -> bool:
         """Whether one of the files was written since it was indexed; then all that changed is taken in."""
         touched = self.index.touched(paths)
@@ -188,6 +195,7 @@ class Look:
         return touched
 
     def _renew(self) -> None:
+        self._as_indexed.clear()
         self._workspace.refresh()
         self._hits.clear()
 

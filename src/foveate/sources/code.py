@@ -12,7 +12,7 @@ from foveate.code.chunk import MODULE
 from foveate.code.derived import id_of, record
 from foveate.code.graph import Symbol, neighbours
 from foveate.code.model import Lengths
-from foveate.code.show import definition, inside
+from foveate.code.show import definition, inside, line
 from foveate.code.workspace import Look
 from foveate.errors import NotFound, near
 from foveate.sources.docs import docs_records
@@ -45,7 +45,8 @@ class Code:
         for ask in asks:
             whole = max(FEWEST_WHOLE, room_of(ask.slot, around.profile) // TOKENS_WHOLE)
             for place, hit in enumerate(hits[: ask.limit]):
-                found = record_of(hit.symbol, look, around.request.scope, line_only=place >= whole)
+                made = record_of if place < whole else line_of
+                found = made(hit.symbol, look, around.request.scope)
                 if found is not None:
                     features = {"relevance": hit.relevance, **hit.features}
                     yield Candidate(record=found, slot=ask.slot.name, source=self.name, features=features)
@@ -73,25 +74,32 @@ class Neighbours:
                     if other.symbol.id not in known:
                         known.add(other.symbol.id)
                         said = f"{other.relation} of {hit.symbol.qualified}"
-                        found = record_of(other.symbol, look, around.request.scope, said)
+                        found = line_of(other.symbol, look, around.request.scope, said)
                         if found is not None:
                             features = {"relevance": round(hit.relevance * FURTHER, 4)}
                             yield Candidate(record=found, slot=ask.slot.name, source=self.name, features=features)
 
 
-def record_of(symbol: Symbol, look: Look, scope: Scope, remark: str = "", line_only: bool = False) -> Record | None:
+def record_of(symbol: Symbol, look: Look, scope: Scope) -> Record | None:
     """A definition as a record; None where its file is gone. The lines are those of the file as it is now."""
     lines = look.lines(symbol.path)
     now = current(symbol, look) if lines is not None else None
     if lines is None or now is None:
         return None
     file = look.file(symbol.path)
-    every = look.index.in_file(symbol.path)
-    inner = inside(now, every)
-    lengths = definition(now, lines, inner, file.language if file else "")
-    micro = f"{lengths.micro} ({remark})" if remark else lengths.micro
-    shown = Lengths(micro, micro, micro) if line_only else Lengths(lengths.full, lengths.summary, micro)
-    return record("code", id_of(now), shown, scope, now.path)
+    inner = inside(now, look.index.in_file(symbol.path))
+    return record("code", id_of(now), definition(now, lines, inner, file.language if file else ""), scope, now.path)
+
+
+def line_of(symbol: Symbol, look: Look, scope: Scope, remark: str = "") -> Record | None:
+    """A definition as one line only; its text is not read where the file is as it was indexed."""
+    if not look.is_as_indexed(symbol.path):
+        now = current(symbol, look) if look.lines(symbol.path) is not None else None
+        if now is None:
+            return None
+        symbol = now
+    said = f"{line(symbol)} ({remark})" if remark else line(symbol)
+    return record("code", id_of(symbol), Lengths(said, said, said), scope, symbol.path)
 
 
 def current(symbol: Symbol, look: Look) -> Symbol | None:
