@@ -41,7 +41,7 @@ def chunks(parsed: Parsed, text: str, by_name: bool = False) -> list[Chunk]:
     """The documents of a file, the file's own rest first.
 
     `by_name`: definitions are found by their names, their documents and what they use, and not by every word of their
-    bodies. Tests are often most of a repository and answer few questions: their words would double the cost of the index.
+    bodies. Tests are often most of a repository and answer few questions.
     """
     lines = text.splitlines() or [""]
     definitions, places = _documents(parsed.definitions)

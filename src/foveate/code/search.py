@@ -2,8 +2,8 @@
 
 Two lexical rankings (definitions; files with their paths) are joined with votes: for what the question names, for the frames
 of its stack traces, for the files that hold several good definitions. A definition gains from its file, and a file from its
-definitions. Tests, documents and copies of others are demoted unless they are asked for. The figures were set on issues and
-commit messages of eight repositories (`bench/swebench.py` says which) and lie on a plateau: none of them matters alone.
+definitions. Tests, documents and copies of others are demoted unless they are asked for. The figures were set on issues
+of six repositories and commit messages of four larger ones, and lie on a plateau: few of them matter alone (decision 018).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import nsmallest
 
+from foveate import lexical
 from foveate.code import postings
 from foveate.code.chunk import MODULE
 from foveate.code.graph import CLASSES, Symbol
@@ -24,9 +25,6 @@ from foveate.code.question import Frame, Question
 
 TERMS = 60
 """The most telling terms of a long report that are searched for: more bring nothing."""
-
-TELLING = 8
-"""A definition that holds this many of the most telling terms answers the question."""
 
 FULL = 0.6
 """The weight of a term that stands several times in a text of ordinary length: what a full answer has of each."""
@@ -239,7 +237,7 @@ def _scores(index: CodeIndex, terms: Mapping[str, float], table: Table) -> tuple
     # Of a long text, first what the code speaks of at all: a report has many words of its own.
     known = sorted((value for term, value in worth.items() if term in lists), reverse=True)
     foreign = sorted((value for term, value in worth.items() if term not in lists), reverse=True)
-    return definitions, files, FULL * sum([*known, *foreign][:TELLING])
+    return definitions, files, FULL * sum([*known, *foreign][: lexical.TELLING])
 
 
 # --- votes ---------------------------------------------------------------------------------------------------------

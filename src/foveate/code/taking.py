@@ -108,8 +108,10 @@ def take_in(db: Database, walk: Callable[[], Walked], read: Read, progress: Prog
 
 
 def _worn(db: Database) -> bool:
-    """Whether far more ids were given out than are in use: a search counts up to the last of them."""
+    """Whether far more ids were given out than are in use, as a search counts up to the last of them, or nearly all."""
     last = int(db.meta("definition") or 0)
+    if last > postings.MAX_ID // 2:
+        return True
     return last > WORN and last > 4 * int(db.rows("SELECT count(*) FROM definitions")[0][0])
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from foveate.code.aside import ALWAYS, HEAD_BYTES, MAX_BYTES, TOO_LARGE, aside_by_content
 from foveate.code.model import Aside
-from foveate.state.records import _HIDDEN
+from foveate.state.records import HIDDEN
 from foveate.state.redact import RULES, Allow, Redacted, redact
 
 
@@ -148,7 +148,7 @@ def _visible(text: str) -> str:
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     if _CONTROL.search(text):
-        text = _HIDDEN.sub("", _COLOUR.sub("", text.translate(_LINE_ENDS)).replace("\0", ""))
+        text = HIDDEN.sub("", _COLOUR.sub("", text.translate(_LINE_ENDS)).replace("\0", ""))
     if not text.isascii() and _UNSEEN.search(text):
         text = _UNSEEN.sub(lambda found: found[0] if found[0] in _JOINERS else "", text.translate(_LINE_ENDS))
     return text

@@ -34,7 +34,7 @@ SKETCH = 8
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 # Zero-width, bidirectional and tag characters hide text from people that a model still reads.
-_HIDDEN = re.compile("[\x01-\x08\x0b-\x1f\x7f\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\U000e0000-\U000e007f]")
+HIDDEN = re.compile("[\x01-\x08\x0b-\x1f\x7f\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\U000e0000-\U000e007f]")
 _SUSPECT = re.compile("[\x00-\x08\x0b-\x1f\x7f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
 _ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 _PATH = re.compile(r"[~\w.+@/-]+")
@@ -172,7 +172,7 @@ def clean(text: str, allow: Allow | None = None) -> str:
     if not text:
         return text
     if _SUSPECT.search(text):
-        text = _HIDDEN.sub("", _ANSI.sub("", text.replace("\r\n", "\n").replace("\r", "\n").replace("\u2028", "\n")))
+        text = HIDDEN.sub("", _ANSI.sub("", text.replace("\r\n", "\n").replace("\r", "\n").replace("\u2028", "\n")))
     return redact(text.strip(), allow).text
 
 
