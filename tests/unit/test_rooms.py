@@ -26,7 +26,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("earned", "scoring", "budget", "selection", "computed", "assembly", "compose"),
     ("refresh", "feedback", "metrics", "receipts", "validation", "explain", "explain_code", "debug", "journal"),
     ("engine", "opening", "testing"),
-    ("agents",),
+    ("agents", "eval"),
     ("front",),
 )
 """Lowest first. A name stands for the module and, where it is a package, for everything below it."""

@@ -1,0 +1,66 @@
+"""Data sets as users have them: a file, or a folder that holds it; plain errors where it is not what it should be."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from foveate.errors import InputError, NotFound
+
+PIECE = 1 << 20
+
+
+def find(path: Path, suite: str, *patterns: str) -> Path:
+    """The file itself, or the one in the folder, or in the folder `suite` in it, whose name fits."""
+    if path.is_file():
+        return path
+    for folder in (path, path / suite):
+        for pattern in patterns:
+            found = sorted(folder.glob(pattern))
+            if len(found) > 1:
+                names = ", ".join(one.name for one in found)
+                raise InputError(f"{str(folder)!r} holds several files that fit ({names}); name one of them.")
+            if found:
+                return found[0]
+    wanted = " or ".join(patterns)
+    if not path.exists():
+        raise NotFound(f"{str(path)!r} does not exist; name the data of {suite!r}: {wanted}.")
+    raise NotFound(f"{str(path)!r} holds no data of {suite!r}: {wanted} is looked for.")
+
+
+def json_file(path: Path, suite: str, *patterns: str) -> Any:
+    return parsed(find(path, suite, *patterns))
+
+
+def parsed(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except (ValueError, UnicodeDecodeError) as error:
+        raise InputError(f"{str(path)!r} is not JSON: {error}.") from None
+
+
+def lines(path: Path) -> Iterator[tuple[int, Any]]:
+    """The documents of a JSONL file with the numbers of their lines; empty lines are passed over."""
+    with path.open(encoding="utf-8") as file:
+        for n, line in enumerate(file, 1):
+            if line.strip():
+                try:
+                    yield n, json.loads(line)
+                except ValueError as error:
+                    raise InputError(f"{str(path)!r}, line {n}, is not JSON: {error}.") from None
+
+
+def digest(paths: Sequence[Path]) -> str:
+    """A short name for the present content of files, folders included."""
+    hashed = blake2b(digest_size=6)
+    for path in paths:
+        files = sorted(file for file in path.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
+        for file in files if path.is_dir() else [path]:
+            hashed.update(str(file.relative_to(path)).encode())
+            with file.open("rb") as opened:
+                while piece := opened.read(PIECE):
+                    hashed.update(piece)
+    return hashed.hexdigest()

@@ -1,0 +1,69 @@
+"""LoCoMo: long talks of two people over months, and questions whose evidence is a turn or several.
+
+A file of it is a list of talks: `conversation.session_N` lists turns with a `dia_id`, `qa` the questions with their
+`evidence`. A question without evidence, or with evidence that is not there, is not asked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from foveate.eval.evidence import Said, sessions
+from foveate.eval.model import Case, Entry, Evidence, Scene, Suite, World
+from foveate.eval.reading import json_file
+
+TYPES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
+_TURN = re.compile(r"D:?(\d+):0*(\d+)")
+
+
+def worlds(path: Path, options: Mapping[str, str]) -> Iterator[World]:
+    for n, sample in enumerate(json_file(path, "locomo", "conversations*.json", "locomo*.json"), 1):
+        yield World(str(sample.get("sample_id", n)), partial(_scene, sample))
+
+
+def _scene(sample: Mapping[str, Any]) -> Scene:
+    talk = sample["conversation"]
+    entries = {
+        id: Entry(id=id, text=f"{turn['speaker']}: {turn['text']}", session=name, when=_when(talk[f"{name}_date_time"]))
+        for name, said in talk.items()
+        if isinstance(said, list)
+        for turn in said
+        for id in _turns([turn["dia_id"]])
+    }
+    last = max(entry.when or "" for entry in entries.values())
+    cases = []
+    for n, asked in enumerate(sample["qa"], 1):
+        needed = _turns(asked["evidence"])
+        if needed and all(id in entries for id in needed):
+            cases.append(_case(str(n), asked, [entries[id] for id in needed], last))
+    return Scene(cases, list(entries.values()))
+
+
+def _case(id: str, asked: Mapping[str, Any], needed: Sequence[Entry], last: str) -> Case:
+    turns = tuple(Said(entry.id, entry.text) for entry in needed)
+    wanted: tuple[Evidence, ...] = (*turns, *sessions([(entry.session or "", entry.text) for entry in needed]))
+    return Case(id, asked["question"], wanted, type=TYPES.get(asked["category"], str(asked["category"])), now=last)
+
+
+def _turns(names: Sequence[str]) -> list[str]:
+    """`D1:3`, `D:1:03` and `D1:3; D2:4` as `D1:3` and `D2:4`, each once."""
+    return list(dict.fromkeys(f"D{a}:{int(b)}" for name in names for a, b in _TURN.findall(name)))
+
+
+def _when(text: str) -> str:
+    """`1:56 pm on 8 May, 2023` as ISO 8601."""
+    return datetime.strptime(text, "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC).isoformat()
+
+
+SUITE = Suite(
+    name="locomo",
+    about="LoCoMo: talks over months; evidence is turns, and the sessions they are of",
+    worlds=worlds,
+    profile="chat",
+    top={"session": (5, 10), "turn": (10,)},
+)

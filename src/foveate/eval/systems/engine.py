@@ -1,0 +1,159 @@
+"""foveate through its public names: `open`, `add_many`, `retire`, `link` and `compute`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import foveate
+from foveate.assembly import Context, joined
+from foveate.errors import BudgetError
+from foveate.eval.model import Case, Entry, Rendered, Scene, Suite
+from foveate.eval.reading import digest
+from foveate.profiles.profile import overlay
+from foveate.types import Candidate
+
+PACKAGE = Path(foveate.__file__).parent
+AMPLE = 8000
+"""The budget with which a ranking is asked for: it does not depend on it."""
+DEPTH = 1000
+"""Definitions that a ranking holds."""
+FUNCTIONS = ("function", "method")
+
+
+@dataclass(frozen=True, slots=True)
+class Foveate:
+    """`overrides` are laid over the profile of a suite: a variant, or an ablation."""
+
+    name: str = "foveate"
+    profile: str | None = None
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def fingerprint(self) -> str:
+        return f"{digest([PACKAGE])} {self.profile} {dict(self.overrides)}"
+
+    def open(self, scene: Scene, suite: Suite) -> Memory | Repository:
+        profile = self.profile or suite.profile
+        if scene.root is not None:
+            return Repository(foveate.open(scene.root, own=False, profile=profile), self.overrides)
+        return Memory(scene.entries, profile, self.overrides)
+
+
+class Memory:
+    """A store in a folder of its own that was told the entries of a scene; an engine for each who tells or asks."""
+
+    def __init__(self, entries: Sequence[Entry], profile: str | None, overrides: Mapping[str, Any]) -> None:
+        self.profile = profile
+        self.overrides = overrides
+        self.folder = TemporaryDirectory(prefix="foveate-eval-")
+        Path(self.folder.name, ".foveate").mkdir()  # its own, whatever stands above it
+        self.engines: dict[tuple[str | None, str | None], foveate.Engine] = {}
+        self.told: dict[str, list[Entry]] = {}
+        for entry, id in self._tell(entries):
+            self.told.setdefault(id, []).append(entry)
+        self._finish(entries)
+
+    def render(self, case: Case, budget: int) -> Rendered:
+        contexts = self._contexts(case, budget)
+        slots: dict[str, str] = {}
+        for context in contexts:
+            for section in context.sections:
+                slots[section.name] = f"{slots.get(section.name, '')}\n{joined([section])}"
+        return Rendered("\n\n".join(context.text for context in contexts), slots)
+
+    def ranked(self, case: Case) -> Mapping[str, Sequence[str]]:
+        found = [candidate for context in self._contexts(case, AMPLE) for candidate in considered(context)]
+        entries = [entry for id in best_first(found) for entry in self.told.get(id, ())]
+        sessions = dict.fromkeys(entry.session for entry in entries if entry.session)
+        return {"turn": [entry.id for entry in entries], "session": list(sessions)}
+
+    def close(self) -> None:
+        for engine in self.engines.values():
+            engine.close()
+        self.folder.cleanup()
+
+    def _tell(self, entries: Sequence[Entry]) -> Iterator[tuple[Entry, str]]:
+        for (user, agent, session), told in groupby(entries, key=lambda entry: (entry.user, entry.agent, entry.session)):
+            batch, engine = list(told), self._engine(user, agent)
+            scope = replace(engine.scope, session=session)
+            rows = [(entry.kind, entry.text, _values(entry)) for entry in batch]
+            yield from zip(batch, engine.add_many(rows, scope=scope), strict=True)
+
+    def _finish(self, entries: Sequence[Entry]) -> None:
+        """What refers to others, or takes back: once all of it is there."""
+        ids = {entry.id: id for id, told in self.told.items() for entry in told}
+        for entry in entries:
+            engine = self._engine(entry.user, entry.agent)
+            for name, other in entry.links:
+                engine.link(ids[entry.id], name, ids[other])
+            if entry.retired:
+                engine.retire(ids[entry.id])
+
+    def _contexts(self, case: Case, budget: int) -> list[Context]:
+        options = {**case.options, "overrides": overlay(case.options.get("overrides", {}), self.overrides)}
+        out = []
+        for agent in case.agents:
+            engine = self._engine(case.user, agent)
+            try:
+                out.append(engine.compute(case.query, budget=budget, now=case.now, **options))
+            except BudgetError:
+                continue  # what must be kept is more than this budget: nothing is sent
+        return out
+
+    def _engine(self, user: str | None, agent: str | None) -> foveate.Engine:
+        if (user, agent) not in self.engines:
+            self.engines[user, agent] = foveate.open(
+                self.folder.name, user=user, agent=agent, own=False, profile=self.profile, code=False
+            )
+        return self.engines[user, agent]
+
+
+class Repository:
+    """An engine on the folder of a repository."""
+
+    def __init__(self, engine: foveate.Engine, overrides: Mapping[str, Any]) -> None:
+        self.engine = engine
+        self.overrides = overrides
+
+    def render(self, case: Case, budget: int) -> Rendered:
+        try:
+            context = self.engine.compute(case.query, budget=budget, overrides=self.overrides, **case.options)
+        except BudgetError:
+            return Rendered("")
+        # A report may quote its own evidence; only what was found counts.
+        return Rendered(context.text.replace(case.query, ""))
+
+    def ranked(self, case: Case) -> Mapping[str, Sequence[str]]:
+        found = self.engine.code.look().hits(case.query, definitions=DEPTH)
+        symbols = [hit.symbol for hit in found.definitions if hit.symbol.kind in FUNCTIONS]
+        return {
+            "file": [hit.file.path for hit in found.files],
+            "function": [f"{symbol.path}::{symbol.qualified}" for symbol in symbols],
+        }
+
+    def close(self) -> None:
+        self.engine.close()
+
+
+def considered(context: Context) -> list[Candidate]:
+    """Everything that was a candidate for the question, shown or not."""
+    return [*(item.candidate for item in context.items), *(omission.candidate for omission in context.left_out)]
+
+
+def best_first(candidates: Sequence[Candidate]) -> list[str]:
+    """The ids of records by score; the best place counts where one was a candidate in several."""
+    ranked = sorted(candidates, key=lambda candidate: (-candidate.score, candidate.record.id))
+    return list(dict.fromkeys(candidate.record.id for candidate in ranked))
+
+
+def _values(entry: Entry) -> dict[str, Any]:
+    dated = {"created": entry.when, "valid_from": entry.when} if entry.when else {}
+    return {"key": entry.id, **dated, **entry.values}
+
+
+SYSTEM = Foveate()
