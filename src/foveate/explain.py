@@ -94,10 +94,12 @@ def _rank(
             f"not considered: beyond the {limit_of(slot, profile)} that slot {slot.name!r} asks {slot.source!r} for",
         )
     slot = searching[0]
-    shared = set(terms) & {term for term, _, _ in index.postings(record, kind_of(record.kind))[0]}
+    also = receipt.document["signals"].get("related", {}) if profile.related_weight else {}
+    related = dict.fromkeys(also, profile.related_weight)
+    shared = (terms.keys() | related.keys()) & {term for term, _, _ in index.postings(record, kind_of(record.kind))[0]}
     if not shared:
         return "no shared term", f"not considered: it shares no word with the question ({_words(record)})"
-    found = reader.search(Query(terms, profile.fields, None, filters), [Want(slot.kinds, FAR)])[0]
+    found = reader.search(Query(terms, profile.fields, None, filters, related), [Want(slot.kinds, FAR)])[0]
     rank = next((n for n, hit in enumerate(found, 1) if hit.record.id == record.id), None)
     limit = limit_of(slot, profile)
     if rank is None:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from math import log10
 from typing import Protocol
 
+from foveate import lexical
 from foveate.earned import earned
 from foveate.state.lifecycle import DEFAULT, Thresholds
 from foveate.types import TRUST, Candidate, Profile, Record, Signals, Slot
@@ -23,6 +24,8 @@ OUTCOME_BOOST = {"success": 1.2, "partial": 1.0, None: 1.0, "pending": 0.9, "fai
 MOST_OUTCOME = 1.2
 MOST_USAGE = 1.5
 """004's bounds, which become 1."""
+NAME = 60
+"""Characters within which the name of a speaker ends."""
 CONTAINED = 0.1
 """003's boost for a word that the text holds."""
 
@@ -44,6 +47,8 @@ def score(
             known["keyword"] = _keyword(candidate.record, keywords)
         if keywords and profile.weights.get("contained"):
             known["contained"] = _contained(candidate.record, keywords)
+        if keywords and profile.weights.get("speaker"):
+            known["speaker"] = _speaker(candidate.record, keywords)
         every = {"relevance": 0.0, **known, **candidate.features}
         out.append(replace(candidate, features=_rounded(every), score=weigh(every, profile.weights)))
     return out
@@ -83,6 +88,13 @@ def _contained(record: Record, keywords: frozenset[str]) -> float:
     """003's boost of 0.1 for each of the question's words that the text holds, whatever its case; 1 from ten words on."""
     text = record.text.lower()
     return min(1.0, sum(word in text for word in keywords) * CONTAINED)
+
+
+def _speaker(record: Record, keywords: frozenset[str]) -> float:
+    """1 for what somebody said whom the question names: a text that begins with `Name:`."""
+    name, colon, _ = record.text[:NAME].partition(":")
+    words = lexical.words(name) if colon else ()
+    return 1.0 if words and keywords.issuperset(words) else 0.0
 
 
 def _rounded(features: Mapping[str, float]) -> dict[str, float]:

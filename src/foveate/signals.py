@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from foveate import dates, lexical, quantities
+from foveate.related import related
 from foveate.state.extract import SYMBOL
 from foveate.state.naming import Named, mentioned, name_of
 from foveate.state.paths import telling
@@ -111,6 +112,7 @@ def extract(
     return Signals(
         keywords=keywords,
         terms=_terms(query, "" if task is None else about, entities.values(), request.now),
+        related=related(lexical.terms(query)),
         paths=tuple(dict.fromkeys((*paths, *(task.paths if task else ())))),
         symbols=symbols,
         entities={id: name_of(record) for id, record in entities.items()},

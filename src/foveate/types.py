@@ -136,6 +136,8 @@ class Signals:
     keywords: tuple[str, ...] = ()
     terms: Mapping[str, float] = field(default_factory=dict)
     """Analysed search terms with their weight in the query."""
+    related: Mapping[str, str] = field(default_factory=dict)
+    """Terms that say the same in other words, each with the one that it stands for."""
     paths: tuple[str, ...] = ()
     symbols: tuple[str, ...] = ()
     entities: Mapping[str, str] = field(default_factory=dict)
@@ -237,6 +239,7 @@ class Profile:
     fields: Mapping[str, float] = field(default_factory=dict)
     """Weights of the lexical fields."""
     vector_weight: float = 0.2
+    related_weight: float = 0.4
     flexible: float = 1.0
     """How much of the room that the shares divide is used; the rest stays free."""
     max_file_chars: int = MAX_FILE_CHARS

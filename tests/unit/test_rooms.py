@@ -19,7 +19,8 @@ PACKAGE = Path(__file__).parents[2] / "src" / "foveate"
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("types", "errors"),
-    ("ids", "dates", "quantities", "lexical", "tokens", "embed", "summarize", "compress", "llm_summarize", "handoff"),
+    ("ids", "dates", "quantities", "lexical", "related", "tokens", "embed", "summarize"),
+    ("compress", "llm_summarize", "handoff"),
     ("state", "code"),
     ("signals", "profiles", "project", "importing", "calibration"),
     ("sources",),

@@ -6,11 +6,14 @@ repository, and the cases to ask there.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
+
+from foveate.state.records import HIDDEN
 
 BUDGETS = (250, 500, 1000, 2000, 4000, 8000, 16000, 32000)
 """Where the curve is drawn, in tokens."""
@@ -58,8 +61,13 @@ class Rendered:
         return squeezed(self.slots.get(slot, ""))
 
 
+_ESCAPE = re.compile(r"\\(?=#{1,6}(?:\s|$)|={2}|-{3})")
+
+
 def squeezed(text: str) -> str:
-    return " ".join(text.split())
+    """The words of a text, however they are set: spaces, characters that hide, and the escapes that keep a heading within
+    a quoted text from being one do not matter."""
+    return " ".join(_ESCAPE.sub("", HIDDEN.sub("", text.replace("\r", "\n"))).split())
 
 
 class Evidence(Protocol):
@@ -100,6 +108,8 @@ class Scene:
     cases: Sequence[Case]
     entries: Sequence[Entry] = ()
     root: Path | None = None
+    store: Path | None = None
+    """A store of foveate that is there already and is asked as it is; `entries` say what it holds, for the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +120,10 @@ class World:
     load: Callable[[], Scene]
 
 
+def itself(path: Path) -> list[Path]:
+    return [path]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
     """A data set: `worlds(path, options)` reads it from where the user has it."""
@@ -117,6 +131,8 @@ class Suite:
     name: str
     about: str
     worlds: Callable[[Path, Mapping[str, str]], Iterator[World]]
+    files: Callable[[Path], Sequence[Path]] = itself
+    """What the rows depend on: a run goes on only where these hold the same."""
     profile: str | None = None
     """Foveate's profile for such data; its default where there is none."""
     budgets: tuple[int, ...] = BUDGETS

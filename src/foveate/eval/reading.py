@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,17 @@ def lines(path: Path) -> Iterator[tuple[int, Any]]:
                     yield n, json.loads(line)
                 except ValueError as error:
                     raise InputError(f"{str(path)!r}, line {n}, is not JSON: {error}.") from None
+
+
+@contextmanager
+def shaped(path: Path, suite: str, form: str) -> Iterator[None]:
+    """An error that says how the data should look, where it looks otherwise."""
+    try:
+        yield
+    except KeyError as error:
+        raise InputError(f"{str(path)!r} is not data of {suite!r}: {error} is missing. Wanted: {form}.") from None
+    except (TypeError, AttributeError, ValueError, IndexError) as error:
+        raise InputError(f"{str(path)!r} is not data of {suite!r}: {error}. Wanted: {form}.") from None
 
 
 def digest(paths: Sequence[Path]) -> str:

@@ -85,7 +85,7 @@ def run(
         "suite": suite.name,
         "system": system.name,
         "budgets": sorted(budgets or suite.budgets),
-        "data": digest([data]),
+        "data": digest(suite.files(data)),
         "options": options,
         "fingerprint": system.fingerprint,
         "scoring": digest([Path(__file__).parent]),

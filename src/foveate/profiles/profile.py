@@ -223,7 +223,8 @@ def _room_problems(name: str, laid: Mapping[str, Any], *, total_is_wrong: bool) 
 
 def _built(name: str, laid: Mapping[str, Any], setters: Mapping[str, str]) -> Profile:
     slots = [_slot(slot, values) for slot, values in laid["slots"].items()]
-    settings: dict[str, Any] = {key: float(laid[key]) for key in ("half_life", "vector_weight", "flexible") if key in laid}
+    numbers = ("half_life", "vector_weight", "related_weight", "flexible")
+    settings: dict[str, Any] = {key: float(laid[key]) for key in numbers if key in laid}
     for table in ("weights", "fields"):
         settings[table] = {key: float(weight) for key, weight in laid.get(table, {}).items()}
     return Profile(

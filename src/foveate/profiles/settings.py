@@ -27,6 +27,7 @@ FEATURES: tuple[str, ...] = (
     "stage",  # a fact that is core, a procedure that is effective: 1; a confirmed fact: one half
     "success",  # how often a procedure or pattern went well, with a prior of one in two
     "applies",  # the share of its conditions (intents, types of entities) that the question meets
+    "speaker",  # somebody whom the question names said it
     "neighbour",  # what was said right before and after it, in the same session, answers the question
     "entity",  # it names what the question names
     "named",  # the question calls it by its name or alias
@@ -96,6 +97,7 @@ TOP: Mapping[str, Setting] = {
     "reserve": _COUNT,
     "half_life": _HOURS,
     "vector_weight": _UNIT,
+    "related_weight": _UNIT,
     "flexible": _UNIT,
     "max_file_chars": TOTAL,
     "frames": _FLAG,

@@ -13,7 +13,7 @@ from typing import Any
 
 from foveate.types import Frame, Profile, Slot
 
-_TOP = ("total", "reserve", "half_life", "vector_weight", "flexible", "max_file_chars", "frames")
+_TOP = ("total", "reserve", "half_life", "vector_weight", "related_weight", "flexible", "max_file_chars", "frames")
 _TABLES = ("weights", "fields")
 
 

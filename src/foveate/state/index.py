@@ -112,17 +112,20 @@ def plan(
     fields: Mapping[str, float],
     frequencies: Mapping[str, Sequence[tuple[int, int]]],
     docs: int,
+    related: Mapping[str, float] | None = None,
 ) -> Plan:
     """Weigh terms by rarity and fields by their weight; scan the rare ones first.
 
     `frequencies` gives (field, count) pairs for each term. A term's document frequency is that of the field in which
-    it is commonest.
+    it is commonest. `related` terms score as others do, but the ceiling is what was asked for.
     """
-    known = {term: max(count for _, count in frequencies[term]) for term in terms if frequencies.get(term)}
+    weights = {**(related or {}), **terms}
+    known = {term: max(count for _, count in frequencies[term]) for term in weights if frequencies.get(term)}
     rare = rarity(known, docs)
     if not rare:
         return Plan((), (), 0.0)
-    typical = sum(rare.values()) / len(rare)
+    asked = [rare[term] for term in terms if term in rare] or list(rare.values())
+    typical = sum(asked) / len(asked)
     # A word that the store has never seen counts as a typical one: it may be what the question is about, or chatter.
     worth = sorted((weight * rare.get(term, typical) for term, weight in terms.items()), reverse=True)
     ceiling = sum(worth[: lexical.TELLING])
@@ -134,7 +137,7 @@ def plan(
         into = scan if size <= room or not scan else rerank
         room -= size
         for number, _ in frequencies[term]:
-            weight = terms[term] * rare[term] * fields.get(FIELDS[number], 1.0)
+            weight = weights[term] * rare[term] * fields.get(FIELDS[number], 1.0)
             if weight > 0:
                 into.append((term, number, weight, LENGTH_WEIGHT[number]))
     return Plan(tuple(scan), tuple(rerank), ceiling)

@@ -17,6 +17,7 @@ from typing import Any
 from foveate import dates, lexical, quantities
 from foveate.errors import InputError, NotFound
 from foveate.ids import Clock, Ids
+from foveate.related import WEIGHT, related
 from foveate.state import records
 from foveate.state.chain import Chain
 from foveate.state.conflict import conflicting
@@ -255,10 +256,11 @@ class Memory:
         """Records by their words, best first; what no longer holds is found too, but behind what does."""
         for kind in kinds:
             kind_of(kind)
-        asked = (*lexical.terms(query), *dates.question_terms(query, self.clock()), *quantities.terms(query))
-        terms = dict.fromkeys(asked, 1.0)
+        said = (*lexical.terms(query), *dates.question_terms(query, self.clock()), *quantities.terms(query))
+        terms = dict.fromkeys(said, 1.0)
         with self.reader() as reader:
-            found = reader.search(Query(terms, SEARCH_FIELDS, None, filters or Filters()), [Want(tuple(kinds), limit)])
+            asked = Query(terms, SEARCH_FIELDS, None, filters or Filters(), dict.fromkeys(related(terms), WEIGHT))
+            found = reader.search(asked, [Want(tuple(kinds), limit)])
         return sorted(found[0], key=lambda hit: hit.record.status != "active")[:limit]
 
     # --- whole stores ------------------------------------------------------------------------------------------

@@ -43,12 +43,16 @@ class Beside:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What to search for: analysed terms with weights, weights of the fields, and a vector where there is one."""
+    """What to search for: analysed terms with weights, weights of the fields, and a vector where there is one.
+
+    `related` terms find too, by their weights, but nothing lacks them: relevance is a share of what was asked for.
+    """
 
     terms: Mapping[str, float]
     fields: Mapping[str, float]
     vector: Sequence[float] | None = None
     filters: Filters = NO_FILTERS
+    related: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

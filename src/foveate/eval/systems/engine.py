@@ -6,15 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
+from shutil import copyfile, copytree
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import foveate
+from foveate import project
 from foveate.assembly import Context, joined
 from foveate.errors import BudgetError
 from foveate.eval.model import Case, Entry, Rendered, Scene, Suite
 from foveate.eval.reading import digest
-from foveate.profiles.profile import overlay
 from foveate.types import Candidate
 
 PACKAGE = Path(foveate.__file__).parent
@@ -41,6 +42,8 @@ class Foveate:
         profile = self.profile or suite.profile
         if scene.root is not None:
             return Repository(foveate.open(scene.root, own=False, profile=profile), self.overrides)
+        if scene.store is not None:
+            return Kept(scene.store, scene.entries, profile, self.overrides)
         return Memory(scene.entries, profile, self.overrides)
 
 
@@ -51,7 +54,7 @@ class Memory:
         self.profile = profile
         self.overrides = overrides
         self.folder = TemporaryDirectory(prefix="foveate-eval-")
-        Path(self.folder.name, ".foveate").mkdir()  # its own, whatever stands above it
+        Path(self.folder.name, project.FOLDER).mkdir()  # its own, whatever stands above it
         self.engines: dict[tuple[str | None, str | None], foveate.Engine] = {}
         self.told: dict[str, list[Entry]] = {}
         for entry, id in self._tell(entries):
@@ -95,7 +98,7 @@ class Memory:
                 engine.retire(ids[entry.id])
 
     def _contexts(self, case: Case, budget: int) -> list[Context]:
-        options = {**case.options, "overrides": overlay(case.options.get("overrides", {}), self.overrides)}
+        options = {**case.options, "overrides": _merged(case.options.get("overrides", {}), self.overrides)}
         out = []
         for agent in case.agents:
             engine = self._engine(case.user, agent)
@@ -111,6 +114,24 @@ class Memory:
                 self.folder.name, user=user, agent=agent, own=False, profile=self.profile, code=False
             )
         return self.engines[user, agent]
+
+
+class Kept(Memory):
+    """A store that was there already. A copy of it is asked, with its settings: no receipt of ours is left in it."""
+
+    def __init__(self, store: Path, entries: Sequence[Entry], profile: str | None, overrides: Mapping[str, Any]) -> None:
+        super().__init__((), profile, overrides)
+        copy = Path(self.folder.name, project.FOLDER)
+        place = project.find(store)
+        with foveate.open(store, own=False, code=False, create=False) as engine:
+            engine.backup(copy / project.STORE)
+        for name in ("config.toml", "allow", "profiles"):
+            held = place.folder / name
+            if held.is_dir():
+                copytree(held, copy / name)
+            elif held.exists():
+                copyfile(held, copy / name)
+        self.told = {entry.id: [entry] for entry in entries}
 
 
 class Repository:
@@ -149,6 +170,12 @@ def best_first(candidates: Sequence[Candidate]) -> list[str]:
     """The ids of records by score; the best place counts where one was a candidate in several."""
     ranked = sorted(candidates, key=lambda candidate: (-candidate.score, candidate.record.id))
     return list(dict.fromkeys(candidate.record.id for candidate in ranked))
+
+
+def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Two overrides as one: tables key by key, the rest replaced."""
+    both = {key: _merged(below[key], above[key]) for key in below if isinstance(below[key], dict) and key in above}
+    return {**below, **above, **both}
 
 
 def _values(entry: Entry) -> dict[str, Any]:

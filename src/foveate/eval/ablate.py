@@ -1,0 +1,125 @@
+"""What earns its place: each feature, field, slot and stage switched off in turn, and what becomes of a suite without it.
+
+Comes in: a suite and its data. Goes out: a run as it is, and one for each part that is off. Most parts are data of a
+profile, so that their absence is an override. A stage is a function; while its run lasts, one that does nothing stands in
+its place. Nothing in the pipeline knows about this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from fnmatch import fnmatch
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from foveate import profiles
+from foveate.errors import NotFound, near
+from foveate.eval.model import Suite
+from foveate.eval.run import Progress, Run, run
+from foveate.eval.systems.engine import Foveate
+from foveate.types import Profile
+
+WHOLE = "as it is"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Something that can be switched off: by overrides of the profile, or by a function that does nothing."""
+
+    name: str
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    stage: tuple[str, str, Callable[..., Any]] | None = None
+    """Module, name and stand-in."""
+
+    @contextmanager
+    def off(self) -> Iterator[None]:
+        if self.stage is None:
+            yield
+            return
+        module, name, stand_in = import_module(self.stage[0]), self.stage[1], self.stage[2]
+        real = getattr(module, name)
+        setattr(module, name, stand_in)
+        try:
+            yield
+        finally:
+            setattr(module, name, real)
+
+
+def _nothing(*_: Any) -> None:
+    return None
+
+
+def _none(*_: Any) -> tuple[()]:
+    return ()
+
+
+def _empty(*_: Any) -> dict[Any, Any]:
+    return {}
+
+
+def _two(*_: Any) -> tuple[dict[Any, Any], dict[Any, Any]]:
+    return {}, {}
+
+
+STAGES = (
+    Part("stage dates", stage=("foveate.dates", "question_terms", _none)),
+    Part("stage quantities", stage=("foveate.quantities", "terms", _none)),
+    Part("stage near-duplicates", stage=("foveate.selection", "_near", _nothing)),
+    Part("stage deepening", stage=("foveate.selection", "_deepen", _nothing)),
+    Part("stage room that flows", stage=("foveate.budget", "_flow", _nothing)),
+    Part("stage room used up", stage=("foveate.compose", "_use_up", _nothing)),
+)
+STAGES_ON_CODE = (
+    Part("stage names vote", stage=("foveate.code.search", "_named", _empty)),
+    Part("stage paths vote", stage=("foveate.code.search", "_file_votes", _two)),
+    Part("stage traces vote", stage=("foveate.code.search", "_traced", _two)),
+    Part("stage history", stage=("foveate.code.search", "_with_past", lambda files, *_: files)),
+)
+"""Two stages are missing here: scoring and the budget itself cannot be switched off."""
+
+
+def parts(suite: Suite) -> list[Part]:
+    """Everything that can be switched off in the profile that a suite is asked with."""
+    profile = profiles.resolve(suite.profile or "base")
+    found = [Part(f"feature {name}", {"weights": {name: 0}}) for name, weight in profile.weights.items() if weight]
+    found += [Part(f"field {name}", {"fields": {name: 0}}) for name, weight in profile.fields.items() if weight]
+    found += [Part(f"slot {slot.name}", {"slots": {slot.name: {"remove": True}}}) for slot in profile.slots]
+    found += _beside(profile)
+    found += [Part("related words", {"related_weight": 0})] if profile.related_weight else []
+    return [*found, *STAGES, *(STAGES_ON_CODE if suite.on_code else ())]
+
+
+def _beside(profile: Profile) -> Iterator[Part]:
+    """Sources that a slot asks besides its own."""
+    for slot in profile.slots:
+        for source, _limit in slot.also:
+            yield Part(f"source {source} in {slot.name}", {"slots": {slot.name: {"also": {source: 0}}}})
+
+
+def ablate(
+    suite: Suite,
+    data: Path,
+    folder: Path,
+    *,
+    only: Sequence[str] = (),
+    budgets: Sequence[int] | None = None,
+    limit: int | None = None,
+    options: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Run]:
+    """A run for each part that is off, by its name; the first is the whole. `only`: patterns such as `feature *`."""
+    chosen = [part for part in parts(suite) if not only or any(fnmatch(part.name, pattern) for pattern in only)]
+    if not chosen:
+        names = [part.name for part in parts(suite)]
+        raise NotFound(f"Nothing that can be switched off is called {only[0]!r}.{near(only[0], names)}")
+    out = {}
+    for part in (None, *chosen):
+        system = Foveate() if part is None else Foveate(f"without {part.name}", overrides=part.overrides)
+        with nullcontext() if part is None else part.off():
+            out[part.name if part else WHOLE] = run(
+                suite, system, data, folder, budgets=budgets, limit=limit, options=options, progress=progress
+            )
+    return out

@@ -1,0 +1,108 @@
+"""BEAM: very long talks with an assistant, and questions of ten types about each.
+
+A chat is a folder with `chat.json`, a list of batches with `turns` (lists of messages: `role`, `id`, `content` and at times
+a `time_anchor`), and `probing_questions.json`, which lists questions by type, each with its `source_chat_ids`: a list, or
+lists by name. The path is the folder of one chat, of several, or of sizes that hold chats.
+
+- User messages end in a marker of the plan that they were written from (`->-> 1,2`): it is not told.
+- Questions without sources (abstentions), or with sources that are not there, are not asked.
+- A message is told as it is and stands only where all of it stands, as in the other suites.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from foveate.errors import NotFound
+from foveate.eval.evidence import Said
+from foveate.eval.model import Case, Entry, Scene, Suite, World
+from foveate.eval.reading import parsed, shaped
+
+CHAT, QUESTIONS = "chat.json", "probing_questions.json"
+FORM = f"{CHAT}: batches with turns of role, id and content; {QUESTIONS}: questions by type"
+DATES = ("%B-%d-%Y", "%B %d, %Y", "%Y-%m-%d")
+_MARKER = re.compile(r"\s*->->[^\n]*\s*\Z")
+
+
+def worlds(path: Path, options: Mapping[str, str]) -> Iterator[World]:
+    chats = [chat.parent for chat in path.rglob(CHAT)] if path.is_dir() else []
+    if not chats:
+        raise NotFound(f"{str(path)!r} holds no data of 'beam': a folder with {CHAT} and {QUESTIONS} is looked for.")
+    for folder in sorted(chats, key=lambda chat: _natural(str(chat.relative_to(path)))):
+        name = str(folder.relative_to(path)) if folder != path else folder.name
+        yield World(name, partial(_scene, folder))
+
+
+def _scene(folder: Path) -> Scene:
+    questions = next(
+        (file for file in (folder / QUESTIONS, folder / "probing_questions" / QUESTIONS) if file.exists()), None
+    )
+    if questions is None:
+        raise NotFound(f"{str(folder)!r} has no {QUESTIONS}; each chat needs its questions.")
+    with shaped(folder / CHAT, "beam", FORM):
+        entries = _entries(parsed(folder / CHAT))
+        last = max((entry.when or "" for entry in entries.values()), default="") or None
+    with shaped(questions, "beam", FORM):
+        cases = []
+        for type, asked in parsed(questions).items():
+            for n, question in enumerate(asked, 1):
+                needed = list(dict.fromkeys(_ids(question.get("source_chat_ids"))))
+                if needed and all(id in entries for id in needed):
+                    wanted = tuple(Said(id, entries[id].text) for id in needed)
+                    cases.append(Case(f"{type} {n}", question["question"], wanted, type=type, now=last))
+    return Scene(cases, list(entries.values()))
+
+
+def _entries(chat: list[Mapping[str, Any]]) -> dict[str, Entry]:
+    """The messages by id. An anchor in time holds for what follows it, the first one also for what stands before."""
+    messages = [(str(batch["batch_number"]), message) for batch in chat for talk in batch["turns"] for message in talk]
+    anchors = [_when(message.get("time_anchor")) for _, message in messages]
+    when = next(filter(None, anchors), None)
+    entries = {}
+    for (batch, message), anchor in zip(messages, anchors, strict=True):
+        when = anchor or when
+        said = _MARKER.sub("", message["content"])
+        if said.strip():
+            id = str(message["id"])
+            entries[id] = Entry(id=id, text=f"{message['role']}: {said}", session=f"batch {batch}", when=when)
+    return entries
+
+
+def _ids(sources: Any) -> Iterator[str]:
+    """Sources in whatever lists they stand."""
+    if isinstance(sources, Mapping):
+        sources = list(sources.values())
+    if isinstance(sources, list):
+        for part in sources:
+            yield from _ids(part)
+    elif sources is not None:
+        yield str(sources)
+
+
+def _when(anchor: Any) -> str | None:
+    """`March-15-2024` as ISO 8601; none where it is no date."""
+    for form in DATES:
+        try:
+            return datetime.strptime(str(anchor), form).replace(tzinfo=UTC).isoformat()
+        except ValueError:
+            continue
+    return None
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """2 before 10."""
+    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]
+
+
+SUITE = Suite(
+    name="beam",
+    about="BEAM: very long chats with questions of ten types; evidence is messages, without abstentions",
+    worlds=worlds,
+    profile="chat",
+    top={"turn": (10,)},
+)

@@ -1,0 +1,115 @@
+"""LongMemEval: a question, and a haystack of talks with an assistant in which its evidence lies.
+
+A file of it is a list of questions, each with a haystack of its own: `haystack_sessions` lists talks as turns of `role` and
+`content`, `haystack_dates` and `haystack_session_ids` go with them, `answer_session_ids` names the talks with the evidence,
+and `has_answer` marks its turns. Files are large: one question is held at a time.
+
+- The ids of sessions tell the gold from the rest (`answer_...`): they are replaced by their place in the haystack before
+  anything is told to a store.
+- Abstentions (`..._abs`) have no evidence and are not asked.
+- A turn is told as it is, however long, and stands only where all of it stands. Where a system shows a turn in fewer words,
+  or a part of it, it may well show the answer, but nobody can tell: it does not count, for any system.
+- A session stands where one of its marked turns does, or any of its turns where none is marked.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from foveate.errors import InputError
+from foveate.eval.evidence import OneOf, Said
+from foveate.eval.model import Case, Entry, Evidence, Scene, Suite, World
+from foveate.eval.reading import find, shaped
+
+FORM = "a list of questions with question_id, question, question_date, haystack_sessions, haystack_dates"
+ABSTENTION = "_abs"
+PIECE = 1 << 22
+"""Characters that are read at once."""
+_BETWEEN = re.compile(r"[\s,]*")
+_DATE = re.compile(r"(\d{4})/(\d{1,2})/(\d{1,2})(?:[^\d]*(\d{1,2}):(\d{2}))?")
+
+
+def worlds(path: Path, options: Mapping[str, str]) -> Iterator[World]:
+    file = find(path, "longmemeval", "longmemeval*.json")
+    for n, asked in enumerate(_questions(file), 1):
+        with shaped(file, "longmemeval", FORM):
+            id = str(asked["question_id"])
+        if not id.endswith(ABSTENTION):
+            yield World(id, partial(_loaded, file, n, asked))
+
+
+def _loaded(file: Path, n: int, asked: Mapping[str, Any]) -> Scene:
+    with shaped(file, f"longmemeval (question {n})", FORM):
+        return _scene(asked)
+
+
+def _scene(asked: Mapping[str, Any]) -> Scene:
+    gold = frozenset(asked["answer_session_ids"])
+    entries: list[Entry] = []
+    turns: list[Said] = []
+    sessions: list[OneOf] = []
+    rows = zip(asked["haystack_session_ids"], asked["haystack_dates"], asked["haystack_sessions"], strict=True)
+    for n, (id, date, said) in enumerate(rows, 1):
+        told = [(turn, _entry(f"session {n}", m, turn, _when(date))) for m, turn in enumerate(said, 1) if turn["content"]]
+        entries += [entry for _, entry in told]
+        marked = [entry for turn, entry in told if turn.get("has_answer")]
+        turns += [Said(entry.id, entry.text) for entry in marked]
+        if id in gold:
+            sessions.append(OneOf(f"session {n}", tuple(entry.text for entry in marked or [entry for _, entry in told])))
+    wanted: tuple[Evidence, ...] = (*turns, *sessions)
+    now = _when(asked["question_date"])
+    return Scene([Case(str(asked["question_id"]), asked["question"], wanted, type=_type(asked), now=now)], entries)
+
+
+def _entry(session: str, n: int, turn: Mapping[str, Any], when: str) -> Entry:
+    return Entry(id=f"{session}, turn {n}", text=f"{turn['role']}: {turn['content']}", session=session, when=when)
+
+
+def _type(asked: Mapping[str, Any]) -> str:
+    return str(asked.get("question_type", ""))
+
+
+def _when(text: str) -> str:
+    """`2023/05/20 (Sat) 02:21` as ISO 8601."""
+    found = _DATE.match(text)
+    if found is None:
+        raise ValueError(f"{text!r} is no date such as 2023/05/20 (Sat) 02:21")
+    return datetime(*(int(part or 0) for part in found.groups()), tzinfo=UTC).isoformat()  # type: ignore[misc, arg-type]
+
+
+def _questions(path: Path) -> Iterator[Any]:
+    """The items of a list in a file, one after the other: the whole may be larger than the memory."""
+    decode = json.JSONDecoder().raw_decode
+    with path.open(encoding="utf-8") as file:
+        text = file.read(PIECE).lstrip()
+        if not text.startswith("["):
+            raise InputError(f"{str(path)!r} is not data of 'longmemeval'. Wanted: {FORM}.")
+        at = 1
+        while True:
+            at = _BETWEEN.match(text, at).end()  # type: ignore[union-attr]
+            if text.startswith("]", at):
+                return
+            try:
+                item, at = decode(text, at)
+            except ValueError as error:
+                more = file.read(PIECE)
+                if not more:
+                    raise InputError(f"{str(path)!r} is not JSON: {error}.") from None
+                text, at = text[at:] + more, 0
+            else:
+                yield item
+
+
+SUITE = Suite(
+    name="longmemeval",
+    about="LongMemEval: a haystack of talks for each question; evidence is turns and sessions, without abstentions",
+    worlds=worlds,
+    profile="chat",
+    top={"session": (5, 10), "turn": (10,)},
+)

@@ -1,0 +1,49 @@
+"""Words that stand for one another: who asks for kids also means children, and who asks for pets also means a dog.
+
+Comes in: the terms of a question. Goes out: other terms to look for, each with the one that it stands for. The table is
+`related.txt`, readable and in general English; a store's own names and aliases are the work of `signals`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from importlib.resources import files
+
+from foveate import lexical
+
+WEIGHT = 0.4
+"""What a related term is worth beside one that was asked for, where no profile says it."""
+
+MOST_ASKED = 24
+"""A question with more terms than this describes itself: it is a task or a report, and needs no other words."""
+
+
+def related(terms: Iterable[str]) -> dict[str, str]:
+    """Terms beside those asked for, each with the asked one that it stands for."""
+    asked = dict.fromkeys(terms)
+    if len(asked) > MOST_ASKED:
+        return {}
+    table = _table()
+    return {other: term for term in reversed(asked) for other in table.get(term, ()) if other not in asked}
+
+
+@lru_cache(maxsize=1)
+def _table() -> dict[str, tuple[str, ...]]:
+    table: dict[str, dict[str, None]] = {}
+    for word, others in _pairs():
+        table.setdefault(word, {}).update(dict.fromkeys(others))
+    return {word: tuple(other for other in others if other != word) for word, others in table.items()}
+
+
+def _pairs() -> Iterator[tuple[str, list[str]]]:
+    """`a b c`: each stands for each. `a > b c`: who asks for a also means b and c, and not the other way round."""
+    for line in (files("foveate") / "related.txt").read_text("utf-8").splitlines():
+        general, is_class, members = line.partition(">")
+        if line.startswith("#"):
+            continue
+        if is_class:
+            yield lexical.terms(general)[0], list(lexical.terms(members))
+        else:
+            group = lexical.terms(line)
+            yield from ((word, list(group)) for word in group)

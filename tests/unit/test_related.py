@@ -1,0 +1,97 @@
+"""Other words for what was asked: the table, the search, and what the receipt says of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from importlib.resources import files
+
+import pytest
+
+from foveate import lexical
+from foveate.related import MOST_ASKED, related
+from worlds import open_engine
+
+LINES = [
+    line for line in (files("foveate") / "related.txt").read_text("utf-8").splitlines() if line and not line.startswith("#")
+]
+
+
+def stem(word: str) -> str:
+    return lexical.terms(word)[0]
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ("kids", "daughter"),
+        ("children", "kid"),
+        ("pets", "dog"),
+        ("database", "db"),
+        ("bought", "buy"),
+        ("authentication", "auth"),
+    ],
+)
+def test_a_word_stands_for_another(asked: str, found: str) -> None:
+    assert related(lexical.terms(asked))[stem(found)] == stem(asked)
+
+
+def test_a_member_does_not_stand_for_its_class() -> None:
+    assert stem("pet") not in related(lexical.terms("hamster"))
+
+
+def test_what_was_asked_for_is_not_related_to_itself() -> None:
+    assert not related(lexical.terms("kid daughter")).keys() & {"kid", "daughter"}
+
+
+def test_a_long_question_needs_no_other_words() -> None:
+    assert related(["kid", *(f"w{n}" for n in range(MOST_ASKED))]) == {}
+
+
+def test_every_word_of_the_table_is_one_term_and_stands_once_in_its_line() -> None:
+    for line in LINES:
+        words = line.replace(">", " ").split()
+        assert all(len(lexical.terms(word)) == 1 for word in words), line
+        assert max(Counter(stem(word) for word in words).values()) == 1, line
+
+
+def test_a_record_is_found_by_another_word_and_behind_the_word_itself() -> None:
+    engine = open_engine()
+    engine.add("note", "The daughter starts school in May")
+    engine.add("note", "The kids like the new playground")
+    engine.add("note", "The printer is out of paper")
+    texts = [hit.record.text for hit in engine.search("kids")]
+    assert texts == ["The kids like the new playground", "The daughter starts school in May"]
+
+
+def test_relevance_is_still_a_share_of_what_was_asked_for() -> None:
+    engine = open_engine()
+    engine.add("note", "The database is slow on Mondays")
+    engine.add("note", "The printer is out of paper")
+    whole, other = (engine.search(query)[0].lexical for query in ("database", "db"))
+    assert 0 < other < whole <= 1
+
+
+def test_a_profile_can_do_without() -> None:
+    engine = open_engine()
+    engine.add("note", "Anna's daughter starts school in May")
+    asked = {"query": "Which kids?", "profile": "chat"}
+    assert "daughter" in engine.compute(**asked).text
+    assert "daughter" not in engine.compute(**asked, overrides={"related_weight": 0}).text
+
+
+def test_the_receipt_names_the_words_and_what_they_stand_for() -> None:
+    engine = open_engine()
+    engine.add("note", "Anna's daughter starts school in May")
+    context = engine.compute("Which kids?", profile="chat")
+    assert engine.receipt(context).document["signals"]["related"]["daughter"] == "kid"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("Anna: I moved to Lyon", 1.0), ("Ben: Anna, did you move?", 0.0), ("I moved with Anna", 0.0), (": Anna", 0.0)],
+)
+def test_what_somebody_said_tells_more_of_them_than_what_was_said_to_them(text: str, said: float) -> None:
+    engine = open_engine()
+    engine.add("note", text)
+    (item,) = engine.compute("Where did Anna move?", profile="chat").items
+    assert item.candidate.features["speaker"] == said
