@@ -594,6 +594,34 @@ def test_what_the_settings_say_of_reading_is_taken_in_at_once(root: Path, tmp_pa
             assert (token in index.named(["sample"])["sample"][0].signature) == is_there
 
 
+def test_what_another_process_takes_in_is_answered_at_once(root: Path, index: CodeIndex, tmp_path: Path) -> None:
+    """Everything was asked for before, so that everything is in memory."""
+    known(index)
+    (before,) = index.named(["rounded"])["rounded"]
+    with closing(CodeIndex(root, tmp_path / "code.db")) as other:
+        write(
+            root,
+            {"shop/cart.py": "import os\n\n\n" + CART.replace("rounded", "floored"), "shop/new.py": "class New: pass\n"},
+        )
+        git(root, "rm", "-q", "--cached", "README.md")
+        (root / "README.md").unlink()
+        other.refresh()
+        assert known(index) == known(other)
+    assert (index.symbols([before.id]), index.named(["rounded"])) == ({}, {})
+    assert_like_fresh(index, tmp_path)
+
+
+def test_what_was_clean_by_the_rules_of_others_is_not_clean_by_ours(root: Path, index: CodeIndex, tmp_path: Path) -> None:
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    write(root, {"shop/keys.py": f'KEY = "{token}"\n', "shop/plain.py": "KEY = None\n"})
+    with closing(CodeIndex(root, tmp_path / "code.db", allow=frozenset([token]))) as trusting:
+        trusting.refresh()
+        assert "shop/keys.py" in paths(index)  # its table is what the other one found
+        texts = {path: index.read(path) for path in ("shop/keys.py", "shop/plain.py")}
+        assert [token in getattr(text, "text", token) for text in texts.values()] == [False, False]
+        assert token in getattr(trusting.read("shop/keys.py"), "text", "")
+
+
 def test_an_index_that_has_given_out_most_of_its_numbers_begins_again(root: Path, index: CodeIndex, tmp_path: Path) -> None:
     index.close()
     with closing(apsw.Connection(index._db.file)) as connection:

@@ -6,8 +6,7 @@ so long that pointing at it would not help.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from foveate.code.model import Definition, Parsed
@@ -31,7 +30,7 @@ class Chunk:
     definition: Definition
     text: str
     """The words that it is found by: those of its own lines."""
-    uses: Counter[str]
+    uses: Mapping[str, int]
     """Names that its own lines refer to."""
     parent: int | None
     """The place of the enclosing chunk."""
@@ -50,10 +49,11 @@ def chunks(parsed: Parsed, text: str, by_name: bool = False) -> list[Chunk]:
     own: list[list[str]] = [[] for _ in range(len(definitions) + 1)]
     for line, mine in zip(lines, owner, strict=True) if not by_name else ():
         own[mine].append(line)
-    uses: list[Counter[str]] = [Counter() for _ in own]
+    uses: list[dict[str, int]] = [{} for _ in own]
     for name, number in parsed.references:
         if 0 < number <= len(lines):
-            uses[owner[number - 1]][name] += 1
+            used = uses[owner[number - 1]]
+            used[name] = used.get(name, 0) + 1
     out = []
     types = {one.qualified: place for place, one in enumerate(definitions, 1) if one.kind not in _CALLABLE}
     for place, definition in enumerate((whole, *definitions)):

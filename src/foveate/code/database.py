@@ -24,6 +24,9 @@ VERSION = f"3.{lexical.VERSION}"
 BUSY = 120_000
 """Milliseconds to wait for another process that is indexing."""
 
+CACHE = 16_000
+"""Kibibytes of the file that are held in memory: the words of an edit are all over it."""
+
 OPENING = 10.0
 """Seconds to wait for another process that makes the file: SQLite does not wait by itself there."""
 
@@ -59,6 +62,7 @@ class Database:
         self._key = (VERSION, str(root), reads)
         self._ids: dict[str, int] = {}
         self._damage: Damaged | None = None
+        self._openings = 0
         self._open: apsw.Connection | None = self._opened()
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
@@ -114,6 +118,20 @@ class Database:
         """Changes whenever the index does."""
         return ".".join(str(value) for (value,) in self.rows(_GENERATION))
 
+    @property
+    def version(self) -> tuple[int, int]:
+        """Changes with every write of anybody, as SQLite counts them: far cheaper to ask for than the generation."""
+        with self.lock:
+            connection = self._connection
+            if connection.txn_state() == apsw.SQLITE_TXN_NONE:  # SQLite notices what others wrote when it reads
+                self.rows("SELECT 1 FROM meta LIMIT 1")
+            return self._openings, connection.data_version()
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the texts in it were read by our settings; another process may have made it its own."""
+        return self._made_for() == self._key
+
     def meta(self, name: str) -> Any:
         found = self.rows("SELECT value FROM meta WHERE name = ?", (name,))
         return found[0][0] if found else None
@@ -164,7 +182,7 @@ class Database:
         back where a process with other settings has made it its own since."""
         if self._damage is not None:
             raise self._damage
-        if self._made_for() != self._key:
+        if not self.is_ours:
             with self.writing():
                 self.claim()
 
@@ -186,17 +204,19 @@ class Database:
 
     def _connected(self) -> apsw.Connection:
         self._open = connection = apsw.Connection(self.file)
+        self._openings += 1
         connection.set_busy_timeout(BUSY)
         _write_ahead(connection)
         connection.execute("PRAGMA synchronous = NORMAL")
-        if self._made_for() != self._key:
+        connection.execute(f"PRAGMA cache_size = -{CACHE}")
+        if not self.is_ours:
             with self.writing():
                 self.claim()
         return connection
 
     def claim(self) -> None:
         """Begin anew where the index is another one's: of other settings, or of another version. Inside `writing`."""
-        if self._made_for() != self._key:
+        if not self.is_ours:
             self.begin_anew()
 
     def _made_for(self) -> tuple[Any, ...]:

@@ -199,6 +199,8 @@ class _Graph:
     """Shares of what leaves a definition; less than 1 together."""
     files: dict[str, list[Symbol]] = field(default_factory=dict)
     modules: dict[str, frozenset[str]] = field(default_factory=dict)
+    likely: dict[tuple[str, str], float] = field(default_factory=dict)
+    """How likely a name in one file means what another one defines."""
 
     def start(self, seeds: Mapping[int, float]) -> dict[int, float]:
         """The seeds that exist, their weights together 1."""
@@ -231,23 +233,26 @@ class _Graph:
         own = sorted({symbol.name for symbol in new if symbol.name})
         uses = self.index.uses([symbol.id for symbol in new])
         named = self.index.named(sorted(set(own).union(*uses.values())))
+        untested = {name: [other for other in found if other.role != "test"] for name, found in named.items()}
         users = {name: found for name, found in self.index.users(own).items() if len(found) <= self.max_callers}
         wanted = {user for found in users.values() for user in found}
         wanted |= {symbol.parent for symbol in new if symbol.parent is not None}
         self.known |= self.index.symbols(sorted(wanted - self.known.keys()))
         for symbol in new:
-            links = [*self._used(symbol, uses.get(symbol.id, {}), named)]
-            links += self._callers(symbol, users.get(symbol.name, {}), len(_namesakes(symbol, named.get(symbol.name, ()))))
+            meant = named if symbol.role == "test" else untested  # only a test means what tests define
+            links = [*self._used(symbol, uses.get(symbol.id, {}), meant)]
+            links += self._callers(symbol, users.get(symbol.name, {}), len(meant.get(symbol.name, ())))
             links += self._relatives(symbol)
             self.known.update((other.id, other) for other, _ in links)
             self.edges[symbol.id] = _shares(symbol, links)
 
     def _used(
-        self, symbol: Symbol, uses: Mapping[str, int], named: Mapping[str, Sequence[Symbol]]
+        self, symbol: Symbol, uses: Mapping[str, int], meant: Mapping[str, Sequence[Symbol]]
     ) -> Iterator[tuple[Symbol, float]]:
+        """`meant`: the definitions that a name may mean here."""
         bases = _bases(symbol)
         for name in sorted(uses):
-            namesakes = _namesakes(symbol, named.get(name, ()))
+            namesakes = meant.get(name, ())
             if not 0 < len(namesakes) <= MAX_NAMESAKES:
                 continue
             weight = distinctive(name) * math.log1p(uses[name]) * (BASE if name in bases else 1.0)
@@ -284,13 +289,19 @@ class _Graph:
             yield other, MEMBERS * _visible(other.name) / math.sqrt(len(members))
 
     def _likely(self, symbol: Symbol, other: Symbol) -> float:
-        if other.path == symbol.path:
+        pair = (symbol.path, other.path)
+        if pair not in self.likely:
+            self.likely[pair] = self._likely_from(*pair)
+        return self.likely[pair]
+
+    def _likely_from(self, path: str, other: str) -> float:
+        if other == path:
             return SAME_FILE
-        if symbol.path not in self.modules:
-            self.modules[symbol.path] = _modules(symbol.path, self.index.imports(symbol.path))
-        if not self.modules[symbol.path].isdisjoint(_module_names(other.path)):
+        if path not in self.modules:
+            self.modules[path] = _modules(path, self.index.imports(path))
+        if not self.modules[path].isdisjoint(_module_names(other)):
             return IMPORTED
-        return SAME_FOLDER if _folder(other.path) == _folder(symbol.path) else ELSEWHERE
+        return SAME_FOLDER if _folder(other) == _folder(path) else ELSEWHERE
 
     def ordered(self, ranks: Mapping[int, float]) -> dict[int, float]:
         if not ranks:
@@ -335,11 +346,6 @@ def _central(symbols: Symbols) -> dict[int, float]:
         centre, sure = (symbol.id, 1.0) if symbol.parent is None else (symbol.parent, UNSURE)
         weights[centre] = weights.get(centre, 0.0) + weight * sure
     return weights
-
-
-def _namesakes(symbol: Symbol, found: Sequence[Symbol]) -> Sequence[Symbol]:
-    """The definitions that a name may mean here: only a test means what tests define."""
-    return found if symbol.role == "test" else [other for other in found if other.role != "test"]
 
 
 def _shares(symbol: Symbol, links: Iterable[tuple[Symbol, float]]) -> dict[int, float]:
@@ -394,7 +400,8 @@ def _module_names(path: str) -> tuple[str, ...]:
     return "/".join(parts[-2:]), "/".join(parts[:-1][-2:]), parts[-1]
 
 
-def _modules(path: str, imports: Iterable[str]) -> frozenset[str]:
+@lru_cache(maxsize=5_000)
+def _modules(path: str, imports: tuple[str, ...]) -> frozenset[str]:
     """The last two parts of what a file imports, with and without the final part, which may be a name inside the module."""
     found: set[str] = set()
     for written in imports:

@@ -9,15 +9,16 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 from foveate import lexical
 from foveate.code import postings
@@ -27,7 +28,7 @@ from foveate.code.graph import Symbol
 from foveate.code.history import History, loads
 from foveate.code.model import Aside, Role
 from foveate.code.postings import Documents, Space
-from foveate.code.taking import Progress, Refreshed, changes_in, take_in
+from foveate.code.taking import Progress, Refreshed, changes_in, collector_off, take_in
 from foveate.code.texts import Text, read
 from foveate.code.walk import MAX_FILES, Walked, matcher, walk
 from foveate.errors import StoreError
@@ -48,13 +49,16 @@ TEXTS = 100
 PATIENCE = 50
 """Milliseconds to wait for others where the work can be done again."""
 
-_SYMBOL = """SELECT d.id, f.path, d.name, d.qualified, d.kind, d.line, d.last, d.signature, d.doc, d.parent, f.role, d.nth
-FROM definitions d JOIN files f ON f.id = d.file"""
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+_SYMBOL = "SELECT id, file, name, qualified, kind, line, last, signature, doc, parent, nth FROM definitions"
+_LARGEST = """SELECT d.id FROM definitions d JOIN files f ON f.id = d.file WHERE f.role = 'source' AND d.name != ''
+ORDER BY d.last - d.line DESC, f.path, d.line LIMIT ?"""
 
 
-@dataclass(frozen=True, slots=True)
-class File:
-    """A file as the index knows it."""
+class File(NamedTuple):
+    """A file as the index knows it. A tuple, because each generation makes one of every file."""
 
     id: int
     path: str
@@ -63,6 +67,8 @@ class File:
     lines: int
     hash: str
     size: int
+    clean: bool = False
+    """Whether nothing of it had to be replaced, by our own rules."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +78,27 @@ class Table:
     files: Mapping[int, File]
     by_path: Mapping[str, File]
     documents: Documents
-    path_terms: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    in_paths: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """Terms -> the files with such a word in their path."""
     gone: Mapping[int, frozenset[int]] = field(default_factory=dict)
     """Of each segment, the definitions that are no longer there."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Met:
-    """Definitions that were looked up."""
+@dataclass(slots=True)
+class _Memory:
+    """What was looked up in one generation of the index: questions of one session ask for the same neighbourhoods."""
 
+    generation: str = ""
+    version: tuple[int, int] = (0, 0)
+    """Of the file, when it was last seen to hold this generation."""
+    table: Table | None = None
+    central: tuple[int, list[tuple[Symbol, float]]] | None = None
     by_id: dict[int, Symbol] = field(default_factory=dict)
     by_name: dict[str, list[Symbol]] = field(default_factory=dict)
     by_path: dict[str, list[Symbol]] = field(default_factory=dict)
+    uses: dict[int, Mapping[str, int]] = field(default_factory=dict)
+    users: dict[str, Mapping[int, int]] = field(default_factory=dict)
+    imports: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 class CodeIndex:
@@ -104,9 +119,7 @@ class CodeIndex:
         self._asked = matcher(include)
         self._allow = allow
         self._db = Database(root, file, _reads(self._include, allow))
-        self._table: tuple[str, Table] | None = None
-        self._central: tuple[tuple[str, int], list[tuple[Symbol, float]]] | None = None
-        self._met: tuple[str, _Met] = ("", _Met())
+        self._memory = _Memory()
         self._texts: dict[str, Text] = {}
         self._texts_lock = Lock()
         self._past: tuple[str, History] | None = None
@@ -138,9 +151,11 @@ class CodeIndex:
     def read(self, path: str) -> Text | Aside:
         """The text of a file as it is now, as it may be shown."""
         asked = self._asked is not None and self._asked(path)
+        table = self._memory.table
+        known = table.by_path.get(path) if table is not None else None
         with self._texts_lock:
             before = self._texts.pop(path, None)
-        text = read(self.root, path, self._allow, asked, before)
+        text = read(self.root, path, self._allow, asked, before, known.hash if known is not None and known.clean else "")
         if isinstance(text, Text):
             with self._texts_lock:
                 self._texts[path] = text  # the latest last
@@ -155,10 +170,11 @@ class CodeIndex:
 
     def touched(self, paths: Iterable[str]) -> bool:
         """Whether one of these files was written or removed since it was indexed."""
+        lead = os.path.join(self.root, "")
         for marks, some in _batches(paths):
             for path, size, mtime in self._db.rows(f"SELECT path, size, mtime FROM files WHERE path IN ({marks})", some):
                 try:
-                    status = os.lstat(self.root / path)
+                    status = os.lstat(lead + path)
                 except OSError:
                     return True
                 if (status.st_size, status.st_mtime_ns) != (size, mtime):
@@ -179,34 +195,55 @@ class CodeIndex:
         """Changes whenever the index does."""
         return self._db.generation
 
+    def _remembered(self) -> _Memory:
+        """What is in memory of the index as it is now."""
+        memory = self._memory
+        if memory.version == self._db.version and len(memory.by_id) <= REMEMBERED:
+            return memory
+        with self.moment():
+            version, generation = self._db.version, self.generation
+            if memory.generation != generation or len(memory.by_id) > REMEMBERED:
+                crowded = self._db.rows("SELECT name FROM definitions GROUP BY name HAVING count(*) > ?", (NAMESAKES,))
+                memory = _Memory(generation, by_name={name: [] for (name,) in crowded})
+            memory.version = version
+            self._memory = memory
+        return memory
+
     def table(self) -> Table:
         """The files, and what scoring needs to know of the definitions."""
-        with self.moment():
-            generation = self.generation
-            if self._table is None or self._table[0] != generation:
-                self._table = (generation, self._read_table())
-            return self._table[1]
+        memory = self._remembered()
+        if memory.table is not None:
+            return memory.table
+        with self.moment(), collector_off():
+            memory = self._remembered()
+            memory.table = self._read_table()
+            return memory.table
 
     def _read_table(self) -> Table:
-        rows = self._db.rows("SELECT id, path, role, language, lines, hash, size FROM files ORDER BY path")
-        files = {file.id: file for file in (File(*row) for row in rows)}
+        clean = "redacted = ''" if self._db.is_ours else "0"
+        rows = self._db.rows(f"SELECT id, path, role, language, lines, hash, size, {clean} FROM files ORDER BY path")
+        files = {row[0]: File._make(row) for row in rows}
         size = 1 + int(self._db.meta("definition") or 0)
         owner, half, words = [0] * size, [0.0] * size, dict.fromkeys(files, 0)
         gone: dict[int, frozenset[int]] = {}
         for segment, *columns in self._db.rows("SELECT id, ids, files, lengths FROM segments"):
             dead = []
-            for id, file, length in zip(*map(postings.ints, columns), strict=True):
-                if file in words:
-                    owner[id] = file
+            for id, owned_by, length in zip(*map(postings.ints, columns), strict=True):
+                if owned_by in words:
+                    owner[id] = owned_by
                     half[id] = postings.level(length)
-                    words[file] += length
+                    words[owned_by] += length
                 else:
                     dead.append(id)
             if dead:
                 gone[segment] = frozenset(dead)
-        documents = Documents(owner, half, words, size - owner.count(0))
-        path_terms = {file.id: _path_terms(file.path) for file in files.values()}
-        return Table(files, {file.path: file for file in files.values()}, documents, path_terms, gone)
+        norm = {file: postings.file_level(length) for file, length in words.items()}
+        documents = Documents(owner, half, norm, size - owner.count(0))
+        in_paths: defaultdict[str, array[int]] = defaultdict(lambda: array("I"))
+        for file in files.values():
+            for term in _path_terms(file.path):
+                in_paths[term].append(file.id)
+        return Table(files, {file.path: file for file in files.values()}, documents, dict(in_paths), gone)
 
     def history(self) -> History:
         """What the latest commits say about the files."""
@@ -255,69 +292,101 @@ class CodeIndex:
 
     def symbols(self, ids: Iterable[int]) -> dict[int, Symbol]:
         """Definitions by id."""
-        wanted = dict.fromkeys(ids)
-        with self.moment():
-            met = self._remembered().by_id
-            met.update((symbol.id, symbol) for symbol in self._symbols("d.id", [id for id in wanted if id not in met]))
-            return {id: met[id] for id in wanted if id in met}
+        wanted = list(dict.fromkeys(ids))
+        met = self._met(lambda memory: memory.by_id, wanted, self._meet)
+        return {id: met[id] for id in wanted if id in met}
+
+    def _meet(self, ids: Sequence[int], memory: _Memory) -> None:
+        memory.by_id.update((symbol.id, symbol) for symbol in self._symbols("id", ids))
 
     def named(self, names: Iterable[str]) -> dict[str, list[Symbol]]:
         """Definitions by their bare names; none of a name that very many have."""
-        wanted = dict.fromkeys(names)
-        with self.moment():
-            met = self._remembered().by_name
-            new = [name for name in wanted if name not in met]
-            met.update((name, []) for name in new)
-            for symbol in self._symbols("d.name", new):
-                met[symbol.name].append(symbol)
-            return {name: met[name] for name in wanted if met[name]}
+        wanted = list(dict.fromkeys(names))
+        met = self._met(lambda memory: memory.by_name, wanted, self._meet_named)
+        return {name: met[name] for name in wanted if met[name]}
+
+    def _meet_named(self, names: Sequence[str], memory: _Memory) -> None:
+        found: dict[str, list[Symbol]] = {name: [] for name in names}
+        for symbol in self._symbols("name", names):
+            found[symbol.name].append(symbol)
+        memory.by_name.update(found)
 
     def in_file(self, path: str) -> list[Symbol]:
         """The definitions of a file, by line; what stands outside of them is the first."""
-        with self.moment():
-            met = self._remembered().by_path
-            if path not in met:
-                met[path] = sorted(self._symbols("f.path", [path]), key=lambda one: (one.kind != MODULE, one.line, -one.end))
-            return met[path]
+        return self._met(lambda memory: memory.by_path, [path], self._meet_in_file)[path]
 
-    def _remembered(self) -> _Met:
-        """What was looked up in this generation already: questions of one session ask for the same neighbourhoods."""
-        generation = self.generation
-        if self._met[0] != generation or len(self._met[1].by_id) > REMEMBERED:
-            crowded = "SELECT name FROM definitions GROUP BY name HAVING count(*) > ?"
-            self._met = (generation, _Met(by_name={name: [] for (name,) in self._db.rows(crowded, (NAMESAKES,))}))
-        return self._met[1]
+    def _meet_in_file(self, paths: Sequence[str], memory: _Memory) -> None:
+        for path in paths:
+            file = self.table().by_path.get(path)
+            found = self._symbols("file", [file.id]) if file is not None else []
+            memory.by_id.update((symbol.id, symbol) for symbol in found)
+            memory.by_path[path] = sorted(found, key=lambda one: (one.kind != MODULE, one.line, -one.end))
 
-    def _symbols(self, column: str, values: Iterable[Any]) -> Iterator[Symbol]:
+    def _met(
+        self,
+        part: Callable[[_Memory], dict[_Key, _Value]],
+        wanted: Sequence[_Key],
+        look_up: Callable[[Sequence[_Key], _Memory], None],
+    ) -> dict[_Key, _Value]:
+        """A part of the memory with what is wanted in it, as far as there is such a thing, all of one generation."""
+        met = part(self._remembered())
+        if [key for key in wanted if key not in met]:
+            with self.moment():
+                memory = self._remembered()
+                met = part(memory)
+                look_up([key for key in wanted if key not in met], memory)
+        return met
+
+    def _symbols(self, column: str, values: Iterable[Any]) -> list[Symbol]:
+        """Definitions by what a column of theirs says, in order of their places."""
+        files = self.table().files
+        found: list[Symbol] = []
         for marks, some in _batches(values):
-            sql = f"{_SYMBOL} WHERE {column} IN ({marks}) ORDER BY f.path, d.line, d.id"
-            yield from (Symbol(*row) for row in self._db.rows(sql, some))
+            for id, number, name, qualified, kind, line, end, head, doc, parent, nth in self._db.rows(
+                f"{_SYMBOL} WHERE {column} IN ({marks})", some
+            ):
+                file = files[number]
+                found.append(Symbol(id, file.path, name, qualified, kind, line, end, head, doc, parent, file.role, nth))
+        return sorted(found, key=lambda one: (one.path, one.line, one.id))
 
     def uses(self, ids: Iterable[int]) -> dict[int, Mapping[str, int]]:
         """The names that definitions refer to."""
-        found: dict[int, Mapping[str, int]] = {}
+        wanted = list(dict.fromkeys(ids))
+        met = self._met(lambda memory: memory.uses, wanted, self._meet_uses)
+        return {id: met[id] for id in wanted if id in met}
+
+    def _meet_uses(self, ids: Sequence[int], memory: _Memory) -> None:
         for marks, some in _batches(ids):
             for id, used in self._db.rows(f"SELECT id, uses FROM definitions WHERE id IN ({marks})", some):
                 pairs = (name.rpartition("*") for name in used.split("\n") if name)
-                found[id] = {name: int(times) for name, _, times in pairs}
-        return found
+                memory.uses[id] = {name: int(times) for name, _, times in pairs}
 
     def users(self, names: Iterable[str]) -> dict[str, Mapping[int, int]]:
         """The definitions that refer to names; of a name that very many use, none."""
+        wanted = list(dict.fromkeys(names))
+        met = self._met(lambda memory: memory.users, wanted, self._meet_users)
+        return {name: met[name] for name in wanted if met[name]}
+
+    def _meet_users(self, names: Sequence[str], memory: _Memory) -> None:
         lists = self.lists(Space.USES, names)
-        return {name: dict(postings.pairs(blobs)) for name, blobs in lists.items() if postings.length_of(blobs) <= NAMES}
+        few = {name: blobs for name, blobs in lists.items() if postings.length_of(blobs) <= NAMES}
+        memory.users.update((name, dict(postings.pairs(few.get(name, ())))) for name in names)
 
     def imports(self, path: str) -> tuple[str, ...]:
-        rows = self._db.rows("SELECT imports FROM files WHERE path = ?", (path,))
-        return tuple(json.loads(rows[0][0])) if rows else ()
+        return self._met(lambda memory: memory.imports, [path], self._meet_imports)[path]
+
+    def _meet_imports(self, paths: Sequence[str], memory: _Memory) -> None:
+        for path in paths:
+            rows = self._db.rows("SELECT imports FROM files WHERE path = ?", (path,))
+            memory.imports[path] = tuple(json.loads(rows[0][0])) if rows else ()
 
     def most_used(self, limit: int) -> list[tuple[Symbol, float]]:
         """Definitions that the most other files refer to, shared among namesakes; worked out once for each generation."""
         with self.moment():
-            key = (self.generation, limit)
-            if self._central is None or self._central[0] != key:
-                self._central = (key, self._most_used(limit))
-            return self._central[1]
+            memory = self._remembered()
+            if memory.central is None or memory.central[0] != limit:
+                memory.central = (limit, self._most_used(limit))
+            return memory.central[1]
 
     def _most_used(self, limit: int) -> list[tuple[Symbol, float]]:
         rows = self._db.rows(
@@ -333,11 +402,8 @@ class CodeIndex:
                 used = _from_other_files(lists.get(name, ()), symbols, table)
                 found += [(symbol, used / len(symbols)) for symbol in symbols if used]
         if not found:  # nothing is used from another file: then the largest say what there is
-            sql = f"{_SYMBOL} WHERE f.role = 'source' AND d.name != '' ORDER BY d.last - d.line DESC, f.path, d.line LIMIT ?"
-            found = [
-                (symbol, float(symbol.end - symbol.line + 1))
-                for symbol in (Symbol(*r) for r in self._db.rows(sql, (limit,)))
-            ]
+            largest = [id for (id,) in self._db.rows(_LARGEST, (limit,))]
+            found = [(symbol, float(symbol.end - symbol.line + 1)) for symbol in self.symbols(largest).values()]
         return sorted(found, key=lambda pair: (-pair[1], pair[0].path, pair[0].line))[:limit]
 
     # --- what others derive from the files --------------------------------------------------------------------------
@@ -381,12 +447,19 @@ def _part_terms(part: str) -> frozenset[str]:
     return frozenset(lexical.terms(part.replace("/", " "))) if part else frozenset()
 
 
-def _batches(values: Iterable[Any], size: int = 500) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """Values in groups that one statement takes, each with its question marks."""
+def _batches(values: Iterable[Any]) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """Values in groups that one statement takes, each with its question marks.
+
+    The last value is repeated up to the next of a few sizes: SQLite then meets statements that it has prepared before.
+    """
     every = tuple(dict.fromkeys(values))
-    for at in range(0, len(every), size):
-        some = every[at : at + size]
-        yield ",".join("?" * len(some)), some
+    for at in range(0, len(every), _SIZES[-1]):
+        some = every[at : at + _SIZES[-1]]
+        size = next(size for size in _SIZES if size >= len(some))
+        yield ",".join("?" * size), some + some[-1:] * (size - len(some))
+
+
+_SIZES = (1, 8, 32, 128, 512)
 
 
 def _from_other_files(blobs: Iterable[bytes], symbols: Sequence[Symbol], table: Table) -> int:

@@ -6,15 +6,14 @@ Paths are relative to the root, with forward slashes; lines count from 1, both e
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Role = Literal["source", "test", "docs", "example", "generated", "vendored", "config", "data"]
 """What a file is for. All but `source` are demoted in search unless the question asks for them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A file that the walk came across and that may be worth indexing."""
+class Found(NamedTuple):
+    """A file that the walk came across and that may be worth indexing. A tuple, because a walk makes one of every file."""
 
     path: str
     size: int

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from foveate.code.graph import CLASSES, VALUES, Symbol, Symbols, substance
 from foveate.code.model import Role
@@ -115,18 +116,19 @@ class _Tree:
         self.defined = defined
         self.by_id = {symbol.id: symbol for symbol in defined}
         best = max(ranks.values(), default=0.0)
-        worth = {
+        self.worth = {
             symbol.id: ranks[symbol.id]
             for symbol in defined
-            if ranks.get(symbol.id, 0.0) > best * (WORTH_DETAIL if self._is_detail(symbol) else WORTH)
+            if symbol.id in ranks and ranks[symbol.id] > best * (WORTH_DETAIL if self._is_detail(symbol) else WORTH)
         }
-        self.best = self._by(worth)
-        self.spare = self._by(self._members(worth))
+        self.best = self._by(self.worth)
 
-    def _members(self, worth: Mapping[int, float]) -> dict[int, float]:
+    @cached_property
+    def spare(self) -> list[int]:
         """Public members without a rank of their own."""
         first = {symbol.qualified: symbol for symbol in reversed(self.defined)}  # a property comes with a setter of its name
-        return {
+        worth = self.worth
+        members = {
             symbol.id: worth[symbol.parent] * (1.0 if symbol.doc else UNDOCUMENTED)
             for symbol in first.values()
             if symbol.parent is not None
@@ -135,6 +137,7 @@ class _Tree:
             and not self._is_detail(symbol)
             and (symbol.name == "__init__" or not symbol.name.startswith("_"))
         }
+        return self._by(members)
 
     def _by(self, worth: Mapping[int, float]) -> list[int]:
         return sorted(worth, key=lambda id: (-round(worth[id], 12), self.by_id[id].line, id))
@@ -149,7 +152,7 @@ class _Tree:
     def choose(self, room: int, fill: bool) -> set[int]:
         """The best definitions, with what encloses them, in that many lines; `fill` adds members where few were found."""
         chosen: set[int] = set()
-        for ids, limit in ((self.best, room), (self.spare, min(room, FEW_LINES) if fill else 0)):
+        for ids, limit in ((self.best, room), (self.spare if fill else (), min(room, FEW_LINES))):
             for id in ids:
                 missing = {id, *self._above(id)} - chosen
                 if len(chosen) + len(missing) <= limit:

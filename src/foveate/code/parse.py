@@ -464,11 +464,12 @@ class _Source:
     def names(self, nodes: Sequence[Node], defined: Sequence[Node]) -> tuple[tuple[str, int], ...]:
         """Each name once a line, in order; not where it is the name of a definition."""
         own = {node.start_byte for node in defined}
-        places = sorted((node.start_byte, node.end_byte, node.start_point[0] + 1) for node in nodes)
-        if text := self._text:
-            found = {(text[start:end], line): None for start, end, line in places if start not in own}
+        places = [place for place in sorted((node.start_byte, node.end_byte) for node in nodes) if place[0] not in own]
+        starts, text = self._starts, self._text
+        if text:
+            found = {(text[start:end], bisect_right(starts, start)): None for start, end in places}
         else:
-            found = {(self.slice(start, end), line): None for start, end, line in places if start not in own}
+            found = {(self.slice(start, end), bisect_right(starts, start)): None for start, end in places}
         return tuple(found)
 
     def imports(self, captures: dict[str, list[Node]]) -> tuple[str, ...]:

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 from math import log
 
 
@@ -48,19 +49,23 @@ def level(length: float) -> float:
     return K1 * (1 - B + B * length / USUAL)
 
 
+def file_level(length: float) -> float:
+    """The same for a file."""
+    return FILE_K1 * (1 - B + B * length / USUAL_FILE)
+
+
 class Segment:
     """Postings on their way to the index: one number each, the id above and the weight in its lowest byte."""
 
     def __init__(self) -> None:
         self._lists: dict[Space, defaultdict[str, array[int]]] = {space: defaultdict(_numbers) for space in Space}
 
-    def add(self, id: int, body: Counter[str], name: Collection[str] = ()) -> int:
+    def add(self, id: int, body: dict[str, int], name: Collection[str] = ()) -> int:
         """A text by the terms of its body and of its name; its length."""
         for term in name:
-            body[term] += NAME
-        length = body.total()
-        half = level(length)
-        packed = {times: id << 8 | _byte(times / (times + half)) for times in set(body.values())}
+            body[term] = body.get(term, 0) + NAME
+        length = sum(body.values())
+        packed = {times: id << 8 | _weight(times, length) for times in set(body.values())}
         lists = self._lists[Space.WORDS]
         for term, times in body.items():  # the innermost loop of indexing
             lists[term].append(packed[times])
@@ -83,8 +88,10 @@ def _numbers() -> array[int]:
     return array("I")
 
 
-def _byte(share: float) -> int:
-    return max(1, min(254, round(255 * share)))
+@lru_cache(maxsize=50_000)
+def _weight(times: int, length: int) -> int:
+    """What so many occurrences are worth in a text of that length, as a byte."""
+    return max(1, min(254, round(255 * (times / (times + level(length))))))
 
 
 def ints(blob: bytes) -> array[int]:
@@ -136,8 +143,8 @@ class Documents:
     """The file of each; 0 where it is gone."""
     half: list[float]
     """The `level` of each."""
-    words: Mapping[int, int]
-    """The length of each file."""
+    norm: Mapping[int, float]
+    """The `level` of each file."""
     number: int
 
 
@@ -148,10 +155,9 @@ def scores(
 
     How often a file has a word follows from the weights that its definitions have for it: no second index is needed.
     """
-    owner, half = documents.owner, documents.half
-    found = [0.0] * len(owner)
+    owner, half, norm = documents.owner, documents.half, documents.norm
+    found: dict[int, float] = {}
     files: dict[int, float] = {}
-    norm = {file: FILE_K1 * (1 - B + B * words / USUAL_FILE) for file, words in documents.words.items()}
     for term, importance in terms.items():
         blobs = lists.get(term)
         if not blobs:
@@ -160,16 +166,16 @@ def scores(
         worth = [step * weight for weight in range(256)]
         often: dict[int, float] = {}
         for blob in blobs:
-            for one in ints(blob):
-                id = one >> 8
+            for one in ints(blob):  # the innermost loop of searching
+                id, weight = one >> 8, one & 255
                 file = owner[id]
                 if file:
-                    found[id] += worth[one & 255]
-                    often[file] = often.get(file, 0.0) + half[id] * _TIMES[one & 255]
+                    found[id] = found.get(id, 0.0) + worth[weight]
+                    often[file] = often.get(file, 0.0) + half[id] * _TIMES[weight]
         value = importance * rarity(len(often), len(norm))
         for file, times in often.items():
             files[file] = files.get(file, 0.0) + value * times / (times + norm[file])
-    return {id: score for id, score in enumerate(found) if score}, files
+    return found, files
 
 
 _TIMES = [weight / (255 - weight) for weight in range(255)]

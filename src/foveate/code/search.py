@@ -224,12 +224,9 @@ def _scores(index: CodeIndex, terms: Mapping[str, float], table: Table) -> tuple
     """The lexical scores of definitions and files, and what a definition would score that answers in full."""
     lists = index.lists(Space.WORDS, terms)
     definitions, files = postings.scores(lists, terms, table.documents)
-    in_paths: dict[str, list[int]] = {}
-    for id, spoken in table.path_terms.items():
-        for term in spoken & terms.keys():
-            in_paths.setdefault(term, []).append(id)
-    for term, ids in in_paths.items():
-        value = PATH * terms[term] * postings.rarity(len(ids), len(table.files))
+    for term, importance in terms.items():
+        ids = table.in_paths.get(term, ())
+        value = PATH * importance * postings.rarity(len(ids), len(table.files))
         for id in ids:
             files[id] = files.get(id, 0.0) + value
     number = table.documents.number

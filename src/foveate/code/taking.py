@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from time import time_ns
 from typing import Any, TypeAlias
 
@@ -78,6 +79,19 @@ class Changes:
         return bool(self.changed or self.gone or self.left)
 
 
+@contextmanager
+def collector_off() -> Iterator[None]:
+    """For work that makes many thousands of small lists and no cycles: to search them for some is a tenth of its time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+@collector_off()
 def take_in(db: Database, walk: Callable[[], Walked], read: Read, progress: Progress | None = None) -> Refreshed:
     """Bring the index to what a walk finds."""
     if _worn(db):
@@ -89,7 +103,7 @@ def take_in(db: Database, walk: Callable[[], Walked], read: Read, progress: Prog
     generation = db.generation
     changes = changes_in(db, walked, looked_at)
     while changes:
-        with db.writing(), _collector_off():
+        with db.writing():
             db.claim()
             if db.generation != generation:  # another process was at it while we waited: what it saw is newer
                 walked = walk()
@@ -117,46 +131,21 @@ def _worn(db: Database) -> bool:
 
 def changes_in(db: Database, walked: Walked, looked_at: Set[str]) -> Changes:
     """What differs, by size and time; content decides later."""
-    known = {
-        path: (size, mtime, checked)
-        for path, size, mtime, checked in db.rows("SELECT path, size, mtime, checked FROM files")
-    }
-    aside = {
-        path: (size, mtime) for path, size, mtime in db.rows("SELECT path, size, mtime FROM aside WHERE mtime NOT NULL")
-    }
+    sure = f"mtime < checked - {SETTLED}"  # a time that was long past when it was looked at
+    settled = db.rows(f"SELECT path, size, mtime FROM files WHERE {sure}")
+    unsure = db.rows(f"SELECT path FROM files WHERE NOT {sure}")
+    set_aside = db.rows("SELECT path, size, mtime FROM aside WHERE mtime NOT NULL")
+    as_before = {*settled, *set_aside}
+    changed = [found for found in walked.files if found not in as_before and found.path not in looked_at]
+    known, aside = dict.fromkeys(row[0] for row in settled + unsure), dict.fromkeys(row[0] for row in set_aside)
     here = {found.path for found in walked.files}
-    changed = [
-        found
-        for found in walked.files
-        if found.path not in looked_at
-        and aside.get(found.path) != (found.size, found.mtime)
-        and not _as_before(found, known.get(found.path))
-    ]
-    gone = [path for path in known if path not in here]
-    left = [path for path in aside if path not in here]
+    gone, left = ([path for path in paths if path not in here] for paths in (known, aside))
     return Changes(changed, gone, left, known.keys(), aside.keys())
-
-
-def _as_before(found: Found, known: tuple[int, int, int] | None) -> bool:
-    """Same size and time, and a time that was long past when it was looked at."""
-    return known is not None and (found.size, found.mtime) == known[:2] and found.mtime < known[2] - SETTLED
 
 
 def _told(progress: Progress | None, total: int, left: int) -> Callable[[int], None]:
     """How far the whole is, after so many files of a round."""
     return (lambda done: progress(total - left + done, total)) if progress is not None else (lambda done: None)
-
-
-@contextmanager
-def _collector_off() -> Iterator[None]:
-    """A round makes hundreds of thousands of small lists and no cycles: to search them for some is a tenth of its time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 class _Round:
@@ -237,19 +226,20 @@ class _Round:
         parsed = parse(text.text, language)
         parts = chunks(parsed, text.text, by_name=role == "test")
         file, first = self._db.next("file"), self._db.next("definition", len(parts))
-        rows = []
-        nth: Counter[str] = Counter()
+        rows, lengths = [], []
+        nth: dict[str, int] = {}
         for id, part in enumerate(parts, first):
             name = part.definition.qualified
-            terms = frozenset(lexical.terms(name)) if name else frozenset()
-            length = self._segment.add(id, lexical.counted(part.text), terms)
+            lengths.append(self._segment.add(id, lexical.counted(part.text), _name_terms(name)))
             self._segment.add_uses(id, part.uses)
-            for column, value in zip(self._columns, (id, file, length), strict=True):
-                column.append(value)
-            nth[name] += 1
+            nth[name] = nth.get(name, 0) + 1
             rows.append(_row(id, file, part, nth[name], first))
+        values = (range(first, first + len(parts)), [file] * len(parts), lengths)
+        for column, more in zip(self._columns, values, strict=True):
+            column.extend(more)
         self._db.do_all(f"INSERT INTO definitions VALUES ({','.join('?' * 12)})", rows)
-        stored = (text.hash, found.size, found.mtime, checked, language, role, len(text.text.splitlines()))
+        lines = parts[0].definition.end if text.text else 0
+        stored = (text.hash, found.size, found.mtime, checked, language, role, lines)
         said = (json.dumps(parsed.imports), parsed.broken, " ".join(text.redacted))
         self._db.do(f"INSERT INTO files VALUES ({','.join('?' * 12)})", (file, found.path, *stored, *said))
 
@@ -258,6 +248,17 @@ class _Round:
         for (id,) in self._db.rows("SELECT id FROM files WHERE path = ?", (path,)):
             self._db.do("DELETE FROM definitions WHERE file = ?", (id,))
             self._db.do("DELETE FROM files WHERE id = ?", (id,))
+
+
+def _name_terms(qualified: str) -> frozenset[str]:
+    """The words of a definition's name. What encloses it is the same for all of its members."""
+    outer, _, name = qualified.rpartition(".")
+    return _outer_terms(outer) | frozenset(lexical.terms(name))
+
+
+@lru_cache(maxsize=1000)
+def _outer_terms(outer: str) -> frozenset[str]:
+    return frozenset(lexical.terms(outer))
 
 
 def _row(id: int, file: int, part: Chunk, nth: int, first: int) -> tuple[Any, ...]:

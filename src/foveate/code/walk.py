@@ -14,6 +14,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import inf
 from operator import attrgetter
 from pathlib import Path
@@ -33,6 +34,9 @@ MAX_SEEN = 1_000_000
 
 MAX_ASIDE = 1_000
 """With more, they are summed up by top folder and reason, because nobody reads a longer list."""
+
+MAX_REMEMBERED = 5_000_000
+"""Bytes of a list of paths whose judgement is kept for the next walk: that of the Linux kernel, and not that of a disk."""
 
 MAX_IGNORE_CHARS = 200_000
 """Of one .gitignore: the rest of a longer one is not read."""
@@ -67,7 +71,7 @@ def walk(root: Path, include: Sequence[str] = (), exclude: Sequence[str] = (), m
     base = os.path.abspath(root)
     if not os.path.isdir(base):
         return Walked(notes=(f"{base} is not a folder that can be read.",))
-    walked = _Walk(base, tuple(include), matcher(include), matcher(exclude))
+    walked = _Walk(base, tuple(include), tuple(exclude), matcher(include))
     by_git = walked.look("")
     files, over = walked.files, len(walked.files) - max_files
     if over > 0:
@@ -99,8 +103,8 @@ class _Walk:
 
     base: str
     include: tuple[str, ...]
+    exclude: tuple[str, ...]
     wanted: Matcher | None
-    unwanted: Matcher | None
     files: list[Found] = field(default_factory=list)
     aside: dict[str, str] = field(default_factory=dict)
     folders: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -113,24 +117,24 @@ class _Walk:
         if isinstance(answer, _Git):
             for closed, why in _CLOSED.findall(answer.said):
                 self.aside[f"{_printable(prefix + closed)}/"] = why.lower()
-            names = dict.fromkeys(os.fsdecode(answer.out).split("\0"))
-            names.pop("", None)
-            self._take([prefix + name for name in names] if prefix else list(names))
+            self._take(answer.out, prefix)
             return True
         if answer:
             self.notes.append(answer)
-        self._take(_Scan(self.base, self.aside, self.notes, self.wanted).names(prefix))
+        names = _Scan(self.base, self.aside, self.notes, self.wanted).names(prefix)
+        self._take(os.fsencode("\0".join(names)), "")
         return False
 
-    def _take(self, paths: list[str]) -> None:
+    def _take(self, listed: bytes, prefix: str) -> None:
         """Judge paths by their names, then what is left by what lies there."""
+        judge = _judged if len(listed) <= MAX_REMEMBERED else _judged.__wrapped__
+        judged = judge(listed, prefix, self.include, self.exclude)
+        self.aside.update(judged.aside)
+        self.folders.update(judged.folders)
         nested, links = [], []
         before = len(self.files)
         lead, lstat, is_file = f"{self.base}/", os.lstat, stat.S_ISREG
-        environments = tuple(path.removesuffix("pyvenv.cfg") for path in paths if path.endswith("/pyvenv.cfg"))
-        for path in paths:
-            if not self._stays(path, environments):
-                continue
+        for path in judged.stay:
             try:
                 status = lstat(lead + path)
             except FileNotFoundError:  # tracked, but deleted
@@ -145,36 +149,13 @@ class _Walk:
                 else:
                     links.append(path)
                     self.aside[path] = _kind(status.st_mode)
-            elif size <= MAX_DATA_BYTES or self._asked_for(path, aside_by_name(path, size)):
+            elif size <= MAX_DATA_BYTES or judged.keeps(path, aside_by_name(path, size), self.aside, self.folders):
                 self.files.append(Found(path, size, status.st_mtime_ns))
         if links:  # tracked files whose folder is now a link are not there any more
             behind = tuple(f"{link}/" for link in links)
             self.files[before:] = [found for found in self.files[before:] if not found.path.startswith(behind)]
         for path in nested:
             self._look_into(f"{path}/")
-
-    def _stays(self, path: str, environments: tuple[str, ...]) -> bool:
-        if not path.isprintable() and (why := _unprintable(path)):
-            self.aside[_printable(path)] = why
-            return False
-        if self.unwanted and self.unwanted(path):
-            self.aside[path] = "excluded"
-            return False
-        reason = aside_by_name(path, 0)
-        if not reason and environments and path.startswith(environments):
-            reason = "virtual environment"
-        return not reason or self._asked_for(path, reason)
-
-    def _asked_for(self, path: str, reason: str) -> bool:
-        """Whether a file stays all the same; else it is taken down with the reason, whole folders as one."""
-        if not reason or (self.wanted and reason not in ALWAYS and self.wanted(path)):
-            return True
-        folder = aside_by_folder(path)
-        if folder[1] == reason:
-            self.folders[folder] += 1
-        else:
-            self.aside[path] = reason
-        return False
 
     def _look_into(self, prefix: str) -> None:
         """A submodule or another repository inside of this one."""
@@ -184,6 +165,53 @@ class _Walk:
             self.aside[prefix] = "another worktree"
         else:
             self.look(prefix)
+
+
+@lru_cache(maxsize=8)
+def _judged(listed: bytes, prefix: str, include: tuple[str, ...], exclude: tuple[str, ...]) -> _Judged:
+    """Paths that a zero byte ends, by their names alone. The same list comes again at every walk until a file is made."""
+    names = dict.fromkeys(os.fsdecode(listed).split("\0"))
+    names.pop("", None)
+    paths = [prefix + name for name in names] if prefix else list(names)
+    environments = tuple(path.removesuffix("pyvenv.cfg") for path in paths if path.endswith("/pyvenv.cfg"))
+    judged = _Judged(matcher(include), matcher(exclude), environments)
+    judged.stay.extend(path for path in paths if judged.stays(path))
+    return judged
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """What the names of files tell."""
+
+    wanted: Matcher | None
+    unwanted: Matcher | None
+    environments: tuple[str, ...]
+    stay: list[str] = field(default_factory=list)
+    aside: dict[str, str] = field(default_factory=dict)
+    folders: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def stays(self, path: str) -> bool:
+        if not path.isprintable() and (why := _unprintable(path)):
+            self.aside[_printable(path)] = why
+            return False
+        if self.unwanted and self.unwanted(path):
+            self.aside[path] = "excluded"
+            return False
+        reason = aside_by_name(path, 0)
+        if not reason and self.environments and path.startswith(self.environments):
+            reason = "virtual environment"
+        return not reason or self.keeps(path, reason, self.aside, self.folders)
+
+    def keeps(self, path: str, reason: str, aside: dict[str, str], folders: Counter[tuple[str, str]]) -> bool:
+        """Whether a file stays all the same; else it is taken down with the reason, whole folders as one."""
+        if not reason or (self.wanted and reason not in ALWAYS and self.wanted(path)):
+            return True
+        folder = aside_by_folder(path)
+        if folder[1] == reason:
+            folders[folder] += 1
+        else:
+            aside[path] = reason
+        return False
 
 
 def _unprintable(path: str) -> str:

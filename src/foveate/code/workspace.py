@@ -67,6 +67,8 @@ class Workspace:
         self._index: CodeIndex | None = None
         self._opening = Lock()
         self._looked = 0.0
+        self.described: tuple[str, Sequence[str], Codebase] | None = None
+        """What the repository says of itself, with the generation of the index and the files that it was read from."""
         self.progress: Progress | None = None
         """Told how far a refresh is; the command line draws it."""
 
@@ -205,7 +207,7 @@ class Look:
     def codebase(self) -> Codebase:
         """The documents of the repository, worked out again only where a file that they come from changed."""
         if self._described is None:
-            self._described = self._kept() or self._describe()
+            self._described = self._as_described() or self._kept() or self._describe()
         overrides = {name: value for name, value in self._workspace.settings.project.items() if value}
         project = replace(self._described.project, **overrides) if overrides else self._described.project
         return replace(self._described, project=project)
@@ -221,6 +223,13 @@ class Look:
         self.index.keep("codebase", json.dumps(kept, ensure_ascii=False))
         return described
 
+    def _as_described(self) -> Codebase | None:
+        """What the last look found, where neither the index nor one of the files changed since."""
+        held = self._workspace.described
+        if held is None or self.renewed(held[1]) or held[0] != self.index.generation:
+            return None
+        return held[2]
+
     def _kept(self) -> Codebase | None:
         held = self.index.kept("codebase")
         if not held:
@@ -229,7 +238,13 @@ class Look:
 
         document = json.loads(held)
         self.renewed(document["inputs"])
-        return from_json(document["codebase"]) if document["key"] == self._key(document["inputs"]) else None
+        with self.index.moment():
+            generation, key = self.index.generation, self._key(document["inputs"])
+        if document["key"] != key:
+            return None
+        described = from_json(document["codebase"])
+        self._workspace.described = (generation, document["inputs"], described)
+        return described
 
     def _key(self, inputs: Sequence[str]) -> str:
         """What a description depends on: the names of all files, and the content of those that it was read from."""

@@ -60,7 +60,8 @@ def _drawn(look: Look, text: str, limit: int) -> list[Outline]:
     for hit in hits.definitions[:SEEDS] if hits else ():
         seeds[hit.symbol.id] = hit.relevance**2  # sharper: a flat start gives a flat map
     files = {hit.file.path: NAMED * hit.relevance for hit in hits.files[:SEEDS] if "named" in hit.features} if hits else {}
-    found = outlines(look.index, rank(look.index, seeds), files=files, max_files=limit)
+    with look.index.moment():
+        found = outlines(look.index, rank(look.index, seeds), files=files, max_files=limit)
     if found:
         return found
     paths = list(look.index.table().by_path)
