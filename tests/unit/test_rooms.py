@@ -38,7 +38,7 @@ ROOT_LAYER = next(n for n, names in enumerate(LAYERS) if "engine" in names)
 FREE = ("foveate", "foveate.__main__")
 """May import from any layer."""
 
-EXTRAS = frozenset({"numpy", "rich", "pydantic", "fastapi", "httpx"})
+EXTRAS = frozenset({"numpy", "rich", "pydantic", "fastapi", "httpx", "matplotlib"})
 """Optional packages: the core can be imported without them."""
 
 EDGES = ("foveate.front", "foveate.agents.adapters")

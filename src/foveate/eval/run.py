@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
 from itertools import islice
@@ -18,8 +19,8 @@ from typing import Any
 
 from foveate import __version__, tokens
 from foveate.errors import InputError
-from foveate.eval.model import Asked, Case, Evidence, Rendered, Suite, System
-from foveate.eval.reading import digest
+from foveate.eval.model import Asked, Case, Evidence, Rendered, Suite, System, World
+from foveate.eval.reading import digest, shaped
 
 FORMAT = 1
 
@@ -57,7 +58,7 @@ class Run:
 
 
 Progress = Callable[[str, int, int], None]
-"""Is told: which system, how many worlds are done, and how many cases."""
+"""Is told after every case: which system, how many worlds are done, and how many cases."""
 
 
 def run(
@@ -68,10 +69,14 @@ def run(
     *,
     budgets: Sequence[int] | None = None,
     limit: int | None = None,
+    types: Sequence[str] = (),
     options: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> Run:
-    """Ask every case of a suite; what `folder` holds already is not asked again. `limit`: so many worlds, the first ones."""
+    """Ask every case of a suite; what `folder` holds already is not asked again.
+
+    `limit`: so many worlds, the first ones. `types`: only the cases of these types.
+    """
     options = dict(options or {})
     unknown = [name for name in options if name not in suite.options]
     if unknown:
@@ -88,26 +93,58 @@ def run(
         "data": digest(suite.files(data)),
         "options": options,
         "fingerprint": system.fingerprint,
-        "scoring": digest([Path(__file__).parent]),
+        "scoring": digest(_scoring(suite)),
         "version": __version__,
+        **({"types": sorted(types)} if types else {}),
     }
     path = folder / f"{suite.name}.{_file_name(system.name)}.{_short(about)}.jsonl"
     known = _begun(path, about)
+    done: list[Row] = []
     with path.open("a", encoding="utf-8") as out:
-        for n, world in enumerate(islice(suite.worlds(data, options), limit), 1):
+        for n, world in enumerate(worlds(suite, data, options, limit), 1):
             if world.id not in known:
-                scene = world.load()
-                asked = system.open(scene, suite)
-                try:
-                    rows = [ask(asked, case, world.id, about["budgets"]) for case in scene.cases]
-                finally:
-                    asked.close()
+                rows = []
+                for asked in _rows(suite, system, data, world, about["budgets"], types):
+                    rows.append(asked)
+                    if progress:
+                        progress(system.name, n - 1, len(done) + len(rows))
                 known[world.id] = rows
-                out.write(json.dumps({"world": world.id, "rows": [asdict(row) for row in rows]}) + "\n")
+                out.write(json.dumps({"world": world.id, "rows": [asdict(one) for one in rows]}) + "\n")
                 out.flush()
+            done += known[world.id]
             if progress:
-                progress(system.name, n, sum(map(len, known.values())))
-    return Run(suite.name, system.name, tuple(row for rows in known.values() for row in rows), about, path)
+                progress(system.name, n, len(done))
+    path.touch()  # the latest is the one that was asked for last
+    return Run(suite.name, system.name, tuple(done), about, path)
+
+
+def worlds(suite: Suite, data: Path, options: Mapping[str, str], limit: int | None = None) -> Iterator[World]:
+    """The first worlds of a data set, or all."""
+    with shaped(data, suite.name, suite.about):
+        yield from islice(suite.worlds(data, options), limit)
+
+
+def _rows(
+    suite: Suite, system: System, data: Path, world: World, budgets: Sequence[int], types: Sequence[str]
+) -> Iterator[Row]:
+    with shaped(data, suite.name, suite.about):
+        scene = world.load()
+    cases = [case for case in scene.cases if not types or case.type in types]
+    if not cases:
+        return
+    asked = system.open(scene, suite)
+    try:
+        for case in cases:
+            yield ask(asked, case, world.id, budgets)
+    finally:
+        asked.close()
+
+
+def _scoring(suite: Suite) -> list[Path]:
+    """The files that decide what is asked and what counts."""
+    adapter = sys.modules[suite.worlds.__module__].__file__
+    here = Path(__file__)
+    return [here, here.with_name("model.py"), here.with_name("evidence.py"), *([Path(adapter)] if adapter else [])]
 
 
 def ask(asked: Asked, case: Case, world: str, budgets: Iterable[int]) -> Row:
@@ -152,9 +189,14 @@ def _begun(path: Path, about: Mapping[str, Any]) -> dict[str, list[Row]]:
             break  # half a line, where a run was killed
         whole += len(line)
         if n:
-            document = json.loads(line)
-            known[document["world"]] = [row(one) for one in document["rows"]]
+            try:
+                document = json.loads(line)
+                known[document["world"]] = [row(one) for one in document["rows"]]
+            except (ValueError, KeyError, TypeError, AttributeError):
+                raise InputError(f"{str(path)!r} is damaged at line {n + 1}; delete it to begin again.") from None
     os.truncate(path, whole)
+    if not whole:  # killed before its head was written
+        path.write_text(json.dumps(about) + "\n", "utf-8")
     return known
 
 
@@ -166,11 +208,22 @@ def read(path: Path) -> Run:
         if about.get("format") != FORMAT:
             raise ValueError("another format")
         rows = tuple(row(one) for line in rest for one in json.loads(line)["rows"])
+        return Run(about["suite"], about["system"], rows, about, path)
     except OSError as error:
         raise InputError(f"{str(path)!r} cannot be read: {error.strerror}.") from None
     except (ValueError, KeyError, TypeError, AttributeError):
         raise InputError(f"{str(path)!r} is not a finished run of `foveate eval run`.") from None
-    return Run(about["suite"], about["system"], rows, about, path)
+
+
+def read_all(path: Path) -> list[Run]:
+    """The run of a file; of a folder, the latest of each suite and system."""
+    if not path.is_dir():
+        return [read(path)]
+    files = sorted(path.glob("*.jsonl"), key=lambda file: (file.stat().st_mtime_ns, file.name))
+    latest = {(run.suite, run.system): run for run in map(read, files)}
+    if not latest:
+        raise InputError(f"{str(path)!r} holds no runs; `foveate eval run` writes them.")
+    return [latest[key] for key in sorted(latest, key=lambda key: (key[0], not key[1].startswith("foveate"), key[1]))]
 
 
 def row(document: Mapping[str, Any]) -> Row:

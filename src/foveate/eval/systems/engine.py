@@ -15,6 +15,7 @@ from foveate import project
 from foveate.assembly import Context, joined
 from foveate.errors import BudgetError
 from foveate.eval.model import Case, Entry, Rendered, Scene, Suite
+from foveate.eval.overrides import together
 from foveate.eval.reading import digest
 from foveate.types import Candidate
 
@@ -36,7 +37,7 @@ class Foveate:
 
     @property
     def fingerprint(self) -> str:
-        return f"{digest([PACKAGE])} {self.profile} {dict(self.overrides)}"
+        return f"{digest(_engine())} {self.profile} {dict(self.overrides)}"
 
     def open(self, scene: Scene, suite: Suite) -> Memory | Repository:
         profile = self.profile or suite.profile
@@ -98,7 +99,7 @@ class Memory:
                 engine.retire(ids[entry.id])
 
     def _contexts(self, case: Case, budget: int) -> list[Context]:
-        options = {**case.options, "overrides": _merged(case.options.get("overrides", {}), self.overrides)}
+        options = {**case.options, "overrides": together(case.options.get("overrides", {}), self.overrides)}
         out = []
         for agent in case.agents:
             engine = self._engine(case.user, agent)
@@ -161,6 +162,11 @@ class Repository:
         self.engine.close()
 
 
+def _engine() -> list[Path]:
+    """The files that decide what a context holds."""
+    return sorted(path for path in PACKAGE.iterdir() if path.name not in ("eval", "front", "testing", "__pycache__"))
+
+
 def considered(context: Context) -> list[Candidate]:
     """Everything that was a candidate for the question, shown or not."""
     return [*(item.candidate for item in context.items), *(omission.candidate for omission in context.left_out)]
@@ -170,12 +176,6 @@ def best_first(candidates: Sequence[Candidate]) -> list[str]:
     """The ids of records by score; the best place counts where one was a candidate in several."""
     ranked = sorted(candidates, key=lambda candidate: (-candidate.score, candidate.record.id))
     return list(dict.fromkeys(candidate.record.id for candidate in ranked))
-
-
-def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Two overrides as one: tables key by key, the rest replaced."""
-    both = {key: _merged(below[key], above[key]) for key in below if isinstance(below[key], dict) and key in above}
-    return {**below, **above, **both}
 
 
 def _values(entry: Entry) -> dict[str, Any]:

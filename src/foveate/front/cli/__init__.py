@@ -70,6 +70,9 @@ VERBS: dict[str, dict[str, str]] = {
         "profile": "profile",
         "completion": "completion",
     },
+    "Evaluation": {
+        "eval": "evaluate",
+    },
 }
 """Which module holds a verb, in the order of the help."""
 

@@ -1,4 +1,4 @@
-"""How far an index is, for somebody who watches: a bar with rich, else a line that counts. On stderr, a terminal only."""
+"""How far some work is, for somebody who watches: a bar with rich, else a line that counts. On stderr, a terminal only."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ EVERY = 0.1
 
 
 class Bar:
-    """Told `(done, total)`, it draws; at the end it leaves the line empty."""
+    """Told `(done, total)`, it draws; at the end it leaves the line empty. `doing` and `unit` may change on the way."""
 
-    def __init__(self) -> None:
+    def __init__(self, doing: str = "indexing", unit: str = "files") -> None:
+        self.doing, self.unit = doing, unit
         self._began = self._drawn = 0.0
         self._rich: Any = None
         self._shown = False
@@ -44,9 +45,11 @@ class Bar:
             self._shown = True
             self._rich = _started(total)
         if self._rich is not None:
-            self._rich.update(self._rich.task_ids[0], completed=done, total=total)
+            words = {"doing": self.doing, "unit": self.unit}
+            self._rich.update(self._rich.task_ids[0], completed=done, total=total, **words)
         else:
-            print(f"\rfoveate: indexing {done:,} of {total:,} files", end="", file=sys.stderr, flush=True)
+            line = f"foveate: {self.doing} {done:,} of {total:,} {self.unit}"
+            print(f"\r{line}\033[K", end="", file=sys.stderr, flush=True)
 
 
 def _started(total: int) -> Any:
@@ -56,8 +59,8 @@ def _started(total: int) -> Any:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
     except ImportError:
         return None
-    columns = (TextColumn("foveate: indexing"), BarColumn(), MofNCompleteColumn(), TextColumn("files"))
-    progress = Progress(*columns, console=Console(stderr=True), transient=True)
-    progress.add_task("", total=total)
+    doing, unit = TextColumn("foveate: {task.fields[doing]}"), TextColumn("{task.fields[unit]}")
+    progress = Progress(doing, BarColumn(), MofNCompleteColumn(), unit, console=Console(stderr=True), transient=True)
+    progress.add_task("", total=total, doing="", unit="")
     progress.start()
     return progress

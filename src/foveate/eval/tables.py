@@ -1,0 +1,134 @@
+"""Reports and comparisons -> tables of cells for people: percentages with one decimal, budgets as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from foveate.eval.compare import Comparison
+from foveate.eval.report import EVIDENCE, WHOLE, Figure, Report
+from foveate.eval.statistics import Estimate
+
+LISTED = 20
+"""Cases that a line names; the rest is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The first `left` columns are words, the others numbers."""
+
+    title: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    left: int = 1
+
+
+def summary(reports: Sequence[Report]) -> str:
+    """One line over the tables of a suite."""
+    first = reports[0]
+    cases = sorted({one.cases for one in reports})
+    number = f"{cases[0]:,}" if len(cases) == 1 else f"{cases[0]:,} to {cases[-1]:,}"
+    return f"{first.run.suite}: {number} {'case' if cases == [1] else 'cases'} in {counted(first.worlds, 'world')}"
+
+
+def tables(reports: Sequence[Report], measures: Sequence[str] = EVIDENCE) -> Iterator[Table]:
+    """All tables of the reports of one suite."""
+    budgets = sorted({budget for one in reports for budget in one.budgets})
+    whats = list(dict.fromkeys(what for one in reports for what in one.whats))
+    measures = [measure for measure in measures if measure in EVIDENCE]
+    for what in whats:
+        for measure in measures:
+            yield _evidence(reports, budgets, measure, what)
+    if any(Figure("clean", budget) in one.figures for one in reports for budget in budgets):
+        for measure in WHOLE:
+            yield _evidence(reports, budgets, measure, "")
+    if whats and any(len(one.types) > 1 for one in reports):
+        for measure in measures:
+            yield _by_type(reports, budgets, measure, whats[0])
+    yield from _ranks(reports)
+    yield _spent(reports, budgets)
+
+
+def _evidence(reports: Sequence[Report], budgets: Sequence[int], measure: str, what: str) -> Table:
+    rows = []
+    for one in reports:
+        found = [one.figures.get(Figure(measure, budget, what)) for budget in budgets]
+        rows.append([one.name, *map(percent, found)])
+        rows.append(["", *map(span, found)])
+    return Table(_title(measure, what), ["", *map(str, budgets)], rows)
+
+
+def _by_type(reports: Sequence[Report], budgets: Sequence[int], measure: str, what: str) -> Table:
+    types = list(dict.fromkeys(type for one in reports for type in one.types))
+    rows = []
+    for type in types:
+        for one in reports:
+            found = [one.figures.get(Figure(measure, budget, what, type)) for budget in budgets]
+            n = next((str(cell.n) for cell in found if cell), "")
+            rows.append([type if one is reports[0] else "", one.name, n, *map(percent, found)])
+    return Table(f"{_title(measure, what)}, by type", ["", "", "n", *map(str, budgets)], rows, left=2)
+
+
+def _ranks(reports: Sequence[Report]) -> Iterator[Table]:
+    ranked = [figure for one in reports for figure in one.figures if figure.budget is None and not figure.type]
+    for what in dict.fromkeys(figure.what for figure in ranked):
+        columns = list(dict.fromkeys(figure for figure in ranked if figure.what == what))
+        heads = [figure.measure.upper() if figure.top is None else f"{figure.measure}@{figure.top}" for figure in columns]
+        rows = [[one.name, *(_place(figure, one.figures.get(figure)) for figure in columns)] for one in reports]
+        yield Table(f"{what}, by rank", ["", *heads], rows)
+
+
+def _spent(reports: Sequence[Report], budgets: Sequence[int]) -> Table:
+    rows = []
+    for one in reports:
+        by = {spent.budget: spent for spent in one.spent}
+        cells = [by.get(budget) for budget in budgets]
+        rows.append([one.name, "tokens", *(f"{cell.tokens:,.0f}" if cell else "" for cell in cells)])
+        rows.append(["", "CPU ms", *(f"{cell.ms:,.1f}" if cell else "" for cell in cells)])
+        if any(cell and cell.over for cell in cells):
+            rows.append(["", "packs over it", *(str(cell.over) if cell else "" for cell in cells)])
+    return Table("a pack, on average", ["", "", *map(str, budgets)], rows, left=2)
+
+
+def compared(comparison: Comparison, measures: Sequence[str] = EVIDENCE) -> Iterator[Table]:
+    """What `b` changes, a table for each measure."""
+    shown = [one for one in comparison.differences if one.measure in (*measures, *WHOLE)]
+    for measure, what in dict.fromkeys((one.measure, one.what) for one in shown):
+        found = [one for one in shown if (one.measure, one.what) == (measure, what)]
+        rows = [
+            ["a", *(f"{one.a:.1%}" for one in found)],
+            ["b", *(f"{one.b:.1%}" for one in found)],
+            ["difference", *(f"{one.difference * 100:+.1f}" for one in found)],
+            ["won, lost", *(f"{len(one.won)}, {len(one.lost)}" for one in found)],
+            ["p", *(f"{one.p:.3f}" if one.p >= 0.001 else "< 0.001" for one in found)],
+        ]
+        yield Table(_title(measure, what), ["", *(str(one.budget) for one in found)], rows)
+
+
+def changed(comparison: Comparison, measures: Sequence[str] = EVIDENCE) -> Iterator[str]:
+    """Lines that name the cases which `b` won and lost."""
+    for one in comparison.differences:
+        for word, cases in (("won", one.won), ("lost", one.lost)):
+            if cases and one.measure in (*measures, *WHOLE):
+                more = f" and {len(cases) - LISTED} more" if len(cases) > LISTED else ""
+                yield f"{_title(one.measure, one.what)}, {one.budget}: {word} {', '.join(cases[:LISTED])}{more}"
+
+
+def counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def percent(found: Estimate | None) -> str:
+    return f"{found.value:.1%}" if found else ""
+
+
+def span(found: Estimate | None) -> str:
+    return f"{found.interval.low * 100:.1f}-{found.interval.high * 100:.1f}" if found else ""
+
+
+def _place(figure: Figure, found: Estimate | None) -> str:
+    return f"{found.value:.3f}" if found and figure.measure == "mrr" else percent(found)
+
+
+def _title(measure: str, what: str) -> str:
+    return f"{what}, {measure}" if what else measure
