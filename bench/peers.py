@@ -1,10 +1,10 @@
 """Peers at work, through their public interfaces, inside their own environment: `PEERS/bin/python bench/peers.py VERB ...`.
 
-The verbs speak JSON lines: `semble-search` answers requests from its standard input, the others print one line with the CPU
-seconds of each step. Only the standard library is imported at the top, because foveate is not installed over there.
+A verb prints one line of JSON with the CPU seconds of each step. Only the standard library is imported at the top, because
+foveate is not installed over there. What they find is measured by `foveate eval`; here it is what they cost.
 
-semble wants an embedding model from a hub. Its place is taken by one that gives every text the same vector, and searches ask
-for `alpha=0`: BM25 and its ranking, without the semantic part. So its index costs less here than with its own model.
+semble wants an embedding model from a hub. Its place is taken by one that gives every text the same vector, so its index
+costs less here than with its own model.
 """
 
 from __future__ import annotations
@@ -15,9 +15,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-
-CHUNKS = 100
-"""Enough to fill 32k tokens."""
 
 
 def cpu() -> float:
@@ -45,22 +42,6 @@ def stand_in(folder: Path) -> str:
         tokenizer = Tokenizer(models.WordLevel({"[UNK]": 0}, unk_token="[UNK]"))
         StaticModel(numpy.ones((1, 8), dtype=numpy.float32), tokenizer).save_pretrained(folder)
     return str(folder)
-
-
-def semble_search(cache: str) -> None:
-    """The best chunks for each request `{"root", "query"}`: `[path, first line, last line, text]`. Indexes are updated."""
-    os.environ["SEMBLE_CACHE_LOCATION"] = cache
-    from semble import SembleIndex
-    from semble.cache import save_index_to_cache
-
-    model = stand_in(Path(cache, "model"))
-    for line in sys.stdin:
-        request = json.loads(line)
-        index = SembleIndex.from_path(request["root"], model_path=model)
-        save_index_to_cache(index, request["root"])
-        found = index.search(request["query"], top_k=CHUNKS, alpha=0.0)
-        chunks = [result.chunk for result in found]
-        answer([[chunk.file_path, chunk.start_line, chunk.end_line, chunk.content] for chunk in chunks])
 
 
 def semble_index(root: str, cache: str) -> None:
@@ -125,7 +106,6 @@ def python() -> str | None:
 
 
 VERBS: dict[str, Callable[..., None]] = {
-    "semble-search": semble_search,
     "semble-index": semble_index,
     "aider-map": aider_map,
 }

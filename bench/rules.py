@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 
 import foveate
-from bench.corpus import docs, locomo, queries
+from bench.corpus import docs, queries, turns
 from foveate import lexical
 from foveate.errors import FoveateError
 
@@ -67,7 +67,7 @@ def keep(folder: str, others: Sequence[str]) -> list[Rule]:
 def _others() -> Iterator[str]:
     """Real texts: dialogue where LoCoMo is there, docstrings where it is not."""
     seen: set[str] = set()
-    for text in chain((turn.text for talk in locomo() for turn in talk.turns), docs()):
+    for text in chain((said.partition(": ")[2] for said in turns()), docs()):
         if text not in seen:
             seen.add(text)
             yield text

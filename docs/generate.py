@@ -56,6 +56,7 @@ VARIABLES = {
     "FOVEATE_EMBED_URL": "The address of an embedding server with OpenAI's interface.",
     "FOVEATE_EMBED_KEY": "The key for that server.",
     "FOVEATE_SUMMARIZE_KEY": "The key for the server that `summarizer` names.",
+    "FOVEATE_EVAL_PEERS": "The virtual environment that holds semble or aider, for `foveate eval`; else the running one.",
     "NO_COLOR": "Set to anything: no colours.",
     "FORCE_COLOR": "Set to anything but 0: colours even where stdout is no terminal. NO_COLOR beats it.",
     "TERM": "`dumb`: no colours.",

@@ -110,6 +110,8 @@ class Scene:
     root: Path | None = None
     store: Path | None = None
     """A store of foveate that is there already and is asked as it is; `entries` say what it holds, for the others."""
+    files: Sequence[str] = ()
+    """Of the repository, those that may be answers: others take no place in a ranking."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,25 @@ def parsed(path: Path) -> Any:
         raise InputError(f"{str(path)!r} is not JSON: {error}.") from None
 
 
+def cache_folder(name: str) -> Path:
+    """Where a suite may keep what it lays out, from run to run."""
+    from platformdirs import user_cache_path
+
+    return user_cache_path("foveate") / "eval" / name
+
+
+def strings(value: Any, where: str) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise InputError(f"{where} is not a list of texts.")
+    return value
+
+
+def whole(value: str, option: str) -> int:
+    if not (value.isascii() and value.isdigit()):
+        raise InputError(f"The option {option!r} is {value!r}; a whole number is wanted.")
+    return int(value)
+
+
 def lines(path: Path) -> Iterator[tuple[int, Any]]:
     """The documents of a JSONL file with the numbers of their lines; empty lines are passed over."""
     with path.open(encoding="utf-8") as file:

@@ -1,10 +1,15 @@
-"""The systems, by name: foveate, and what it is measured beside. A baseline is imported when it is asked for."""
+"""The systems, by name: foveate, and what it is measured beside. A baseline is imported when it is asked for.
+
+What stands after a colon is for the system: `static:model2vec:PATH`, `foveate:embedder=hash:256`. A module gives a `SYSTEM`,
+or a `make` that takes such an argument, or both; `missing`, where something must be installed first.
+"""
 
 from __future__ import annotations
 
 from importlib import import_module
+from types import ModuleType
 
-from foveate.errors import NotFound, near
+from foveate.errors import InputError, NotFound, near
 from foveate.eval.model import System
 
 MODULES = {
@@ -19,8 +24,22 @@ MODULES = {
 }
 
 
-def system(name: str) -> System:
+def system(spec: str) -> System:
+    name, colon, argument = spec.partition(":")
+    module = _module(name)
+    if colon and not hasattr(module, "make"):
+        raise InputError(f"The system {name!r} takes no argument, but was given {argument!r}; write {name!r} alone.")
+    found: System = module.make(argument) if colon or not hasattr(module, "SYSTEM") else module.SYSTEM
+    return found
+
+
+def needs(name: str) -> str:
+    """What to install or to name before a system can run here, in a few words; nothing where it can."""
+    module = _module(name.partition(":")[0])
+    return str(module.missing()) if hasattr(module, "missing") else ""
+
+
+def _module(name: str) -> ModuleType:
     if name not in MODULES:
         raise NotFound(f"There is no system {name!r}.{near(name, MODULES)}")
-    found: System = import_module(f"{__name__}.{MODULES[name]}").SYSTEM
-    return found
+    return import_module(f"{__name__}.{MODULES[name]}")

@@ -13,9 +13,11 @@ from typing import Any
 import foveate
 from foveate import project
 from foveate.assembly import Context, joined
-from foveate.errors import BudgetError
+from foveate.embed import Embedder, open_embedder
+from foveate.errors import BudgetError, InputError
 from foveate.eval.model import Case, Entry, Rendered, Scene, Suite
 from foveate.eval.overrides import together
+from foveate.eval.python_files import among
 from foveate.eval.reading import digest
 from foveate.types import Candidate
 
@@ -34,26 +36,37 @@ class Foveate:
     name: str = "foveate"
     profile: str | None = None
     overrides: Mapping[str, Any] = field(default_factory=dict)
+    embedder: Embedder | None = field(default=None, repr=False)
 
     @property
     def fingerprint(self) -> str:
-        return f"{digest(_engine())} {self.profile} {dict(self.overrides)}"
+        vectors = f" {self.embedder.fingerprint}" if self.embedder else ""
+        return f"{digest(_engine())} {self.profile} {dict(self.overrides)}{vectors}"
 
     def open(self, scene: Scene, suite: Suite) -> Memory | Repository:
         profile = self.profile or suite.profile
         if scene.root is not None:
-            return Repository(foveate.open(scene.root, own=False, profile=profile), self.overrides)
+            (scene.root / project.FOLDER).mkdir(exist_ok=True)  # its own, whatever stands above it
+            engine = foveate.open(scene.root, own=False, profile=profile, code=True, embedder=self.embedder)
+            return Repository(engine, self.overrides, scene.files)
         if scene.store is not None:
             return Kept(scene.store, scene.entries, profile, self.overrides)
-        return Memory(scene.entries, profile, self.overrides)
+        return Memory(scene.entries, profile, self.overrides, self.embedder)
 
 
 class Memory:
     """A store in a folder of its own that was told the entries of a scene; an engine for each who tells or asks."""
 
-    def __init__(self, entries: Sequence[Entry], profile: str | None, overrides: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        entries: Sequence[Entry],
+        profile: str | None,
+        overrides: Mapping[str, Any],
+        embedder: Embedder | None = None,
+    ) -> None:
         self.profile = profile
         self.overrides = overrides
+        self.embedder = embedder
         self.folder = TemporaryDirectory(prefix="foveate-eval-")
         Path(self.folder.name, project.FOLDER).mkdir()  # its own, whatever stands above it
         self.engines: dict[tuple[str | None, str | None], foveate.Engine] = {}
@@ -112,7 +125,13 @@ class Memory:
     def _engine(self, user: str | None, agent: str | None) -> foveate.Engine:
         if (user, agent) not in self.engines:
             self.engines[user, agent] = foveate.open(
-                self.folder.name, user=user, agent=agent, own=False, profile=self.profile, code=False
+                self.folder.name,
+                user=user,
+                agent=agent,
+                own=False,
+                profile=self.profile,
+                code=False,
+                embedder=self.embedder,
             )
         return self.engines[user, agent]
 
@@ -138,9 +157,11 @@ class Kept(Memory):
 class Repository:
     """An engine on the folder of a repository."""
 
-    def __init__(self, engine: foveate.Engine, overrides: Mapping[str, Any]) -> None:
+    def __init__(self, engine: foveate.Engine, overrides: Mapping[str, Any], files: Sequence[str] = ()) -> None:
         self.engine = engine
         self.overrides = overrides
+        self.files = files
+        engine.code.look()  # what it costs to know the code is not a part of what an answer costs
 
     def render(self, case: Case, budget: int) -> Rendered:
         try:
@@ -154,8 +175,8 @@ class Repository:
         found = self.engine.code.look().hits(case.query, definitions=DEPTH)
         symbols = [hit.symbol for hit in found.definitions if hit.symbol.kind in FUNCTIONS]
         return {
-            "file": [hit.file.path for hit in found.files],
-            "function": [f"{symbol.path}::{symbol.qualified}" for symbol in symbols],
+            "file": among(self.files, [hit.file.path for hit in found.files]),
+            "function": among(self.files, [f"{symbol.path}::{symbol.qualified}" for symbol in symbols]),
         }
 
     def close(self) -> None:
@@ -181,6 +202,14 @@ def best_first(candidates: Sequence[Candidate]) -> list[str]:
 def _values(entry: Entry) -> dict[str, Any]:
     dated = {"created": entry.when, "valid_from": entry.when} if entry.when else {}
     return {"key": entry.id, **dated, **entry.values}
+
+
+def make(argument: str) -> Foveate:
+    """`embedder=SPEC`: with vectors."""
+    name, _, spec = argument.partition("=")
+    if name != "embedder" or not spec:
+        raise InputError(f"'foveate:{argument}' is not understood; write `foveate`, or `foveate:embedder=PROVIDER:MODEL`.")
+    return Foveate(f"foveate:{argument}", embedder=open_embedder(spec))
 
 
 SYSTEM = Foveate()

@@ -1,0 +1,118 @@
+"""Tools at work, through their public interfaces, inside their own environment: `python -I peer_process.py VERB FOLDER`.
+
+Requests come in as lines of JSON, answers go out the same way; FOLDER is for indexes. Only the standard library is imported
+at the top, because foveate may not be installed over there.
+
+semble wants an embedding model from a hub. Unless a request names a folder with one, its place is taken by one that gives
+every text the same vector, and searches ask for `alpha=0`: BM25 and its ranking, without the semantic part.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+CHUNKS = 100
+"""Enough to fill 32k tokens."""
+Answer = Callable[[dict[str, Any]], Any]
+
+
+def semble(folder: str) -> Answer:
+    """`{root, query, model}` -> the best chunks: path, first line, last line, text."""
+    os.environ.update(SEMBLE_CACHE_LOCATION=folder)
+    from semble import SembleIndex
+    from semble.cache import save_index_to_cache
+
+    def chunks(request: dict[str, Any]) -> list[list[Any]]:
+        model = request["model"] or _stand_in(Path(folder, "model"))
+        index = SembleIndex.from_path(request["root"], model_path=model)
+        save_index_to_cache(index, request["root"])
+        found = index.search(request["query"], top_k=CHUNKS, alpha=None if request["model"] else 0.0)
+        return [[one.chunk.file_path, one.chunk.start_line, one.chunk.end_line, one.chunk.content] for one in found]
+
+    return chunks
+
+
+def _stand_in(folder: Path) -> str:
+    """A model without knowledge, in the format that semble loads."""
+    if not folder.is_dir():
+        import numpy
+        from model2vec import StaticModel
+        from tokenizers import Tokenizer, models
+
+        tokenizer = Tokenizer(models.WordLevel({"[UNK]": 0}, unk_token="[UNK]"))
+        StaticModel(numpy.ones((1, 8), dtype=numpy.float32), tokenizer).save_pretrained(folder)
+    return str(folder)
+
+
+def aider(folder: str) -> Answer:
+    """`{root, query, budget}` -> the map of the repository with no file in the chat, as for a message of that text."""
+    import importlib.util
+
+    litellm = importlib.util.find_spec("litellm")
+    assert litellm is not None
+    assert litellm.origin is not None
+    os.environ.update(TIKTOKEN_CACHE_DIR=str(Path(litellm.origin).parent / "litellm_core_utils" / "tokenizers"))
+    import tiktoken
+    from aider.coders.base_coder import Coder
+    from aider.io import InputOutput
+    from aider.repomap import RepoMap
+
+    encoding = tiktoken.get_encoding("cl100k_base")
+    RepoMap.TAGS_CACHE_DIR = str(Path(folder, "tags").absolute())  # not into the repository
+    Path(folder).mkdir(parents=True, exist_ok=True)
+
+    class Model:
+        def token_count(self, text: str) -> int:
+            return len(encoding.encode(text, disallowed_special=()))
+
+    class Chat(Coder):  # type: ignore[misc]
+        """As much of a chat as tells which files and names a message mentions."""
+
+        abs_read_only_fnames: tuple[str, ...] = ()
+
+        def __init__(self, files: list[str]) -> None:
+            self.files = files
+
+        def __del__(self) -> None: ...
+
+        def get_all_relative_files(self) -> list[str]:
+            return self.files
+
+        def get_addable_relative_files(self) -> list[str]:
+            return self.files
+
+        def get_inchat_relative_files(self) -> list[str]:
+            return []
+
+    def repo_map(request: dict[str, Any]) -> str:
+        root, query = request["root"], request["query"]
+        listed = subprocess.run(["git", "-C", root, "ls-files", "-z"], check=True, capture_output=True, text=True).stdout
+        files = [name for name in listed.split("\0") if name and Path(root, name).is_file()]
+        chat = Chat(files)
+        names = chat.get_ident_mentions(query)
+        mentioned = chat.get_file_mentions(query) | chat.get_ident_filename_matches(names)
+        io = InputOutput(pretty=False, yes=True, fancy_input=False)
+        mapped = RepoMap(map_tokens=request["budget"], root=root, main_model=Model(), io=io, map_mul_no_files=1)
+        full = [str(Path(root, name)) for name in files]
+        return mapped.get_repo_map([], full, mentioned_fnames=mentioned, mentioned_idents=names) or ""
+
+    return repo_map
+
+
+def main(verb: str, folder: str) -> None:
+    out = sys.stdout
+    sys.stdout = sys.stderr  # what a tool prints is not an answer
+    answer = {"semble": semble, "aider": aider}[verb](folder)
+    for line in sys.stdin:
+        out.write(json.dumps(answer(json.loads(line))) + "\n")
+        out.flush()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
