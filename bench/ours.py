@@ -18,7 +18,6 @@ import foveate
 from bench.peers import answer
 
 PROFILE = "coding"
-FUNCTIONS = ("function", "method")
 EDITS = 7
 
 
@@ -50,28 +49,6 @@ def open_index(root: Path):
 
 def open_engine(root: Path) -> foveate.Engine:
     return foveate.open(root, own=False, profile=PROFILE)
-
-
-class Ours:
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.index = open_index(root)
-        self.engine = open_engine(root)
-
-    def ranked(self, query: str) -> tuple[list[str], list[str]]:
-        from foveate.code.question import read
-        from foveate.code.search import search
-
-        found = search(self.index, read(query))
-        symbols = [hit.symbol for hit in found.definitions if hit.symbol.kind in FUNCTIONS]
-        return [hit.file.path for hit in found.files], [f"{symbol.path}::{symbol.qualified}" for symbol in symbols]
-
-    def packed(self, query: str, budget: int) -> str:
-        return self.engine.compute(query, budget=budget, profile=PROFILE).text
-
-    def close(self) -> None:
-        self.engine.close()
-        self.index.close()
 
 
 def index(root: str) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 
 from foveate import profiles
 from foveate.errors import NotFound, near
+from foveate.eval.compare import compare
 from foveate.eval.model import Suite
 from foveate.eval.run import Progress, Run, run
 from foveate.eval.systems.engine import Foveate
@@ -34,18 +35,21 @@ class Part:
     stage: tuple[str, str, Callable[..., Any]] | None = None
     """Module, name and stand-in."""
 
-    @contextmanager
-    def off(self) -> Iterator[None]:
-        if self.stage is None:
-            yield
-            return
-        module, name, stand_in = import_module(self.stage[0]), self.stage[1], self.stage[2]
-        real = getattr(module, name)
-        setattr(module, name, stand_in)
-        try:
-            yield
-        finally:
-            setattr(module, name, real)
+
+@contextmanager
+def off(part: Part) -> Iterator[None]:
+    """While it lasts, a stage does nothing."""
+    if part.stage is None:
+        yield
+        return
+    place, name, stand_in = part.stage
+    module = import_module(place)
+    real = getattr(module, name)
+    setattr(module, name, stand_in)
+    try:
+        yield
+    finally:
+        setattr(module, name, real)
 
 
 def _nothing(*_: Any) -> None:
@@ -68,6 +72,7 @@ STAGES = (
     Part("stage dates", stage=("foveate.dates", "question_terms", _none)),
     Part("stage quantities", stage=("foveate.quantities", "terms", _none)),
     Part("stage near-duplicates", stage=("foveate.selection", "_near", _nothing)),
+    Part("stage ladder", stage=("foveate.selection", "ladder", lambda top: (top,))),
     Part("stage deepening", stage=("foveate.selection", "_deepen", _nothing)),
     Part("stage room that flows", stage=("foveate.budget", "_flow", _nothing)),
     Part("stage room used up", stage=("foveate.compose", "_use_up", _nothing)),
@@ -78,7 +83,6 @@ STAGES_ON_CODE = (
     Part("stage traces vote", stage=("foveate.code.search", "_traced", _two)),
     Part("stage history", stage=("foveate.code.search", "_with_past", lambda files, *_: files)),
 )
-"""Two stages are missing here: scoring and the budget itself cannot be switched off."""
 
 
 def parts(suite: Suite) -> list[Part]:
@@ -118,8 +122,38 @@ def ablate(
     out = {}
     for part in (None, *chosen):
         system = Foveate() if part is None else Foveate(f"without {part.name}", overrides=part.overrides)
-        with nullcontext() if part is None else part.off():
+        with nullcontext() if part is None else off(part):
             out[part.name if part else WHOLE] = run(
                 suite, system, data, folder, budgets=budgets, limit=limit, options=options, progress=progress
             )
     return out
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What switching a part off does to one measure at one budget: a negative difference is what the part is worth."""
+
+    part: str
+    suite: str
+    what: str
+    measure: str
+    budget: int
+    difference: float
+    p: float
+    ms: float
+    """CPU time of a context without it, times that of one with it."""
+
+
+def effects(runs: Mapping[str, Run]) -> Iterator[Effect]:
+    """Each part against the whole."""
+    whole = runs[WHOLE]
+    for part, without in runs.items():
+        if part == WHOLE:
+            continue
+        for one in compare(whole, without).differences:
+            ms = _ms(without, one.budget) / max(_ms(whole, one.budget), 0.01)
+            yield Effect(part, whole.suite, one.what, one.measure, one.budget, one.difference, one.p, round(ms, 3))
+
+
+def _ms(run: Run, budget: int) -> float:
+    return sum(row.packs[budget].ms for row in run.rows) / max(1, len(run.rows))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from foveate.eval.ablate import Effect
 from foveate.eval.compare import Comparison
 from foveate.eval.report import EVIDENCE, WHOLE, Figure, Report
 from foveate.eval.statistics import Estimate
@@ -112,6 +113,24 @@ def changed(comparison: Comparison, measures: Sequence[str] = EVIDENCE) -> Itera
             if cases and one.measure in (*measures, *WHOLE):
                 more = f" and {len(cases) - LISTED} more" if len(cases) > LISTED else ""
                 yield f"{_title(one.measure, one.what)}, {one.budget}: {word} {', '.join(cases[:LISTED])}{more}"
+
+
+def ablated(effects: Sequence[Effect], measure: str) -> Iterator[Table]:
+    """A line for each part, what is lost most without it first; a star where chance would give it once in twenty."""
+    shown = [one for one in effects if one.measure == measure]
+    columns = list(dict.fromkeys((one.suite, one.what, one.budget) for one in shown))
+    cells = {(one.part, one.suite, one.what, one.budget): one for one in shown}
+    worth = {part: min(one.difference for one in shown if one.part == part) for part in dict.fromkeys(e.part for e in shown)}
+    rows = [
+        [part, *(_effect(cells.get((part, *column))) for column in columns)]
+        for part in sorted(worth, key=lambda part: (worth[part], part))
+    ]
+    heads = [f"{suite} {what + ' ' if what else ''}{budget}" for suite, what, budget in columns]
+    yield Table(f"{measure} without it, in points", ["", *heads], rows)
+
+
+def _effect(one: Effect | None) -> str:
+    return f"{one.difference * 100:+.1f}{'*' if one.p < 0.05 else ' '}" if one else ""
 
 
 def counted(number: int, noun: str) -> str:

@@ -16,6 +16,7 @@ from foveate.front.cli.asking import LAST
 from foveate.front.cli.calling import Call, Function, Verb, complete_profiles, pass_call, say, scoped
 
 if TYPE_CHECKING:
+    from foveate.eval.ablate import Effect
     from foveate.eval.model import Suite, System
     from foveate.eval.report import Report
     from foveate.eval.run import Progress, Run
@@ -351,6 +352,52 @@ def _about(module: str) -> str:
     return (import_module(f"foveate.eval.systems.{module}").__doc__ or "").strip().partition("\n")[0]
 
 
+@evaluate.command("ablate", cls=Verb)
+@click.argument("data", metavar="SUITE=PATH...", nargs=-1, required=True, callback=options_of)
+@click.option("--only", multiple=True, metavar="PATTERN", help="Parts whose names fit, such as 'feature *'. Repeatable.")
+@click.option("--budgets", metavar="N,N", callback=budgets_of, default="1000,4000", show_default=True, help="Token budgets.")
+@click.option("--limit", type=click.IntRange(1), help="Only so many worlds of each suite, the first ones.")
+@click.option(
+    "-o", "options", multiple=True, metavar="NAME=VALUE", callback=options_of, help="An option of the suites that have it."
+)
+@click.option("--measure", type=click.Choice(MEASURES), default="fraction", show_default=True)
+@click.option("--out", type=FILE, default=RUNS, show_default=True, metavar="DIR", help="Where rows are kept.")
+@pass_call
+def ablate(
+    call: Call,
+    data: dict[str, str],
+    only: tuple[str, ...],
+    budgets: tuple[int, ...],
+    limit: int | None,
+    options: dict[str, str],
+    measure: str,
+    out: Path,
+) -> None:
+    """Switch off each feature, field, slot, source and stage in turn, and say what is lost without it.
+
+    A part that changes nothing, or helps when it is off, does not earn its place on these data. Every part is a whole run:
+    the same command goes on where it was stopped.
+    """
+    from dataclasses import asdict
+
+    from foveate.eval import suites, tables
+    from foveate.eval.ablate import ablate as switched
+    from foveate.eval.ablate import effects
+
+    found: list[Effect] = []
+    for name, path in data.items():
+        suite = suites.suite(name)
+        own = {key: value for key, value in options.items() if key in suite.options}
+        with watched(suite, Path(path), own, limit) as progress:
+            runs = switched(suite, Path(path), out, only=only, budgets=budgets, limit=limit, options=own, progress=progress)
+        found += effects(runs)
+    if call.as_json:
+        call.print_json({"effects": [asdict(one) for one in found]})
+        return
+    _print_tables(tables.ablated(found, measure))
+    say("* beyond chance: p below 0.05 for this figure alone; of twenty such figures one is so by chance.")
+
+
 @evaluate.command("record", cls=Verb)
 @click.argument("context", required=False, default=LAST)
 @click.option("--to", "to", required=True, type=FILE, metavar="FILE", help="The JSONL file that gets the case.")
@@ -375,10 +422,6 @@ def record(call: Call, context: str, to: Path, wanted: tuple[str, ...], unwanted
     click.echo("{}: {} wanted, {} unwanted, {} records".format(to, *counts))
     if case.get("note"):
         say(case["note"])
-
-
-# `eval ablate SUITE PATH ...` goes here: `@evaluate.command("ablate", cls=Verb)`, `@asking`, `@measured`, `@pass_call`. The
-# options of `asking` arrive as keywords; `runs_of` runs systems with a bar and Ctrl-C, `_print_tables` prints tables.
 
 
 VERBS: dict[str, Any] = {"eval": evaluate}
