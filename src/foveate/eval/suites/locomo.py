@@ -23,13 +23,13 @@ _TURN = re.compile(r"D:?(\d+):0*(\d+)")
 
 def worlds(path: Path, options: Mapping[str, str]) -> Iterator[World]:
     for n, sample in enumerate(json_file(path, "locomo", "conversations*.json", "locomo*.json"), 1):
-        yield World(str(sample.get("sample_id", n)), partial(_scene, sample))
+        yield World(str(sample.get("sample_id", n)), partial(_scene, sample, "captions" in options))
 
 
-def _scene(sample: Mapping[str, Any]) -> Scene:
+def _scene(sample: Mapping[str, Any], captions: bool) -> Scene:
     talk = sample["conversation"]
     entries = {
-        id: Entry(id=id, text=f"{turn['speaker']}: {turn['text']}", session=name, when=_when(talk[f"{name}_date_time"]))
+        id: Entry(id=id, text=_text(turn, captions), session=name, when=_when(talk[f"{name}_date_time"]))
         for name, said in talk.items()
         if isinstance(said, list)
         for turn in said
@@ -50,6 +50,11 @@ def _case(id: str, asked: Mapping[str, Any], needed: Sequence[Entry], last: str)
     return Case(id, asked["question"], wanted, type=TYPES.get(asked["category"], str(asked["category"])), now=last)
 
 
+def _text(turn: Mapping[str, Any], captions: bool) -> str:
+    seen = turn.get("blip_caption") if captions else None
+    return f"{turn['speaker']}: {turn['text']}" + (f" [shows {seen}]" if seen else "")
+
+
 def _turns(names: Sequence[str]) -> list[str]:
     """`D1:3`, `D:1:03` and `D1:3; D2:4` as `D1:3` and `D2:4`, each once."""
     return list(dict.fromkeys(f"D{a}:{int(b)}" for name in names for a, b in _TURN.findall(name)))
@@ -65,5 +70,6 @@ SUITE = Suite(
     about="LoCoMo: talks over months; evidence is turns, and the sessions they are of",
     worlds=worlds,
     profile="chat",
+    options={"captions": "yes: what the shared pictures show is told too, as in LoCoMo's own prompts"},
     top={"session": (5, 10), "turn": (10,)},
 )
