@@ -77,6 +77,12 @@ def terms(text: str) -> tuple[str, ...]:
     return tuple(chain.from_iterable(map(_known.__getitem__, _spoken(text))))
 
 
+def stems(words: list[str]) -> list[str]:
+    """The stems of plain words in lower case, many at once."""
+    found: list[str] = _stemmer().stemWords(words)
+    return found
+
+
 def counted(text: str) -> Counter[str]:
     """How often a text has each index term. For code: nothing is contracted there, and a quote ends a word."""
     return Counter(chain.from_iterable(map(_known.__getitem__, (_ASCII_WORD if text.isascii() else _WORD).findall(text))))

@@ -29,21 +29,22 @@ def related(terms: Iterable[str]) -> dict[str, str]:
 
 
 @lru_cache(maxsize=1)
-def _table() -> dict[str, tuple[str, ...]]:
-    table: dict[str, dict[str, None]] = {}
+def _table() -> dict[str, list[str]]:
+    """The words that stand for each word; a first use pays for it, so it is built in bulk."""
+    table: dict[str, list[str]] = {}
     for word, others in _pairs():
-        table.setdefault(word, {}).update(dict.fromkeys(others))
-    return {word: tuple(other for other in others if other != word) for word, others in table.items()}
+        table.setdefault(word, []).extend(other for other in others if other != word)
+    return table
 
 
 def _pairs() -> Iterator[tuple[str, list[str]]]:
     """`a b c`: each stands for each. `a > b c`: who asks for a also means b and c, and not the other way round."""
-    for line in (files("foveate") / "related.txt").read_text("utf-8").splitlines():
-        general, is_class, members = line.partition(">")
-        if line.startswith("#"):
-            continue
-        if is_class:
-            yield lexical.terms(general)[0], list(lexical.terms(members))
+    text = (files("foveate") / "related.txt").read_text("utf-8")
+    lines = [line.split() for line in text.splitlines() if line and not line.startswith("#")]
+    stems = iter(lexical.stems([word for line in lines for word in line]))
+    for line in lines:
+        group = [next(stems) for _ in line]
+        if line[1] == ">":
+            yield group[0], group[2:]
         else:
-            group = lexical.terms(line)
-            yield from ((word, list(group)) for word in group)
+            yield from ((word, group) for word in group)
