@@ -119,7 +119,7 @@ def _outranked(receipt: Receipt, sort: str, path: str, symbol: Symbol | None, lo
         return "limit", f"it is beyond the {_limit(profile, 'docs')} documents that are asked for"
     if asked == FORGOTTEN:
         return "forgotten", "this cannot be worked out, as the question was removed with a record that was forgotten"
-    whole = receipt.of(f"file:{path}") if symbol else None
+    whole = receipt.of(f"file:{path}") if symbol and path in _as_wholes(receipt) else None
     if whole is not None and whole["kept"]:
         return "in its file", f"file:{path}, which it is part of, is shown instead: {sentence(whole)}"
     if whole is not None:
@@ -135,7 +135,7 @@ def _ranked(receipt: Receipt, profile: Profile, asked: str, path: str, symbol: S
     """Its rank now, for the same words."""
     read = question.read(asked)
     hits = search(look.index, read, FAR, FAR)
-    as_wholes = {entry["id"].removeprefix("file:") for entry in receipt.candidates if entry["id"].startswith("file:")}
+    as_wholes = _as_wholes(receipt)
     if symbol is None:
         ranking: list[Any] = [hit.file.path for hit in hits.files]
         place: Any = path
@@ -153,6 +153,13 @@ def _ranked(receipt: Receipt, profile: Profile, asked: str, path: str, symbol: S
     if rank <= limit:
         return "later", f"it has rank {rank} now, within the {limit} that are asked for, and had not when this was computed"
     return "limit", f"rank {rank}, beyond the {limit} that are asked for; shares {', '.join(shared[:5]) or 'no word'}"
+
+
+def _as_wholes(receipt: Receipt) -> set[str]:
+    """The files that stood for their definitions; one that was too large came as a line beside them."""
+    entries = [(entry["id"].partition(":")[2], entry["source"]) for entry in receipt.candidates]
+    files = {path for path, source in entries if source in SOURCES["file"]}
+    return files - {path.partition("::")[0] for path, source in entries if source == "code"}
 
 
 def _limit(profile: Profile, source: str) -> int:

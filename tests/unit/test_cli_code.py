@@ -391,7 +391,7 @@ def test_rank_beyond_the_limit_is_told(shop: Path) -> None:
         reasons = [engine.why_not(f"code:shop/many.py::discount_{n}") for n in range(120)]
         beyond = [found for found in reasons if found.get("reason") == "limit"]
         assert beyond
-        assert "beyond the 80 that are asked for; shares discount" in beyond[-1]["sentence"]
+        assert "beyond the 100 that are asked for; shares discount" in beyond[-1]["sentence"]
 
 
 def test_profile_without_a_slot_for_code_is_the_reason(shop: Path) -> None:

@@ -17,8 +17,9 @@ from foveate import Engine
 from foveate.code import show
 from foveate.code.graph import Symbol
 from foveate.code.index import CodeIndex
+from foveate.code.search import Hit
 from foveate.code.workspace import Workspace
-from foveate.sources.code import record_of
+from foveate.sources.code import by_worth, record_of
 from foveate.sources.files import whole_file
 from foveate.sources.gather import Around
 from foveate.types import MAX_FILE_CHARS, Ask, Candidate
@@ -290,6 +291,44 @@ def test_no_file_breaks_out_of_its_block(tmp_path: Path, path: str, text: str) -
     for name in shown.by_name:
         shown_lines = {line.removesuffix(HEAD) for line in code(shown.definition(name).full) if line}
         assert shown_lines <= set(text.splitlines())
+
+
+# --- what is worth its room --------------------------------------------------------------------------------------------
+
+
+def test_the_best_definition_keeps_its_place_and_of_the_others_a_long_one_must_be_better() -> None:
+    found = [("best", 300, 0.9), ("long", 300, 0.8), ("longest", 3000, 0.8), ("short", 10, 0.6), ("line", 1, 0.5)]
+    hits = [
+        Hit(Symbol(0, "a.py", name, name, "function", 1, end, "", "", None, "source"), worth) for name, end, worth in found
+    ]
+    ordered = by_worth(hits)
+    assert [hit.symbol.name for hit, _ in ordered] == ["best", "short", "line", "long", "longest"]
+    assert [worth for _, worth in ordered][:3] == [0.9, 0.6, 0.5]
+    assert by_worth([]) == []
+
+
+@pytest.mark.parametrize("functions", [4, 200])
+def test_a_file_that_the_question_names_is_whole_or_its_definitions_are(tmp_path: Path, functions: int) -> None:
+    root = repository(tmp_path, {"steps.py": large(functions), "other.py": "def step():\n    return 'step'\n"})
+    with foveate.open(root) as engine:
+        context = engine.compute("Why does step_3 in steps.py fail for a second value?", budget=4000)
+        last = engine.why_not(f"code:steps.py::step_{functions - 1}")
+    shown = {item.candidate.record.id: item for item in context.items}
+    whole, definition = shown["file:steps.py"], shown.get("code:steps.py::step_3")
+    fits = functions == 4
+    assert ("```" in whole.candidate.record.text) is fits
+    assert (definition is None) is fits
+    assert context.text.count("    first = value + 3\n") == 1
+    assert last["reason"] == ("in its file" if fits else "limit")
+
+
+def test_a_large_file_of_the_task_is_shown_in_parts_and_only_there(tmp_path: Path) -> None:
+    root = repository(tmp_path, {"steps.py": large(200)})
+    with foveate.open(root) as engine:
+        engine.tasks.add("Find out why step_3 in steps.py fails", files=["steps.py"], key="t")
+        context = engine.compute(task="t", budget=8000)
+    assert "steps.py (1,211 lines, in parts)\n" in context.text
+    assert context.text.count("    first = value + 3\n") == 1
 
 
 # --- what is in the file now ---------------------------------------------------------------------------------------------

@@ -141,7 +141,7 @@ def file(
     One step down, a whole file comes in parts, and one in parts with its best ones only.
     """
     named = [symbol for symbol in symbols if symbol.kind != MODULE]
-    micro = _micro(path, len(lines), named)
+    micro = file_line(path, len(lines), named)
     room = min(max_chars, max(BEST_CHARS, min(PART_CHARS, part_chars)))
 
     def parts(chars: int, head: int) -> str:
@@ -158,8 +158,9 @@ def file(
     return Lengths(full, full if len(summary) >= len(full) else summary, micro)
 
 
-def _micro(path: str, number: int, named: Sequence[Symbol]) -> str:
-    tops = [symbol.name for symbol in named if symbol.parent is None or symbol.kind == "class"]
+def file_line(path: str, number: int, symbols: Sequence[Symbol]) -> str:
+    """A file in one line: how many lines it has, and what it defines first."""
+    tops = [symbol.name for symbol in symbols if symbol.parent is None or symbol.kind == "class"]
     names = list(dict.fromkeys(name for name in tops if name))
     listed = f": {', '.join(names[:6])}{', ...' if len(names) > 6 else ''}" if names else ""
     return f"{path} ({number:,} lines){listed}"

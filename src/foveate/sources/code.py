@@ -12,6 +12,7 @@ from foveate.code.chunk import MODULE
 from foveate.code.derived import id_of, record
 from foveate.code.graph import Symbol, neighbours
 from foveate.code.model import Lengths
+from foveate.code.search import Hit
 from foveate.code.show import definition, inside, line
 from foveate.code.workspace import Look
 from foveate.errors import NotFound, near
@@ -29,6 +30,10 @@ _NTH = re.compile(r"~\d+$")
 TOKENS_WHOLE, FEWEST_WHOLE = 40, 12
 """Of how many definitions the whole text is prepared: at so many tokens each, more than fit. The rest are lines."""
 
+SHORT, LONG = 10, 0.15
+"""Beyond so many lines a definition must be better to have its room, by this power of how much longer it is: what one of a
+hundred lines takes holds several that answer nearly as well."""
+
 FURTHER = 0.5
 """What a neighbour is worth against the definition that it stands beside."""
 
@@ -44,16 +49,31 @@ class Code:
         hits = [hit for hit in look.hits(asked_for(around)).definitions if hit.symbol.path not in shown]
         for ask in asks:
             whole = max(FEWEST_WHOLE, room_of(ask.slot, around.profile) // TOKENS_WHOLE)
-            for place, hit in enumerate(hits[: ask.limit]):
+            best = hits[: ask.limit]
+            # Where they are taken whole, one after the other, length has its price.
+            ordered = by_worth(best) if ask.slot.level == "full" else [(hit, hit.relevance) for hit in best]
+            for place, (hit, worth) in enumerate(ordered):
                 made = record_of if place < whole else line_of
                 found = made(hit.symbol, look, around.request.scope)
                 if found is not None:
-                    features = {"relevance": hit.relevance, **hit.features}
+                    features = {"relevance": worth, **hit.features}
                     yield Candidate(record=found, slot=ask.slot.name, source=self.name, features=features)
 
     def among(self, around: Around) -> int:
         look = around.look
         return 0 if look is None else look.index.table().documents.number
+
+
+def by_worth(hits: Sequence[Hit]) -> list[tuple[Hit, float]]:
+    """Definitions with how relevant they are for the room that they take: the best as it is, then what is worth most.
+
+    A class counts with all that it holds.
+    """
+    rest = []
+    for hit in hits[1:]:
+        lines = hit.symbol.end - hit.symbol.line + 1
+        rest.append((hit, round(hit.relevance * (SHORT / max(SHORT, lines)) ** LONG, 4)))
+    return [*((hit, hit.relevance) for hit in hits[:1]), *sorted(rest, key=lambda pair: -pair[1])]
 
 
 class Neighbours:

@@ -6,10 +6,11 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 from foveate.code import derived, show
+from foveate.code.model import Lengths
 from foveate.code.workspace import Look
 from foveate.sources.dependencies import completed
 from foveate.sources.gather import Around, room_of
-from foveate.types import Ask, Candidate, Record, Scope
+from foveate.types import Ask, Candidate, Record, Scope, Slot
 
 CHARS_A_TOKEN = 4
 """About what a token of code holds: only how much of a file is prepared depends on it, never what fits."""
@@ -41,11 +42,16 @@ class FoundFiles:
 def _shown(
     source: str, wanted: Mapping[str, Mapping[str, float]], asks: Sequence[Ask], around: Around, look: Look
 ) -> Iterator[Candidate]:
+    scope, profile = around.request.scope, around.profile
     relevance = {hit.symbol.id: hit.relevance for hit in look.hits(asked_for(around)).definitions}
     for ask in asks:
+        room = CHARS_A_TOKEN * room_of(ask.slot, profile)
+        lines_only = left_to_definitions(ask.slot, around, look)
         for path, features in list(wanted.items())[: ask.limit]:
-            room = CHARS_A_TOKEN * room_of(ask.slot, around.profile)
-            record = file_record(path, look, around.request.scope, relevance, around.profile.max_file_chars, room)
+            if path in lines_only:
+                record = file_line(path, look, scope)
+            else:
+                record = file_record(path, look, scope, relevance, profile.max_file_chars, room)
             if record is not None:
                 yield Candidate(record=record, slot=ask.slot.name, source=source, features=features)
 
@@ -62,9 +68,37 @@ def file_record(
     lines, file = look.lines(path), look.file(path)
     if lines is None or file is None:
         return None
-    whole, parts = min(max_chars, room // 2), room // 4
+    whole, parts = whole_chars(max_chars, room), room // 4
     lengths = show.file(path, lines, look.index.in_file(path), relevance, file.language, whole, parts)
     return derived.record("file", f"file:{path}", lengths, scope, path)
+
+
+def file_line(path: str, look: Look, scope: Scope) -> Record | None:
+    """A file as one line; None where it is gone."""
+    lines = look.lines(path)
+    if lines is None:
+        return None
+    said = show.file_line(path, len(lines), look.index.in_file(path))
+    return derived.record("file", f"file:{path}", Lengths(said, said, said), scope, path)
+
+
+def whole_chars(max_chars: int, room: int) -> int:
+    """Up to how many characters a file is shown whole."""
+    return min(max_chars, room // 2)
+
+
+def left_to_definitions(slot: Slot, around: Around, look: Look) -> frozenset[str]:
+    """Files that only the question names, and that are too large to be shown whole.
+
+    Search puts their definitions first. Where a slot shows definitions, they stand there, as many as there is room for,
+    and not a few of them here.
+    """
+    profile = around.profile
+    if not any("code" in other.sources for other in profile.slots):
+        return frozenset()
+    most = whole_chars(profile.max_file_chars, CHARS_A_TOKEN * room_of(slot, profile))
+    named = (path for path, features in pointed_to(around, look).items() if "named" in features)
+    return frozenset(path for path in named if (file := look.file(path)) and file.size > most)
 
 
 def pointed_to(around: Around, look: Look) -> dict[str, Mapping[str, float]]:
@@ -108,7 +142,7 @@ def found(around: Around, look: Look) -> dict[str, Mapping[str, float]]:
 
 
 def files_shown(around: Around, look: Look) -> frozenset[str]:
-    """The files that slots for whole files will be filled with: as many as they take."""
+    """The files that slots for whole files will be filled with, whole or in parts: as many as they take."""
     shown: set[str] = set()
     for slot in around.profile.slots:
         paths: list[str] = []
@@ -117,7 +151,8 @@ def files_shown(around: Around, look: Look) -> frozenset[str]:
         if FoundFiles.name in slot.sources:
             near = found(around, look).items()
             paths += [path for path, features in near if features["relevance"] >= slot.min_score]
-        shown.update(paths[: slot.max_items])
+        if paths:
+            shown.update(set(paths[: slot.max_items]) - left_to_definitions(slot, around, look))
     return frozenset(shown)
 
 
