@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from foveate import tokens
 from foveate.assembly import empty_cost, measured, messages, overhead, remarks_on, section
 from foveate.budget import Demand, allocate, flow_order, keep_least, scaled_reserve, too_small
-from foveate.selection import Fitted, Sifted, fit, ladder, least, sift
+from foveate.selection import Fitted, Sifted, fit, least, most, sift
 from foveate.state.records import measure
 from foveate.types import Budget, Candidate, Filters, Omission, Profile, Section, Slot
 
@@ -111,7 +111,7 @@ def demand(slot: Slot, ranked: Sequence[Candidate], counter: str) -> Demand:
     return Demand(
         micro=above + sum(least(candidate, slot) for candidate in ranked),
         start=above + sum(candidate.tokens[slot.level] for candidate in ranked),
-        deep=above + sum(max(candidate.tokens[level] for level in ladder(slot.deepest)) for candidate in ranked),
+        deep=above + sum(most(candidate, slot) for candidate in ranked),
         first=above + least(ranked[0], slot),
         best=ranked[0].score,
     )

@@ -12,6 +12,7 @@ from foveate import lexical
 from foveate.errors import NotFound
 from foveate.ids import millis
 from foveate.receipts import FORGOTTEN, Receipt, filters_from_json, profile_from_json
+from foveate.related import related
 from foveate.sources.censors import stands_here
 from foveate.sources.gather import filtered, limit_of
 from foveate.state import index
@@ -94,12 +95,12 @@ def _rank(
             f"not considered: beyond the {limit_of(slot, profile)} that slot {slot.name!r} asks {slot.source!r} for",
         )
     slot = searching[0]
-    also = receipt.document["signals"].get("related", {}) if profile.related_weight else {}
-    related = dict.fromkeys(also, profile.related_weight)
-    shared = (terms.keys() | related.keys()) & {term for term, _, _ in index.postings(record, kind_of(record.kind))[0]}
+    also = related(lexical.terms(receipt.document["request"]["query"])) if profile.related_weight else {}
+    shared = (terms.keys() | also.keys()) & {term for term, _, _ in index.postings(record, kind_of(record.kind))[0]}
     if not shared:
         return "no shared term", f"not considered: it shares no word with the question ({_words(record)})"
-    found = reader.search(Query(terms, profile.fields, None, filters, related), [Want(slot.kinds, FAR)])[0]
+    query = Query(terms, profile.fields, None, filters, also, profile.related_weight)
+    found = reader.search(query, [Want(slot.kinds, FAR)])[0]
     rank = next((n for n, hit in enumerate(found, 1) if hit.record.id == record.id), None)
     limit = limit_of(slot, profile)
     if rank is None:

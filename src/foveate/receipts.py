@@ -350,7 +350,6 @@ def _signals(signals: Signals) -> dict[str, Any]:
     return {
         "keywords": list(signals.keywords),
         "terms": {term: weight for term, weight in signals.terms.items() if weight != ALIAS_WEIGHT},
-        "related": dict(signals.related),
         "paths": list(signals.paths),
         "symbols": list(signals.symbols),
         "entities": list(signals.entities),

@@ -12,9 +12,6 @@ from importlib.resources import files
 
 from foveate import lexical
 
-WEIGHT = 0.4
-"""What a related term is worth beside one that was asked for, where no profile says it."""
-
 MOST_ASKED = 24
 """A question with more terms than this describes itself: it is a task or a report, and needs no other words."""
 

@@ -229,6 +229,11 @@ def least(candidate: Candidate, slot: Slot) -> int:
     return min(candidate.tokens[level] for level in ladder(slot.level))
 
 
+def most(candidate: Candidate, slot: Slot) -> int:
+    """The tokens that a candidate takes where there is all the room that it could use."""
+    return max(candidate.tokens[level] for level in ladder(slot.deepest))
+
+
 def ladder(top: Level) -> tuple[Level, ...]:
     """The levels from one down."""
     return LEVELS[LEVELS.index(top) :]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from importlib.resources import files
 
@@ -9,6 +10,7 @@ import pytest
 
 from foveate import lexical
 from foveate.related import MOST_ASKED, related
+from foveate.state import index
 from worlds import open_engine
 
 LINES = [
@@ -79,11 +81,31 @@ def test_a_profile_can_do_without() -> None:
     assert "daughter" not in engine.compute(**asked, overrides={"related_weight": 0}).text
 
 
-def test_the_receipt_names_the_words_and_what_they_stand_for() -> None:
+def test_what_is_explained_knows_the_other_words() -> None:
     engine = open_engine()
-    engine.add("note", "Anna's daughter starts school in May")
-    context = engine.compute("Which kids?", profile="chat")
-    assert engine.receipt(context).document["signals"]["related"]["daughter"] == "kid"
+    for n in range(60):
+        engine.add("note", f"The kids of class {n} like the playground")
+    far = engine.add("note", "Anna's daughter starts school in May").record
+    context = engine.compute("Which kids?", profile="chat", budget=120)
+    assert "rank 61" in engine.why_not(far.id, context)["sentence"]
+
+
+def test_other_words_stand_in_no_receipt() -> None:
+    engine = open_engine()
+    engine.add("note", "The kids like the playground")
+    receipt = engine.receipt(engine.compute("Which kids?", profile="chat"))
+    assert "toddler" not in json.dumps(dict(receipt.document))
+
+
+def test_other_words_take_no_room_from_those_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index, "SCAN", 10)
+    asked, other = {"often": 1.0, "seldom": 1.0}, {"other": "often"}
+    counts = {"often": [(0, 8)], "seldom": [(0, 2)], "other": [(0, 5)]}
+    alone, beside, off = (index.plan(asked, {}, counts, 20, *also) for also in ((), (other, 0.4), (other, 0.0)))
+    assert [row[0] for row in beside.scan] == [row[0] for row in alone.scan] == ["seldom", "often"]
+    assert [row[0] for row in beside.rerank] == ["other"]
+    assert off == alone
+    assert beside.ceiling == alone.ceiling
 
 
 @pytest.mark.parametrize(

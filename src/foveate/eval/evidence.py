@@ -19,7 +19,7 @@ class Said:
     slot: str | None = None
 
     def stands(self, rendered: Rendered) -> bool:
-        return squeezed(self.text) in rendered.within(self.slot)
+        return _said(self.text, rendered.within(self.slot))
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class OneOf:
     what: str = "session"
 
     def stands(self, rendered: Rendered) -> bool:
-        return any(squeezed(text) in rendered.flat for text in self.texts)
+        return any(_said(text, rendered.flat) for text in self.texts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,22 @@ class Lines:
         if not named(self.path, rendered.text):
             return False
         return any(_lines(source) <= rendered.lines for source in self.sources)
+
+
+def _said(text: str, flat: str) -> bool:
+    """Whether a text stands in another one, and not only as a part of a word of it; nothing stands nowhere."""
+    wanted = squeezed(text)
+    at = flat.find(wanted) if wanted else -1
+    while at >= 0:
+        end = at + len(wanted)
+        if not (_within_word(flat, at) or _within_word(flat, end)):
+            return True
+        at = flat.find(wanted, at + 1)
+    return False
+
+
+def _within_word(text: str, at: int) -> bool:
+    return 0 < at < len(text) and text[at - 1].isalnum() and text[at].isalnum()
 
 
 def named(path: str, text: str) -> bool:

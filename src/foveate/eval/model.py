@@ -96,7 +96,7 @@ class Case:
     now: str | None = None
     user: str | None = None
     agents: tuple[str | None, ...] = (None,)
-    """Who asks. The answers of several are joined."""
+    """Who asks. Several are asked one after the other, each with the whole budget, and their answers joined."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """What `compute` is told besides, such as a profile or overrides; baselines have no use for it."""
 

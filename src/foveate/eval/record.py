@@ -91,7 +91,9 @@ def _copies(
     unknown = [id for id in named if id not in copies and not id.startswith(PREFIXES)]
     if unknown:
         raise NotFound(f"There is no record {unknown[0]!r} in this scope. `foveate search` finds records by their words.")
-    return copies, [id for id in judged if id not in copies]
+    # Told as they came to be: an order that began with the wanted ones would help whoever keeps it.
+    told = sorted(copies, key=lambda id: (copies[id].created, id))
+    return {id: copies[id] for id in told}, [id for id in judged if id not in copies]
 
 
 def _asked(receipt: Receipt) -> tuple[dict[str, Any], list[str]]:

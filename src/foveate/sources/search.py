@@ -28,8 +28,14 @@ class Search:
 
     def find(self, asks: Sequence[Ask], around: Around) -> Iterator[Candidate]:
         signals, profile = around.signals, around.profile
-        related = dict.fromkeys(signals.related, profile.related_weight)
-        query = Query(signals.terms, profile.fields, signals.embedding, around.request.filters, related)
+        query = Query(
+            signals.terms,
+            profile.fields,
+            signals.embedding,
+            around.request.filters,
+            signals.related,
+            profile.related_weight,
+        )
         found = around.reader.search(query, [Want(ask.slot.kinds, ask.limit) for ask in asks])
         beaten = [hit.record.id for hits in found for hit in hits if hit.record.status in ("superseded", "disputed")]
         links = around.reader.links(beaten, [SUPERSEDED_BY, DISPUTED_BY]) if beaten else []

@@ -112,18 +112,22 @@ def plan(
     fields: Mapping[str, float],
     frequencies: Mapping[str, Sequence[tuple[int, int]]],
     docs: int,
-    related: Mapping[str, float] | None = None,
+    related: Mapping[str, str] | None = None,
+    related_weight: float = 0.0,
 ) -> Plan:
     """Weigh terms by rarity and fields by their weight; scan the rare ones first.
 
     `frequencies` gives (field, count) pairs for each term. A term's document frequency is that of the field in which
-    it is commonest. `related` terms score as others do, but the ceiling is what was asked for.
+    it is commonest. A `related` term is worth a part of the one that it stands for, however rare it is itself, and the
+    ceiling is what was asked for.
     """
-    weights = {**(related or {}), **terms}
+    meant = related if related and related_weight > 0 else {}
+    weights = {**{term: related_weight * terms[asked] for term, asked in meant.items()}, **terms}
     known = {term: max(count for _, count in frequencies[term]) for term in weights if frequencies.get(term)}
     rare = rarity(known, docs)
     if not rare:
         return Plan((), (), 0.0)
+    rare |= {term: min(rare[term], rare.get(asked, rare[term])) for term, asked in meant.items() if term in rare}
     asked = [rare[term] for term in terms if term in rare] or list(rare.values())
     typical = sum(asked) / len(asked)
     # A word that the store has never seen counts as a typical one: it may be what the question is about, or chatter.
@@ -132,7 +136,8 @@ def plan(
     scan: list[tuple[str, int, float, float]] = []
     rerank: list[tuple[str, int, float, float]] = []
     room = SCAN
-    for term in sorted(known, key=lambda term: (known[term], term)):
+    # What was asked for first: other words must not take the room of the question's own.
+    for term in sorted(known, key=lambda term: (term not in terms, known[term], term)):
         size = sum(count for _, count in frequencies[term])
         into = scan if size <= room or not scan else rerank
         room -= size

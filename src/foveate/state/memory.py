@@ -17,7 +17,7 @@ from typing import Any
 from foveate import dates, lexical, quantities
 from foveate.errors import InputError, NotFound
 from foveate.ids import Clock, Ids
-from foveate.related import WEIGHT, related
+from foveate.related import related
 from foveate.state import records
 from foveate.state.chain import Chain
 from foveate.state.conflict import conflicting
@@ -258,9 +258,9 @@ class Memory:
             kind_of(kind)
         said = (*lexical.terms(query), *dates.question_terms(query, self.clock()), *quantities.terms(query))
         terms = dict.fromkeys(said, 1.0)
+        also = related(lexical.terms(query))
         with self.reader() as reader:
-            asked = Query(terms, SEARCH_FIELDS, None, filters or Filters(), dict.fromkeys(related(terms), WEIGHT))
-            found = reader.search(asked, [Want(tuple(kinds), limit)])
+            found = reader.search(Query(terms, SEARCH_FIELDS, None, filters or Filters(), also), [Want(tuple(kinds), limit)])
         return sorted(found[0], key=lambda hit: hit.record.status != "active")[:limit]
 
     # --- whole stores ------------------------------------------------------------------------------------------

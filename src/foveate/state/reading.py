@@ -242,7 +242,7 @@ class ReadTransaction:
         frequencies: dict[str, list[tuple[int, int]]] = defaultdict(list)
         for term, number, count in self._db.rows("frequencies", {**at, "terms": json.dumps([*query.terms, *query.related])}):
             frequencies[term].append((number, count))
-        plan = index.plan(query.terms, query.fields, frequencies, docs, query.related)
+        plan = index.plan(query.terms, query.fields, frequencies, docs, query.related, query.related_weight)
         if not plan.scan:
             return {}
         params = {**at, "average": max(tokens / docs, 1.0), "plan": json.dumps(plan.scan)}

@@ -45,14 +45,16 @@ class Beside:
 class Query:
     """What to search for: analysed terms with weights, weights of the fields, and a vector where there is one.
 
-    `related` terms find too, by their weights, but nothing lacks them: relevance is a share of what was asked for.
+    `related` terms find too, each for a term that it stands for and at `related_weight` of it, but nothing lacks them:
+    relevance is a share of what was asked for.
     """
 
     terms: Mapping[str, float]
     fields: Mapping[str, float]
     vector: Sequence[float] | None = None
     filters: Filters = NO_FILTERS
-    related: Mapping[str, float] = field(default_factory=dict)
+    related: Mapping[str, str] = field(default_factory=dict)
+    related_weight: float = 0.4
 
 
 @dataclass(frozen=True, slots=True)

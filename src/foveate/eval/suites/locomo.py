@@ -23,7 +23,7 @@ _TURN = re.compile(r"D:?(\d+):0*(\d+)")
 
 def worlds(path: Path, options: Mapping[str, str]) -> Iterator[World]:
     for n, sample in enumerate(json_file(path, "locomo", "conversations*.json", "locomo*.json"), 1):
-        yield World(str(sample.get("sample_id", n)), partial(_scene, sample, "captions" in options))
+        yield World(str(sample.get("sample_id", n)), partial(_scene, sample, options.get("captions") == "yes"))
 
 
 def _scene(sample: Mapping[str, Any], captions: bool) -> Scene:
@@ -33,6 +33,7 @@ def _scene(sample: Mapping[str, Any], captions: bool) -> Scene:
         for name, said in talk.items()
         if isinstance(said, list)
         for turn in said
+        if turn["text"].strip()
         for id in _turns([turn["dia_id"]])
     }
     last = max(entry.when or "" for entry in entries.values())

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import foveate
-from foveate import project
+from foveate import profiles, project
 from foveate.assembly import Context, joined
 from foveate.embed import Embedder, open_embedder
 from foveate.errors import BudgetError, InputError
@@ -27,6 +27,8 @@ AMPLE = 8000
 DEPTH = 1000
 """Definitions that a ranking holds."""
 FUNCTIONS = ("function", "method")
+BESIDE = ("eval", "front", "testing", "__pycache__")
+"""Of the package, what no context depends on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ class Foveate:
             engine = foveate.open(scene.root, own=False, profile=profile, code=True, embedder=self.embedder)
             return Repository(engine, self.overrides, scene.files)
         if scene.store is not None:
-            return Kept(scene.store, scene.entries, profile, self.overrides)
+            return Kept(scene.store, scene.entries, profile, self.overrides, self.embedder)
         return Memory(scene.entries, profile, self.overrides, self.embedder)
 
 
@@ -87,7 +89,8 @@ class Memory:
         found = [candidate for context in self._contexts(case, AMPLE) for candidate in considered(context)]
         entries = [entry for id in best_first(found) for entry in self.told.get(id, ())]
         sessions = dict.fromkeys(entry.session for entry in entries if entry.session)
-        return {"turn": [entry.id for entry in entries], "session": list(sessions)}
+        ids = [entry.id for entry in entries]
+        return {"turn": ids, "record": ids, "session": list(sessions)}
 
     def close(self) -> None:
         for engine in self.engines.values():
@@ -139,8 +142,15 @@ class Memory:
 class Kept(Memory):
     """A store that was there already. A copy of it is asked, with its settings: no receipt of ours is left in it."""
 
-    def __init__(self, store: Path, entries: Sequence[Entry], profile: str | None, overrides: Mapping[str, Any]) -> None:
-        super().__init__((), profile, overrides)
+    def __init__(
+        self,
+        store: Path,
+        entries: Sequence[Entry],
+        profile: str | None,
+        overrides: Mapping[str, Any],
+        embedder: Embedder | None = None,
+    ) -> None:
+        super().__init__((), profile, overrides, embedder)
         copy = Path(self.folder.name, project.FOLDER)
         place = project.find(store)
         with foveate.open(store, own=False, code=False, create=False) as engine:
@@ -165,11 +175,9 @@ class Repository:
 
     def render(self, case: Case, budget: int) -> Rendered:
         try:
-            context = self.engine.compute(case.query, budget=budget, overrides=self.overrides, **case.options)
+            return Rendered(self.engine.compute(case.query, budget=budget, overrides=self.overrides, **case.options).text)
         except BudgetError:
             return Rendered("")
-        # A report may quote its own evidence; only what was found counts.
-        return Rendered(context.text.replace(case.query, ""))
 
     def ranked(self, case: Case) -> Mapping[str, Sequence[str]]:
         found = self.engine.code.look().hits(case.query, definitions=DEPTH)
@@ -184,8 +192,9 @@ class Repository:
 
 
 def _engine() -> list[Path]:
-    """The files that decide what a context holds."""
-    return sorted(path for path in PACKAGE.iterdir() if path.name not in ("eval", "front", "testing", "__pycache__"))
+    """The files that decide what a context holds, a user's own profiles among them."""
+    own = [folder for folder in profiles.places(PACKAGE)[1:] if folder.is_dir()]
+    return [*sorted(path for path in PACKAGE.iterdir() if path.name not in BESIDE), *own]
 
 
 def considered(context: Context) -> list[Candidate]:
