@@ -16,7 +16,7 @@ def run() -> dict:
     if absent(folder):
         return {}
     reports = measured("cosqa", SYSTEMS, folder)
-    out = judged(reports, {})
+    out = judged(reports, ())
     ours = value(reports.get("foveate"), Figure("mrr", what="function"))
     # A file is a function here; BM25 is a little better at files, because it need not parse them.
     other = value(reports.get("file-bm25"), Figure("mrr", what="file"))

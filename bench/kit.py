@@ -3,7 +3,7 @@
 What the environment says:
     FOVEATE_BENCH_DATA     a folder with the data sets
     FOVEATE_BENCH_METHODS  systems to measure, with commas between, in place of a benchmark's own
-    FOVEATE_BENCH_PEERS    a virtual environment with semble and aider-chat
+    FOVEATE_EVAL_PEERS     a virtual environment with semble and aider-chat
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 
-from foveate.eval import systems
+from foveate.eval import gate, systems
 from foveate.eval.report import Figure, Report, as_json, report
 from foveate.eval.run import run
 from foveate.eval.suites import suite
-from foveate.eval.tables import Table, tables
+from foveate.eval.tables import tables
+from foveate.front.cli.eval_show import print_tables
 
 OUT = Path(__file__).parent / "out" / "eval"
 TOLD_EVERY = 10.0
@@ -29,12 +30,10 @@ def measured(
     name: str, specs: Sequence[str], data: Path, *, budgets: Sequence[int] = (), options: Mapping[str, str] | None = None
 ) -> dict[str, Report]:
     """The reports of systems on a suite, printed; those that cannot run here are left out, with the reason."""
-    if peers := os.environ.get("FOVEATE_BENCH_PEERS"):
-        os.environ.setdefault("FOVEATE_EVAL_PEERS", peers)
-    given = os.environ.get("FOVEATE_BENCH_METHODS")
+    given = systems.specs([os.environ.get("FOVEATE_BENCH_METHODS", "")])
     chosen = suite(name)
     found = {}
-    for spec in given.split(",") if given else specs:
+    for spec in given or specs:
         if reason := systems.needs(spec):
             print(f"{spec} is left out: {reason}", file=sys.stderr)
             continue
@@ -57,18 +56,8 @@ class Progress:
 
 
 def show(reports: Sequence[Report]) -> None:
-    for table in tables(reports, ("all", "fraction")) if reports else ():
-        print(f"\n{table.title}")
-        print(*_lines(table), sep="\n")
-
-
-def _lines(table: Table) -> list[str]:
-    rows = [table.heads, *table.rows]
-    widths = [max(len(row[n]) for row in rows) for n in range(len(table.heads))]
-    return [
-        "  ".join(f"{cell:{'<' if n < table.left else '>'}{widths[n]}}" for n, cell in enumerate(row)).rstrip()
-        for row in rows
-    ]
+    if reports:
+        print_tables(tables(reports, ("all", "fraction")))
 
 
 def value(report: Report | None, figure: Figure) -> float | None:
@@ -76,21 +65,13 @@ def value(report: Report | None, figure: Figure) -> float | None:
     return found.value if found else None
 
 
-def judged(reports: Mapping[str, Report], targets: Mapping[Figure, float]) -> dict:
-    """What a benchmark writes: the reports, and what foveate misses of its targets."""
-    missed = []
-    for figure, target in targets.items():
-        got = value(reports.get("foveate"), figure)
-        if got is not None and got < target:
-            missed.append(f"{described(figure)} is {got:.1%}, not {target:.0%}")
+def judged(reports: Mapping[str, Report], targets: Sequence[str]) -> dict:
+    """What a benchmark writes: the reports, and what foveate misses of its targets, which are thresholds of `eval run`."""
+    ours = reports.get("foveate")
+    missed = gate.missed(ours, [gate.parsed(target, ours.budgets) for target in targets]) if ours else []
     for name, one in reports.items():
         missed += [f"{name}: {spent.over} packs are over {spent.budget} tokens" for spent in one.spent if spent.over]
     return {"reports": {name: as_json(one) for name, one in reports.items()}, "missed": missed}
-
-
-def described(figure: Figure) -> str:
-    where = f"in {figure.budget} tokens" if figure.budget else f"among the first {figure.top}"
-    return " ".join(part for part in (figure.type, figure.what, figure.measure, where) if part)
 
 
 def absent(folder: Path) -> bool:

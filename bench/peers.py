@@ -11,10 +11,18 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
+import runpy
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+
+SCRIPT = Path(__file__).parents[1] / "src" / "foveate" / "eval" / "systems" / "peer_process.py"
+
+
+def shipped() -> SimpleNamespace:
+    """What `foveate eval` itself runs over there."""
+    return SimpleNamespace(**runpy.run_path(str(SCRIPT)))
 
 
 def cpu() -> float:
@@ -29,63 +37,29 @@ def timed(steps: dict[str, float], name: str, job: Callable[[], object]) -> obje
     return result
 
 
-# --- semble --------------------------------------------------------------------------------------------------------
-
-
-def stand_in(folder: Path) -> str:
-    """A model without knowledge, in the format that semble loads."""
-    if not folder.is_dir():
-        import numpy
-        from model2vec import StaticModel
-        from tokenizers import Tokenizer, models
-
-        tokenizer = Tokenizer(models.WordLevel({"[UNK]": 0}, unk_token="[UNK]"))
-        StaticModel(numpy.ones((1, 8), dtype=numpy.float32), tokenizer).save_pretrained(folder)
-    return str(folder)
-
-
 def semble_index(root: str, cache: str) -> None:
     os.environ["SEMBLE_CACHE_LOCATION"] = cache
     from semble import SembleIndex
     from semble.cache import save_index_to_cache
 
-    model = stand_in(Path(cache, "model"))
+    model = shipped().stand_in(Path(cache, "model"))
     steps: dict[str, float] = {"start": cpu()}
     timed(steps, "index", lambda: save_index_to_cache(SembleIndex.from_path(root, model_path=model), root))
     answer({"steps": steps})
 
 
-# --- aider ---------------------------------------------------------------------------------------------------------
-
-
 def aider_map(root: str, budget: str, *questions: str) -> None:
     """A repository map for each question, one after the other; cold where its cache is not there yet."""
-    import importlib.util
-
-    litellm = importlib.util.find_spec("litellm")
-    assert litellm is not None
-    assert litellm.origin is not None
-    os.environ["TIKTOKEN_CACHE_DIR"] = str(Path(litellm.origin).parent / "litellm_core_utils" / "tokenizers")
-    import tiktoken
-    from aider.io import InputOutput
-    from aider.repomap import RepoMap
-
-    encoding = tiktoken.get_encoding("cl100k_base")
-
-    class Model:
-        def token_count(self, text: str) -> int:
-            return len(encoding.encode(text, disallowed_special=()))
-
-    listed = subprocess.run(["git", "-C", root, "ls-files", "-z"], check=True, capture_output=True, text=True).stdout
-    files = [str(Path(root, name)) for name in listed.split("\0") if name]
+    script = shipped()
+    model = script.counting()
+    repo_map = script.mapping(root, int(budget), model)
+    files = [str(Path(root, name)) for name in script.tracked(root)]
     steps: dict[str, float] = {"start": cpu()}
     tokens = []
-    io = InputOutput(pretty=False, yes=True, fancy_input=False)
-    repo_map = RepoMap(map_tokens=int(budget), root=root, main_model=Model(), io=io, map_mul_no_files=1)
     for question in questions:
         words = set(question.split())
         text = timed(steps, question, lambda words=words: repo_map.get_repo_map([], files, mentioned_idents=words))
-        tokens.append(Model().token_count(str(text or "")))
+        tokens.append(model.token_count(str(text or "")))
     answer({"steps": steps, "tokens": tokens})
 
 
@@ -98,7 +72,7 @@ def answer(value: object) -> None:
 
 def python() -> str | None:
     """The interpreter of the peers' environment, where the user has named one."""
-    folder = os.environ.get("FOVEATE_BENCH_PEERS")
+    folder = os.environ.get("FOVEATE_EVAL_PEERS") or os.environ.get("FOVEATE_BENCH_PEERS")
     if not folder:
         return None
     found = Path(folder, "bin", "python")

@@ -234,6 +234,55 @@ def test_threads_that_refresh_and_ask_while_files_change_never_fail(root: Path, 
     assert_like_fresh(root, tmp_path / "code.db", tmp_path)
 
 
+@pytest.mark.parametrize("writer", ["the same index", "another one"])
+def test_threads_are_answered_from_one_generation_while_somebody_refreshes(
+    root: Path, tmp_path: Path, writer: str, often: None
+) -> None:
+    """Each turn stamps some files and takes them in at once: an answer with two turns in it is of two generations."""
+    index = CodeIndex(root, tmp_path / "code.db")
+    writing = index if writer == "the same index" else CodeIndex(root, tmp_path / "code.db")
+    paths = {f"stamp_{n}": f"part_{n:04}.py" for n in range(20)}
+    failures: list[BaseException] = []
+    seen: set[str] = set()
+    over = threading.Event()
+
+    def stamp(turn: int) -> None:
+        for name, path in paths.items():
+            (root / path).write_text(f"def {name}():\n    'Turn {turn}.'\n    turned_{turn}()\n", encoding="utf-8")
+        writing.refresh()
+
+    def ask(seed: int) -> None:
+        chance = random.Random(seed)
+        try:
+            while not over.is_set():
+                some = chance.sample(list(paths), k=chance.randint(2, len(paths)))
+                (turn,) = {symbol.doc for symbols in index.named(some).values() for symbol in symbols}
+                seen.add(turn)
+                with index.moment():
+                    (here,) = (symbol for symbol in index.in_file(paths[some[0]]) if symbol.name)
+                    assert index.symbols([here.id]) == {here.id: here}
+                    (used,) = index.uses([here.id])[here.id]
+                    assert here.doc == f"Turn {used.removeprefix('turned_')}."
+                    assert len(index.symbols(index.users([used])[used])) == len(paths)
+        except BaseException as failure:
+            failures.append(failure)
+
+    stamp(0)
+    threads = [threading.Thread(target=ask, args=(seed,)) for seed in range(3)]
+    for thread in threads:
+        thread.start()
+    for turn in range(1, 12):
+        stamp(turn)
+    over.set()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert len(seen) > 2
+    for one in {index, writing}:
+        one.close()
+    assert_like_fresh(root, tmp_path / "code.db", tmp_path)
+
+
 # --- damage ------------------------------------------------------------------------------------------------------------
 
 

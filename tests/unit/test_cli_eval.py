@@ -14,7 +14,6 @@ from click.testing import CliRunner, Result
 from foveate.eval import run as running
 from foveate.eval.overrides import together
 from foveate.front.cli import cli
-from foveate.front.cli import progress as bars
 
 QUESTIONS = (
     ("Where did Ada put the spare key?", ["D1:1"], 4),
@@ -118,7 +117,8 @@ def test_second_run_asks_nothing_and_a_stopped_one_goes_on(monkeypatch: pytest.M
     whole = document(*BASIC)["reports"][0]
     assert (whole["cases"], len(asked), whole["rows"]) == (6, 6, first["rows"])
     rows = Path(whole["rows"])
-    rows.write_bytes(rows.read_bytes()[:-20])  # killed while it wrote
+    *before, _end = rows.read_bytes().splitlines(keepends=True)
+    rows.write_bytes(b"".join(before)[:-20])  # killed while it wrote
     again = document(*BASIC)["reports"][0]
     assert (again["figures"], len(asked)) == (whole["figures"], 9)
     assert document(*BASIC, "--limit", "1")["reports"][0]["cases"] == 3
@@ -138,7 +138,10 @@ def test_ctrl_c_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.exit_code == 130
     assert "stopped. What is done is kept in 'eval-runs': the same command goes on from there." in result.stderr
     monkeypatch.setattr(running, "ask", ask)
-    assert document("report", "eval-runs")["reports"][0]["cases"] == 3
+    stopped = document("report", "eval-runs")["reports"][0]
+    assert (stopped["cases"], stopped["finished"], stopped["limit"]) == (3, False, None)
+    assert ok("report", "eval-runs").splitlines()[0] == "locomo: 3 cases in 1 world, not finished"
+    assert "a  foveate  eval-runs  (not finished)" in ok("compare", "eval-runs", "eval-runs")
     assert document(*BASIC)["reports"][0]["cases"] == 6
 
 
@@ -161,18 +164,42 @@ def test_profile_of_the_project_and_overrides_are_laid_over_the_shipped_one(tmp_
     assert value(few, "any", 400) < value(mine, "any", 400)
 
 
-def test_watcher_sees_systems_worlds_and_cases(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[tuple[str, str, int, int]] = []
-    monkeypatch.setattr(bars.Bar, "__call__", lambda bar, done, total: told.append((bar.doing, bar.unit, done, total)))
-    from foveate.eval.suites import suite
-    from foveate.front.cli.evaluate import watched
+def test_watcher_sees_systems_worlds_and_cases(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from foveate.front.cli.eval_run import watched
 
-    with monkeypatch.context() as patch:
-        patch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-        with watched(suite("locomo"), Path("talks.json"), {}, None) as progress:
-            assert progress is not None
-            progress("fts5", 1, 1200)
-    assert told == [("fts5", "worlds, 1,200 cases", 1, 2)]
+    monkeypatch.setenv("TERM", "xterm")
+    with watched(Path("out")) as progress:
+        assert progress is None  # nobody looks
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    with watched(Path("out")) as progress:
+        assert progress is not None
+        progress("fts5", 1, 1200)
+    assert capsys.readouterr().err == "\rfoveate: fts5, 1 worlds, 1,200 cases\033[K\r\033[K"
+
+
+def test_data_may_lie_in_the_current_folder_with_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = {"context": "1. The capital of Norland is Beburg.", "questions": ["Capital of Norland?"], "answers": ["Beburg"]}
+    Path("facts.jsonl").write_text(json.dumps(row) + "\n")
+    first = document("run", "facts", ".", "--budgets", "100")["reports"][0]
+    monkeypatch.setattr(running, "ask", lambda *args: pytest.fail("it was asked already"))
+    assert document("run", "facts", ".", "--budgets", "100")["reports"][0]["rows"] == first["rows"]
+
+
+def test_ablation_knows_its_options_and_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    ablate = ("ablate", "locomo=talks.json", "--only", "stage dates", "--budgets", "100")
+    result = run(*ablate, "-o", "captoins=yes")
+    assert (result.exit_code, result.stderr) == (
+        2,
+        "foveate: No suite here has an option 'captoins'. Did you mean 'captions'?\n",
+    )
+
+    def interrupted(*args: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(running, "ask", interrupted)
+    result = run(*ablate)
+    assert result.exit_code == 130
+    assert "stopped. What is done is kept in 'eval-runs'" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -321,12 +348,12 @@ def test_recorded_context_becomes_a_case_that_can_be_run() -> None:
         ((*BASIC, "--fail-under", "recall@400=90"), 2, "no measure 'recall'"),
         ((*BASIC, "--fail-under", "file.any@400=90"), 2, "no such figure"),
         (("report", "gone.jsonl"), 2, "'gone.jsonl' cannot be read"),
-        (("report", "talks.json"), 2, "is not a finished run"),
-        (("report", "head.jsonl"), 2, "is not a finished run"),
+        (("report", "talks.json"), 2, "is not a run"),
+        (("report", "head.jsonl"), 2, "is not a run"),
         (("report", "empty"), 2, "holds no runs"),
         (("report",), 2, "RUN"),
         (("compare", "empty", "empty"), 2, "holds no runs"),
-        (("plot", "talks.json", "--to", "a.svg"), 2, "is not a finished run"),
+        (("plot", "talks.json", "--to", "a.svg"), 2, "is not a run"),
         (("plot", "talks.json"), 2, "--to"),
         (("record", "--to", "cases.jsonl"), 2, "no store here"),
         (("runn",), 2, "runn"),
@@ -367,7 +394,8 @@ def test_damaged_rows_are_not_taken_for_a_run() -> None:
 
 def test_help_imports_neither_the_kit_nor_matplotlib() -> None:
     code = "import sys; from foveate.front.cli import cli; cli.main(sys.argv[1:], standalone_mode=False); "
-    code += "print([m for m in sys.modules if m.startswith(('foveate.eval', 'foveate.engine', 'matplotlib'))])"
+    code += "print([m for m in sys.modules if m.startswith(('foveate.eval.', 'foveate.engine', 'matplotlib')) "
+    code += "and m != 'foveate.eval.measures'])"  # the names of measures, which help shows
     for args in (["--help"], ["eval", "--help"], ["eval", "run", "--help"]):
         done = subprocess.run([sys.executable, "-c", code, *args], capture_output=True, text=True, check=True, timeout=60)
         assert done.stdout.strip().endswith("[]")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
 import random
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import pytest
 
 import foveate
 from foveate import project
-from foveate.code import question
+from foveate.code import question, remembered
 from foveate.code.index import CodeIndex
 from foveate.code.postings import MAX_ID, Segment, merged, pairs, without
 from foveate.code.search import search
@@ -609,6 +610,86 @@ def test_what_another_process_takes_in_is_answered_at_once(root: Path, index: Co
         assert known(index) == known(other)
     assert (index.symbols([before.id]), index.named(["rounded"])) == ({}, {})
     assert_like_fresh(index, tmp_path)
+
+
+def test_an_answer_is_of_one_generation_when_somebody_writes_between_memory_and_file(
+    root: Path, index: CodeIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of two names is in memory; the other is looked up after a write."""
+    index.named(["rounded"])
+    moment = index.moment
+    with closing(CodeIndex(root, tmp_path / "code.db")) as other:
+
+        def late() -> Any:
+            monkeypatch.undo()
+            write(root, {"shop/cart.py": f"import os\n{CART}", "shop/money.py": f"import os\n{MONEY}"})
+            other.refresh()
+            return moment()
+
+        monkeypatch.setattr(index, "moment", late)
+        assert index.named(["rounded", "Price"]) == other.named(["rounded", "Price"])
+
+
+def test_a_full_memory_lets_go_of_what_was_looked_up_and_not_of_what_is_known_of_the_whole(
+    index: CodeIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, table, central = known(index), index.table(), index.most_used(50)
+    monkeypatch.setattr(remembered, "REMEMBERED", 3)
+    assert known(index) == before
+    assert index.table() is table
+    assert index.most_used(50) is central
+
+
+ASKED: dict[str, Callable[[CodeIndex], object]] = {
+    "ids": lambda index: index.symbols(range(1000, 1100)),
+    "names": lambda index: index.named(f"name_{n}" for n in range(100)),
+    "what ids use": lambda index: index.uses(range(1000, 1100)),
+    "who uses names": lambda index: index.users(f"name_{n}" for n in range(100)),
+    "files": lambda index: [index.in_file(f"{n}.py") for n in range(100)],
+    "imports": lambda index: [index.imports(f"{n}.py") for n in range(100)],
+}
+
+
+@pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
+def test_whatever_is_looked_up_fills_the_memory(
+    index: CodeIndex, asked: Callable[[CodeIndex], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remembered, "REMEMBERED", 12)
+    asked(index)
+    assert sum(map(len, index.memory().answers.values())) <= 12
+
+
+def test_what_is_in_an_answer_counts_too(index: CodeIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remembered, "REMEMBERED", 12)
+    assert len(index.in_file("shop/cart.py") + index.in_file("shop/money.py")) == 9  # that many ids, and two files
+    assert not index.memory().answers
+
+
+def test_the_garbage_collector_rests_for_a_round_and_not_for_the_walks(
+    root: Path, index: CodeIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process takes a file in after the first walk, so that there is a second one."""
+    walk, read = index._walk, index.read
+    walks, reads = [], []
+
+    def walked() -> Any:
+        walks.append(gc.isenabled())
+        found = walk()
+        if len(walks) == 1:
+            with closing(CodeIndex(root, tmp_path / "code.db")) as other:
+                other.refresh()
+            write(root, {"shop/second.py": "def second(): pass\n"})
+        return found
+
+    def taken(path: str) -> Any:
+        reads.append(gc.isenabled())
+        return read(path)
+
+    monkeypatch.setattr(index, "_walk", walked)
+    monkeypatch.setattr(index, "read", taken)
+    write(root, {"shop/first.py": "def first(): pass\n"})
+    assert index.refresh().parsed == 1
+    assert (walks, set(reads), gc.isenabled()) == ([True, True], {False}, True)
 
 
 def test_what_was_clean_by_the_rules_of_others_is_not_clean_by_ours(root: Path, index: CodeIndex, tmp_path: Path) -> None:

@@ -230,6 +230,27 @@ def test_a_long_list_of_what_is_set_aside_is_summed_up(root: Path) -> None:
     assert reasons(walk(root)) == {"img/": "binary, 1,001 files"}
 
 
+def test_a_walk_says_the_same_again_whether_the_list_is_remembered_or_too_long_for_it(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(
+        root, "a.py", "b.py", "node_modules/x/index.js", "node_modules/y/index.js", "logo.png", "odd\x07.py", "a\u00a0b.png"
+    )
+    write(root, "large.py", "node_modules/large.js", "asked/large.py", text="x = 1\n" * 200_000)
+    first = walk(root, include=["asked/"], exclude=["b.*"])
+    said = {
+        "b.py": "excluded",
+        "logo.png": "binary",
+        "a\u00a0b.png": "binary",
+        "odd\\x07.py": "its name has control characters",
+    }
+    large = dict.fromkeys(["large.py", "asked/large.py"], "larger than 1,000,000 bytes")
+    assert {path: reason for path, reason in reasons(first).items() if path != "node_modules/"} == said | large
+    assert walk(root, include=["asked/"], exclude=["b.*"]) == first
+    monkeypatch.setattr("foveate.code.walk.MAX_REMEMBERED", 0)
+    assert walk(root, include=["asked/"], exclude=["b.*"]) == first
+
+
 # --- without git -------------------------------------------------------------------------------------------------------
 
 IGNORED = [

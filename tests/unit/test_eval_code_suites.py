@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -171,6 +172,44 @@ def test_a_checkout_moves_between_commits_and_leaves_equal_files_alone(tmp_path,
     assert seen[0][1] == seen[1][1]
 
 
+HOLD = """
+import sys
+from pathlib import Path
+from foveate.eval.suites.swebench import checkout
+checkout("a/b", sys.argv[1], Path("repos").resolve(), Path("trees"))
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such lock")
+def test_a_checkout_is_not_moved_under_another_process(tmp_path, commits):
+    command = [sys.executable, "-c", HOLD, commits[0]]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=tmp_path) as other:
+        assert other.stdout.readline() == "held\n"
+        live = tmp_path / "trees" / "a+b" / ".git" / "index.lock"
+        live.touch()  # it is at work
+        with pytest.raises(InputError, match=r"Another run is using .*-o checkouts="):
+            checkout("a/b", commits[1], tmp_path / "repos", tmp_path / "trees")
+        assert live.exists()
+        assert (tmp_path / "trees" / "a+b" / "pkg/gone.py").is_file()
+        elsewhere = checkout("a/b", commits[1], tmp_path / "repos", tmp_path / "mine")
+        assert not (elsewhere / "pkg/gone.py").exists()
+        other.communicate("")
+    assert (checkout("a/b", commits[1], tmp_path / "repos", tmp_path / "trees") / "new/other.py").is_file()
+
+
+def test_another_cache_folder_is_the_same_run(tmp_path, commits):
+    data = write(tmp_path, issue(commits[0]))
+    told = options(tmp_path)
+    paths = {
+        run(suite("swebench"), system("file-bm25"), data, tmp_path / "out", budgets=[500], options=one).path
+        for one in (told, {**told, "checkouts": str(tmp_path / "others")})
+    }
+    assert len(paths) == 1
+    assert suite("swebench").files(tmp_path) == [data]
+
+
 @pytest.mark.parametrize("place", ["a/b.git", "a__b", "a__b.git"])
 def test_a_bare_repository_is_known_by_several_names(tmp_path, commits, place):
     (tmp_path / "repos" / "a").mkdir()
@@ -265,6 +304,8 @@ def cosqa(folder: Path, functions: object = FUNCTIONS, queries: object = QUERIES
 @pytest.mark.parametrize("name", ["foveate", "file-bm25"])
 def test_a_query_finds_its_function_among_files(tmp_path, name):
     data = cosqa(tmp_path / "cosqa")
+    (data / "notes.txt").write_text("mine")
+    assert len(suite("cosqa").files(data)) == 2
     told = {"folder": str(tmp_path / "files")}
     (row,) = run(suite("cosqa"), system(name), data, tmp_path / "out", options=told).rows
     assert row.case == "q1"

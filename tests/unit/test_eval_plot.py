@@ -13,7 +13,7 @@ import pytest
 from foveate.errors import InputError
 from foveate.eval.plot import apart, plot, short
 from foveate.eval.report import Report, report
-from foveate.eval.run import Pack, Row, Run
+from foveate.eval.rows import Pack, Row, Run
 
 pytest.importorskip("matplotlib")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from time import process_time
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ import pytest
 from foveate.errors import InputError
 from foveate.eval import compare, gate, tables
 from foveate.eval.report import Figure, as_json, report
-from foveate.eval.run import Pack, Row, Run
+from foveate.eval.rows import Pack, Row, Run
 
 
 def pack(turns: Sequence[bool] = (), sessions: Sequence[bool] = (), unwanted: Sequence[bool] = (), tokens: int = 90) -> Pack:
@@ -98,8 +97,8 @@ def test_run_without_rows_has_no_figures() -> None:
 def test_document_has_stable_keys_and_is_json() -> None:
     found = json.loads(json.dumps(as_json(report(SMALL, {"turn": (10,)}))))
     assert list(found) == [
-        "schema", "suite", "system", "version", "fingerprint", "data", "options", "rows", "cases", "worlds", "types",
-        "budgets", "headline", "figures", "spent",
+        "schema", "suite", "system", "version", "fingerprint", "data", "options", "rows", "cases", "worlds", "limit",
+        "finished", "types", "budgets", "headline", "figures", "spent",
     ]  # fmt: skip
     first = found["figures"][0]
     assert first == {
@@ -109,13 +108,12 @@ def test_document_has_stable_keys_and_is_json() -> None:
     assert found["spent"][1] == {"budget": 200, "tokens": 127.0, "ms": 2.0, "over": 1}
 
 
-def test_figures_of_ten_systems_take_no_second() -> None:
-    packs = {budget: pack([True, False], [True]) for budget in range(1, 9)}
-    rows = [row(str(n), packs, world=f"w{n % 10}", type=f"t{n % 5}") for n in range(1000)]
-    began = process_time()
-    for _ in range(10):
-        report(run_of(*rows))
-    assert process_time() - began < 3  # 0.5 on a plain machine
+def test_time_is_told_of_foveate_alone() -> None:
+    ours, other = (report(run_of(*SMALL.rows, system=name)) for name in ("foveate:profile=chat", "semble"))
+    assert [one.ms for one in (*ours.spent, *other.spent)] == [2.0, 2.0, None, None]
+    *_, table = tables.tables([ours, other])
+    assert [line[1] for line in table.rows] == ["tokens", "CPU ms", "packs over it", "tokens", "packs over it"]
+    assert as_json(other)["spent"][0]["ms"] is None
 
 
 # --- tables --------------------------------------------------------------------------------------------------------
@@ -236,6 +234,7 @@ def test_comparison_finds_a_real_difference() -> None:
         (run_of(*SMALL.rows, suite="other"), "same suite"),
         (run_of(*SMALL.rows, data="d2"), "the same data can be compared, not 'd1' and 'd2'"),
         (run_of(*SMALL.rows, options={"split": "s"}), "same options"),
+        (run_of(*SMALL.rows, scoring="other"), "scored by other code"),
         (run_of(row("other", {100: pack([True])})), "no case in common"),
         (run_of(row("1", {400: pack([True])})), "no budget in common"),
     ],

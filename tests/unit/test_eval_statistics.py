@@ -109,7 +109,7 @@ def test_sign_flips_come_near_the_exact_value_and_repeat(differences: list[float
     assert p == sign_flips([-one for one in differences])
 
 
-@pytest.mark.parametrize("differences", [[], [0.0, 0.0], [0.5, -0.5]])
+@pytest.mark.parametrize("differences", [[], [0.0, 0.0], [0.5, -0.5], [1 / 3] * 3000 + [-1.0] * 1000])
 def test_no_difference_has_p_one(differences: list[float]) -> None:
     assert sign_flips(differences) == 1.0
 

@@ -11,11 +11,12 @@ import foveate
 from foveate.errors import FoveateError, InputError, NotFound
 from foveate.eval.evidence import OneOf, Said
 from foveate.eval.model import Rendered, Scene
-from foveate.eval.run import Run, run
+from foveate.eval.report import scored
+from foveate.eval.rows import Run
+from foveate.eval.run import run
 from foveate.eval.suites import suite
 from foveate.eval.suites.facts import Fact, meant
 from foveate.eval.suites.perturbed import perturbed
-from foveate.eval.suites.precision import passes
 from foveate.eval.systems import system
 
 
@@ -163,6 +164,10 @@ def test_beam_reads_one_chat_chats_or_sizes_of_chats(tmp_path: Path) -> None:
         chat(tmp_path / name, "probing_questions/probing_questions.json")
     assert list(scenes("beam", tmp_path / "100K")) == ["9", "10"]
     assert sorted(scenes("beam", tmp_path)) == ["100K/10", "100K/9", "1M/1"]
+    alone = write(chat(tmp_path / "x" / "100K" / "9") / "notes.txt", "").parent
+    for path in (alone, alone.parent, alone.parent.parent):  # wherever it begins, the rows are the same
+        assert list(scenes("beam", path)) == ["9"]
+        assert len(suite("beam").files(path)) == 2
     row = asked("beam", tmp_path / "1M" / "1", tmp_path / "out").rows[0]
     assert row.packs[8000].hits == {"turn": [True, True]}
 
@@ -282,7 +287,7 @@ def precise(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("options", [{}, {"perturb": "1"}, {"perturb": "2"}])
 def test_what_is_asked_for_comes_and_nothing_else(precise: Path, tmp_path: Path, options: dict[str, str]) -> None:
     rows = asked("precision", precise, tmp_path / "out", **options).rows
-    assert [row.case for row in rows if not passes(row)] == []
+    assert [row.case for row in rows if not scored(row, "passed", 8000)] == []
     assert [row.world for row in rows] == ["retrieval"] * len(CASES) + ["s:0", "s:1"]
 
 
@@ -396,6 +401,47 @@ def test_a_change_of_a_store_or_of_the_records_beside_begins_a_new_run(
     one = asked("own", beside, tmp_path / "out")
     jsonl(tmp_path / "d" / "records.jsonl", *PORTS, {"id": "r5", "text": "More."})
     assert asked("own", beside, tmp_path / "out").path != one.path
+
+
+def test_a_change_of_what_a_store_allows_begins_a_new_run(kept: tuple[foveate.Engine, list[str]], tmp_path: Path) -> None:
+    path = jsonl(tmp_path / "cases.jsonl", {"question": "Which port?", "wanted": [kept[1][0]], "store": "mine"})
+    before = suite("own").files(path)
+    (allow,) = {write(file.with_name("allow"), "x") for file in before if file.name == "state.db"}
+    assert allow in suite("own").files(path)
+
+
+def test_a_case_that_is_called_like_the_line_of_another_is_refused(tmp_path: Path) -> None:
+    unnamed = {**PORT, "records": PORTS}
+    for lines in ([{**unnamed, "id": "line 2"}, unnamed], [unnamed, {**PORT, "id": "line 1", "records": PORTS[:3]}]):
+        with pytest.raises(InputError, match=r"there is a case 'line [12]' already"):
+            scenes("own", jsonl(tmp_path / "c.jsonl", *lines))
+
+
+# --- what is read --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "read"),
+    [
+        ("longmemeval", lambda at: write(at / "longmemeval_s.json", LONGMEMEVAL), {"longmemeval_s.json"}),
+        ("beam", chat, {"chat.json", "probing_questions.json"}),
+        ("facts", lambda at: jsonl(at / "facts.jsonl", {}), {"facts.jsonl"}),
+        ("own", lambda at: jsonl(at / "cases.jsonl", PORT), {"cases.jsonl"}),
+    ],
+)
+def test_rows_depend_on_what_a_suite_reads_and_not_on_what_lies_beside(
+    tmp_path: Path, name: str, make: Callable[[Path], Path], read: set[str]
+) -> None:
+    make(tmp_path)
+    write(tmp_path / "eval-runs" / "rows.jsonl", "{}")
+    write(tmp_path / "notes.txt", "mine")
+    assert {file.name for file in suite(name).files(tmp_path)} == read
+
+
+def test_rows_of_precision_depend_on_its_three_files(precise: Path) -> None:
+    write(precise / "notes.txt", "mine")
+    found = suite("precision").files(precise)
+    assert (len(found), all(file.suffix == ".json" for file in found)) == (3, True)
 
 
 # --- bad input -----------------------------------------------------------------------------------------------------

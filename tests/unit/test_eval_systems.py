@@ -14,7 +14,7 @@ from foveate import tokens
 from foveate.errors import FoveateError, InputError, NotFound
 from foveate.eval.evidence import File, Said
 from foveate.eval.model import Case, Entry, Scene, Suite
-from foveate.eval.systems import MODULES, needs, peers, system
+from foveate.eval.systems import MODULES, about, needs, peers, specs, system
 from foveate.eval.systems.file_bm25 import Index
 
 PEERS = os.environ.get(peers.VARIABLE)
@@ -42,7 +42,13 @@ CODE = Case("1", "capacity of a Box in box.py is wrong for a unit", (File("pkg/b
 
 
 def suite(*, on_code: bool = False) -> Suite:
-    return Suite(name="code" if on_code else "talks", about="", worlds=lambda path, options: iter(()), on_code=on_code)
+    return Suite(
+        name="code" if on_code else "talks",
+        about="",
+        worlds=lambda path, options: iter(()),
+        files=lambda path: [path],
+        on_code=on_code,
+    )
 
 
 @pytest.fixture
@@ -162,6 +168,25 @@ def test_a_baseline_for_memories_refuses_code_and_the_other_way_round(name, on_c
 def test_a_system_that_cannot_be_made_says_what_to_write(spec, error, said):
     with pytest.raises(error, match=said):
         system(spec)
+
+
+@pytest.mark.parametrize(
+    ("named", "expected"),
+    [
+        (["fts5, bm25", "fts5"], ["fts5", "bm25"]),
+        (["semble:model=P,whole,fts5"], ["semble:model=P,whole", "fts5"]),
+        (["static:model2vec:a/b,semble:whole,model=P"], ["static:model2vec:a/b", "semble:whole,model=P"]),
+        (["fts5,bm26"], ["fts5", "bm26"]),
+        ([""], []),
+    ],
+)
+def test_a_comma_may_stand_inside_what_a_system_is_told(named, expected):
+    assert specs(named) == expected
+
+
+def test_every_system_says_what_it_is():
+    assert about("fts5").startswith("SQLite's own full-text search")
+    assert all(about(name) for name in MODULES)
 
 
 def test_every_system_says_what_it_needs():

@@ -9,39 +9,33 @@ from __future__ import annotations
 import json
 import os
 import re
-from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field
-from functools import lru_cache
 from hashlib import blake2b
+from itertools import chain
 from pathlib import Path
 from threading import Lock
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
-from foveate import lexical
 from foveate.code import postings
 from foveate.code.chunk import MODULE
 from foveate.code.database import Damaged, Database
 from foveate.code.graph import Symbol
 from foveate.code.history import History, loads
-from foveate.code.model import Aside, Role
-from foveate.code.postings import Documents, Space
-from foveate.code.taking import Progress, Refreshed, changes_in, collector_off, take_in
+from foveate.code.model import Aside
+from foveate.code.postings import Space
+from foveate.code.remembered import File, Memory, Table, read_table, remembered
+from foveate.code.taking import Progress, Refreshed, changes_in, take_in
 from foveate.code.texts import Text, read
 from foveate.code.walk import MAX_FILES, Walked, matcher, walk
 from foveate.errors import StoreError
 from foveate.state.redact import RULES, Allow
 
+__all__ = ["CodeIndex", "File", "Table"]
+
 NAMES = 400
 """Users of a name that are looked up: a name that more definitions use tells nothing."""
-
-NAMESAKES = 40
-"""Definitions of one name beyond which the name tells nothing: `get`, `__init__`."""
-
-REMEMBERED = 50_000
-"""Definitions that are held in memory between two questions."""
 
 TEXTS = 100
 """Texts that are held between two questions: to clean one costs more than to see that its bytes are the same."""
@@ -49,56 +43,9 @@ TEXTS = 100
 PATIENCE = 50
 """Milliseconds to wait for others where the work can be done again."""
 
-_Key = TypeVar("_Key")
-_Value = TypeVar("_Value")
-
 _SYMBOL = "SELECT id, file, name, qualified, kind, line, last, signature, doc, parent, nth FROM definitions"
 _LARGEST = """SELECT d.id FROM definitions d JOIN files f ON f.id = d.file WHERE f.role = 'source' AND d.name != ''
 ORDER BY d.last - d.line DESC, f.path, d.line LIMIT ?"""
-
-
-class File(NamedTuple):
-    """A file as the index knows it. A tuple, because each generation makes one of every file."""
-
-    id: int
-    path: str
-    role: Role
-    language: str
-    lines: int
-    hash: str
-    size: int
-    clean: bool = False
-    """Whether nothing of it had to be replaced, by our own rules."""
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """What a search needs of the whole repository, read once for each generation of the index."""
-
-    files: Mapping[int, File]
-    by_path: Mapping[str, File]
-    documents: Documents
-    in_paths: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    """Terms -> the files with such a word in their path."""
-    gone: Mapping[int, frozenset[int]] = field(default_factory=dict)
-    """Of each segment, the definitions that are no longer there."""
-
-
-@dataclass(slots=True)
-class _Memory:
-    """What was looked up in one generation of the index: questions of one session ask for the same neighbourhoods."""
-
-    generation: str = ""
-    version: tuple[int, int] = (0, 0)
-    """Of the file, when it was last seen to hold this generation."""
-    table: Table | None = None
-    central: tuple[int, list[tuple[Symbol, float]]] | None = None
-    by_id: dict[int, Symbol] = field(default_factory=dict)
-    by_name: dict[str, list[Symbol]] = field(default_factory=dict)
-    by_path: dict[str, list[Symbol]] = field(default_factory=dict)
-    uses: dict[int, Mapping[str, int]] = field(default_factory=dict)
-    users: dict[str, Mapping[int, int]] = field(default_factory=dict)
-    imports: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 class CodeIndex:
@@ -119,7 +66,7 @@ class CodeIndex:
         self._asked = matcher(include)
         self._allow = allow
         self._db = Database(root, file, _reads(self._include, allow))
-        self._memory = _Memory()
+        self._memory = Memory()
         self._texts: dict[str, Text] = {}
         self._texts_lock = Lock()
         self._past: tuple[str, History] | None = None
@@ -195,55 +142,32 @@ class CodeIndex:
         """Changes whenever the index does."""
         return self._db.generation
 
-    def _remembered(self) -> _Memory:
+    def memory(self) -> Memory:
         """What is in memory of the index as it is now."""
         memory = self._memory
-        if memory.version == self._db.version and len(memory.by_id) <= REMEMBERED:
+        if memory.version == self._db.version and not memory.is_full:
             return memory
         with self.moment():
+            memory = self._memory  # another thread may have been first
             version, generation = self._db.version, self.generation
-            if memory.generation != generation or len(memory.by_id) > REMEMBERED:
-                crowded = self._db.rows("SELECT name FROM definitions GROUP BY name HAVING count(*) > ?", (NAMESAKES,))
-                memory = _Memory(generation, by_name={name: [] for (name,) in crowded})
+            if memory.generation != generation:
+                memory = Memory(generation)
+            elif memory.is_full:
+                memory = memory.emptied()
             memory.version = version
             self._memory = memory
         return memory
 
     def table(self) -> Table:
         """The files, and what scoring needs to know of the definitions."""
-        memory = self._remembered()
+        memory = self.memory()
         if memory.table is not None:
             return memory.table
-        with self.moment(), collector_off():
-            memory = self._remembered()
-            memory.table = self._read_table()
+        with self.moment():
+            memory = self.memory()
+            if memory.table is None:
+                memory.table = read_table(self._db)
             return memory.table
-
-    def _read_table(self) -> Table:
-        clean = "redacted = ''" if self._db.is_ours else "0"
-        rows = self._db.rows(f"SELECT id, path, role, language, lines, hash, size, {clean} FROM files ORDER BY path")
-        files = {row[0]: File._make(row) for row in rows}
-        size = 1 + int(self._db.meta("definition") or 0)
-        owner, half, words = [0] * size, [0.0] * size, dict.fromkeys(files, 0)
-        gone: dict[int, frozenset[int]] = {}
-        for segment, *columns in self._db.rows("SELECT id, ids, files, lengths FROM segments"):
-            dead = []
-            for id, owned_by, length in zip(*map(postings.ints, columns), strict=True):
-                if owned_by in words:
-                    owner[id] = owned_by
-                    half[id] = postings.level(length)
-                    words[owned_by] += length
-                else:
-                    dead.append(id)
-            if dead:
-                gone[segment] = frozenset(dead)
-        norm = {file: postings.file_level(length) for file, length in words.items()}
-        documents = Documents(owner, half, norm, size - owner.count(0))
-        in_paths: defaultdict[str, array[int]] = defaultdict(lambda: array("I"))
-        for file in files.values():
-            for term in _path_terms(file.path):
-                in_paths[term].append(file.id)
-        return Table(files, {file.path: file for file in files.values()}, documents, dict(in_paths), gone)
 
     def history(self) -> History:
         """What the latest commits say about the files."""
@@ -290,100 +214,83 @@ class CodeIndex:
 
     # --- definitions: what the graph asks (`graph.Symbols`) ----------------------------------------------------------
 
-    def symbols(self, ids: Iterable[int]) -> dict[int, Symbol]:
+    @remembered
+    def symbols(self, ids: Sequence[int]) -> dict[int, Symbol]:
         """Definitions by id."""
-        wanted = list(dict.fromkeys(ids))
-        met = self._met(lambda memory: memory.by_id, wanted, self._meet)
-        return {id: met[id] for id in wanted if id in met}
+        files = self.table().files
+        found: dict[int, Symbol] = {}
+        for marks, some in _batches(ids):
+            for id, number, name, qualified, kind, line, end, head, doc, parent, nth in self._db.rows(
+                f"{_SYMBOL} WHERE id IN ({marks})", some
+            ):
+                file = files[number]
+                found[id] = Symbol(id, file.path, name, qualified, kind, line, end, head, doc, parent, file.role, nth)
+        return found
 
-    def _meet(self, ids: Sequence[int], memory: _Memory) -> None:
-        memory.by_id.update((symbol.id, symbol) for symbol in self._symbols("id", ids))
-
-    def named(self, names: Iterable[str]) -> dict[str, list[Symbol]]:
+    @remembered
+    def named(self, names: Sequence[str]) -> dict[str, list[Symbol]]:
         """Definitions by their bare names; none of a name that very many have."""
-        wanted = list(dict.fromkeys(names))
-        met = self._met(lambda memory: memory.by_name, wanted, self._meet_named)
-        return {name: met[name] for name in wanted if met[name]}
-
-    def _meet_named(self, names: Sequence[str], memory: _Memory) -> None:
-        found: dict[str, list[Symbol]] = {name: [] for name in names}
-        for symbol in self._symbols("name", names):
-            found[symbol.name].append(symbol)
-        memory.by_name.update(found)
+        crowded = self.table().crowded
+        return self._symbols_by("name", (name for name in names if name not in crowded))
 
     def in_file(self, path: str) -> list[Symbol]:
         """The definitions of a file, by line; what stands outside of them is the first."""
-        return self._met(lambda memory: memory.by_path, [path], self._meet_in_file)[path]
+        return self._in_files([path]).get(path, [])
 
-    def _meet_in_file(self, paths: Sequence[str], memory: _Memory) -> None:
-        for path in paths:
-            file = self.table().by_path.get(path)
-            found = self._symbols("file", [file.id]) if file is not None else []
-            memory.by_id.update((symbol.id, symbol) for symbol in found)
-            memory.by_path[path] = sorted(found, key=lambda one: (one.kind != MODULE, one.line, -one.end))
+    @remembered
+    def _in_files(self, paths: Sequence[str]) -> dict[str, list[Symbol]]:
+        by_path = self.table().by_path
+        numbers = {by_path[path].id: path for path in paths if path in by_path}
+        found = self._symbols_by("file", numbers)
+        return {
+            numbers[number]: sorted(symbols, key=lambda one: (one.kind != MODULE, one.line, -one.end))
+            for number, symbols in found.items()
+        }
 
-    def _met(
-        self,
-        part: Callable[[_Memory], dict[_Key, _Value]],
-        wanted: Sequence[_Key],
-        look_up: Callable[[Sequence[_Key], _Memory], None],
-    ) -> dict[_Key, _Value]:
-        """A part of the memory with what is wanted in it, as far as there is such a thing, all of one generation."""
-        met = part(self._remembered())
-        if [key for key in wanted if key not in met]:
-            with self.moment():
-                memory = self._remembered()
-                met = part(memory)
-                look_up([key for key in wanted if key not in met], memory)
-        return met
-
-    def _symbols(self, column: str, values: Iterable[Any]) -> list[Symbol]:
+    def _symbols_by(self, column: str, values: Iterable[Any]) -> dict[Any, list[Symbol]]:
         """Definitions by what a column of theirs says, in order of their places."""
-        files = self.table().files
-        found: list[Symbol] = []
+        ids: defaultdict[Any, list[int]] = defaultdict(list)
         for marks, some in _batches(values):
-            for id, number, name, qualified, kind, line, end, head, doc, parent, nth in self._db.rows(
-                f"{_SYMBOL} WHERE {column} IN ({marks})", some
-            ):
-                file = files[number]
-                found.append(Symbol(id, file.path, name, qualified, kind, line, end, head, doc, parent, file.role, nth))
-        return sorted(found, key=lambda one: (one.path, one.line, one.id))
+            for value, id in self._db.rows(f"SELECT {column}, id FROM definitions WHERE {column} IN ({marks})", some):
+                ids[value].append(id)
+        symbols = self.symbols(chain.from_iterable(ids.values()))
+        return {
+            value: sorted((symbols[id] for id in some), key=lambda one: (one.path, one.line, one.id))
+            for value, some in ids.items()
+        }
 
-    def uses(self, ids: Iterable[int]) -> dict[int, Mapping[str, int]]:
+    @remembered
+    def uses(self, ids: Sequence[int]) -> dict[int, Mapping[str, int]]:
         """The names that definitions refer to."""
-        wanted = list(dict.fromkeys(ids))
-        met = self._met(lambda memory: memory.uses, wanted, self._meet_uses)
-        return {id: met[id] for id in wanted if id in met}
-
-    def _meet_uses(self, ids: Sequence[int], memory: _Memory) -> None:
+        found: dict[int, Mapping[str, int]] = {}
         for marks, some in _batches(ids):
             for id, used in self._db.rows(f"SELECT id, uses FROM definitions WHERE id IN ({marks})", some):
                 pairs = (name.rpartition("*") for name in used.split("\n") if name)
-                memory.uses[id] = {name: int(times) for name, _, times in pairs}
+                found[id] = {name: int(times) for name, _, times in pairs}
+        return found
 
-    def users(self, names: Iterable[str]) -> dict[str, Mapping[int, int]]:
+    @remembered
+    def users(self, names: Sequence[str]) -> dict[str, Mapping[int, int]]:
         """The definitions that refer to names; of a name that very many use, none."""
-        wanted = list(dict.fromkeys(names))
-        met = self._met(lambda memory: memory.users, wanted, self._meet_users)
-        return {name: met[name] for name in wanted if met[name]}
-
-    def _meet_users(self, names: Sequence[str], memory: _Memory) -> None:
         lists = self.lists(Space.USES, names)
-        few = {name: blobs for name, blobs in lists.items() if postings.length_of(blobs) <= NAMES}
-        memory.users.update((name, dict(postings.pairs(few.get(name, ())))) for name in names)
+        return {name: dict(postings.pairs(blobs)) for name, blobs in lists.items() if postings.length_of(blobs) <= NAMES}
 
     def imports(self, path: str) -> tuple[str, ...]:
-        return self._met(lambda memory: memory.imports, [path], self._meet_imports)[path]
+        """What a file imports."""
+        return self._imports([path]).get(path, ())
 
-    def _meet_imports(self, paths: Sequence[str], memory: _Memory) -> None:
-        for path in paths:
-            rows = self._db.rows("SELECT imports FROM files WHERE path = ?", (path,))
-            memory.imports[path] = tuple(json.loads(rows[0][0])) if rows else ()
+    @remembered
+    def _imports(self, paths: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        found: dict[str, tuple[str, ...]] = {}
+        for marks, some in _batches(paths):
+            rows = self._db.rows(f"SELECT path, imports FROM files WHERE path IN ({marks})", some)
+            found.update((path, tuple(json.loads(imported))) for path, imported in rows)
+        return found
 
     def most_used(self, limit: int) -> list[tuple[Symbol, float]]:
         """Definitions that the most other files refer to, shared among namesakes; worked out once for each generation."""
         with self.moment():
-            memory = self._remembered()
+            memory = self.memory()
             if memory.central is None or memory.central[0] != limit:
                 memory.central = (limit, self._most_used(limit))
             return memory.central[1]
@@ -434,17 +341,6 @@ def _by_reason(asides: Iterable[Aside]) -> dict[str, int]:
         summed = _SUMMED.fullmatch(aside.reason)
         counts[summed[1] if summed else aside.reason] += int(summed[2].replace(",", "")) if summed else 1
     return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
-
-
-def _path_terms(path: str) -> frozenset[str]:
-    """The words of a path without its suffix. Folders repeat from file to file."""
-    folder, _, name = path.rpartition("/")
-    return _part_terms(folder) | _part_terms(name.rpartition(".")[0] or name)
-
-
-@lru_cache(maxsize=100_000)
-def _part_terms(part: str) -> frozenset[str]:
-    return frozenset(lexical.terms(part.replace("/", " "))) if part else frozenset()
 
 
 def _batches(values: Iterable[Any]) -> Iterator[tuple[str, tuple[Any, ...]]]:

@@ -91,24 +91,25 @@ def collector_off() -> Iterator[None]:
             gc.enable()
 
 
-@collector_off()
 def take_in(db: Database, walk: Callable[[], Walked], read: Read, progress: Progress | None = None) -> Refreshed:
     """Bring the index to what a walk finds."""
     if _worn(db):
         with db.writing():
             db.begin_anew()
+    generation = db.generation
     walked = walk()
     done = Refreshed(files=len(walked.files), notes=walked.notes)
     looked_at: set[str] = set()
-    generation = db.generation
     changes = changes_in(db, walked, looked_at)
     while changes:
         with db.writing():
             db.claim()
-            if db.generation != generation:  # another process was at it while we waited: what it saw is newer
+            if db.generation != generation:  # another process was at it meanwhile: what it saw is newer
                 walked = walk()
                 changes = changes_in(db, walked, looked_at)
-            done = _Round(db, read, changes).run(done, _told(progress, len(walked.files), len(changes.changed)))
+            told = _told(progress, len(walked.files), len(changes.changed))
+            with collector_off():  # the whole process goes without: not for longer than the round itself
+                done = _Round(db, read, changes).run(done, told)
         if len(changes.changed) <= ROUND:
             break
         looked_at.update(found.path for found in changes.changed[:ROUND])

@@ -18,7 +18,7 @@ from functools import lru_cache
 from math import inf
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from unicodedata import category
 
 from foveate.code.aside import ALWAYS, MAX_DATA_BYTES, OWN, aside_by_folder, aside_by_name
@@ -79,7 +79,7 @@ def walk(root: Path, include: Sequence[str] = (), exclude: Sequence[str] = (), m
         walked.notes.append(f"{over:,} files are over the limit of {max_files:,} and left out; raise max_files in [code].")
     files.sort(key=attrgetter("path"))
     head = os.fsdecode(git(base, "rev-parse", "-q", "--verify", "HEAD").out).strip() if by_git else ""
-    return Walked(tuple(files), _summed_up(walked.aside, walked.folders), by_git, head, tuple(walked.notes))
+    return Walked(tuple(files), _summed_up(walked.aside), by_git, head, tuple(walked.notes))
 
 
 def matcher(patterns: Sequence[str]) -> Matcher | None:
@@ -97,6 +97,27 @@ def matcher(patterns: Sequence[str]) -> Matcher | None:
 # --- sorting out -------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class _SetAside:
+    """What is set aside, and why."""
+
+    paths: dict[str, str] = field(default_factory=dict)
+    folders: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Of folders that are set aside as a whole: folder and reason -> how many files."""
+
+    def add(self, path: str, reason: str) -> None:
+        """Take down a file, with its folder where that is the reason."""
+        folder = aside_by_folder(path)
+        if folder[1] == reason:
+            self.folders[folder] += 1
+        else:
+            self.paths[path] = reason
+
+    def add_all(self, others: _SetAside) -> None:
+        self.paths.update(others.paths)
+        self.folders.update(others.folders)
+
+
 @dataclass(slots=True)
 class _Walk:
     """What a walk has come across so far. Names are judged first, because most of what is set aside needs no more."""
@@ -106,9 +127,7 @@ class _Walk:
     exclude: tuple[str, ...]
     wanted: Matcher | None
     files: list[Found] = field(default_factory=list)
-    aside: dict[str, str] = field(default_factory=dict)
-    folders: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """Files in folders that are set aside as a whole: folder and reason -> how many."""
+    aside: _SetAside = field(default_factory=_SetAside)
     notes: list[str] = field(default_factory=list)
 
     def look(self, prefix: str) -> bool:
@@ -116,21 +135,20 @@ class _Walk:
         answer = _names_by_git(self.base, prefix, self.include)
         if isinstance(answer, _Git):
             for closed, why in _CLOSED.findall(answer.said):
-                self.aside[f"{_printable(prefix + closed)}/"] = why.lower()
+                self.aside.paths[f"{_printable(prefix + closed)}/"] = why.lower()
             self._take(answer.out, prefix)
             return True
         if answer:
             self.notes.append(answer)
-        names = _Scan(self.base, self.aside, self.notes, self.wanted).names(prefix)
+        names = _Scan(self.base, self.aside.paths, self.notes, self.wanted).names(prefix)
         self._take(os.fsencode("\0".join(names)), "")
         return False
 
     def _take(self, listed: bytes, prefix: str) -> None:
         """Judge paths by their names, then what is left by what lies there."""
-        judge = _judged if len(listed) <= MAX_REMEMBERED else _judged.__wrapped__
+        judge = _judged_before if len(listed) <= MAX_REMEMBERED else _judged
         judged = judge(listed, prefix, self.include, self.exclude)
-        self.aside.update(judged.aside)
-        self.folders.update(judged.folders)
+        self.aside.add_all(judged.aside)
         nested, links = [], []
         before = len(self.files)
         lead, lstat, is_file = f"{self.base}/", os.lstat, stat.S_ISREG
@@ -140,7 +158,7 @@ class _Walk:
             except FileNotFoundError:  # tracked, but deleted
                 continue
             except OSError as error:
-                self.aside[path] = _why(error)
+                self.aside.paths[path] = _why(error)
                 continue
             size = status.st_size
             if not is_file(status.st_mode):
@@ -148,8 +166,10 @@ class _Walk:
                     nested.append(path.rstrip("/"))
                 else:
                     links.append(path)
-                    self.aside[path] = _kind(status.st_mode)
-            elif size <= MAX_DATA_BYTES or judged.keeps(path, aside_by_name(path, size), self.aside, self.folders):
+                    self.aside.paths[path] = _kind(status.st_mode)
+            elif size > MAX_DATA_BYTES and (reason := _unless_wanted(aside_by_name(path, size), path, self.wanted)):
+                self.aside.add(path, reason)
+            else:
                 self.files.append(Found(path, size, status.st_mtime_ns))
         if links:  # tracked files whose folder is now a link are not there any more
             behind = tuple(f"{link}/" for link in links)
@@ -162,60 +182,56 @@ class _Walk:
         if not os.path.lexists(f"{self.base}/{prefix}.git"):
             self.notes.append(f"The submodule {prefix} has no files: it is not initialised.")
         elif _is_worktree(f"{self.base}/{prefix}.git"):
-            self.aside[prefix] = "another worktree"
+            self.aside.paths[prefix] = "another worktree"
         else:
             self.look(prefix)
 
 
-@lru_cache(maxsize=8)
+class _Judged(NamedTuple):
+    """What the names of files tell."""
+
+    stay: list[str]
+    aside: _SetAside
+
+
 def _judged(listed: bytes, prefix: str, include: tuple[str, ...], exclude: tuple[str, ...]) -> _Judged:
-    """Paths that a zero byte ends, by their names alone. The same list comes again at every walk until a file is made."""
+    """Paths that a zero byte ends, by their names alone."""
     names = dict.fromkeys(os.fsdecode(listed).split("\0"))
     names.pop("", None)
     paths = [prefix + name for name in names] if prefix else list(names)
     environments = tuple(path.removesuffix("pyvenv.cfg") for path in paths if path.endswith("/pyvenv.cfg"))
-    judged = _Judged(matcher(include), matcher(exclude), environments)
-    judged.stay.extend(path for path in paths if judged.stays(path))
+    wanted, unwanted = matcher(include), matcher(exclude)
+    judged = _Judged([], _SetAside())
+    for path in paths:
+        if why := _unprintable(path):
+            judged.aside.paths[_printable(path)] = why
+        elif unwanted and unwanted(path):
+            judged.aside.add(path, "excluded")
+        elif reason := _unless_wanted(_by_name(path, environments), path, wanted):
+            judged.aside.add(path, reason)
+        else:
+            judged.stay.append(path)
     return judged
 
 
-@dataclass(frozen=True, slots=True)
-class _Judged:
-    """What the names of files tell."""
+_judged_before = lru_cache(maxsize=8)(_judged)
+"""The same list comes again at every walk until a file is made."""
 
-    wanted: Matcher | None
-    unwanted: Matcher | None
-    environments: tuple[str, ...]
-    stay: list[str] = field(default_factory=list)
-    aside: dict[str, str] = field(default_factory=dict)
-    folders: Counter[tuple[str, str]] = field(default_factory=Counter)
 
-    def stays(self, path: str) -> bool:
-        if not path.isprintable() and (why := _unprintable(path)):
-            self.aside[_printable(path)] = why
-            return False
-        if self.unwanted and self.unwanted(path):
-            self.aside[path] = "excluded"
-            return False
-        reason = aside_by_name(path, 0)
-        if not reason and self.environments and path.startswith(self.environments):
-            reason = "virtual environment"
-        return not reason or self.keeps(path, reason, self.aside, self.folders)
+def _by_name(path: str, environments: tuple[str, ...]) -> str:
+    """Why the name of a file speaks against it."""
+    return aside_by_name(path, 0) or ("virtual environment" if environments and path.startswith(environments) else "")
 
-    def keeps(self, path: str, reason: str, aside: dict[str, str], folders: Counter[tuple[str, str]]) -> bool:
-        """Whether a file stays all the same; else it is taken down with the reason, whole folders as one."""
-        if not reason or (self.wanted and reason not in ALWAYS and self.wanted(path)):
-            return True
-        folder = aside_by_folder(path)
-        if folder[1] == reason:
-            folders[folder] += 1
-        else:
-            aside[path] = reason
-        return False
+
+def _unless_wanted(reason: str, path: str, wanted: Matcher | None) -> str:
+    """The reason to set a file aside; none where it was asked for and may be."""
+    return "" if reason and wanted and reason not in ALWAYS and wanted(path) else reason
 
 
 def _unprintable(path: str) -> str:
     """Why a name cannot stand in a line of text; spaces of other scripts can."""
+    if path.isprintable():
+        return ""
     kinds = {category(character) for character in path}
     if "Cs" in kinds:
         return "its name is not UTF-8"
@@ -242,18 +258,19 @@ def _most_telling(walked: _Walk, limit: int) -> list[Found]:
     files = sorted(walked.files, key=place)
     over = Counter(found.path[: found.path.find("/") + 1] or "./" for found in files[limit:])
     for top, count in over.items():
-        walked.aside[top] = f"{OVER} {limit:,}, {count:,} file{'s' * (count > 1)}"
+        walked.aside.paths[top] = f"{OVER} {limit:,}, {count:,} file{'s' * (count > 1)}"
     return files[:limit]
 
 
-def _summed_up(aside: dict[str, str], folders: Counter[tuple[str, str]]) -> tuple[Aside, ...]:
+def _summed_up(aside: _SetAside) -> tuple[Aside, ...]:
     """What was set aside, as a list that a person can read."""
-    counts = Counter({pair: count for pair, count in folders.items() if pair[1] != OWN})
-    if len(aside) > MAX_ASIDE:
-        counts.update([(path[: path.find("/") + 1] or "./", why) for path, why in aside.items() if path[-1] != "/"])
-        aside = {path: why for path, why in aside.items() if path[-1] == "/"}
+    paths = aside.paths
+    counts = Counter({pair: count for pair, count in aside.folders.items() if pair[1] != OWN})
+    if len(paths) > MAX_ASIDE:
+        counts.update([(path[: path.find("/") + 1] or "./", why) for path, why in paths.items() if path[-1] != "/"])
+        paths = {path: why for path, why in paths.items() if path[-1] == "/"}
     summed = [Aside(folder, f"{reason}, {count:,} file{'s' * (count > 1)}") for (folder, reason), count in counts.items()]
-    listed = [Aside(path, reason) for path, reason in aside.items()]
+    listed = [Aside(path, reason) for path, reason in paths.items()]
     return tuple(sorted(listed + summed, key=lambda entry: (entry.path, entry.reason)))
 
 

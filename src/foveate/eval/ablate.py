@@ -19,7 +19,8 @@ from foveate import profiles
 from foveate.errors import NotFound, near
 from foveate.eval.compare import compare
 from foveate.eval.model import Suite
-from foveate.eval.run import Progress, Run, run
+from foveate.eval.rows import Run
+from foveate.eval.run import Progress, run
 from foveate.eval.systems.engine import Foveate
 from foveate.types import Profile
 

@@ -11,8 +11,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from foveate.errors import InputError
-from foveate.eval.report import DIGITS, EVIDENCE, SHARES, WHOLE, scored
-from foveate.eval.run import Row, Run
+from foveate.eval.measures import EVIDENCE, SHARES, WHOLE
+from foveate.eval.report import DIGITS, scored
+from foveate.eval.rows import Row, Run
 from foveate.eval.statistics import SAME, mcnemar, sign_flips
 
 SCHEMA = 1
@@ -76,6 +77,8 @@ def _check(a: Run, b: Run) -> None:
         one, other = a.about.get(what), b.about.get(what)
         if one != other:
             raise InputError(f"Only runs with the same {what} can be compared, not {one!r} and {other!r}.")
+    if a.about.get("scoring") != b.about.get("scoring"):
+        raise InputError("The two runs were asked and scored by other code of the evaluation; run both again.")
 
 
 def _differences(pairs: Pairs, budgets: Sequence[int]) -> Iterator[Difference]:
@@ -113,7 +116,12 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
         "schema": SCHEMA,
         "suite": comparison.a.suite,
         **{
-            name: {"system": run.system, "fingerprint": run.about.get("fingerprint"), "rows": str(run.path)}
+            name: {
+                "system": run.system,
+                "fingerprint": run.about.get("fingerprint"),
+                "rows": str(run.path),
+                "finished": run.finished,
+            }
             for name, run in (("a", comparison.a), ("b", comparison.b))
         },
         "cases": comparison.cases,

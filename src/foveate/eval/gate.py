@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from foveate.errors import InputError, near
-from foveate.eval.report import EVIDENCE, WHOLE, Figure, Report
+from foveate.eval.measures import EVIDENCE, MEASURES, WHOLE
+from foveate.eval.report import Figure, Report
 
 _FORM = re.compile(r"(?:([\w-]+)\.)?(\w+)(?:@(\w+))?=(\d+(?:\.\d+)?)%?")
 ROUNDING = 1e-9
@@ -30,8 +31,8 @@ def parsed(text: str, budgets: Sequence[int]) -> Threshold:
     if not match:
         raise InputError(f"{text!r} is no threshold; write `fraction@4000=90`, `turn.all@4000=80` or `passed=95`.")
     what, measure, at, percent = match[1] or "", match[2], match[3], float(match[4])
-    if measure not in EVIDENCE + WHOLE:
-        raise InputError(f"{text!r}: there is no measure {measure!r}.{near(measure, EVIDENCE + WHOLE)}")
+    if measure not in MEASURES:
+        raise InputError(f"{text!r}: there is no measure {measure!r}.{near(measure, MEASURES)}")
     if measure in EVIDENCE and at is None:
         raise InputError(f"{text!r} names no budget; write `{measure}@{max(budgets)}={match[4]}`.")
     if measure in WHOLE and what:

@@ -122,10 +122,6 @@ class World:
     load: Callable[[], Scene]
 
 
-def itself(path: Path) -> list[Path]:
-    return [path]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
     """A data set: `worlds(path, options)` reads it from where the user has it."""
@@ -133,13 +129,15 @@ class Suite:
     name: str
     about: str
     worlds: Callable[[Path, Mapping[str, str]], Iterator[World]]
-    files: Callable[[Path], Sequence[Path]] = itself
-    """What the rows depend on: a run goes on only where these hold the same."""
+    files: Callable[[Path], Sequence[Path]]
+    """What it reads, and so what rows depend on: a run goes on only where these hold the same."""
     profile: str | None = None
     """Foveate's profile for such data; its default where there is none."""
     budgets: tuple[int, ...] = BUDGETS
     options: Mapping[str, str] = field(default_factory=dict)
     """What `-o NAME=VALUE` may say, each with a line of explanation."""
+    places: tuple[str, ...] = ()
+    """Options that only say where something lies: rows do not depend on them."""
     top: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Which ranks are reported, by `what`."""
     on_code: bool = False

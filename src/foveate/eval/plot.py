@@ -12,7 +12,8 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from foveate.errors import InputError, near
-from foveate.eval.report import EVIDENCE, WHOLE, Figure, Report
+from foveate.eval.measures import EVIDENCE, WHOLE
+from foveate.eval.report import Figure, Report
 from foveate.eval.tables import summary
 
 if TYPE_CHECKING:

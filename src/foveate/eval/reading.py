@@ -32,10 +32,6 @@ def find(path: Path, suite: str, *patterns: str) -> Path:
     raise NotFound(f"{str(path)!r} holds no data of {suite!r}: {wanted} is looked for.")
 
 
-def json_file(path: Path, suite: str, *patterns: str) -> Any:
-    return parsed(find(path, suite, *patterns))
-
-
 def parsed(path: Path) -> Any:
     try:
         return json.loads(path.read_text("utf-8"))

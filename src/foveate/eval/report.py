@@ -12,14 +12,11 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
-from foveate.eval.run import Row, Run
+from foveate.eval.measures import EVIDENCE, WHOLE
+from foveate.eval.rows import Row, Run
 from foveate.eval.statistics import Estimate, Interval, estimate
 
 SCHEMA = 1
-EVIDENCE = ("any", "all", "fraction")
-WHOLE = ("clean", "passed")
-SHARES = ("any", "all", *WHOLE)
-"""Measures that are 0 or 1 in each case."""
 DIGITS = 6
 
 
@@ -35,11 +32,14 @@ class Figure(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What the packs of a budget cost, on average: tokens, CPU milliseconds; and how many were over it."""
+    """What the packs of a budget cost, on average: tokens, and of foveate CPU milliseconds; and how many were over it.
+
+    The time of others would mislead: they work in a process of their own, or keep what they found for the next budget.
+    """
 
     budget: int
     tokens: float
-    ms: float
+    ms: float | None
     over: int
 
 
@@ -93,7 +93,7 @@ def report(run: Run, top: Tops | None = None) -> Report:
         whats=whats,
         types={type: len(group) for type, group in sorted(types.items()) if type},
         figures=figures,
-        spent=tuple(_spent(rows, budget) for budget in budgets),
+        spent=tuple(_spent(run, budget) for budget in budgets),
     )
 
 
@@ -147,9 +147,10 @@ def _ranks(rows: Sequence[Row], type: str, tops: Tops) -> Iterator[tuple[Figure,
         yield Figure("mrr", what=what, type=type), estimate(firsts, worlds)
 
 
-def _spent(rows: Sequence[Row], budget: int) -> Spent:
-    packs = [row.packs[budget] for row in rows]
-    tokens, ms = (sum(values) / len(packs) for values in ([pack.tokens for pack in packs], [pack.ms for pack in packs]))
+def _spent(run: Run, budget: int) -> Spent:
+    packs = [row.packs[budget] for row in run.rows]
+    tokens = sum(pack.tokens for pack in packs) / len(packs)
+    ms = sum(pack.ms for pack in packs) / len(packs) if run.system.startswith("foveate") else None
     return Spent(budget, tokens, ms, sum(pack.tokens > budget for pack in packs))
 
 
@@ -170,12 +171,19 @@ def as_json(report: Report) -> dict[str, Any]:
         "rows": str(report.run.path),
         "cases": report.cases,
         "worlds": report.worlds,
+        "limit": report.run.limit,
+        "finished": report.run.finished,
         "types": dict(report.types),
         "budgets": list(report.budgets),
         "headline": report.headline,
         "figures": [{**figure._asdict(), **_estimate_json(found)} for figure, found in report.figures.items()],
         "spent": [
-            {"budget": one.budget, "tokens": round(one.tokens, 1), "ms": round(one.ms, 2), "over": one.over}
+            {
+                "budget": one.budget,
+                "tokens": round(one.tokens, 1),
+                "ms": None if one.ms is None else round(one.ms, 2),
+                "over": one.over,
+            }
             for one in report.spent
         ],
     }

@@ -7,55 +7,25 @@ on where it was, a finished one is read, and a change of the data or of the syst
 from __future__ import annotations
 
 import json
-import os
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 from time import process_time
 from typing import Any
 
-from foveate import __version__, tokens
+from foveate import __version__, lexical, tokens
 from foveate.errors import InputError
 from foveate.eval.model import Asked, Case, Evidence, Rendered, Suite, System, World
 from foveate.eval.reading import digest, shaped
+from foveate.eval.rows import FORMAT, Mark, Pack, Row, Run, opened
+from foveate.state import records
 
-FORMAT = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Pack:
-    """A case at one budget: what of its evidence stands in the text, by `what`; CPU milliseconds."""
-
-    tokens: int
-    ms: float
-    hits: Mapping[str, Sequence[bool]]
-    unwanted: Sequence[bool] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A case: its packs by budget, and the rank of each piece of evidence by `what` (1 is best, None not found)."""
-
-    world: str
-    case: str
-    type: str
-    packs: Mapping[int, Pack]
-    ranks: Mapping[str, Sequence[int | None]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """All rows of a system on a suite."""
-
-    suite: str
-    system: str
-    rows: tuple[Row, ...]
-    about: Mapping[str, Any]
-    path: Path
-
+HERE = Path(__file__).parent
+READERS = ("report", "tables", "plot", "gate", "compare", "statistics", "measures", "record")
+"""Modules that only read rows, or make data: rows do not depend on them."""
+SHARED = tuple(Path(module.__file__ or "") for module in (lexical, tokens, records))
+"""What evidence and baselines take from the engine."""
 
 Progress = Callable[[str, int, int], None]
 """Is told after every case: which system, how many worlds are done, and how many cases."""
@@ -78,6 +48,30 @@ def run(
     `limit`: so many worlds, the first ones. `types`: only the cases of these types.
     """
     options = dict(options or {})
+    _check(suite, data, options)
+    about = _about(suite, system, data, options, budgets or suite.budgets, types)
+    path = folder / f"{suite.name}.{_file_name(system.name)}.{_short(about)}.jsonl"
+    done: dict[str, list[Row]] = {}
+    with opened(path, about) as book:
+        cases = 0
+        for world in worlds(suite, data, options, limit):
+            if world.id not in book.worlds:
+                asked = []
+                for one in _rows(suite, system, data, world, about["budgets"], types):
+                    asked.append(one)
+                    if progress:
+                        progress(system.name, len(done), cases + len(asked))
+                book.add(world.id, asked)
+            done[world.id] = book.worlds[world.id]
+            cases += len(done[world.id])
+            if progress:
+                progress(system.name, len(done), cases)
+        book.end(Mark(len(done), limit))
+    path.touch()  # the latest is the one that was asked for last
+    return Run(suite.name, system.name, tuple(row for rows in done.values() for row in rows), about, path, limit)
+
+
+def _check(suite: Suite, data: Path, options: Mapping[str, str]) -> None:
     unknown = [name for name in options if name not in suite.options]
     if unknown:
         raise InputError(
@@ -85,37 +79,26 @@ def run(
         )
     if not data.exists():
         raise InputError(f"{str(data)!r} does not exist; name the file or the folder with the data of {suite.name!r}.")
-    about: dict[str, Any] = {
+
+
+def _about(
+    suite: Suite, system: System, data: Path, options: Mapping[str, str], budgets: Sequence[int], types: Sequence[str]
+) -> dict[str, Any]:
+    """All that rows depend on. `scoring` must be the same in runs that are compared; `shared` may differ, because the
+    engine has it too: a change of it is among the things to measure."""
+    return {
         "format": FORMAT,
         "suite": suite.name,
         "system": system.name,
-        "budgets": sorted(budgets or suite.budgets),
+        "budgets": sorted(budgets),
         "data": digest(suite.files(data)),
-        "options": options,
+        "options": {name: value for name, value in options.items() if name not in suite.places},
         "fingerprint": system.fingerprint,
-        "scoring": digest(_scoring(suite)),
+        "scoring": digest(scoring()),
+        "shared": digest(SHARED),
         "version": __version__,
         **({"types": sorted(types)} if types else {}),
     }
-    path = folder / f"{suite.name}.{_file_name(system.name)}.{_short(about)}.jsonl"
-    known = _begun(path, about)
-    done: list[Row] = []
-    with path.open("a", encoding="utf-8") as out:
-        for n, world in enumerate(worlds(suite, data, options, limit), 1):
-            if world.id not in known:
-                rows = []
-                for asked in _rows(suite, system, data, world, about["budgets"], types):
-                    rows.append(asked)
-                    if progress:
-                        progress(system.name, n - 1, len(done) + len(rows))
-                known[world.id] = rows
-                out.write(json.dumps({"world": world.id, "rows": [asdict(one) for one in rows]}) + "\n")
-                out.flush()
-            done += known[world.id]
-            if progress:
-                progress(system.name, n, len(done))
-    path.touch()  # the latest is the one that was asked for last
-    return Run(suite.name, system.name, tuple(done), about, path)
 
 
 def worlds(suite: Suite, data: Path, options: Mapping[str, str], limit: int | None = None) -> Iterator[World]:
@@ -140,11 +123,9 @@ def _rows(
         asked.close()
 
 
-def _scoring(suite: Suite) -> list[Path]:
-    """The files that decide what is asked and what counts."""
-    adapter = sys.modules[suite.worlds.__module__].__file__
-    here = Path(__file__)
-    return [here, here.with_name("model.py"), here.with_name("evidence.py"), *([Path(adapter)] if adapter else [])]
+def scoring() -> list[Path]:
+    """The files that decide what is asked, how it is answered beside foveate, and what counts."""
+    return sorted(path for path in HERE.rglob("*.py") if path.stem not in READERS)
 
 
 def ask(asked: Asked, case: Case, world: str, budgets: Iterable[int]) -> Row:
@@ -172,63 +153,6 @@ def _ranks(wanted: Sequence[Evidence], ranked: Mapping[str, Sequence[str]]) -> d
         if piece.what in places:
             ranks.setdefault(piece.what, []).append(places[piece.what].get(piece.id))
     return ranks
-
-
-# --- files ---------------------------------------------------------------------------------------------------------
-
-
-def _begun(path: Path, about: Mapping[str, Any]) -> dict[str, list[Row]]:
-    """The rows that a file holds already, by world; a new file with its head, or what an earlier run left of one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if not path.exists():
-        path.write_text(json.dumps(about) + "\n", "utf-8")
-        return {}
-    known, whole = {}, 0
-    for n, line in enumerate(path.read_bytes().splitlines(keepends=True)):
-        if not line.endswith(b"\n"):
-            break  # half a line, where a run was killed
-        whole += len(line)
-        if n:
-            try:
-                document = json.loads(line)
-                known[document["world"]] = [row(one) for one in document["rows"]]
-            except (ValueError, KeyError, TypeError, AttributeError):
-                raise InputError(f"{str(path)!r} is damaged at line {n + 1}; delete it to begin again.") from None
-    os.truncate(path, whole)
-    if not whole:  # killed before its head was written
-        path.write_text(json.dumps(about) + "\n", "utf-8")
-    return known
-
-
-def read(path: Path) -> Run:
-    """The rows of a file, for reports and comparisons."""
-    try:
-        head, *rest = path.read_text("utf-8").splitlines()
-        about = json.loads(head)
-        if about.get("format") != FORMAT:
-            raise ValueError("another format")
-        rows = tuple(row(one) for line in rest for one in json.loads(line)["rows"])
-        return Run(about["suite"], about["system"], rows, about, path)
-    except OSError as error:
-        raise InputError(f"{str(path)!r} cannot be read: {error.strerror}.") from None
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise InputError(f"{str(path)!r} is not a finished run of `foveate eval run`.") from None
-
-
-def read_all(path: Path) -> list[Run]:
-    """The run of a file; of a folder, the latest of each suite and system."""
-    if not path.is_dir():
-        return [read(path)]
-    files = sorted(path.glob("*.jsonl"), key=lambda file: (file.stat().st_mtime_ns, file.name))
-    latest = {(run.suite, run.system): run for run in map(read, files)}
-    if not latest:
-        raise InputError(f"{str(path)!r} holds no runs; `foveate eval run` writes them.")
-    return [latest[key] for key in sorted(latest, key=lambda key: (key[0], not key[1].startswith("foveate"), key[1]))]
-
-
-def row(document: Mapping[str, Any]) -> Row:
-    packs = {int(budget): Pack(**pack) for budget, pack in document["packs"].items()}
-    return Row(**{**document, "packs": packs})
 
 
 def _short(about: Mapping[str, Any]) -> str:

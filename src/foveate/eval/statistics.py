@@ -25,6 +25,8 @@ FLIPS = 10_000
 SEED = 1
 SAME = 1e-9
 """Fractions nearer than this are the same."""
+DIGITS = 12
+"""Differences are rounded to so many, so that equal ones are known as such."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +122,9 @@ def sign_flips(differences: Iterable[float], *, flips: int = FLIPS, seed: int = 
     Differences of the same size are flipped together: the number of plus signs among them is the number of ones in as many
     random bits. The same seed gives the same value.
     """
-    rounded = [round(value, 9) for value in differences]
+    rounded = [round(value, DIGITS) for value in differences]
     sizes = sorted(Counter(abs(value) for value in rounded if value).items())
-    seen = abs(math.fsum(rounded)) - SAME
+    seen = abs(math.fsum(rounded)) - len(rounded) * 10**-DIGITS  # three thirds are one, but for rounding each
     if not sizes or seen <= 0:
         return 1.0
     random = Random(seed)

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from foveate.eval.ablate import Effect
 from foveate.eval.compare import Comparison
-from foveate.eval.report import EVIDENCE, WHOLE, Figure, Report
+from foveate.eval.measures import EVIDENCE, WHOLE
+from foveate.eval.report import Figure, Report
+from foveate.eval.rows import Run
 from foveate.eval.statistics import Estimate
 
 LISTED = 20
@@ -25,11 +27,25 @@ class Table:
 
 
 def summary(reports: Sequence[Report]) -> str:
-    """One line over the tables of a suite."""
-    first = reports[0]
-    cases = sorted({one.cases for one in reports})
-    number = f"{cases[0]:,}" if len(cases) == 1 else f"{cases[0]:,} to {cases[-1]:,}"
-    return f"{first.run.suite}: {number} {'case' if cases == [1] else 'cases'} in {counted(first.worlds, 'world')}"
+    """One line over the tables of a suite: how much was asked, and what is not all of it."""
+    cases, worlds = _range([one.cases for one in reports], "case"), _range([one.worlds for one in reports], "world")
+    head = f"{reports[0].run.suite}: {cases} in {worlds}"
+    notes = [shortfall(one.run) for one in reports]
+    if len(set(notes)) == 1:
+        return f"{head}, {notes[0]}" if notes[0] else head
+    return "; ".join([head, *(f"{one.name} {note}" for one, note in zip(reports, notes, strict=True) if note)])
+
+
+def shortfall(run: Run) -> str:
+    """In which way a run is not the whole of its suite; nothing where it is."""
+    if not run.finished:
+        return "not finished"
+    return f"with --limit {run.limit}" if run.limit else ""
+
+
+def _range(numbers: Sequence[int], noun: str) -> str:
+    least, most = min(numbers), max(numbers)
+    return counted(most, noun) if least == most else f"{least:,} to {counted(most, noun)}"
 
 
 def tables(reports: Sequence[Report], measures: Sequence[str] = EVIDENCE) -> Iterator[Table]:
@@ -85,7 +101,8 @@ def _spent(reports: Sequence[Report], budgets: Sequence[int]) -> Table:
         by = {spent.budget: spent for spent in one.spent}
         cells = [by.get(budget) for budget in budgets]
         rows.append([one.name, "tokens", *(f"{cell.tokens:,.0f}" if cell else "" for cell in cells)])
-        rows.append(["", "CPU ms", *(f"{cell.ms:,.1f}" if cell else "" for cell in cells)])
+        if any(cell and cell.ms is not None for cell in cells):
+            rows.append(["", "CPU ms", *(f"{cell.ms:,.1f}" if cell and cell.ms is not None else "" for cell in cells)])
         if any(cell and cell.over for cell in cells):
             rows.append(["", "packs over it", *(str(cell.over) if cell else "" for cell in cells)])
     return Table("a pack, on average", ["", "", *map(str, budgets)], rows, left=2)

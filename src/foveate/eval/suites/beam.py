@@ -11,6 +11,7 @@ lists by name. The path is the folder of one chat, of several, or of sizes that 
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -29,21 +30,34 @@ DATES = ("%B-%d-%Y", "%B %d, %Y", "%Y-%m-%d")
 _MARKER = re.compile(r"\s*->->[^\n]*\s*\Z")
 
 
+def files(path: Path) -> list[Path]:
+    return [file for folder in _chats(path).values() for file in (folder / CHAT, _questions(folder))]
+
+
 def worlds(path: Path, options: Mapping[str, str]) -> Iterator[World]:
-    chats = [chat.parent for chat in path.rglob(CHAT)] if path.is_dir() else []
-    if not chats:
-        raise NotFound(f"{str(path)!r} holds no data of 'beam': a folder with {CHAT} and {QUESTIONS} is looked for.")
-    for folder in sorted(chats, key=lambda chat: _natural(str(chat.relative_to(path)))):
-        name = str(folder.relative_to(path)) if folder != path else folder.name
+    for name, folder in _chats(path).items():
         yield World(name, partial(_scene, folder))
 
 
+def _chats(path: Path) -> dict[str, Path]:
+    """The folders of chats, by what tells one from the others: wherever the path begins, the names are the same."""
+    chats = [chat.parent.absolute() for chat in path.rglob(CHAT)] if path.is_dir() else []
+    if not chats:
+        raise NotFound(f"{str(path)!r} holds no data of 'beam': a folder with {CHAT} and {QUESTIONS} is looked for.")
+    above = os.path.commonpath(chats) if len(chats) > 1 else chats[0].parent
+    named = {str(chat.relative_to(above)): chat for chat in chats}
+    return {name: named[name] for name in sorted(named, key=_natural)}
+
+
+def _questions(folder: Path) -> Path:
+    for file in (folder / QUESTIONS, folder / "probing_questions" / QUESTIONS):
+        if file.exists():
+            return file
+    raise NotFound(f"{str(folder)!r} has no {QUESTIONS}; each chat needs its questions.")
+
+
 def _scene(folder: Path) -> Scene:
-    questions = next(
-        (file for file in (folder / QUESTIONS, folder / "probing_questions" / QUESTIONS) if file.exists()), None
-    )
-    if questions is None:
-        raise NotFound(f"{str(folder)!r} has no {QUESTIONS}; each chat needs its questions.")
+    questions = _questions(folder)
     with shaped(folder / CHAT, "beam", FORM):
         entries = _entries(parsed(folder / CHAT))
         last = max((entry.when or "" for entry in entries.values()), default="") or None
@@ -103,6 +117,7 @@ SUITE = Suite(
     name="beam",
     about="BEAM: very long chats with questions of ten types; evidence is messages, without abstentions",
     worlds=worlds,
+    files=files,
     profile="chat",
     top={"turn": (10,)},
 )

@@ -22,10 +22,14 @@ TOGETHER = 50
 _NAME = re.compile(r"\bdef\s+(\w+)")
 
 
-def worlds(path: Path, options: Mapping[str, str]) -> Iterator[World]:
+def files(path: Path) -> list[Path]:
+    """The functions and the queries."""
     folder = path.parent if path.is_file() else path
-    functions = find(folder, "cosqa", "code_idx_map.txt")
-    queries = find(folder, "cosqa", "cosqa-retrieval-*.json")
+    return [find(folder, "cosqa", "code_idx_map.txt"), find(folder, "cosqa", "cosqa-retrieval-*.json")]
+
+
+def worlds(path: Path, options: Mapping[str, str]) -> Iterator[World]:
+    functions, queries = files(path)
     sources = _sources(functions)
     asked = [_case(query, sources, f"{str(queries)!r}, query {n}") for n, query in enumerate(_list(queries), 1)]
     root = (Path(options["folder"]) if "folder" in options else cache_folder("cosqa")) / digest([functions])
@@ -83,9 +87,11 @@ SUITE = Suite(
     name="cosqa",
     about="CoSQA: short queries; evidence is the one Python function of some thousands that answers",
     worlds=worlds,
+    files=files,
     profile="coding",
     budgets=(500, 2000),
     options={"folder": "where the functions are laid out as files, with foveate's index; a cache folder unless told"},
+    places=("folder",),
     top={"function": (1, 5, 10), "file": (1, 5, 10)},
     on_code=True,
 )

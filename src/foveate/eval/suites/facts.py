@@ -50,8 +50,12 @@ class Fact:
         return f"{self.number}. {self.text}"
 
 
+def files(path: Path) -> list[Path]:
+    return [find(path, "facts", "*.jsonl", "*.json")]
+
+
 def worlds(path: Path, options: Mapping[str, str]) -> Iterator[World]:
-    file = find(path, "facts", "*.jsonl", "*.json")
+    (file,) = files(path)
     for n, row in enumerate(_rows(file), 1):
         yield World(f"context {n}", partial(_loaded, file, n, row))
 
@@ -136,4 +140,5 @@ SUITE = Suite(
     name="facts",
     about="Fact consolidation: the latest of several statements is wanted, the ones that it overrules are not",
     worlds=worlds,
+    files=files,
 )

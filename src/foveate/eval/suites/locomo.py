@@ -15,14 +15,19 @@ from typing import Any
 
 from foveate.eval.evidence import Said, sessions
 from foveate.eval.model import Case, Entry, Evidence, Scene, Suite, World
-from foveate.eval.reading import json_file
+from foveate.eval.reading import find, parsed
 
 TYPES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
 _TURN = re.compile(r"D:?(\d+):0*(\d+)")
 
 
+def files(path: Path) -> list[Path]:
+    return [find(path, "locomo", "conversations*.json", "locomo*.json")]
+
+
 def worlds(path: Path, options: Mapping[str, str]) -> Iterator[World]:
-    for n, sample in enumerate(json_file(path, "locomo", "conversations*.json", "locomo*.json"), 1):
+    (file,) = files(path)
+    for n, sample in enumerate(parsed(file), 1):
         yield World(str(sample.get("sample_id", n)), partial(_scene, sample, options.get("captions") == "yes"))
 
 
@@ -70,6 +75,7 @@ SUITE = Suite(
     name="locomo",
     about="LoCoMo: talks over months; evidence is turns, and the sessions they are of",
     worlds=worlds,
+    files=files,
     profile="chat",
     options={"captions": "yes: what the shared pictures show is told too, as in LoCoMo's own prompts"},
     top={"session": (5, 10), "turn": (10,)},

@@ -35,8 +35,12 @@ _BETWEEN = re.compile(r"[\s,]*")
 _DATE = re.compile(r"(\d{4})/(\d{1,2})/(\d{1,2})(?:[^\d]*(\d{1,2}):(\d{2}))?")
 
 
+def files(path: Path) -> list[Path]:
+    return [find(path, "longmemeval", "longmemeval*.json")]
+
+
 def worlds(path: Path, options: Mapping[str, str]) -> Iterator[World]:
-    file = find(path, "longmemeval", "longmemeval*.json")
+    (file,) = files(path)
     for n, asked in enumerate(_questions(file), 1):
         with shaped(file, "longmemeval", FORM):
             id = str(asked["question_id"])
@@ -110,6 +114,7 @@ SUITE = Suite(
     name="longmemeval",
     about="LongMemEval: a haystack of talks for each question; evidence is turns and sessions, without abstentions",
     worlds=worlds,
+    files=files,
     profile="chat",
     top={"session": (5, 10), "turn": (10,)},
 )

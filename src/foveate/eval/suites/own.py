@@ -69,10 +69,12 @@ def worlds(path: Path, options: Mapping[str, str]) -> Iterator[World]:
     groups: dict[str, tuple[Told, list[tuple[str, Line]]]] = {}
     ids: set[str] = set()
     for at, line, told in _asked(file):
-        if line.get("id") in ids:
-            raise InputError(f"{at}: there is a case {line['id']!r} already.")
-        ids |= {line["id"]} if "id" in line else set()
-        groups.setdefault(told.name, (told, []))[1].append((at, line))
+        id = _id(at, line)
+        first, asked = groups.setdefault(told.name, (told, []))
+        if id in ids or first != told:
+            raise InputError(f"{at}: there is a case {id!r} already, by that id or by its line; give it another id.")
+        ids.add(id)
+        asked.append((at, line))
     if not groups:
         raise InputError(f"{str(file)!r} holds no case. A line is {EXAMPLE}.")
     for name, (told, asked) in groups.items():
@@ -91,7 +93,7 @@ def files(path: Path) -> list[Path]:
     return [file, *(path for path in (file.with_name(RECORDS), *held) if path.exists() and path != file)]
 
 
-_STORE = (project.STORE, f"{project.STORE}-wal", "config.toml", "profiles")
+_STORE = (project.STORE, f"{project.STORE}-wal", "config.toml", "allow", "profiles")
 
 
 # --- reading -------------------------------------------------------------------------------------------------------
@@ -116,6 +118,10 @@ def _asked(file: Path) -> Iterator[tuple[str, Line, Told]]:
             raise InputError(f"{at}: question is missing. A line is {EXAMPLE}.")
         else:
             shared = own
+
+
+def _id(at: str, line: Line) -> str:
+    return str(line.get("id") or at.rpartition(", ")[2])
 
 
 def _told(file: Path, n: int, line: Line) -> Told | None:
@@ -178,7 +184,7 @@ def _case(at: str, line: Line, entries: Mapping[str, Entry]) -> Case:
     if "now" in line:
         _time(at, "now", line["now"])
     return Case(
-        str(line.get("id") or at.rpartition(", ")[2]),
+        _id(at, line),
         line["question"],
         tuple(_piece(entries[id]) for id in dict.fromkeys(wanted)),
         tuple(_piece(entries[id]) for id in dict.fromkeys(unwanted)),

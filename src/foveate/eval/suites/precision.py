@@ -24,7 +24,6 @@ from foveate.errors import InputError, NotFound
 from foveate.eval.evidence import Said
 from foveate.eval.model import Case, Entry, Evidence, Rendered, Scene, Suite, World
 from foveate.eval.reading import parsed, shaped
-from foveate.eval.run import Row
 from foveate.eval.suites.perturbed import perturbed
 
 FILES = ("beliefs.seed.json", "retrieval.cases.json", "session-retrieval.cases.json")
@@ -79,24 +78,24 @@ class Prelude:
         return self.word.lower() in said if self.word else bool(said)
 
 
-def worlds(path: Path, options: Mapping[str, str]) -> Iterator[World]:
+def files(path: Path) -> list[Path]:
     folder = path if (path / FILES[0]).exists() else path / "precisionmembench"
     missing = [name for name in FILES if not (folder / name).is_file()]
     if missing:
         raise NotFound(f"{str(path)!r} holds no data of 'precision': {missing[0]} is looked for.")
-    beliefs, single, several = (parsed(folder / name) for name in FILES)
+    return [folder / name for name in FILES]
+
+
+def worlds(path: Path, options: Mapping[str, str]) -> Iterator[World]:
+    read = files(path)
+    folder = read[0].parent
+    beliefs, single, several = map(parsed, read)
     with shaped(folder, "precision", FORM):
         if "perturb" in options:
             beliefs, single, several = perturbed(beliefs, single, several, _seed(options["perturb"]))
         made = [World("retrieval", partial(_retrieval, beliefs, single)), *_turns(beliefs, several)]
     for world in made:
         yield World(world.id, partial(_loaded, folder, world))
-
-
-def passes(row: Row, budget: int = BUDGET) -> bool:
-    """Whether all that a case wants stands, and nothing that it forbids."""
-    pack = row.packs[budget]
-    return all(all(hits) for hits in pack.hits.values()) and not any(pack.unwanted)
 
 
 def _loaded(folder: Path, world: World) -> Scene:
@@ -251,6 +250,7 @@ SUITE = Suite(
     name="precision",
     about="PrecisionMemBench: what is asked for, and nothing else; a case passes or fails",
     worlds=worlds,
+    files=files,
     budgets=(BUDGET,),
     options={"perturb": "a whole number: ask a copy with other names and wording, made from this seed"},
 )

@@ -10,6 +10,7 @@ past and not its future, and moves from issue to issue.
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ from typing import Any
 
 from foveate.errors import InputError, NotFound
 from foveate.eval.evidence import File, Lines, named
+from foveate.eval.locks import lock
 from foveate.eval.model import Case, Evidence, Rendered, Scene, Suite, World
 from foveate.eval.python_files import Function, candidates, functions, text
 from foveate.eval.reading import cache_folder, find, lines, strings, whole
@@ -78,8 +80,14 @@ def _unnumbered(line: str) -> str:
 # --- issues --------------------------------------------------------------------------------------------------------
 
 
+def files(path: Path) -> list[Path]:
+    """The issues. Each names its base commit, which stands for the repository's files."""
+    return [find(path, "swebench", "instances.jsonl", "swebench*.jsonl")]
+
+
 def worlds(path: Path, options: Mapping[str, str]) -> Iterator[World]:
-    issues = _issues(find(path, "swebench", "instances.jsonl", "swebench*.jsonl"))
+    (file,) = files(path)
+    issues = _issues(file)
     repos = _repositories(options)
     folder = Path(options["checkouts"]) if "checkouts" in options else cache_folder("swebench")
     for issue in _chosen(issues, options):
@@ -184,6 +192,7 @@ def checkout(repo: str, commit: str, repos: Path, folder: Path) -> Path:
     """
     root = folder / repo.replace("/", "+")
     objects = _bare(repo, repos) / "objects"
+    _claim(root)
     if not (root / ".git").is_dir():
         shutil.rmtree(root, ignore_errors=True)
         root.mkdir(parents=True)
@@ -208,6 +217,26 @@ def checkout(repo: str, commit: str, repos: Path, folder: Path) -> Path:
     return root
 
 
+_claimed: dict[Path, int] = {}
+"""The checkout that this process uses, with the open file whose lock says so."""
+
+
+def _claim(root: Path) -> None:
+    """Keep others from moving a checkout, until this process ends or takes another one."""
+    if root in _claimed:
+        return
+    while _claimed:
+        os.close(_claimed.popitem()[1])
+    root.parent.mkdir(parents=True, exist_ok=True)
+    opened = os.open(root.with_name(f"{root.name}.lock"), os.O_CREAT | os.O_RDWR)
+    try:
+        lock(opened, f"Another run is using {str(root)!r}: let it end, or give this one `-o checkouts=FOLDER` of its own.")
+    except InputError:
+        os.close(opened)
+        raise
+    _claimed[root] = opened
+
+
 def _listed(root: Path) -> dict[str, str]:
     entries = _git(root, "ls-files", "--stage", "-z").split("\0")
     return {path: entry.split()[1] for entry, _tab, path in (line.partition("\t") for line in entries if line)}
@@ -227,6 +256,7 @@ SUITE = Suite(
     name="swebench",
     about="SWE-bench: issues; evidence is the files, functions and lines that the fix changed",
     worlds=worlds,
+    files=files,
     profile="coding",
     budgets=(500, 1000, 2000, 4000, 8000, 16000, 32000),
     options={
@@ -235,6 +265,7 @@ SUITE = Suite(
         "only": "repositories, or parts of their names, with commas between",
         "each": "so many issues a repository, spread over its history",
     },
+    places=("repos", "checkouts"),
     top={"file": (1, 3, 5, 10), "function": (5, 10)},
     on_code=True,
 )

@@ -6,6 +6,7 @@ or a `make` that takes such an argument, or both; `missing`, where something mus
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib import import_module
 from types import ModuleType
 
@@ -31,6 +32,23 @@ def system(spec: str) -> System:
         raise InputError(f"The system {name!r} takes no argument, but was given {argument!r}; write {name!r} alone.")
     found: System = module.make(argument) if colon or not hasattr(module, "SYSTEM") else module.SYSTEM
     return found
+
+
+def specs(named: Iterable[str]) -> list[str]:
+    """Systems as users list them, with commas between, each once. What no system begins is told to the one before it, if
+    that is told anything: `semble:model=PATH,whole`."""
+    found: list[str] = []
+    for part in (part.strip() for value in named for part in value.split(",") if part.strip()):
+        if found and ":" in found[-1] and part.partition(":")[0] not in MODULES:
+            found[-1] += f",{part}"
+        else:
+            found.append(part)
+    return list(dict.fromkeys(found))
+
+
+def about(name: str) -> str:
+    """What a system is, in a line: the first one of its module."""
+    return (_module(name).__doc__ or "").strip().partition("\n")[0]
 
 
 def needs(name: str) -> str:

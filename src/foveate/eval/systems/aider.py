@@ -27,7 +27,7 @@ class Aider:
 
     @property
     def fingerprint(self) -> str:
-        return f"aider 1 {self.peer.version}"
+        return f"aider-chat {self.peer.version}"
 
     def open(self, scene: Scene, suite: Suite) -> Map:
         code_only(self.name, suite)

@@ -19,7 +19,7 @@ class Bm25:
     @property
     def fingerprint(self) -> str:
         _installed()
-        return f"bm25 1 bm25s {version('bm25s')}"
+        return f"bm25s {version('bm25s')} PyStemmer {version('PyStemmer')}"
 
     def open(self, scene: Scene, suite: Suite) -> Documents:
         memories_only(self.name, suite)

@@ -22,7 +22,7 @@ _WORD = re.compile(r"\w+")
 @dataclass(frozen=True, slots=True)
 class FileBm25:
     name: str = "file-bm25"
-    fingerprint: str = "file-bm25 1"
+    fingerprint: str = "file-bm25"
 
     def open(self, scene: Scene, suite: Suite) -> Files:
         code_only(self.name, suite)

@@ -17,7 +17,7 @@ _WORD = re.compile(r"\w+")
 @dataclass(frozen=True, slots=True)
 class Fts5:
     name: str = "fts5"
-    fingerprint: str = f"fts5 1 SQLite {apsw.sqlite_lib_version()}"
+    fingerprint: str = f"SQLite {apsw.sqlite_lib_version()}"
 
     def open(self, scene: Scene, suite: Suite) -> Documents:
         memories_only(self.name, suite)

@@ -13,7 +13,7 @@ from foveate.eval.systems.packing import fitting
 @dataclass(frozen=True, slots=True)
 class Last:
     name: str = "last"
-    fingerprint: str = "last 1"
+    fingerprint: str = "last"
 
     def open(self, scene: Scene, suite: Suite) -> Transcript:
         memories_only(self.name, suite)

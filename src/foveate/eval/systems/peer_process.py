@@ -29,7 +29,7 @@ def semble(folder: str) -> Answer:
     from semble.cache import save_index_to_cache
 
     def chunks(request: dict[str, Any]) -> list[list[Any]]:
-        model = request["model"] or _stand_in(Path(folder, "model"))
+        model = request["model"] or stand_in(Path(folder, "model"))
         index = SembleIndex.from_path(request["root"], model_path=model)
         save_index_to_cache(index, request["root"])
         found = index.search(request["query"], top_k=CHUNKS, alpha=None if request["model"] else 0.0)
@@ -38,7 +38,7 @@ def semble(folder: str) -> Answer:
     return chunks
 
 
-def _stand_in(folder: Path) -> str:
+def stand_in(folder: Path) -> str:
     """A model without knowledge, in the format that semble loads."""
     if not folder.is_dir():
         import numpy
@@ -50,8 +50,8 @@ def _stand_in(folder: Path) -> str:
     return str(folder)
 
 
-def aider(folder: str) -> Answer:
-    """`{root, query, budget}` -> the map of the repository with no file in the chat, as for a message of that text."""
+def counting() -> Any:
+    """As much of a model as aider needs: how many tokens a text has, by a tokenizer that was installed with it."""
     import importlib.util
 
     litellm = importlib.util.find_spec("litellm")
@@ -59,17 +59,38 @@ def aider(folder: str) -> Answer:
     assert litellm.origin is not None
     os.environ.update(TIKTOKEN_CACHE_DIR=str(Path(litellm.origin).parent / "litellm_core_utils" / "tokenizers"))
     import tiktoken
-    from aider.coders.base_coder import Coder
-    from aider.io import InputOutput
-    from aider.repomap import RepoMap
 
     encoding = tiktoken.get_encoding("cl100k_base")
-    RepoMap.TAGS_CACHE_DIR = str(Path(folder, "tags").absolute())  # not into the repository
-    Path(folder).mkdir(parents=True, exist_ok=True)
 
     class Model:
         def token_count(self, text: str) -> int:
             return len(encoding.encode(text, disallowed_special=()))
+
+    return Model()
+
+
+def mapping(root: str, budget: int, model: Any) -> Any:
+    """aider's map of a repository, of so many tokens."""
+    from aider.io import InputOutput
+    from aider.repomap import RepoMap
+
+    io = InputOutput(pretty=False, yes=True, fancy_input=False)
+    return RepoMap(map_tokens=budget, root=root, main_model=model, io=io, map_mul_no_files=1)
+
+
+def tracked(root: str) -> list[str]:
+    listed = subprocess.run(["git", "-C", root, "ls-files", "-z"], check=True, capture_output=True, text=True).stdout
+    return [name for name in listed.split("\0") if name and Path(root, name).is_file()]
+
+
+def aider(folder: str) -> Answer:
+    """`{root, query, budget}` -> the map of the repository with no file in the chat, as for a message of that text."""
+    model = counting()
+    from aider.coders.base_coder import Coder
+    from aider.repomap import RepoMap
+
+    RepoMap.TAGS_CACHE_DIR = str(Path(folder, "tags").absolute())  # not into the repository
+    Path(folder).mkdir(parents=True, exist_ok=True)
 
     class Chat(Coder):  # type: ignore[misc]
         """As much of a chat as tells which files and names a message mentions."""
@@ -92,15 +113,17 @@ def aider(folder: str) -> Answer:
 
     def repo_map(request: dict[str, Any]) -> str:
         root, query = request["root"], request["query"]
-        listed = subprocess.run(["git", "-C", root, "ls-files", "-z"], check=True, capture_output=True, text=True).stdout
-        files = [name for name in listed.split("\0") if name and Path(root, name).is_file()]
+        files = tracked(root)
         chat = Chat(files)
         names = chat.get_ident_mentions(query)
         mentioned = chat.get_file_mentions(query) | chat.get_ident_filename_matches(names)
-        io = InputOutput(pretty=False, yes=True, fancy_input=False)
-        mapped = RepoMap(map_tokens=request["budget"], root=root, main_model=Model(), io=io, map_mul_no_files=1)
         full = [str(Path(root, name)) for name in files]
-        return mapped.get_repo_map([], full, mentioned_fnames=mentioned, mentioned_idents=names) or ""
+        return (
+            mapping(root, request["budget"], model).get_repo_map(
+                [], full, mentioned_fnames=mentioned, mentioned_idents=names
+            )
+            or ""
+        )
 
     return repo_map
 

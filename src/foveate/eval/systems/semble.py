@@ -33,7 +33,7 @@ class Semble:
     @property
     def fingerprint(self) -> str:
         model = digest([self.model]) if self.model else "no model"
-        return f"semble 1 {self.peer.version} {model} {'whole' if self.whole else 'chunks'}"
+        return f"semble {self.peer.version} {model} {'whole' if self.whole else 'chunks'}"
 
     def open(self, scene: Scene, suite: Suite) -> Chunks:
         code_only(self.name, suite)

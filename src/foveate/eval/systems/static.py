@@ -20,7 +20,7 @@ class Static:
 
     @property
     def fingerprint(self) -> str:
-        return f"static 1 {self.embedder.fingerprint}"
+        return self.embedder.fingerprint
 
     def open(self, scene: Scene, suite: Suite) -> Documents:
         memories_only(self.name, suite)
