@@ -19,10 +19,11 @@ from foveate.code.graph import Symbol
 from foveate.code.index import CodeIndex
 from foveate.code.search import Hit
 from foveate.code.workspace import Workspace
+from foveate.profiles import resolve
 from foveate.sources.code import by_worth, record_of
-from foveate.sources.files import whole_file
-from foveate.sources.gather import Around
-from foveate.types import MAX_FILE_CHARS, Ask, Candidate
+from foveate.sources.files import CHARS_A_TOKEN, whole_chars, whole_file
+from foveate.sources.gather import Around, room_of
+from foveate.types import MAX_FILE_CHARS, Ask, Candidate, Filters
 
 MARK = re.compile(r"⋮ lines (\d+)-(\d+) left out")
 HEAD = " ..."
@@ -307,6 +308,19 @@ def test_the_best_definition_keeps_its_place_and_of_the_others_a_long_one_must_b
     assert by_worth([]) == []
 
 
+def test_the_price_of_length_leaves_what_search_says_in_the_receipt(tmp_path: Path) -> None:
+    long = "def walk(value):\n" + "    value += 1\n" * 60 + "    return step(value)\n"
+    short = "def step(value):\n    return value\n"
+    with foveate.open(repository(tmp_path, {"short.py": short, "long.py": long})) as engine:
+        context = engine.compute("step", budget=8000)
+        says = {hit.symbol.name: hit.relevance for hit in engine.code.look().hits("step").definitions}
+    shown = [item.candidate for item in context.items if item.candidate.source == "code"]
+    features = {candidate.record.id.partition("::")[2]: candidate.features for candidate in shown}
+    assert {name: found["found"] for name, found in features.items()} == says
+    assert features["step"]["relevance"] == says["step"]
+    assert features["walk"]["relevance"] < says["walk"]
+
+
 @pytest.mark.parametrize("functions", [4, 200])
 def test_a_file_that_the_question_names_is_whole_or_its_definitions_are(tmp_path: Path, functions: int) -> None:
     root = repository(tmp_path, {"steps.py": large(functions), "other.py": "def step():\n    return 'step'\n"})
@@ -320,6 +334,47 @@ def test_a_file_that_the_question_names_is_whole_or_its_definitions_are(tmp_path
     assert (definition is None) is fits
     assert context.text.count("    first = value + 3\n") == 1
     assert last["reason"] == ("in its file" if fits else "limit")
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ("src/data.sql", "INSERT INTO articles VALUES ({0}, 'article {0}', {0});\n"),  # no definition answers
+        ("docs/guide.md", "Sentence {0} of the guide says how a thing is done, and why so.\n"),  # one section is all of it
+    ],
+)
+def test_a_large_file_whose_definitions_do_not_come_is_shown_itself(tmp_path: Path, path: str, line: str) -> None:
+    text = "# Guide\n" * path.endswith(".md") + "".join(line.format(n) for n in range(800))
+    with foveate.open(repository(tmp_path, {path: text})) as engine:
+        context = engine.compute(f"What is in {path}?", budget=8000)
+    assert f"{path} ({len(text.splitlines())} lines, in parts)\n" in context.text
+    assert "\n".join(text.splitlines()[:5]) in context.text
+    assert not [item for item in context.items if item.candidate.source == "code"]
+
+
+def test_a_large_file_in_sections_is_left_to_them(tmp_path: Path) -> None:
+    text = "# Guide\n\n" + "".join(f"## Part {n}\n\n" + f"Step {n} is done so.\n" * 30 + "\n" for n in range(20))
+    with foveate.open(repository(tmp_path, {"docs/guide.md": text})) as engine:
+        context = engine.compute("How is step 7 of docs/guide.md done?", budget=8000)
+    assert "in parts" not in context.text
+    assert "Step 7 is done so." in context.text
+
+
+def test_a_large_file_is_shown_itself_where_only_files_are_asked_for(tmp_path: Path) -> None:
+    with foveate.open(repository(tmp_path, {"steps.py": large(200)})) as engine:
+        context = engine.compute("Why does step_3 in steps.py fail?", budget=8000, filters=Filters(kinds=("file",)))
+    assert "    first = value + 3\n" in context.text
+
+
+def test_whether_a_file_is_whole_is_a_matter_of_characters_and_not_of_bytes(tmp_path: Path) -> None:
+    text = "".join(f"def шаг_{n}(значение):\n    return значение  # шаг {n}\n\n\n" for n in range(24))
+    profile = resolve("coding", total=8000)
+    files = next(slot for slot in profile.slots if slot.name == "files")
+    most = whole_chars(profile.max_file_chars, CHARS_A_TOKEN * room_of(files, profile))
+    assert len(text) < most < len(text.encode())
+    with foveate.open(repository(tmp_path, {"steps.py": text})) as engine:
+        context = engine.compute("Что делает шаг_3 в steps.py?", budget=8000)
+    assert text.strip() in context.text
 
 
 def test_a_large_file_of_the_task_is_shown_in_parts_and_only_there(tmp_path: Path) -> None:

@@ -149,13 +149,18 @@ def file(
         chosen = _chosen(named, relevance, lines, chars - _size(lines[:above]))
         return _parts(path, lines, named, chosen, language, above)
 
-    if _size(lines) <= max_chars:
+    if fits(lines, max_chars):
         full, summary = f"{path}\n{fenced(_ends_trimmed(lines), language)}", parts(room, HEAD_LINES)
     else:
         full, summary = parts(room, HEAD_LINES), parts(min(room, BEST_CHARS), HEAD_LINES // 2)
     if not any(relevance.get(symbol.id) for symbol in named):
         summary = micro
     return Lengths(full, full if len(summary) >= len(full) else summary, micro)
+
+
+def fits(lines: Sequence[str], chars: int) -> bool:
+    """Whether lines can be shown whole in so many characters."""
+    return _size(lines) <= chars
 
 
 def file_line(path: str, number: int, symbols: Sequence[Symbol]) -> str:

@@ -30,7 +30,7 @@ _NTH = re.compile(r"~\d+$")
 TOKENS_WHOLE, FEWEST_WHOLE = 40, 12
 """Of how many definitions the whole text is prepared: at so many tokens each, more than fit. The rest are lines."""
 
-SHORT, LONG = 10, 0.15
+SHORT_LINES, LENGTH_POWER = 10, 0.15
 """Beyond so many lines a definition must be better to have its room, by this power of how much longer it is: what one of a
 hundred lines takes holds several that answer nearly as well."""
 
@@ -56,7 +56,7 @@ class Code:
                 made = record_of if place < whole else line_of
                 found = made(hit.symbol, look, around.request.scope)
                 if found is not None:
-                    features = {"relevance": worth, **hit.features}
+                    features = {"relevance": worth, "found": hit.relevance, **hit.features}
                     yield Candidate(record=found, slot=ask.slot.name, source=self.name, features=features)
 
     def among(self, around: Around) -> int:
@@ -67,12 +67,12 @@ class Code:
 def by_worth(hits: Sequence[Hit]) -> list[tuple[Hit, float]]:
     """Definitions with how relevant they are for the room that they take: the best as it is, then what is worth most.
 
-    A class counts with all that it holds.
+    A class counts with all that it holds. What search says of each stays beside it, as `found`.
     """
     rest = []
     for hit in hits[1:]:
         lines = hit.symbol.end - hit.symbol.line + 1
-        rest.append((hit, round(hit.relevance * (SHORT / max(SHORT, lines)) ** LONG, 4)))
+        rest.append((hit, round(hit.relevance * (SHORT_LINES / max(SHORT_LINES, lines)) ** LENGTH_POWER, 4)))
     return [*((hit, hit.relevance) for hit in hits[:1]), *sorted(rest, key=lambda pair: -pair[1])]
 
 

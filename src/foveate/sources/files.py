@@ -6,10 +6,11 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 from foveate.code import derived, show
+from foveate.code.chunk import MODULE
 from foveate.code.model import Lengths
 from foveate.code.workspace import Look
 from foveate.sources.dependencies import completed
-from foveate.sources.gather import Around, room_of
+from foveate.sources.gather import Around, limit_of, room_of
 from foveate.types import Ask, Candidate, Record, Scope, Slot
 
 CHARS_A_TOKEN = 4
@@ -88,17 +89,37 @@ def whole_chars(max_chars: int, room: int) -> int:
 
 
 def left_to_definitions(slot: Slot, around: Around, look: Look) -> frozenset[str]:
-    """Files that only the question names, and that are too large to be shown whole.
+    """Files that only the question names, that are too large to be shown whole, and whose definitions come elsewhere.
 
-    Search puts their definitions first. Where a slot shows definitions, they stand there, as many as there is room for,
-    and not a few of them here.
+    They stand there, as many as there is room for, and not a few of them here.
     """
-    profile = around.profile
-    if not any("code" in other.sources for other in profile.slots):
-        return frozenset()
-    most = whole_chars(profile.max_file_chars, CHARS_A_TOKEN * room_of(slot, profile))
-    named = (path for path, features in pointed_to(around, look).items() if "named" in features)
-    return frozenset(path for path in named if (file := look.file(path)) and file.size > most)
+    most = whole_chars(around.profile.max_file_chars, CHARS_A_TOKEN * room_of(slot, around.profile))
+    left = set()
+    for path, features in pointed_to(around, look).items():
+        lines = look.lines(path) if "named" in features else None
+        if lines is not None and not show.fits(lines, most) and _comes_in_definitions(path, lines, around, look):
+            left.add(path)
+    return frozenset(left)
+
+
+def _comes_in_definitions(path: str, lines: Sequence[str], around: Around, look: Look) -> bool:
+    """Whether a slot for definitions can show one of this file whole: within its limit, its floor and its room.
+
+    What stands beside a file's definitions is none, and a section that is as good as the whole file does not fit.
+    """
+    profile, kinds = around.profile, around.request.filters.kinds
+    found = look.hits(asked_for(around)).definitions if not kinds or "code" in kinds else ()
+    for slot in profile.slots:
+        if "code" not in slot.sources:
+            continue
+        limit = dict(slot.also).get("code", limit_of(slot, profile))
+        most = limit if slot.max_items is None else min(limit, slot.max_items)
+        room = CHARS_A_TOKEN * room_of(slot, profile)
+        good = (hit.symbol for hit in found[:most] if hit.relevance >= slot.min_score)
+        own = (one for one in good if one.path == path and one.kind != MODULE)
+        if any(show.fits(lines[one.line - 1 : one.end], room) for one in own):
+            return True
+    return False
 
 
 def pointed_to(around: Around, look: Look) -> dict[str, Mapping[str, float]]:
