@@ -57,7 +57,7 @@ class Progress:
 
 def show(reports: Sequence[Report]) -> None:
     if reports:
-        print_tables(tables(reports, ("all", "fraction")))
+        print_tables(tables(reports, ("all", "fraction", "passed", "clean")))
 
 
 def value(report: Report | None, figure: Figure) -> float | None:

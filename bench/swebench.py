@@ -2,7 +2,8 @@
 
 None of this is unseen. The first weights of foveate's search were set on all six repositories. What came later was judged
 on four of them, and on commit messages of pandas, mypy, networkx and celery, which are larger; pydicom and astroid were kept
-aside: no value was chosen on them, but their figures were seen. Issues whose fix changed one file are shown apart: most benchmarks have only such.
+aside: no value was chosen on them, but their figures were seen. Issues whose fix changed one file are shown apart: most
+benchmarks have only such.
 
 What the environment says, besides what `bench.kit` reads:
     FOVEATE_BENCH_REPOS    bare repositories, as `owner+name/repo`, `owner/name.git` or `owner__name`

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from foveate.errors import ProfileError
 from foveate.eval import run as running
 from foveate.eval.overrides import together
 from foveate.front.cli import cli
@@ -174,7 +175,7 @@ def test_watcher_sees_systems_worlds_and_cases(monkeypatch: pytest.MonkeyPatch, 
     with watched(Path("out")) as progress:
         assert progress is not None
         progress("fts5", 1, 1200)
-    assert capsys.readouterr().err == "\rfoveate: fts5, 1 worlds, 1,200 cases\033[K\r\033[K"
+    assert capsys.readouterr().err == "\rfoveate: fts5, 1 world, 1,200 cases\033[K\r\033[K"
 
 
 def test_data_may_lie_in_the_current_folder_with_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,7 +200,49 @@ def test_ablation_knows_its_options_and_says_how_to_go_on(monkeypatch: pytest.Mo
     monkeypatch.setattr(running, "ask", interrupted)
     result = run(*ablate)
     assert result.exit_code == 130
-    assert "stopped. What is done is kept in 'eval-runs'" in result.stderr
+    assert "stopped. What is done is kept in 'eval-runs/ablation'" in result.stderr
+
+
+def test_ablation_keeps_its_rows_apart_and_explains_a_star_where_there_is_one() -> None:
+    ok("run", "locomo", "talks.json", "--budgets", "100")
+    result = run("ablate", "locomo=talks.json", "--only", "stage dates", "--budgets", "100")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert [one["system"] for one in document("report", "eval-runs")["reports"]] == ["foveate"]
+    systems = [one["system"] for one in document("report", "eval-runs/ablation")["reports"]]
+    assert systems == ["foveate", "foveate without stage dates"]
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [(("--fail-under", "file.any@400=1"), "no such figure"), (("--types", "temporal,tempral"), "the type 'tempral'")],
+)
+def test_a_slip_that_shows_late_does_not_lose_the_table(bad: tuple[str, ...], said: str) -> None:
+    result = run(*BASIC, *bad)
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert result.stdout.startswith("locomo: ")
+
+
+def test_failed_runs_leave_nothing_that_a_report_reads() -> None:
+    for bad in (("--types", "nope"), ("--with", "file-bm25")):
+        assert run(*BASIC, *bad).exit_code == 2
+    assert not list(Path().glob("eval-runs/*"))
+
+
+def test_foveate_beside_itself_is_one_row() -> None:
+    assert [one["system"] for one in document(*BASIC, "--with", "fts5,foveate")["reports"]] == ["foveate", "fts5"]
+
+
+def test_runs_of_one_name_are_told_apart_by_their_files() -> None:
+    ok(*BASIC, "--out", "before")
+    Path("talks.json").write_text(json.dumps([talk("first")]))
+    ok(*BASIC, "--out", "after")
+    lines = ok("report", "before", "after").splitlines()
+    assert [line.split()[0] + " " + line.split()[1][:7] for line in lines if line.startswith("foveate")][:2] == [
+        "foveate (before",
+        "foveate (after/",
+    ]
+    assert [one["system"] for one in document("report", "before", "after")["reports"]] == ["foveate", "foveate"]
 
 
 @pytest.mark.parametrize(
@@ -220,6 +263,12 @@ def test_ablation_knows_its_options_and_says_how_to_go_on(monkeypatch: pytest.Mo
 )
 def test_two_sets_of_overrides_become_one(below: Any, above: Any, expected: Any) -> None:
     assert together(below, above) == expected
+
+
+@pytest.mark.parametrize("slots", [5, {"facts": 5}, ["facts"]])
+def test_slots_that_are_no_tables_are_refused(slots: Any) -> None:
+    with pytest.raises(ProfileError, match="slots must be a table"):
+        together({"slots": slots}, {})
 
 
 # --- thresholds ----------------------------------------------------------------------------------------------------
@@ -298,6 +347,7 @@ def test_list_names_suites_and_systems_with_what_they_need() -> None:
     text = ok("list")
     assert "fts5" in text
     assert "ready" in text
+    assert by["static"]["needs"] == "write static:PROVIDER:MODEL"
 
 
 def test_recorded_context_becomes_a_case_that_can_be_run() -> None:
@@ -315,6 +365,10 @@ def test_recorded_context_becomes_a_case_that_can_be_run() -> None:
     found = document("run", "own", "cases.jsonl", "--budgets", "400")["reports"][0]
     assert (found["cases"], value(found, "all", 400, found["headline"])) == (1, 1.0)
     assert value(found, "clean", 400, "") == 0.0
+    assert ok("record", "--to", "one.jsonl").endswith("2 records\n")
+    Path("other.jsonl").write_bytes(b'{"question": "\xe4"}\n')
+    result = run("record", "--to", "other.jsonl")
+    assert (result.exit_code, result.stderr) == (2, "foveate: 'other.jsonl' is not UTF-8; save it as such.\n")
 
 
 # --- what is wrong with the input ----------------------------------------------------------------------------------
@@ -324,7 +378,7 @@ def test_recorded_context_becomes_a_case_that_can_be_run() -> None:
     ("args", "code", "message"),
     [
         (("run", "locomoo", "talks.json"), 3, "There is no suite 'locomoo'. Did you mean 'locomo'?"),
-        (("run", "locomo", "gone.json"), 2, "'gone.json' does not exist"),
+        (("run", "locomo", "gone.json"), 3, "'gone.json' does not exist"),
         (("run", "locomo", "broken.json"), 2, "'broken.json' is not JSON"),
         (("run", "locomo", "shape.json"), 2, "'shape.json'"),
         (("run", "locomo", "empty.json"), 2, "holds no case that can be asked"),
@@ -336,7 +390,7 @@ def test_recorded_context_becomes_a_case_that_can_be_run() -> None:
         (("run", "locomo", "talks.json", "--budgets", "0"), 2, "'0' is no number of tokens"),
         (("run", "locomo", "talks.json", "--budgets", "-5"), 2, "'-5' is no number of tokens"),
         ((*BASIC, "--limit", "0"), 2, "limit"),
-        ((*BASIC, "--types", "tempral"), 2, "has the type 'tempral'"),
+        ((*BASIC, "--types", "tempral"), 2, "holds no case of the type 'tempral' that can be asked"),
         ((*BASIC, "--profile", "chatt"), 2, "There is no profile 'chatt'. Did you mean 'chat'?"),
         ((*BASIC, "--overrides", "gone.toml"), 3, "There is no file 'gone.toml'"),
         ((*BASIC, "--overrides", "broken.json"), 2, "is not valid TOML"),
@@ -347,12 +401,18 @@ def test_recorded_context_becomes_a_case_that_can_be_run() -> None:
         ((*BASIC, "--fail-under", "fraction@4000=90"), 2, "the budget 4000 is not run"),
         ((*BASIC, "--fail-under", "recall@400=90"), 2, "no measure 'recall'"),
         ((*BASIC, "--fail-under", "file.any@400=90"), 2, "no such figure"),
-        (("report", "gone.jsonl"), 2, "'gone.jsonl' cannot be read"),
+        (("report", "gone.jsonl"), 3, "There is no run 'gone.jsonl'"),
+        (("ablate", "own=gone.jsonl"), 3, "'gone.jsonl' does not exist"),
+        (("ablate", "locomo"), 2, "'locomo' is no SUITE=PATH"),
+        (("ablate", "locomo=talks.json", "locomo=empty.json"), 2, "'locomo' is given twice"),
+        (("ablate", "locomo=talks.json", "--only", "stage dates", "--only", "bogus"), 3, "is called 'bogus'"),
+        (("ablate", "locomo=talks.json", "--only", "stage dates", "--measure", "clean"), 2, "No case has a figure 'clean'"),
+        ((*BASIC, "--with", "file-bm25"), 2, "'file-bm25' is for code, and 'locomo' is about memories"),
         (("report", "talks.json"), 2, "is not a run"),
         (("report", "head.jsonl"), 2, "is not a run"),
-        (("report", "empty"), 2, "holds no runs"),
+        (("report", "empty"), 3, "holds no runs"),
         (("report",), 2, "RUN"),
-        (("compare", "empty", "empty"), 2, "holds no runs"),
+        (("compare", "empty", "empty"), 3, "holds no runs"),
         (("plot", "talks.json", "--to", "a.svg"), 2, "is not a run"),
         (("plot", "talks.json"), 2, "--to"),
         (("record", "--to", "cases.jsonl"), 2, "no store here"),

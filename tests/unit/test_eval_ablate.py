@@ -9,7 +9,7 @@ import pytest
 
 from foveate import dates, selection
 from foveate.errors import NotFound
-from foveate.eval.ablate import WHOLE, ablate, effects, off, parts
+from foveate.eval.ablate import WHOLE, ablate, check, effects, off, parts
 from foveate.eval.suites import suite
 
 CASES = [
@@ -67,6 +67,7 @@ def test_what_is_lost_without_a_part(data: Path, tmp_path: Path) -> None:
     assert selection.ladder("full") == ("full", "summary", "micro")
 
 
-def test_a_part_that_is_not_there_is_an_error(data: Path, tmp_path: Path) -> None:
+def test_each_pattern_must_fit_a_part_of_one_of_the_suites() -> None:
+    check(["stage names vote", "feature *"], [suite("locomo"), suite("swebench")])
     with pytest.raises(NotFound, match=r"'feature neigbour'.*feature neighbour"):
-        ablate(suite("locomo"), data, tmp_path, only=["feature neigbour"])
+        check(["feature *", "feature neigbour"], [suite("locomo")])

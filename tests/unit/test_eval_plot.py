@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from foveate.errors import InputError
-from foveate.eval.plot import apart, plot, short
+from foveate.eval.plot import apart, caption, plot, short
 from foveate.eval.report import Report, report
 from foveate.eval.rows import Pack, Row, Run
 
@@ -53,6 +53,12 @@ def test_svg_holds_the_labels_as_text_and_the_same_bytes_each_time(tmp_path: Pat
     said = " ".join(found)
     assert "talks: 20 cases in 1 world; foveate 1.2.3, fts5 7, last 7; bands: 95% intervals" in said
     assert "<dc:date>" not in first.read_text()
+
+
+def test_caption_names_versions_and_no_settings() -> None:
+    assert caption([made("foveate without stage dates", 20)]) == (
+        "talks: 20 cases in 1 world; foveate without stage dates 1.2.3; bands: 95% intervals"
+    )
 
 
 def test_png_is_a_picture_on_white(tmp_path: Path) -> None:

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from foveate.errors import InputError
+from foveate.errors import InputError, NotFound
 from foveate.eval import run as running
 from foveate.eval.evidence import Said
 from foveate.eval.model import Case, Entry, Scene, Suite, World
-from foveate.eval.report import report
-from foveate.eval.rows import Pack, Row, opened, read, read_all
+from foveate.eval.report import as_json, report
+from foveate.eval.rows import Done, Pack, Row, opened, read, read_all
 from foveate.eval.run import run
 from foveate.eval.systems import system
 from foveate.eval.tables import summary
@@ -53,7 +53,7 @@ def rows(world: str) -> list[Row]:
 def write(path: Path, about: dict[str, Any], *worlds: str, at: int = 0) -> Path:
     with opened(path, about) as book:
         for world in worlds:
-            book.add(world, rows(world))
+            book.add(world, Done(rows(world)))
     if at:
         os.utime(path, (at, at))
     return path
@@ -179,6 +179,80 @@ def test_runs_on_other_cases_do_not_share_a_table(tmp_path: Path, other: dict[st
     assert [run.path.name for run in read_all(tmp_path)] == ["3.jsonl", "2.jsonl", "1.jsonl"]
     os.utime(tmp_path / "4.jsonl", (400, 400))
     assert [run.path.name for run in read_all(tmp_path)] == ["3.jsonl", "4.jsonl"]
+
+
+def test_other_files_of_a_folder_are_passed_over(tmp_path: Path) -> None:
+    write(tmp_path / "rows.jsonl", ABOUT, "a")
+    for n, text in enumerate(("", "{}\n", "[1]\n", "words\n", json.dumps(ABOUT) + "\n", '{"format": 1, "su')):
+        (tmp_path / f"{n}.jsonl").write_text(text)
+    (tmp_path / "bytes.jsonl").write_bytes(b"\xff\xfe\n")
+    assert [run.path.name for run in read_all(tmp_path)] == ["rows.jsonl"]
+    (tmp_path / "rows.jsonl").unlink()
+    with pytest.raises(NotFound, match="holds no runs"):
+        read_all(tmp_path)
+    with pytest.raises(NotFound, match="There is no run"):
+        read(tmp_path / "gone.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"tokens": 9', '"tokens": "9"'),
+        ('"ms": 1.0', '"ms": null'),
+        ("[true]", "true"),
+        ("[true]", '["yes"]'),
+        ('"case": "1"', '"case": 1'),
+        ('"unwanted": []', '"unwanted": null'),
+        ('"ranks": {}', '"ranks": {"turn": ["1"]}'),
+        ('"ranks": {}', '"ranks": []'),
+        ('"100"', '"soon"'),
+    ],
+)
+def test_values_of_another_type_are_damage(tmp_path: Path, old: str, new: str) -> None:
+    path = write(tmp_path / "rows.jsonl", ABOUT, "a")
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    with pytest.raises(InputError, match="damaged at line 2"):
+        read(path)
+
+
+def test_rows_of_other_budgets_are_damage(tmp_path: Path) -> None:
+    path = write(tmp_path / "rows.jsonl", ABOUT, "a", "b")
+    head, first, second = path.read_text().splitlines()
+    path.write_text("\n".join([head, first, second.replace('"100"', '"200"'), ""]))
+    with pytest.raises(InputError, match="damaged at line 3"):
+        read(path)
+
+
+def test_what_was_not_asked_is_kept_and_said(data: Path, tmp_path: Path) -> None:
+    def worlds(path: Path, options: Any) -> Iterator[World]:
+        yield World("none", lambda: Scene([], skipped=2))
+        case = Case("1", "What is the cat called?", (Said("t", "Minka"),))
+        yield World("one", lambda: Scene([case], [Entry(id="t", text="Minka")], skipped=1))
+
+    found = run(talks(worlds=worlds), system("last"), data, tmp_path / "out")
+    assert (found.skipped, read(found.path).skipped, read(found.path).finished) == (3, 3, True)
+    assert summary([report(read(found.path))]) == "talks: 1 case in 1 world, 3 not asked"
+    assert as_json(report(found))["skipped"] == 3
+
+
+def test_a_run_without_rows_leaves_no_file(data: Path, tmp_path: Path) -> None:
+    run(talks(), system("last"), data, tmp_path / "out", types=["nope"])
+    assert list((tmp_path / "out").iterdir()) == []
+
+    def fails(path: Path, options: Any) -> Iterator[World]:
+        raise InputError("no")
+
+    with pytest.raises(InputError, match="no"):
+        run(talks(worlds=fails), system("last"), data, tmp_path / "out")
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_two_worlds_of_one_name_are_an_error(data: Path, tmp_path: Path) -> None:
+    suite = talks(worlds=lambda path, options: iter([World("a", lambda: Scene([]))] * 2))
+    with pytest.raises(InputError, match="holds 'a' twice"):
+        run(suite, system("last"), data, tmp_path / "out")
 
 
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:

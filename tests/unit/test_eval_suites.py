@@ -73,7 +73,7 @@ LONGMEMEVAL = [
 
 def test_longmemeval_masks_its_sessions_and_asks_no_abstention(tmp_path: Path) -> None:
     found = scenes("longmemeval", write(tmp_path / "longmemeval_s.json", LONGMEMEVAL))
-    assert list(found) == ["q1"]
+    assert (len(found["q1"].cases), found["q2_abs"]) == (1, Scene([], skipped=1))
     told = found["q1"].entries
     assert [(entry.session, entry.when) for entry in told][:3] == [
         ("session 1", "2023-05-20T02:21:00+00:00"),
@@ -105,7 +105,40 @@ def test_longmemeval_runs_from_its_folder(tmp_path: Path) -> None:
 
 def test_longmemeval_is_read_piece_by_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("foveate.eval.suites.longmemeval.PIECE", 7)
-    assert list(scenes("longmemeval", write(tmp_path / "any.json", LONGMEMEVAL))) == ["q1"]
+    assert list(scenes("longmemeval", write(tmp_path / "any.json", LONGMEMEVAL))) == ["q1", "q2_abs"]
+
+
+def without_marks(**changed: Any) -> list[dict[str, Any]]:
+    """The first question, whose turns are not marked."""
+    talks = [[{**turn, "has_answer": False} for turn in talk] for talk in LONGMEMEVAL[0]["haystack_sessions"]]  # type: ignore[attr-defined]
+    return [{**LONGMEMEVAL[0], "haystack_sessions": talks, **changed}]
+
+
+@pytest.mark.parametrize("gold", [[], ["answer_gone"]])
+def test_longmemeval_asks_nothing_without_evidence(tmp_path: Path, gold: list[str]) -> None:
+    path = write(tmp_path / "longmemeval_s.json", without_marks(answer_session_ids=gold))
+    assert scenes("longmemeval", path)["q1"] == Scene([], skipped=1)
+
+
+def test_longmemeval_takes_iso_dates_none_and_parts_of_messages(tmp_path: Path) -> None:
+    parts = [{"type": "text", "text": "I drink"}, {"type": "image"}, {"type": "text", "text": "green tea."}]
+    first = {
+        **LONGMEMEVAL[0],
+        "haystack_dates": ["2023-05-20T02:21", "2023/05/21", None],
+        "question_date": None,
+        "haystack_sessions": [
+            [{"role": "user", "content": parts, "has_answer": True}],
+            [{"role": "user", "content": None}],
+            [{"role": "user", "content": "Tea again."}],
+        ],
+    }
+    scene = scenes("longmemeval", write(tmp_path / "longmemeval_s.json", [first]))["q1"]
+    assert [(entry.text, entry.when) for entry in scene.entries] == [
+        ("user: I drink\ngreen tea.", "2023-05-20T02:21:00+00:00"),
+        ("user: Tea again.", None),
+    ]
+    assert scene.cases[0].now is None
+    assert asked("longmemeval", tmp_path, tmp_path / "out").rows[0].packs[8000].hits["turn"] == [True]
 
 
 # --- BEAM ----------------------------------------------------------------------------------------------------------
@@ -172,6 +205,21 @@ def test_beam_reads_one_chat_chats_or_sizes_of_chats(tmp_path: Path) -> None:
     assert row.packs[8000].hits == {"turn": [True, True]}
 
 
+def test_beam_passes_over_empty_messages_and_reads_iso_dates(tmp_path: Path) -> None:
+    folder = chat(tmp_path / "7")
+    said = [
+        {"role": "user", "id": 0, "content": None},
+        {"role": "user", "id": 2, "content": "My budget is 900 euros.", "time_anchor": "2024-03-15T10:00:00"},
+        {"role": "user", "id": 3, "content": "Now my budget is 950 euros."},
+        {"role": "user", "id": 3, "content": "Or 960 euros."},
+    ]
+    write(folder / "chat.json", [{"batch_number": 1, "turns": [said]}])
+    scene = scenes("beam", folder)["7"]
+    assert [entry.when for entry in scene.entries] == ["2024-03-15T10:00:00+00:00"] * 3
+    assert list(texts(scene)) == ["2", "3 (message 2)", "3 (message 3)"]
+    assert (scene.cases, scene.skipped) == ([], 5)  # nobody can tell which message 3 is meant
+
+
 # --- facts ---------------------------------------------------------------------------------------------------------
 
 FACTS = """Here is a list of facts:
@@ -215,11 +263,21 @@ def test_facts_are_told_in_order_and_the_later_one_is_wanted(tmp_path: Path, nam
     whens = [entry.when for entry in scene.entries]
     assert whens == sorted(set(whens))
     assert [(case.id, case.type) for case in scene.cases] == [("1", "single-hop")]
+    assert scene.skipped == 1
     case = scene.cases[0]
     assert case.wanted == (Said("3", "3. The capital of Norland is Beburg.", "fact"),)
     assert case.unwanted == (Said("0", "0. The capital of Norland is Aville.", "fact"),)
     rows = asked("facts", tmp_path / name, tmp_path / "out").rows
     assert rows[0].packs[8000].hits == {"fact": [True]}
+
+
+def test_the_number_of_a_fact_may_be_huge(tmp_path: Path) -> None:
+    row = {
+        "context": f"{10**15}. The capital of Norland is Oslo.",
+        "questions": ["Capital of Norland?"],
+        "answers": ["Oslo"],
+    }
+    assert len(scenes("facts", write(tmp_path / "f.json", row))["context 1"].cases) == 1
 
 
 # --- PrecisionMemBench ---------------------------------------------------------------------------------------------
@@ -346,7 +404,7 @@ def test_records_may_stand_in_the_case_before_it_or_beside_it(tmp_path: Path) ->
     shared = jsonl(tmp_path / "b" / "cases.jsonl", {"records": PORTS}, PORT, {**PORT, "wanted": ["r3"]})
     beside = jsonl(tmp_path / "c" / "cases.jsonl", PORT)
     jsonl(tmp_path / "c" / "records.jsonl", *PORTS)
-    assert list(scenes("own", inline)) == ["p"]
+    assert list(scenes("own", inline)) == ["line 1"]
     assert [len(scene.cases) for scene in scenes("own", shared).values()] == [2]
     assert list(scenes("own", beside.parent)) == ["records.jsonl"]
     for n, path in enumerate((inline, shared, beside)):
@@ -417,6 +475,14 @@ def test_a_case_that_is_called_like_the_line_of_another_is_refused(tmp_path: Pat
             scenes("own", jsonl(tmp_path / "c.jsonl", *lines))
 
 
+def test_a_case_that_is_called_like_what_others_ask_keeps_its_own_records(tmp_path: Path) -> None:
+    own = {"question": "Which?", "wanted": ["o"], "records": [{"id": "o", "text": "Only this."}]}
+    path = jsonl(
+        tmp_path / "c.jsonl", {"records": PORTS}, PORT, *({**own, "id": id} for id in ("records of line 1", "line 9"))
+    )
+    assert [len(scene.entries) for scene in scenes("own", path).values()] == [4, 1, 1]
+
+
 # --- what is read --------------------------------------------------------------------------------------------------
 
 
@@ -459,7 +525,15 @@ R = {"id": "r", "text": "x"}
         ([{"records": [R]}, {"question": "q"}], "line 2: wanted is missing"),
         ([{"question": "q", "wanted": ["r"]}], "line 1: there are no records"),
         ([{"question": "q", "wanted": "r", "records": [R]}], "line 1: wanted must be a list"),
-        ([{"question": " ", "wanted": ["r"], "records": [R]}], "question must be text"),
+        ([{"question": " ", "wanted": ["r"], "records": [R]}], "question must be a text that is not empty"),
+        ([{"question": "q", "wanted": ["r"], "unwanted": ["r"], "records": [R]}], "cannot be wanted and unwanted"),
+        ([{"wanted": ["r"], "records": [R]}, {"question": "q", "wanted": ["r"]}], "line 1: question is missing"),
+        ([{"id": "a", "question": "q" * 2_000_000, "wanted": ["r"], "records": [R]}], "c.jsonl', case 'a': "),
+        ([{"question": "q", "wanted": ["r"], "records": [{**R, "kind": "code"}]}], "c.jsonl', line 1"),
+        ([{"question": "q", "wanted": ["r"], "records": [R], "profile": "nope"}], "case 'line 1': There is no profile"),
+        ([{"question": "q", "wanted": ["r"], "records": [R], "overrides": {"slots": 5}}], "case 'line 1': slots must be"),
+        ([{"question": "q", "wanted": ["r"], "records": [R], "overrides": {"weights": 5}}], "case 'line 1': "),
+        ([{"question": "q", "wanted": ["r"], "records": [R], "frame": "nope"}], "case 'line 1': "),
         ([{"question": "q", "wantd": ["r"], "records": [R]}], "'wantd' is no field. Did you mean 'wanted'"),
         ([{"question": "q", "wanted": ["s"], "records": [R]}], "line 1: there is no record 's'"),
         ([{"question": "q", "unwanted": [3], "records": [R]}], "there is no record 3"),
@@ -472,7 +546,6 @@ R = {"id": "r", "text": "x"}
         ([{"question": "q", "wanted": ["r"], "records": [{**R, "when": "soon"}]}], "when must be a time"),
         ([{"question": "q", "wanted": ["r"], "records": [{**R, "links": ["r"]}]}], "links are pairs"),
         ([{"question": "q", "wanted": ["r"], "records": [{**R, "links": [["a", "z"]]}]}], "linked to 'z'"),
-        ([{"question": "q", "wanted": ["r"], "store": "nowhere"}], "line 1: There is no store"),
         ([{"id": "a", "question": "q", "wanted": ["r"], "records": [R]}] * 2, "line 2: there is a case 'a' already"),
     ],
 )
@@ -483,13 +556,84 @@ def test_a_bad_line_is_named(tmp_path: Path, lines: list[Any], said: str) -> Non
     assert said in str(error.value)
 
 
+@pytest.mark.parametrize("store", ["typo/nothere", "app.py", "mine/src"])
+def test_a_store_that_is_named_is_not_looked_for_above(
+    kept: tuple[foveate.Engine, list[str]], tmp_path: Path, store: str
+) -> None:
+    write(tmp_path / "mine" / "app.py", "")
+    (tmp_path / "mine" / "src").mkdir()
+    path = tmp_path / "mine" / "cases.jsonl"
+    for at in (path, tmp_path / "cases.jsonl"):
+        jsonl(at, {"store": store}, {"question": "Which port?", "wanted": [kept[1][0]]})
+        with pytest.raises(NotFound, match=f"line 1: There is no store in '{store}'"):
+            asked("own", at, tmp_path / "out")
+
+
+def test_the_folder_of_a_store_may_be_named_itself(kept: tuple[foveate.Engine, list[str]], tmp_path: Path) -> None:
+    path = jsonl(tmp_path / "cases.jsonl", {"question": "Which port?", "wanted": [kept[1][0]], "store": "mine/.foveate"})
+    assert asked("own", path, tmp_path / "out").rows[0].packs[8000].hits == {"record": [True]}
+
+
+def test_a_mark_of_the_encoding_is_no_part_of_the_data(tmp_path: Path) -> None:
+    case = {**PORT, "id": "p", "records": PORTS}
+    marked = write(tmp_path / "c.jsonl", "\ufeff" + json.dumps(case))
+    assert list(scenes("own", marked)) == ["line 1"]
+    assert "q1" in scenes("longmemeval", write(tmp_path / "l.json", "\ufeff" + json.dumps(LONGMEMEVAL)))
+    assert scenes(
+        "facts", write(tmp_path / "f.json", "\ufeff" + json.dumps([{"context": FACTS, "questions": [], "answers": []}]))
+    )
+
+
+@pytest.mark.parametrize("name", ["own", "longmemeval", "facts", "locomo"])
+def test_data_in_another_encoding_are_refused(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "x.json"
+    path.write_bytes('[{"question": "Wo ist das Gerät?"}]'.encode("latin-1"))
+    with pytest.raises(InputError, match="is not UTF-8"):
+        asked(name, path, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"answer_session_ids": "answer_x_1"}, "answer_session_ids must be a list of ids, not 'answer_x_1'. Wanted: a list"),
+        ({"haystack_dates": []}, "are not equally many"),
+        ({"haystack_sessions": None}, "something in it is of another type"),
+        ({"question": ""}, "case 'q1'"),
+        ({"haystack_dates": ["1950/01/01"] * 3}, "q1: "),
+        ({"haystack_sessions": [[{"role": "user", "content": "x" * 1_000_001}], [], []]}, "q1: "),
+        ({"haystack_sessions": [[{"role": "user", "content": 7}], [], []]}, "a message says 7"),
+    ],
+)
+def test_what_is_wrong_with_a_question_is_said_with_its_id(tmp_path: Path, changed: dict[str, Any], said: str) -> None:
+    path = write(tmp_path / "x.json", [{**LONGMEMEVAL[0], "answer_session_ids": ["answer_x_1"], **changed}])
+    with pytest.raises(InputError) as error:
+        asked("longmemeval", path, tmp_path / "out")
+    assert str(error.value).startswith(f"{str(path)!r}, ")
+    assert "q1" in str(error.value)
+    assert said in str(error.value)
+
+
 @pytest.mark.parametrize(
     ("name", "make", "error", "said"),
     [
+        (
+            "locomo",
+            lambda at: write(at / "x.json", [{"conversation": {}, "qa": []}]),
+            InputError,
+            "holds no turns. Wanted",
+        ),
+        ("locomo", lambda at: write(at / "x.json", [3]), InputError, "Wanted: a list of talks with conversation"),
+        (
+            "facts",
+            lambda at: write(at / "f.json", [{"context": FACTS, "questions": ["q"], "answers": []}]),
+            InputError,
+            "context 1, is not data of 'facts': it has more questions than answers, or fewer",
+        ),
+        ("longmemeval", lambda at: write(at / "x.json", LONGMEMEVAL[:1] * 2), InputError, "holds 'q1' twice"),
         ("longmemeval", lambda at: write(at / "longmemeval.json", {}), InputError, "Wanted: a list of questions"),
         ("longmemeval", lambda at: write(at / "longmemeval.json", "[{"), InputError, "is not JSON"),
         ("longmemeval", lambda at: write(at / "longmemeval.json", [{}]), InputError, "'question_id' is missing"),
-        ("longmemeval", lambda at: write(at / "x.json", [{"question_id": "1"}]), InputError, "(question 1)"),
+        ("longmemeval", lambda at: write(at / "x.json", [{"question_id": "1"}]), InputError, "x.json', 1, is not data"),
         ("longmemeval", lambda at: write(at / "x.json", [{**LONGMEMEVAL[0], "question_date": "x"}]), InputError, "no date"),
         ("longmemeval", lambda at: at, NotFound, "longmemeval*.json"),
         ("beam", lambda at: at, NotFound, "chat.json"),
@@ -497,7 +641,12 @@ def test_a_bad_line_is_named(tmp_path: Path, lines: list[Any], said: str) -> Non
         ("beam", lambda at: write(chat(at) / "chat.json", [{}]).parent, InputError, "'turns' is missing"),
         ("beam", lambda at: write(chat(at) / "probing_questions.json", []).parent, InputError, "Wanted: chat.json"),
         ("facts", lambda at: at, NotFound, "*.jsonl"),
-        ("facts", lambda at: write(at / "f.json", [{"context": "no facts"}]), InputError, "row 1, has a context without"),
+        (
+            "facts",
+            lambda at: write(at / "f.json", [{"context": "no facts"}]),
+            InputError,
+            "context 1, is not data",
+        ),
         ("facts", lambda at: write(at / "f.json", [{"context": FACTS}]), InputError, "'questions' is missing"),
         ("facts", lambda at: write(at / "f.json", "x"), InputError, "is not JSON"),
         ("precision", lambda at: at, NotFound, "beliefs.seed.json"),

@@ -14,6 +14,7 @@ from foveate import tokens
 from foveate.errors import FoveateError, InputError, NotFound
 from foveate.eval.evidence import File, Said
 from foveate.eval.model import Case, Entry, Scene, Suite
+from foveate.eval.run import check
 from foveate.eval.systems import MODULES, about, needs, peers, specs, system
 from foveate.eval.systems.file_bm25 import Index
 
@@ -146,7 +147,8 @@ def test_file_bm25_prefers_rare_words_and_leaves_out_what_shares_none():
 )
 def test_a_baseline_for_memories_refuses_code_and_the_other_way_round(name, on_code):
     with pytest.raises(InputError, match=f"{name!r} is for"):
-        system(name).open(Scene([]), suite(on_code=on_code))
+        check(suite(on_code=on_code), system(name), Path(), {})
+    check(suite(on_code=not on_code), system(name), Path(), {})
 
 
 @pytest.mark.parametrize(
@@ -185,13 +187,14 @@ def test_a_comma_may_stand_inside_what_a_system_is_told(named, expected):
 
 
 def test_every_system_says_what_it_is():
-    assert about("fts5").startswith("SQLite's own full-text search")
-    assert all(about(name) for name in MODULES)
+    assert all(0 < len(about(name)) < 70 for name in MODULES)
 
 
 def test_every_system_says_what_it_needs():
     assert all(isinstance(needs(name), str) for name in MODULES)
     assert [needs(name) for name in ("foveate", "fts5", "last", "file-bm25")] == [""] * 4
+    assert needs("static") == "write static:PROVIDER:MODEL"
+    assert needs("static:hash:64") == ""
     with pytest.raises(NotFound):
         needs("elastic")
 

@@ -25,6 +25,8 @@ from foveate.eval.systems.engine import Foveate
 from foveate.types import Profile
 
 WHOLE = "as it is"
+BEYOND = 0.05
+"""So small a p value has a star."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,14 @@ def _beside(profile: Profile) -> Iterator[Part]:
             yield Part(f"source {source} in {slot.name}", {"slots": {slot.name: {"also": {source: 0}}}})
 
 
+def check(only: Sequence[str], suites: Sequence[Suite]) -> None:
+    """Whether each pattern fits a part of one of the suites."""
+    names = list(dict.fromkeys(part.name for suite in suites for part in parts(suite)))
+    for pattern in only:
+        if not any(fnmatch(name, pattern) for name in names):
+            raise NotFound(f"Nothing that can be switched off is called {pattern!r}.{near(pattern, names)}")
+
+
 def ablate(
     suite: Suite,
     data: Path,
@@ -117,12 +127,9 @@ def ablate(
 ) -> dict[str, Run]:
     """A run for each part that is off, by its name; the first is the whole. `only`: patterns such as `feature *`."""
     chosen = [part for part in parts(suite) if not only or any(fnmatch(part.name, pattern) for pattern in only)]
-    if not chosen:
-        names = [part.name for part in parts(suite)]
-        raise NotFound(f"Nothing that can be switched off is called {only[0]!r}.{near(only[0], names)}")
     out = {}
     for part in (None, *chosen):
-        system = Foveate() if part is None else Foveate(f"without {part.name}", overrides=part.overrides)
+        system = Foveate() if part is None else Foveate(f"foveate without {part.name}", overrides=part.overrides)
         with nullcontext() if part is None else off(part):
             out[part.name if part else WHOLE] = run(
                 suite, system, data, folder, budgets=budgets, limit=limit, options=options, progress=progress
@@ -143,6 +150,10 @@ class Effect:
     p: float
     ms: float
     """CPU time of a context without it, times that of one with it."""
+
+    @property
+    def is_beyond_chance(self) -> bool:
+        return self.p < BEYOND
 
 
 def effects(runs: Mapping[str, Run]) -> Iterator[Effect]:

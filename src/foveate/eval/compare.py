@@ -82,10 +82,8 @@ def _check(a: Run, b: Run) -> None:
 
 
 def _differences(pairs: Pairs, budgets: Sequence[int]) -> Iterator[Difference]:
-    packs = [pack for a, _ in pairs for pack in a.packs.values()]
-    whats = list(dict.fromkeys(what for pack in packs for what in pack.hits))
-    whole = WHOLE if any(pack.unwanted for pack in packs) else WHOLE[1:]
-    measured = [*((what, measure) for what in whats for measure in EVIDENCE), *(("", measure) for measure in whole)]
+    whats = list(dict.fromkeys(what for a, _ in pairs for pack in a.packs.values() for what in pack.hits))
+    measured = [*((what, measure) for what in whats for measure in EVIDENCE), *(("", measure) for measure in WHOLE)]
     for what, measure in measured:
         for budget in budgets:
             found = _difference(pairs, measure, budget, what)

@@ -112,6 +112,8 @@ class Scene:
     """A store of foveate that is there already and is asked as it is; `entries` say what it holds, for the others."""
     files: Sequence[str] = ()
     """Of the repository, those that may be answers: others take no place in a ranking."""
+    skipped: int = 0
+    """Questions that are not asked, because the data name no evidence that is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,8 @@ class Suite:
     worlds: Callable[[Path, Mapping[str, str]], Iterator[World]]
     files: Callable[[Path], Sequence[Path]]
     """What it reads, and so what rows depend on: a run goes on only where these hold the same."""
+    form: str = "data of this suite"
+    """How its data look, for whoever brings others."""
     profile: str | None = None
     """Foveate's profile for such data; its default where there is none."""
     budgets: tuple[int, ...] = BUDGETS
@@ -167,6 +171,11 @@ class System(Protocol):
     @property
     def fingerprint(self) -> str:
         """What its rows depend on: a run goes on only where this is the same."""
+        ...
+
+    @property
+    def on_code(self) -> bool | None:
+        """Whether it is for repositories or for memories; None where it is for both."""
         ...
 
     def open(self, scene: Scene, suite: Suite) -> Asked: ...

@@ -204,7 +204,7 @@ def caption(reports: Sequence[Report]) -> str:
 def _version(report: Report) -> str:
     """A system's version: foveate's, or what a baseline says of itself."""
     about = report.run.about
-    if report.name.partition(":")[0] == "foveate":
+    if report.run.system.startswith("foveate"):
         return f"{report.name} {about.get('version', '')}".strip()
     said = str(about.get("fingerprint", ""))
     return said if said.startswith(report.name) else f"{report.name} {said}".strip()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from foveate.errors import InputError, NotFound
 
@@ -32,11 +33,24 @@ def find(path: Path, suite: str, *patterns: str) -> Path:
     raise NotFound(f"{str(path)!r} holds no data of {suite!r}: {wanted} is looked for.")
 
 
-def parsed(path: Path) -> Any:
+@contextmanager
+def reading(path: Path) -> Iterator[IO[str]]:
+    """A text file that is UTF-8, with a mark of that at its beginning or without."""
     try:
-        return json.loads(path.read_text("utf-8"))
-    except (ValueError, UnicodeDecodeError) as error:
-        raise InputError(f"{str(path)!r} is not JSON: {error}.") from None
+        with path.open(encoding="utf-8-sig") as file:
+            yield file
+    except UnicodeDecodeError:
+        raise InputError(f"{str(path)!r} is not UTF-8; save it as such.") from None
+    except OSError as error:
+        raise InputError(f"{str(path)!r} cannot be read: {error.strerror}.") from None
+
+
+def parsed(path: Path) -> Any:
+    with reading(path) as file:
+        try:
+            return json.load(file)
+        except json.JSONDecodeError as error:
+            raise InputError(f"{str(path)!r} is not JSON: {error}.") from None
 
 
 def cache_folder(name: str) -> Path:
@@ -60,7 +74,7 @@ def whole(value: str, option: str) -> int:
 
 def lines(path: Path) -> Iterator[tuple[int, Any]]:
     """The documents of a JSONL file with the numbers of their lines; empty lines are passed over."""
-    with path.open(encoding="utf-8") as file:
+    with reading(path) as file:
         for n, line in enumerate(file, 1):
             if line.strip():
                 try:
@@ -69,15 +83,43 @@ def lines(path: Path) -> Iterator[tuple[int, Any]]:
                     raise InputError(f"{str(path)!r}, line {n}, is not JSON: {error}.") from None
 
 
+class Misshapen(ValueError):
+    """What is wrong with a part of the data, in plain words; `shaped` says where it is and what is wanted."""
+
+
 @contextmanager
-def shaped(path: Path, suite: str, form: str) -> Iterator[None]:
+def shaped(place: str, form: str) -> Iterator[None]:
     """An error that says how the data should look, where it looks otherwise."""
     try:
         yield
+        return
     except KeyError as error:
-        raise InputError(f"{str(path)!r} is not data of {suite!r}: {error} is missing. Wanted: {form}.") from None
-    except (TypeError, AttributeError, ValueError, IndexError) as error:
-        raise InputError(f"{str(path)!r} is not data of {suite!r}: {error}. Wanted: {form}.") from None
+        said = f"{error} is missing"
+    except Misshapen as error:
+        said = str(error)
+    except (TypeError, AttributeError, ValueError, IndexError):
+        said = "something in it is of another type or length"
+    raise InputError(f"{place}: {said}. Wanted: {form}.")
+
+
+def content(value: Any) -> str:
+    """What a message says: a text, the texts of its parts, or nothing."""
+    if isinstance(value, list):
+        return "\n".join(part["text"] for part in value if isinstance(part.get("text"), str))
+    if not isinstance(value, str | None):
+        raise Misshapen(f"a message says {value!r}, which is no text")
+    return value or ""
+
+
+def moment(value: Any, *forms: str) -> str | None:
+    """A date as ISO 8601, from that or from one of the forms of `strptime`; none where it is no date."""
+    for form in ("", *forms):
+        try:
+            found = datetime.strptime(str(value), form) if form else datetime.fromisoformat(str(value))
+        except ValueError:
+            continue
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).isoformat()
+    return None
 
 
 def digest(paths: Sequence[Path]) -> str:

@@ -1,8 +1,9 @@
 """Rows -> figures: how much of the needed evidence arrived, with intervals, over all cases and by type of question.
 
 A case counts for a kind of evidence (`what`) where it wants some of that kind: `any` of it arrived, `all` of it, which
-`fraction` of it. `clean` and `passed` are of the whole case: nothing unwanted is there; and all that is wanted, too. From
-rankings come `any` and `all` within the first `top` places, and `mrr`, the mean of 1 / place of the first piece found. Pure.
+`fraction` of it. `clean` is of the cases that name something unwanted: nothing of it is there. `passed` is of every case: it
+is clean, and all that is wanted is there. From rankings come `any` and `all` within the first `top` places, and `mrr`, the
+mean of 1 / place of the first piece found. Pure.
 """
 
 from __future__ import annotations
@@ -55,10 +56,12 @@ class Report:
     types: Mapping[str, int]
     figures: Mapping[Figure, Estimate]
     spent: tuple[Spent, ...]
+    label: str = ""
+    """Its name in tables and pictures, where the system's would not tell it from another run."""
 
     @property
     def name(self) -> str:
-        return self.run.system
+        return self.label or self.run.system
 
     @property
     def headline(self) -> str:
@@ -77,13 +80,12 @@ def report(run: Run, top: Tops | None = None) -> Report:
         types.setdefault(row.type, []).append(row)
     budgets = tuple(sorted(rows[0].packs)) if rows else ()
     whats = tuple(dict.fromkeys(what for row in rows for pack in row.packs.values() for what in pack.hits))
-    is_guarded = any(pack.unwanted for row in rows for pack in row.packs.values())
     figures: dict[Figure, Estimate] = {}
     for type, group in (("", rows), *(pair for pair in sorted(types.items()) if pair[0])):
         for budget in budgets:
             for what in whats:
                 figures.update(_evidence(group, budget, what, type))
-            figures.update(_whole(group, budget, type, WHOLE if is_guarded else WHOLE[1:]))
+            figures.update(_whole(group, budget, type))
         figures.update(_ranks(group, type, top or {}))
     return Report(
         run,
@@ -101,7 +103,7 @@ def scored(row: Row, measure: str, budget: int, what: str = "") -> float | None:
     """What one case scores, in 0..1; None where it does not count."""
     pack = row.packs[budget]
     if measure == "clean":
-        return float(not any(pack.unwanted))
+        return float(not any(pack.unwanted)) if pack.unwanted else None
     if measure == "passed":
         return float(not any(pack.unwanted) and all(chain.from_iterable(pack.hits.values())))
     hits = pack.hits.get(what)
@@ -125,11 +127,11 @@ def _evidence(rows: Sequence[Row], budget: int, what: str, type: str) -> Iterato
             yield Figure(measure, budget, what, type), estimate(values, worlds)
 
 
-def _whole(rows: Sequence[Row], budget: int, type: str, measures: Sequence[str]) -> Iterator[tuple[Figure, Estimate]]:
-    if rows:
-        worlds = [row.world for row in rows]
-        for measure in measures:
-            values = [scored(row, measure, budget) or 0.0 for row in rows]
+def _whole(rows: Sequence[Row], budget: int, type: str) -> Iterator[tuple[Figure, Estimate]]:
+    for measure in WHOLE:
+        found = [(row.world, value) for row in rows if (value := scored(row, measure, budget)) is not None]
+        if found:
+            worlds, values = zip(*found, strict=True)
             yield Figure(measure, budget, type=type), estimate(values, worlds)
 
 
@@ -163,7 +165,7 @@ def as_json(report: Report) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "suite": report.run.suite,
-        "system": report.name,
+        "system": report.run.system,
         "version": about.get("version"),
         "fingerprint": about.get("fingerprint"),
         "data": about.get("data"),
@@ -171,6 +173,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "rows": str(report.run.path),
         "cases": report.cases,
         "worlds": report.worlds,
+        "skipped": report.run.skipped,
         "limit": report.run.limit,
         "finished": report.run.finished,
         "types": dict(report.types),

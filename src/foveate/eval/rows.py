@@ -10,10 +10,11 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from os import SEEK_END
 from pathlib import Path
 from typing import IO, Any
 
-from foveate.errors import InputError
+from foveate.errors import InputError, NotFound
 from foveate.eval.locks import lock
 
 FORMAT = 1
@@ -45,7 +46,8 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """All rows of a system on a suite. `limit`: only so many worlds were asked for; `finished`: all of them are there."""
+    """All rows of a system on a suite. `limit`: only so many worlds were asked for; `finished`: all of them are there;
+    `skipped`: so many questions of them were not asked."""
 
     suite: str
     system: str
@@ -54,9 +56,18 @@ class Run:
     path: Path
     limit: int | None = None
     finished: bool = True
+    skipped: int = 0
 
 
-Worlds = dict[str, list[Row]]
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A world that was asked, and how many of its questions were not."""
+
+    rows: Sequence[Row]
+    skipped: int = 0
+
+
+Worlds = dict[str, Done]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,20 +90,28 @@ class Held:
 
 @dataclass(slots=True)
 class Book:
-    """A file that is being written."""
+    """A file that is being written. `waiting`: what is written with the first row, so that no file is without one."""
 
     file: IO[bytes]
     worlds: Worlds
     mark: Mark | None
+    waiting: list[Mapping[str, Any]] = field(default_factory=list)
 
-    def add(self, world: str, rows: list[Row]) -> None:
-        self.worlds[world] = rows
-        _write(self.file, {"world": world, "rows": [asdict(one) for one in rows]})
+    def add(self, world: str, done: Done) -> None:
+        self.worlds[world] = done
+        self._write({"world": world, **asdict(done)})
 
     def end(self, mark: Mark) -> None:
         """Note that a run has ended, unless it is known, or the file holds all worlds there are."""
         if self.mark not in (mark, Mark(len(self.worlds), None)):
-            _write(self.file, asdict(mark))
+            self._write(asdict(mark))
+
+    def _write(self, document: Mapping[str, Any]) -> None:
+        self.waiting.append(document)
+        if any(done.rows for done in self.worlds.values()):
+            self.file.write(b"".join(json.dumps(one).encode() + b"\n" for one in self.waiting))
+            self.file.flush()
+            self.waiting.clear()
 
 
 @contextmanager
@@ -104,35 +123,40 @@ def opened(path: Path, about: Mapping[str, Any]) -> Iterator[Book]:
         file.seek(0)
         data = file.read()
         if b"\n" not in data:  # new, or killed before its head was written
-            file.truncate(0)
-            _write(file, about)
-            yield Book(file, {}, None)
-            return
-        held = _parsed(path, data)
+            held, waiting = Held({}, {}, None, 0), [about]
+        else:
+            held, waiting = _parsed(path, data), []
         file.truncate(held.whole)
-        yield Book(file, held.worlds, held.mark)
+        try:
+            yield Book(file, held.worlds, held.mark, waiting)
+        finally:
+            if file.seek(0, SEEK_END) == 0:
+                file.close()
+                path.unlink()
 
 
 def read(path: Path) -> Run:
     """The rows of a file, for reports and comparisons."""
-    try:
-        held = _parsed(path, path.read_bytes())
-    except OSError as error:
-        raise InputError(f"{str(path)!r} cannot be read: {error.strerror}.") from None
+    held = _parsed(path, _bytes(path))
     mark = held.mark or Mark(-1, None)
-    rows = tuple(row for rows in held.worlds.values() for row in rows)
-    return Run(
-        held.about["suite"], held.about["system"], rows, held.about, path, mark.limit, mark.worlds == len(held.worlds)
-    )
+    return joined(held.about, held.worlds, path, limit=mark.limit, finished=mark.worlds == len(held.worlds))
+
+
+def joined(about: Mapping[str, Any], worlds: Worlds, path: Path, *, limit: int | None, finished: bool = True) -> Run:
+    """A run of the worlds that were asked."""
+    rows = tuple(row for done in worlds.values() for row in done.rows)
+    skipped = sum(done.skipped for done in worlds.values())
+    return Run(about["suite"], about["system"], rows, about, path, limit, finished, skipped)
 
 
 def read_all(path: Path) -> list[Run]:
     """The run of a file; of a folder, for each suite the latest run and the latest of each system that is like it."""
     if not path.is_dir():
         return [read(path)]
-    runs = [read(file) for file in sorted(path.glob("*.jsonl"), key=lambda file: (file.stat().st_mtime_ns, file.name))]
+    files = sorted(path.glob("*.jsonl"), key=lambda file: (file.stat().st_mtime_ns, file.name))
+    runs = [run for run in (read(file) for file in files if _head(_bytes(file))) if run.rows]
     if not runs:
-        raise InputError(f"{str(path)!r} holds no runs; `foveate eval run` writes them.")
+        raise NotFound(f"{str(path)!r} holds no runs; `foveate eval run` writes them.")
     latest = {run.suite: _alike(run) for run in runs}
     kept = {(run.suite, run.system): run for run in runs if _alike(run) == latest[run.suite]}
     return [kept[key] for key in sorted(kept, key=lambda key: (key[0], not key[1].startswith("foveate"), key[1]))]
@@ -142,35 +166,71 @@ def _alike(run: Run) -> list[Any]:
     return [run.about.get(name) for name in ALIKE]
 
 
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise NotFound(f"There is no run {str(path)!r}.") from None
+    except OSError as error:
+        raise InputError(f"{str(path)!r} cannot be read: {error.strerror}.") from None
+
+
+def _head(data: bytes) -> dict[str, Any] | None:
+    """What a file says of itself in its first line; nothing where it holds no rows."""
+    try:
+        about: dict[str, Any] = json.loads(data.partition(b"\n")[0])
+        is_ours = about["format"] == FORMAT and _texts(about["suite"], about["system"])
+    except _WRONG:
+        return None
+    return about if is_ours else None
+
+
 def _parsed(path: Path, data: bytes) -> Held:
     lines = data.splitlines(keepends=True)
     if lines and not lines[-1].endswith(b"\n"):
         lines.pop()  # half a line, where a run was killed or is at work
-    try:
-        about = json.loads(lines[0])
-        if about["format"] != FORMAT or not about["suite"] or not about["system"]:
-            raise ValueError("another format")
-    except (*_WRONG, IndexError):
-        raise InputError(f"{str(path)!r} is not a run of `foveate eval run`.") from None
+    about = _head(data)
+    if about is None or not lines:
+        raise InputError(f"{str(path)!r} is not a run of `foveate eval run`.")
     worlds: Worlds = {}
     mark = None
+    budgets: set[frozenset[int]] = set()
     for n, line in enumerate(lines[1:], 2):
         try:
             document = json.loads(line)
             if "worlds" in document:
                 mark = Mark(**document)
             else:
-                worlds[document["world"]] = [row(one) for one in document["rows"]]
+                rows = [row(one) for one in document["rows"]]
+                worlds[document["world"]] = Done(rows, int(document.get("skipped", 0)))
+                budgets |= {frozenset(one.packs) for one in rows}
+            _sound(len(budgets) <= 1)
         except _WRONG:
             raise InputError(f"{str(path)!r} is damaged at line {n}; delete it to begin again.") from None
     return Held(about, worlds, mark, sum(map(len, lines)))
 
 
 def row(document: Mapping[str, Any]) -> Row:
-    packs = {int(budget): Pack(**pack) for budget, pack in document["packs"].items()}
-    return Row(**{**document, "packs": packs})
+    """A row as it was written; an error where a value is of another type."""
+    found = Row(**{**document, "packs": {int(budget): _pack(pack) for budget, pack in document["packs"].items()}})
+    ranks = [rank for ranks in found.ranks.values() for rank in ranks]
+    _sound(_texts(found.world, found.case), isinstance(found.type, str))
+    _sound(all(rank is None or (isinstance(rank, int) and rank > 0) for rank in ranks))
+    return found
 
 
-def _write(file: IO[bytes], document: Mapping[str, Any]) -> None:
-    file.write(json.dumps(document).encode() + b"\n")
-    file.flush()
+def _pack(document: Mapping[str, Any]) -> Pack:
+    found = Pack(**document)
+    flags = [flag for flags in (*found.hits.values(), found.unwanted) for flag in flags]
+    _sound(isinstance(found.tokens, int), isinstance(found.ms, int | float))
+    _sound(all(isinstance(flag, bool) for flag in flags))
+    return found
+
+
+def _texts(*values: Any) -> bool:
+    return all(isinstance(value, str) and value for value in values)
+
+
+def _sound(*conditions: bool) -> None:
+    if not all(conditions):
+        raise ValueError("another type")

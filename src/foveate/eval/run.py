@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
@@ -15,10 +16,10 @@ from time import process_time
 from typing import Any
 
 from foveate import __version__, lexical, tokens
-from foveate.errors import InputError
-from foveate.eval.model import Asked, Case, Evidence, Rendered, Suite, System, World
+from foveate.errors import InputError, NotFound, ProfileError
+from foveate.eval.model import Asked, Case, Evidence, Rendered, Scene, Suite, System, World
 from foveate.eval.reading import digest, shaped
-from foveate.eval.rows import FORMAT, Mark, Pack, Row, Run, opened
+from foveate.eval.rows import FORMAT, Done, Mark, Pack, Row, Run, Worlds, joined, opened
 from foveate.state import records
 
 HERE = Path(__file__).parent
@@ -48,37 +49,45 @@ def run(
     `limit`: so many worlds, the first ones. `types`: only the cases of these types.
     """
     options = dict(options or {})
-    _check(suite, data, options)
+    check(suite, system, data, options)
     about = _about(suite, system, data, options, budgets or suite.budgets, types)
     path = folder / f"{suite.name}.{_file_name(system.name)}.{_short(about)}.jsonl"
-    done: dict[str, list[Row]] = {}
+    done: Worlds = {}
     with opened(path, about) as book:
         cases = 0
         for world in worlds(suite, data, options, limit):
             if world.id not in book.worlds:
+                scene = _scene(suite, data, world)
                 asked = []
-                for one in _rows(suite, system, data, world, about["budgets"], types):
+                for one in _rows(suite, system, data, world.id, scene, about["budgets"], types):
                     asked.append(one)
                     if progress:
                         progress(system.name, len(done), cases + len(asked))
-                book.add(world.id, asked)
+                book.add(world.id, Done(asked, scene.skipped))
             done[world.id] = book.worlds[world.id]
-            cases += len(done[world.id])
+            cases += len(done[world.id].rows)
             if progress:
                 progress(system.name, len(done), cases)
         book.end(Mark(len(done), limit))
-    path.touch()  # the latest is the one that was asked for last
-    return Run(suite.name, system.name, tuple(row for rows in done.values() for row in rows), about, path, limit)
+    if cases:
+        path.touch()  # the latest is the one that was asked for last
+    return joined(about, done, path, limit=limit)
 
 
-def _check(suite: Suite, data: Path, options: Mapping[str, str]) -> None:
+def check(suite: Suite, system: System, data: Path, options: Mapping[str, str]) -> None:
+    """What can be known before anything is asked."""
     unknown = [name for name in options if name not in suite.options]
     if unknown:
         raise InputError(
             f"The suite {suite.name!r} has no option {unknown[0]!r}; it has {', '.join(suite.options) or 'none'}."
         )
     if not data.exists():
-        raise InputError(f"{str(data)!r} does not exist; name the file or the folder with the data of {suite.name!r}.")
+        raise NotFound(f"{str(data)!r} does not exist; name the file or the folder with the data of {suite.name!r}.")
+    if system.on_code not in (None, suite.on_code):
+        kinds = ("code", "memories") if system.on_code else ("memories", "code")
+        raise InputError(
+            f"The system {system.name!r} is for {kinds[0]}, and {suite.name!r} is about {kinds[1]}; see `foveate eval list`."
+        )
 
 
 def _about(
@@ -103,24 +112,45 @@ def _about(
 
 def worlds(suite: Suite, data: Path, options: Mapping[str, str], limit: int | None = None) -> Iterator[World]:
     """The first worlds of a data set, or all."""
-    with shaped(data, suite.name, suite.about):
-        yield from islice(suite.worlds(data, options), limit)
+    seen: set[str] = set()
+    with shaped(f"{str(data)!r} is not data of {suite.name!r}", suite.form):
+        for world in islice(suite.worlds(data, options), limit):
+            if world.id in seen:
+                raise InputError(f"{str(data)!r} holds {world.id!r} twice; give one of them another id.")
+            seen.add(world.id)
+            yield world
+
+
+def _scene(suite: Suite, data: Path, world: World) -> Scene:
+    with shaped(f"{str(data)!r}, {world.id}, is not data of {suite.name!r}", suite.form):
+        return world.load()
 
 
 def _rows(
-    suite: Suite, system: System, data: Path, world: World, budgets: Sequence[int], types: Sequence[str]
+    suite: Suite, system: System, data: Path, world: str, scene: Scene, budgets: Sequence[int], types: Sequence[str]
 ) -> Iterator[Row]:
-    with shaped(data, suite.name, suite.about):
-        scene = world.load()
     cases = [case for case in scene.cases if not types or case.type in types]
     if not cases:
         return
-    asked = system.open(scene, suite)
+    with _placed(f"{str(data)!r}, {world}"):
+        asked = system.open(scene, suite)
     try:
         for case in cases:
-            yield ask(asked, case, world.id, budgets)
+            with _placed(f"{str(data)!r}, case {case.id!r}"):
+                row = ask(asked, case, world, budgets)
+            yield row
     finally:
         asked.close()
+
+
+@contextmanager
+def _placed(place: str) -> Iterator[None]:
+    """What a system refuses, with the place in the data that it is about."""
+    try:
+        yield
+    except (InputError, ProfileError) as error:
+        problems = error.problems if isinstance(error, InputError) else (str(error),)
+        raise InputError([f"{place}: {problem}" for problem in problems]) from None
 
 
 def scoring() -> list[Path]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from foveate.eval.ablate import Effect
 from foveate.eval.compare import Comparison
-from foveate.eval.measures import EVIDENCE, WHOLE
+from foveate.eval.measures import EVIDENCE, MEASURES, WHOLE
 from foveate.eval.report import Figure, Report
 from foveate.eval.rows import Run
 from foveate.eval.statistics import Estimate
@@ -38,9 +38,10 @@ def summary(reports: Sequence[Report]) -> str:
 
 def shortfall(run: Run) -> str:
     """In which way a run is not the whole of its suite; nothing where it is."""
-    if not run.finished:
-        return "not finished"
-    return f"with --limit {run.limit}" if run.limit else ""
+    notes = [] if run.finished else ["not finished"]
+    notes += [f"with --limit {run.limit}"] if run.finished and run.limit else []
+    notes += [f"{run.skipped:,} not asked"] if run.skipped else []
+    return ", ".join(notes)
 
 
 def _range(numbers: Sequence[int], noun: str) -> str:
@@ -48,20 +49,22 @@ def _range(numbers: Sequence[int], noun: str) -> str:
     return counted(most, noun) if least == most else f"{least:,} to {counted(most, noun)}"
 
 
-def tables(reports: Sequence[Report], measures: Sequence[str] = EVIDENCE) -> Iterator[Table]:
-    """All tables of the reports of one suite."""
+def tables(reports: Sequence[Report], measures: Sequence[str] = ()) -> Iterator[Table]:
+    """All tables of the reports of one suite, or those of some measures. Where nothing is unwanted, `passed` says no more
+    than `all` and is shown on demand."""
     budgets = sorted({budget for one in reports for budget in one.budgets})
     whats = list(dict.fromkeys(what for one in reports for what in one.whats))
-    measures = [measure for measure in measures if measure in EVIDENCE]
+    there = {figure.measure for one in reports for figure in one.figures}
+    shown = measures or (MEASURES if "clean" in there else EVIDENCE)
+    evidence, whole = ([one for one in some if one in shown and one in there] for some in (EVIDENCE, WHOLE))
     for what in whats:
-        for measure in measures:
+        for measure in evidence:
             yield _evidence(reports, budgets, measure, what)
-    if any(Figure("clean", budget) in one.figures for one in reports for budget in budgets):
-        for measure in WHOLE:
-            yield _evidence(reports, budgets, measure, "")
-    if whats and any(len(one.types) > 1 for one in reports):
-        for measure in measures:
-            yield _by_type(reports, budgets, measure, whats[0])
+    for measure in whole:
+        yield _evidence(reports, budgets, measure, "")
+    if any(len(one.types) > 1 for one in reports):
+        for measure in (*evidence, *whole):
+            yield _by_type(reports, budgets, measure, whats[0] if measure in evidence else "")
     yield from _ranks(reports)
     yield _spent(reports, budgets)
 
@@ -76,7 +79,8 @@ def _evidence(reports: Sequence[Report], budgets: Sequence[int], measure: str, w
 
 
 def _by_type(reports: Sequence[Report], budgets: Sequence[int], measure: str, what: str) -> Table:
-    types = list(dict.fromkeys(type for one in reports for type in one.types))
+    there = {figure.type for one in reports for figure in one.figures if (figure.measure, figure.what) == (measure, what)}
+    types = [type for type in dict.fromkeys(type for one in reports for type in one.types) if type in there]
     rows = []
     for type in types:
         for one in reports:
@@ -108,9 +112,9 @@ def _spent(reports: Sequence[Report], budgets: Sequence[int]) -> Table:
     return Table("a pack, on average", ["", "", *map(str, budgets)], rows, left=2)
 
 
-def compared(comparison: Comparison, measures: Sequence[str] = EVIDENCE) -> Iterator[Table]:
+def compared(comparison: Comparison, measures: Sequence[str] = MEASURES) -> Iterator[Table]:
     """What `b` changes, a table for each measure."""
-    shown = [one for one in comparison.differences if one.measure in (*measures, *WHOLE)]
+    shown = [one for one in comparison.differences if one.measure in measures]
     for measure, what in dict.fromkeys((one.measure, one.what) for one in shown):
         found = [one for one in shown if (one.measure, one.what) == (measure, what)]
         rows = [
@@ -123,11 +127,11 @@ def compared(comparison: Comparison, measures: Sequence[str] = EVIDENCE) -> Iter
         yield Table(_title(measure, what), ["", *(str(one.budget) for one in found)], rows)
 
 
-def changed(comparison: Comparison, measures: Sequence[str] = EVIDENCE) -> Iterator[str]:
+def changed(comparison: Comparison, measures: Sequence[str] = MEASURES) -> Iterator[str]:
     """Lines that name the cases which `b` won and lost."""
     for one in comparison.differences:
         for word, cases in (("won", one.won), ("lost", one.lost)):
-            if cases and one.measure in (*measures, *WHOLE):
+            if cases and one.measure in measures:
                 more = f" and {len(cases) - LISTED} more" if len(cases) > LISTED else ""
                 yield f"{_title(one.measure, one.what)}, {one.budget}: {word} {', '.join(cases[:LISTED])}{more}"
 
@@ -147,7 +151,7 @@ def ablated(effects: Sequence[Effect], measure: str) -> Iterator[Table]:
 
 
 def _effect(one: Effect | None) -> str:
-    return f"{one.difference * 100:+.1f}{'*' if one.p < 0.05 else ' '}" if one else ""
+    return f"{one.difference * 100:+.1f}{'*' if one.is_beyond_chance else ' '}" if one else ""
 
 
 def counted(number: int, noun: str) -> str:

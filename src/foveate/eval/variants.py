@@ -50,7 +50,7 @@ def _settings(table: Mapping[str, Any]) -> dict[str, Any]:
 
 def _table(path: Path) -> dict[str, Any]:
     try:
-        return _settings(tomllib.loads(path.read_text("utf-8")))
+        return _settings(tomllib.loads(path.read_text("utf-8-sig")))
     except FileNotFoundError:
         raise NotFound(f"There is no file {str(path)!r} with overrides.") from None
     except OSError as error:

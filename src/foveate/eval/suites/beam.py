@@ -5,7 +5,7 @@ a `time_anchor`), and `probing_questions.json`, which lists questions by type, e
 lists by name. The path is the folder of one chat, of several, or of sizes that hold chats.
 
 - User messages end in a marker of the plan that they were written from (`->-> 1,2`): it is not told.
-- Questions without sources (abstentions), or with sources that are not there, are not asked.
+- Questions without sources (abstentions), or with sources that are not there or there twice, are not asked.
 - A message is told as it is and stands only where all of it stands, as in the other suites.
 """
 
@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,11 +23,11 @@ from typing import Any
 from foveate.errors import NotFound
 from foveate.eval.evidence import Said
 from foveate.eval.model import Case, Entry, Scene, Suite, World
-from foveate.eval.reading import parsed, shaped
+from foveate.eval.reading import content, moment, parsed, shaped
 
 CHAT, QUESTIONS = "chat.json", "probing_questions.json"
 FORM = f"{CHAT}: batches with turns of role, id and content; {QUESTIONS}: questions by type"
-DATES = ("%B-%d-%Y", "%B %d, %Y", "%Y-%m-%d")
+DATES = ("%B-%d-%Y", "%B %d, %Y")
 _MARKER = re.compile(r"\s*->->[^\n]*\s*\Z")
 
 
@@ -58,33 +59,44 @@ def _questions(folder: Path) -> Path:
 
 def _scene(folder: Path) -> Scene:
     questions = _questions(folder)
-    with shaped(folder / CHAT, "beam", FORM):
-        entries = _entries(parsed(folder / CHAT))
-        last = max((entry.when or "" for entry in entries.values()), default="") or None
-    with shaped(questions, "beam", FORM):
-        cases = []
+    with shaped(repr(str(folder / CHAT)), FORM):
+        entries = list(_distinct(_entries(parsed(folder / CHAT))))
+        last = max((entry.when or "" for entry in entries), default="") or None
+    texts = {entry.id: entry.text for entry in entries}
+    cases = []
+    skipped = 0
+    with shaped(repr(str(questions)), FORM):
         for type, asked in parsed(questions).items():
             for n, question in enumerate(asked, 1):
                 needed = list(dict.fromkeys(_ids(question.get("source_chat_ids"))))
-                if needed and all(id in entries for id in needed):
-                    wanted = tuple(Said(id, entries[id].text) for id in needed)
+                if needed and all(id in texts for id in needed):
+                    wanted = tuple(Said(id, texts[id]) for id in needed)
                     cases.append(Case(f"{type} {n}", question["question"], wanted, type=type, now=last))
-    return Scene(cases, list(entries.values()))
+                else:
+                    skipped += 1
+    return Scene(cases, entries, skipped=skipped)
 
 
-def _entries(chat: list[Mapping[str, Any]]) -> dict[str, Entry]:
-    """The messages by id. An anchor in time holds for what follows it, the first one also for what stands before."""
+def _entries(chat: list[Mapping[str, Any]]) -> list[Entry]:
+    """The messages. An anchor in time holds for what follows it, the first one also for what stands before."""
     messages = [(str(batch["batch_number"]), message) for batch in chat for talk in batch["turns"] for message in talk]
-    anchors = [_when(message.get("time_anchor")) for _, message in messages]
+    anchors = [moment(message.get("time_anchor"), *DATES) for _, message in messages]
     when = next(filter(None, anchors), None)
-    entries = {}
+    entries = []
     for (batch, message), anchor in zip(messages, anchors, strict=True):
         when = anchor or when
-        said = _MARKER.sub("", message["content"])
+        said = _MARKER.sub("", content(message["content"]))
         if said.strip():
-            id = str(message["id"])
-            entries[id] = Entry(id=id, text=f"{message['role']}: {said}", session=f"batch {batch}", when=when)
+            text = f"{message['role']}: {said}"
+            entries.append(Entry(id=str(message["id"]), text=text, session=f"batch {batch}", when=when))
     return entries
+
+
+def _distinct(entries: Sequence[Entry]) -> Iterator[Entry]:
+    """Messages with the same id are told under ids that no question names: nobody can tell which of them is meant."""
+    times = Counter(entry.id for entry in entries)
+    for n, entry in enumerate(entries, 1):
+        yield entry if times[entry.id] == 1 else replace(entry, id=f"{entry.id} (message {n})")
 
 
 def _ids(sources: Any) -> Iterator[str]:
@@ -98,16 +110,6 @@ def _ids(sources: Any) -> Iterator[str]:
         yield str(sources)
 
 
-def _when(anchor: Any) -> str | None:
-    """`March-15-2024` as ISO 8601; none where it is no date."""
-    for form in DATES:
-        try:
-            return datetime.strptime(str(anchor), form).replace(tzinfo=UTC).isoformat()
-        except ValueError:
-            continue
-    return None
-
-
 def _natural(name: str) -> list[tuple[int, str]]:
     """2 before 10."""
     return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]
@@ -118,6 +120,7 @@ SUITE = Suite(
     about="BEAM: very long chats with questions of ten types; evidence is messages, without abstentions",
     worlds=worlds,
     files=files,
+    form=FORM,
     profile="chat",
     top={"turn": (10,)},
 )

@@ -88,6 +88,7 @@ SUITE = Suite(
     about="CoSQA: short queries; evidence is the one Python function of some thousands that answers",
     worlds=worlds,
     files=files,
+    form="code_idx_map.txt (functions with their numbers) and cosqa-retrieval-*.json (idx, doc, retrieval_idx)",
     profile="coding",
     budgets=(500, 2000),
     options={"folder": "where the functions are laid out as files, with foveate's index; a cache folder unless told"},

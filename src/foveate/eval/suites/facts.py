@@ -26,16 +26,15 @@ from pathlib import Path
 from typing import Any
 
 from foveate import lexical
-from foveate.errors import InputError
 from foveate.eval.evidence import Said
 from foveate.eval.model import Case, Entry, Scene, Suite, World
-from foveate.eval.reading import find, lines, parsed, shaped
+from foveate.eval.reading import Misshapen, find, lines, parsed
 
 FORM = "rows with context (lines such as `12. text`), questions and answers"
 FIRST = datetime(2024, 1, 1, tzinfo=UTC)
 MOST = 0.5
 """Share of a frame's words that a question must hold, where the frame has no names."""
-_FACT = re.compile(r"^[ \t]*(\d+)\.[ \t]+(\S.*?)[ \t]*$", re.MULTILINE)
+_FACT = re.compile(r"^[ \t]*(\d{1,18})\.[ \t]+(\S.*?)[ \t]*$", re.MULTILINE)
 _NAME = re.compile(r"\b[A-Z][\w'’-]*|\b\d[\w-]*")
 
 
@@ -57,7 +56,7 @@ def files(path: Path) -> list[Path]:
 def worlds(path: Path, options: Mapping[str, str]) -> Iterator[World]:
     (file,) = files(path)
     for n, row in enumerate(_rows(file), 1):
-        yield World(f"context {n}", partial(_loaded, file, n, row))
+        yield World(f"context {n}", partial(_loaded, row))
 
 
 def _rows(file: Path) -> Iterator[Any]:
@@ -68,18 +67,19 @@ def _rows(file: Path) -> Iterator[Any]:
     yield from document if isinstance(document, list) else [document]
 
 
-def _loaded(file: Path, n: int, row: Mapping[str, Any]) -> Scene:
-    with shaped(file, f"facts (row {n})", FORM):
-        facts = [Fact(int(number), text) for number, text in _FACT.findall(row["context"])]
-        if not facts:
-            raise InputError(f"{str(file)!r}, row {n}, has a context without numbered facts. Wanted: {FORM}.")
-        return _scene(sorted(facts, key=lambda fact: fact.number), row)
+def _loaded(row: Mapping[str, Any]) -> Scene:
+    facts = [Fact(int(number), text) for number, text in _FACT.findall(row["context"])]
+    if not facts:
+        raise Misshapen("its context holds no numbered facts")
+    if len(row["questions"]) != len(row["answers"]):
+        raise Misshapen("it has more questions than answers, or fewer")
+    return _scene(sorted(facts, key=lambda fact: fact.number), row)
 
 
 def _scene(facts: Sequence[Fact], row: Mapping[str, Any]) -> Scene:
     entries = [
-        Entry(id=str(fact.number), text=fact.told, kind="fact", when=(FIRST + timedelta(minutes=fact.number)).isoformat())
-        for fact in facts
+        Entry(id=str(fact.number), text=fact.told, kind="fact", when=(FIRST + timedelta(minutes=n)).isoformat())
+        for n, fact in enumerate(facts)
     ]
     source = row.get("metadata", {}).get("source", "") if isinstance(row.get("metadata"), Mapping) else ""
     cases = []
@@ -89,7 +89,7 @@ def _scene(facts: Sequence[Fact], row: Mapping[str, Any]) -> Scene:
             holds, overruled = found
             unwanted = tuple(_piece(fact) for fact in overruled)
             cases.append(Case(str(n), question, (_piece(holds),), unwanted, type=str(source), now=entries[-1].when))
-    return Scene(cases, entries)
+    return Scene(cases, entries, skipped=len(row["questions"]) - len(cases))
 
 
 def meant(question: str, answers: Sequence[str], facts: Sequence[Fact]) -> tuple[Fact, list[Fact]] | None:
@@ -141,4 +141,5 @@ SUITE = Suite(
     about="Fact consolidation: the latest of several statements is wanted, the ones that it overrules are not",
     worlds=worlds,
     files=files,
+    form=FORM,
 )

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from foveate.eval.evidence import Said, sessions
 from foveate.eval.model import Case, Entry, Evidence, Scene, Suite, World
-from foveate.eval.reading import find, parsed
+from foveate.eval.reading import Misshapen, find, moment, parsed
 
+FORM = (
+    "a list of talks with conversation (session_N: turns of dia_id, speaker and text; session_N_date_time) "
+    "and qa (question, evidence, category)"
+)
 TYPES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
 _TURN = re.compile(r"D:?(\d+):0*(\d+)")
 
@@ -41,13 +44,15 @@ def _scene(sample: Mapping[str, Any], captions: bool) -> Scene:
         if turn["text"].strip()
         for id in _turns([turn["dia_id"]])
     }
+    if not entries:
+        raise Misshapen("its conversation holds no turns")
     last = max(entry.when or "" for entry in entries.values())
     cases = []
     for n, asked in enumerate(sample["qa"], 1):
         needed = _turns(asked["evidence"])
         if needed and all(id in entries for id in needed):
             cases.append(_case(str(n), asked, [entries[id] for id in needed], last))
-    return Scene(cases, list(entries.values()))
+    return Scene(cases, list(entries.values()), skipped=len(sample["qa"]) - len(cases))
 
 
 def _case(id: str, asked: Mapping[str, Any], needed: Sequence[Entry], last: str) -> Case:
@@ -68,7 +73,10 @@ def _turns(names: Sequence[str]) -> list[str]:
 
 def _when(text: str) -> str:
     """`1:56 pm on 8 May, 2023` as ISO 8601."""
-    return datetime.strptime(text, "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC).isoformat()
+    found = moment(text, "%I:%M %p on %d %B, %Y")
+    if found is None:
+        raise Misshapen(f"{text!r} is no date such as 1:56 pm on 8 May, 2023")
+    return found
 
 
 SUITE = Suite(
@@ -76,6 +84,7 @@ SUITE = Suite(
     about="LoCoMo: talks over months; evidence is turns, and the sessions they are of",
     worlds=worlds,
     files=files,
+    form=FORM,
     profile="chat",
     options={"captions": "yes: what the shared pictures show is told too, as in LoCoMo's own prompts"},
     top={"session": (5, 10), "turn": (10,)},

@@ -6,7 +6,7 @@ and `has_answer` marks its turns. Files are large: one question is held at a tim
 
 - The ids of sessions tell the gold from the rest (`answer_...`): they are replaced by their place in the haystack before
   anything is told to a store.
-- Abstentions (`..._abs`) have no evidence and are not asked.
+- Abstentions (`..._abs`) have no evidence and are not asked; nor is a question whose evidence is not there.
 - A turn is told as it is, however long, and stands only where all of it stands. Where a system shows a turn in fewer words,
   or a part of it, it may well show the answer, but nobody can tell: it does not count, for any system.
 - A session stands where one of its marked turns does, or any of its turns where none is marked.
@@ -17,7 +17,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,14 +24,18 @@ from typing import Any
 from foveate.errors import InputError
 from foveate.eval.evidence import OneOf, Said
 from foveate.eval.model import Case, Entry, Evidence, Scene, Suite, World
-from foveate.eval.reading import find, shaped
+from foveate.eval.reading import Misshapen, content, find, moment, reading
 
-FORM = "a list of questions with question_id, question, question_date, haystack_sessions, haystack_dates"
+FORM = (
+    "a list of questions with question_id, question, answer_session_ids, and for each session of the haystack "
+    "haystack_session_ids, haystack_dates and haystack_sessions (turns of role and content)"
+)
 ABSTENTION = "_abs"
 PIECE = 1 << 22
 """Characters that are read at once."""
 _BETWEEN = re.compile(r"[\s,]*")
-_DATE = re.compile(r"(\d{4})/(\d{1,2})/(\d{1,2})(?:[^\d]*(\d{1,2}):(\d{2}))?")
+_WEEKDAY = re.compile(r"\s*\(\w+\)")
+DATES = ("%Y/%m/%d %H:%M", "%Y/%m/%d")
 
 
 def files(path: Path) -> list[Path]:
@@ -41,56 +44,65 @@ def files(path: Path) -> list[Path]:
 
 def worlds(path: Path, options: Mapping[str, str]) -> Iterator[World]:
     (file,) = files(path)
-    for n, asked in enumerate(_questions(file), 1):
-        with shaped(file, "longmemeval", FORM):
-            id = str(asked["question_id"])
-        if not id.endswith(ABSTENTION):
-            yield World(id, partial(_loaded, file, n, asked))
-
-
-def _loaded(file: Path, n: int, asked: Mapping[str, Any]) -> Scene:
-    with shaped(file, f"longmemeval (question {n})", FORM):
-        return _scene(asked)
+    for asked in _questions(file):
+        yield World(str(asked["question_id"]), partial(_scene, asked))
 
 
 def _scene(asked: Mapping[str, Any]) -> Scene:
-    gold = frozenset(asked["answer_session_ids"])
+    if str(asked["question_id"]).endswith(ABSTENTION):
+        return Scene([], skipped=1)
+    gold = frozenset(_gold(asked["answer_session_ids"]))
     entries: list[Entry] = []
     turns: list[Said] = []
     sessions: list[OneOf] = []
-    rows = zip(asked["haystack_session_ids"], asked["haystack_dates"], asked["haystack_sessions"], strict=True)
-    for n, (id, date, said) in enumerate(rows, 1):
-        told = [(turn, _entry(f"session {n}", m, turn, _when(date))) for m, turn in enumerate(said, 1) if turn["content"]]
+    for n, (id, date, said) in enumerate(_haystack(asked), 1):
+        when = _when(date)
+        told = [(turn, _entry(f"session {n}", m, turn, when)) for m, turn in enumerate(said, 1) if content(turn["content"])]
         entries += [entry for _, entry in told]
         marked = [entry for turn, entry in told if turn.get("has_answer")]
         turns += [Said(entry.id, entry.text) for entry in marked]
         if id in gold:
             sessions.append(OneOf(f"session {n}", tuple(entry.text for entry in marked or [entry for _, entry in told])))
     wanted: tuple[Evidence, ...] = (*turns, *sessions)
-    now = _when(asked["question_date"])
+    if not wanted:
+        return Scene([], skipped=1)
+    now = _when(asked.get("question_date"))
     return Scene([Case(str(asked["question_id"]), asked["question"], wanted, type=_type(asked), now=now)], entries)
 
 
-def _entry(session: str, n: int, turn: Mapping[str, Any], when: str) -> Entry:
-    return Entry(id=f"{session}, turn {n}", text=f"{turn['role']}: {turn['content']}", session=session, when=when)
+def _gold(named: Any) -> list[str]:
+    if not isinstance(named, list):
+        raise Misshapen(f"answer_session_ids must be a list of ids, not {named!r}")
+    return named
+
+
+def _haystack(asked: Mapping[str, Any]) -> Iterator[tuple[str, Any, list[Mapping[str, Any]]]]:
+    columns = [asked[name] for name in ("haystack_session_ids", "haystack_dates", "haystack_sessions")]
+    if len(set(map(len, columns))) != 1:
+        raise Misshapen("haystack_session_ids, haystack_dates and haystack_sessions are not equally many")
+    return zip(*columns, strict=True)
+
+
+def _entry(session: str, n: int, turn: Mapping[str, Any], when: str | None) -> Entry:
+    return Entry(id=f"{session}, turn {n}", text=f"{turn['role']}: {content(turn['content'])}", session=session, when=when)
 
 
 def _type(asked: Mapping[str, Any]) -> str:
     return str(asked.get("question_type", ""))
 
 
-def _when(text: str) -> str:
-    """`2023/05/20 (Sat) 02:21` as ISO 8601."""
-    found = _DATE.match(text)
-    if found is None:
-        raise ValueError(f"{text!r} is no date such as 2023/05/20 (Sat) 02:21")
-    return datetime(*(int(part or 0) for part in found.groups()), tzinfo=UTC).isoformat()  # type: ignore[misc, arg-type]
+def _when(text: str | None) -> str | None:
+    """`2023/05/20 (Sat) 02:21` as ISO 8601; none where there is no date."""
+    found = moment(_WEEKDAY.sub("", text), *DATES) if text else None
+    if text and found is None:
+        raise Misshapen(f"{text!r} is no date such as 2023/05/20 (Sat) 02:21")
+    return found
 
 
 def _questions(path: Path) -> Iterator[Any]:
     """The items of a list in a file, one after the other: the whole may be larger than the memory."""
     decode = json.JSONDecoder().raw_decode
-    with path.open(encoding="utf-8") as file:
+    with reading(path) as file:
         text = file.read(PIECE).lstrip()
         if not text.startswith("["):
             raise InputError(f"{str(path)!r} is not data of 'longmemeval'. Wanted: {FORM}.")
@@ -115,6 +127,7 @@ SUITE = Suite(
     about="LongMemEval: a haystack of talks for each question; evidence is turns and sessions, without abstentions",
     worlds=worlds,
     files=files,
+    form=FORM,
     profile="chat",
     top={"session": (5, 10), "turn": (10,)},
 )

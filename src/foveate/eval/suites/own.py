@@ -28,7 +28,7 @@ from typing import Any
 
 import foveate
 from foveate import project
-from foveate.errors import FoveateError, InputError, near
+from foveate.errors import FoveateError, InputError, NotFound, near
 from foveate.eval.evidence import OneOf
 from foveate.eval.model import Case, Entry, Scene, Suite, World
 from foveate.eval.reading import find, lines
@@ -44,11 +44,19 @@ CASE: Mapping[str, type] = {
     "note": str, "budget": int, "records": list, "store": str, "profile": str, "overrides": dict, "session": str,
     "complexity": str, "frame": str,
 }  # fmt: skip
+SHARED = {"records", "store", "note"}
+"""What a line may have that is no case: what the cases after it ask."""
 SCOPE = ("session", "user", "agent")
 RECORD: Mapping[str, type] = {
     "id": str, "text": str, "kind": str, "when": str, "retired": bool, "links": list, **dict.fromkeys(SCOPE, str),
 }  # fmt: skip
-NAMES: Mapping[type, str] = {str: "text", list: "a list", dict: "an object", int: "a number", bool: "true or false"}
+NAMES: Mapping[type, str] = {
+    str: "a text that is not empty",
+    list: "a list",
+    dict: "an object",
+    int: "a number",
+    bool: "true or false",
+}
 EXAMPLE = '{"question": "...", "wanted": ["ID"], "records": [{"id": "ID", "text": "..."}]}'
 
 Line = Mapping[str, Any]
@@ -70,11 +78,10 @@ def worlds(path: Path, options: Mapping[str, str]) -> Iterator[World]:
     ids: set[str] = set()
     for at, line, told in _asked(file):
         id = _id(at, line)
-        first, asked = groups.setdefault(told.name, (told, []))
-        if id in ids or first != told:
+        if id in ids:
             raise InputError(f"{at}: there is a case {id!r} already, by that id or by its line; give it another id.")
         ids.add(id)
-        asked.append((at, line))
+        groups.setdefault(told.name, (told, []))[1].append((at, line))
     if not groups:
         raise InputError(f"{str(file)!r} holds no case. A line is {EXAMPLE}.")
     for name, (told, asked) in groups.items():
@@ -89,7 +96,7 @@ def files(path: Path) -> list[Path]:
     """The cases, and what they name beside themselves."""
     file = cases_in(path)
     stores = {_place(file, line["store"]) for _, line in lines(file) if isinstance(line, dict) and _text(line.get("store"))}
-    held = [project.find(store).folder / name for store in sorted(stores) for name in _STORE]
+    held = [store / project.FOLDER / name for store in sorted(stores) for name in _STORE]
     return [file, *(path for path in (file.with_name(RECORDS), *held) if path.exists() and path != file)]
 
 
@@ -114,7 +121,7 @@ def _asked(file: Path) -> Iterator[tuple[str, Line, Told]]:
                     f"or into {RECORDS} beside the file; or name a store."
                 )
             yield at, line, told
-        elif own is None:
+        elif own is None or set(line) - SHARED:
             raise InputError(f"{at}: question is missing. A line is {EXAMPLE}.")
         else:
             shared = own
@@ -128,11 +135,14 @@ def _told(file: Path, n: int, line: Line) -> Told | None:
     if "records" in line and "store" in line:
         raise InputError(f"{str(file)!r}, line {n}: records and a store are two things to ask; keep one of them.")
     if "store" in line:
-        return Told(f"store {line['store']}", store=_place(file, line["store"]))
+        store = _place(file, line["store"])
+        if not (store / project.FOLDER).is_dir():  # a store above it is not the one that was named
+            raise NotFound(f"{str(file)!r}, line {n}: There is no store in {line['store']!r}.")
+        return Told(f"store {line['store']}", store=store)
     if "records" not in line:
         return None
     rows = tuple((f"{str(file)!r}, line {n}, record {m}", record) for m, record in enumerate(line["records"], 1))
-    return Told(str(line.get("id") or f"line {n}") if "question" in line else f"records of line {n}", rows)
+    return Told(f"line {n}" if "question" in line else f"records of line {n}", rows)
 
 
 def _beside(file: Path) -> Told | None:
@@ -143,7 +153,8 @@ def _beside(file: Path) -> Told | None:
 
 
 def _place(file: Path, store: str) -> Path:
-    return (file.parent / Path(store).expanduser()).resolve()
+    place = (file.parent / Path(store).expanduser()).resolve()
+    return place.parent if place.name == project.FOLDER else place
 
 
 def _text(value: Any) -> bool:
@@ -181,6 +192,8 @@ def _case(at: str, line: Line, entries: Mapping[str, Entry]) -> Case:
         raise InputError(
             f"{at}: there is no record {', '.join(map(repr, unknown))} to be found.{near(str(unknown[0]), entries)}"
         )
+    if both := sorted(set(wanted) & set(unwanted)):
+        raise InputError(f"{at}: {both[0]!r} cannot be wanted and unwanted.")
     if "now" in line:
         _time(at, "now", line["now"])
     return Case(
@@ -281,4 +294,5 @@ SUITE = Suite(
     about="your own cases: a JSONL of questions, records and the ids that should be there",
     worlds=worlds,
     files=files,
+    form=EXAMPLE,
 )

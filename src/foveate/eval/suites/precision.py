@@ -23,7 +23,7 @@ from typing import Any
 from foveate.errors import InputError, NotFound
 from foveate.eval.evidence import Said
 from foveate.eval.model import Case, Entry, Evidence, Rendered, Scene, Suite, World
-from foveate.eval.reading import parsed, shaped
+from foveate.eval.reading import parsed
 from foveate.eval.suites.perturbed import perturbed
 
 FILES = ("beliefs.seed.json", "retrieval.cases.json", "session-retrieval.cases.json")
@@ -87,20 +87,11 @@ def files(path: Path) -> list[Path]:
 
 
 def worlds(path: Path, options: Mapping[str, str]) -> Iterator[World]:
-    read = files(path)
-    folder = read[0].parent
-    beliefs, single, several = map(parsed, read)
-    with shaped(folder, "precision", FORM):
-        if "perturb" in options:
-            beliefs, single, several = perturbed(beliefs, single, several, _seed(options["perturb"]))
-        made = [World("retrieval", partial(_retrieval, beliefs, single)), *_turns(beliefs, several)]
-    for world in made:
-        yield World(world.id, partial(_loaded, folder, world))
-
-
-def _loaded(folder: Path, world: World) -> Scene:
-    with shaped(folder, f"precision ({world.id})", FORM):
-        return world.load()
+    beliefs, single, several = map(parsed, files(path))
+    if "perturb" in options:
+        beliefs, single, several = perturbed(beliefs, single, several, _seed(options["perturb"]))
+    yield World("retrieval", partial(_retrieval, beliefs, single))
+    yield from _turns(beliefs, several)
 
 
 def _seed(given: str) -> int:
@@ -251,6 +242,7 @@ SUITE = Suite(
     about="PrecisionMemBench: what is asked for, and nothing else; a case passes or fails",
     worlds=worlds,
     files=files,
+    form=FORM,
     budgets=(BUDGET,),
     options={"perturb": "a whole number: ask a copy with other names and wording, made from this seed"},
 )

@@ -257,6 +257,7 @@ SUITE = Suite(
     about="SWE-bench: issues; evidence is the files, functions and lines that the fix changed",
     worlds=worlds,
     files=files,
+    form=f"issues, one on a line, with {', '.join(NEEDED)}",
     profile="coding",
     budgets=(500, 1000, 2000, 4000, 8000, 16000, 32000),
     options={

@@ -1,7 +1,8 @@
 """The systems, by name: foveate, and what it is measured beside. A baseline is imported when it is asked for.
 
 What stands after a colon is for the system: `static:model2vec:PATH`, `foveate:embedder=hash:256`. A module gives a `SYSTEM`,
-or a `make` that takes such an argument, or both; `missing`, where something must be installed first.
+or a `make` that takes such an argument, or both; `missing`, where something must be installed first; `WANTED`, where it
+cannot do without an argument.
 """
 
 from __future__ import annotations
@@ -22,6 +23,18 @@ MODULES = {
     "file-bm25": "file_bm25",
     "semble": "semble",
     "aider": "aider",
+}
+
+
+ABOUT = {
+    "foveate": "foveate itself; foveate:embedder=PROVIDER:MODEL with vectors",
+    "fts5": "memories: SQLite's full-text search",
+    "bm25": "memories: BM25 with stems, by bm25s",
+    "static": "memories: embeddings alone, as static:PROVIDER:MODEL",
+    "last": "memories: the newest ones that fit",
+    "file-bm25": "code: plain BM25 over files and functions",
+    "semble": "code: semble's search; semble:whole, semble:model=PATH",
+    "aider": "code: aider's map of a repository",
 }
 
 
@@ -47,14 +60,16 @@ def specs(named: Iterable[str]) -> list[str]:
 
 
 def about(name: str) -> str:
-    """What a system is, in a line: the first one of its module."""
-    return (_module(name).__doc__ or "").strip().partition("\n")[0]
+    """What a system is, in a short line."""
+    return ABOUT[name]
 
 
 def needs(name: str) -> str:
     """What to install or to name before a system can run here, in a few words; nothing where it can."""
-    module = _module(name.partition(":")[0])
-    return str(module.missing()) if hasattr(module, "missing") else ""
+    plain, _, argument = name.partition(":")
+    module = _module(plain)
+    absent = str(module.missing()) if hasattr(module, "missing") else ""
+    return absent or ("" if argument else getattr(module, "WANTED", ""))
 
 
 def _module(name: str) -> ModuleType:

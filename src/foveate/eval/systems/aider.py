@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from foveate import tokens
 from foveate.errors import InputError
 from foveate.eval.model import Case, Rendered, Scene, Suite
 from foveate.eval.systems import peers
-from foveate.eval.systems.documents import code_only
 
 SMALLER = 0.97
 """Of what would fit by rule of three."""
@@ -24,13 +24,13 @@ SMALLER = 0.97
 class Aider:
     peer: peers.Peer
     name: str = "aider"
+    on_code: ClassVar[bool] = True
 
     @property
     def fingerprint(self) -> str:
         return f"aider-chat {self.peer.version}"
 
     def open(self, scene: Scene, suite: Suite) -> Map:
-        code_only(self.name, suite)
         return Map(self.peer, scene.root or Path())
 
 

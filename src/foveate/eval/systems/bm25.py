@@ -6,15 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
+from typing import ClassVar
 
 from foveate.errors import InputError
 from foveate.eval.model import Scene, Suite
-from foveate.eval.systems.documents import Documents, Search, memories_only
+from foveate.eval.systems.documents import Documents, Search
 
 
 @dataclass(frozen=True, slots=True)
 class Bm25:
     name: str = "bm25"
+    on_code: ClassVar[bool] = False
 
     @property
     def fingerprint(self) -> str:
@@ -22,7 +24,6 @@ class Bm25:
         return f"bm25s {version('bm25s')} PyStemmer {version('PyStemmer')}"
 
     def open(self, scene: Scene, suite: Suite) -> Documents:
-        memories_only(self.name, suite)
         _installed()
         return Documents(scene, index)
 

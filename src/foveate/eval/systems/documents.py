@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
-from foveate.errors import InputError
-from foveate.eval.model import Case, Entry, Rendered, Scene, Suite
+from foveate.eval.model import Case, Entry, Rendered, Scene
 from foveate.eval.systems.packing import packed
 
 Search = Callable[[str], Sequence[int]]
@@ -49,13 +48,3 @@ def present(scene: Scene) -> list[Entry]:
 
 def line(entry: Entry) -> str:
     return f"- {entry.text}"
-
-
-def memories_only(name: str, suite: Suite) -> None:
-    if suite.on_code:
-        raise InputError(f"The system {name!r} is for memories, and {suite.name!r} is about code; see `foveate eval list`.")
-
-
-def code_only(name: str, suite: Suite) -> None:
-    if not suite.on_code:
-        raise InputError(f"The system {name!r} is for code, and {suite.name!r} is about memories; see `foveate eval list`.")

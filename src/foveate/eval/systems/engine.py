@@ -8,13 +8,13 @@ from itertools import groupby
 from pathlib import Path
 from shutil import copyfile, copytree
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, ClassVar
 
 import foveate
 from foveate import profiles, project
 from foveate.assembly import Context, joined
 from foveate.embed import Embedder, open_embedder
-from foveate.errors import BudgetError, InputError
+from foveate.errors import BudgetError, FoveateError, InputError
 from foveate.eval.model import Case, Entry, Rendered, Scene, Suite
 from foveate.eval.overrides import together
 from foveate.eval.python_files import among
@@ -39,6 +39,7 @@ class Foveate:
     profile: str | None = None
     overrides: Mapping[str, Any] = field(default_factory=dict)
     embedder: Embedder | None = field(default=None, repr=False)
+    on_code: ClassVar[None] = None
 
     @property
     def fingerprint(self) -> str:
@@ -73,9 +74,13 @@ class Memory:
         Path(self.folder.name, project.FOLDER).mkdir()  # its own, whatever stands above it
         self.engines: dict[tuple[str | None, str | None], foveate.Engine] = {}
         self.told: dict[str, list[Entry]] = {}
-        for entry, id in self._tell(entries):
-            self.told.setdefault(id, []).append(entry)
-        self._finish(entries)
+        try:
+            for entry, id in self._tell(entries):
+                self.told.setdefault(id, []).append(entry)
+            self._finish(entries)
+        except FoveateError:
+            self.close()
+            raise
 
     def render(self, case: Case, budget: int) -> Rendered:
         contexts = self._contexts(case, budget)

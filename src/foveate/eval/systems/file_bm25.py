@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import ClassVar
 
 from foveate.eval.model import Case, Rendered, Scene, Suite
 from foveate.eval.python_files import KNOWN, functions, text
-from foveate.eval.systems.documents import code_only
 from foveate.eval.systems.packing import packed, under_path
 
 K1, B = 1.2, 0.75
@@ -23,9 +23,9 @@ _WORD = re.compile(r"\w+")
 class FileBm25:
     name: str = "file-bm25"
     fingerprint: str = "file-bm25"
+    on_code: ClassVar[bool] = True
 
     def open(self, scene: Scene, suite: Suite) -> Files:
-        code_only(self.name, suite)
         return Files(scene.root or Path(), scene.files)
 
 

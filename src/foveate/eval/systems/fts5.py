@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import apsw
 
 from foveate.eval.model import Scene, Suite
-from foveate.eval.systems.documents import Documents, Search, memories_only
+from foveate.eval.systems.documents import Documents, Search
 
 _WORD = re.compile(r"\w+")
 
@@ -18,9 +19,9 @@ _WORD = re.compile(r"\w+")
 class Fts5:
     name: str = "fts5"
     fingerprint: str = f"SQLite {apsw.sqlite_lib_version()}"
+    on_code: ClassVar[bool] = False
 
     def open(self, scene: Scene, suite: Suite) -> Documents:
-        memories_only(self.name, suite)
         return Documents(scene, table)
 
 

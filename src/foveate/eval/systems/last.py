@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from foveate.eval.model import Case, Rendered, Scene, Suite
-from foveate.eval.systems.documents import line, memories_only, present
+from foveate.eval.systems.documents import line, present
 from foveate.eval.systems.packing import fitting
 
 
@@ -14,9 +15,9 @@ from foveate.eval.systems.packing import fitting
 class Last:
     name: str = "last"
     fingerprint: str = "last"
+    on_code: ClassVar[bool] = False
 
     def open(self, scene: Scene, suite: Suite) -> Transcript:
-        memories_only(self.name, suite)
         return Transcript([line(entry) for entry in present(scene)])
 
 

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import ClassVar
 
 from foveate.errors import InputError
 from foveate.eval.model import Case, Rendered, Scene, Suite
 from foveate.eval.python_files import among, functions, text
 from foveate.eval.reading import digest
 from foveate.eval.systems import peers
-from foveate.eval.systems.documents import code_only
 from foveate.eval.systems.packing import packed, under_path
 
 Chunk = tuple[str, int, int, str]
@@ -29,6 +29,7 @@ class Semble:
     peer: peers.Peer
     model: Path | None = None
     whole: bool = False
+    on_code: ClassVar[bool] = True
 
     @property
     def fingerprint(self) -> str:
@@ -36,7 +37,6 @@ class Semble:
         return f"semble {self.peer.version} {model} {'whole' if self.whole else 'chunks'}"
 
     def open(self, scene: Scene, suite: Suite) -> Chunks:
-        code_only(self.name, suite)
         return Chunks(self, scene.root or Path(), scene.files)
 
 

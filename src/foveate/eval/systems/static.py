@@ -6,24 +6,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
+from typing import ClassVar
 
 from foveate.embed import Embedder, open_embedder
 from foveate.errors import InputError
 from foveate.eval.model import Scene, Suite
-from foveate.eval.systems.documents import Documents, Search, memories_only
+from foveate.eval.systems.documents import Documents, Search
+
+WANTED = "write static:PROVIDER:MODEL"
 
 
 @dataclass(frozen=True, slots=True)
 class Static:
     name: str
     embedder: Embedder = field(repr=False)
+    on_code: ClassVar[bool] = False
 
     @property
     def fingerprint(self) -> str:
         return self.embedder.fingerprint
 
     def open(self, scene: Scene, suite: Suite) -> Documents:
-        memories_only(self.name, suite)
         return Documents(scene, partial(index, self.embedder), joined=False)
 
 

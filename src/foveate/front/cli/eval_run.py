@@ -22,10 +22,13 @@ from foveate.front.cli.progress import EVERY
 if TYPE_CHECKING:
     from foveate.eval.ablate import Effect
     from foveate.eval.model import Suite, System
+    from foveate.eval.report import Report
     from foveate.eval.rows import Run
     from foveate.eval.run import Progress
 
 RUNS = "eval-runs"
+ABLATIONS = f"{RUNS}/ablation"
+"""Apart from other runs, so that a report or a plot of those is not of every part that was switched off."""
 MISSED = 1
 
 
@@ -49,13 +52,17 @@ def budgets_of(ctx: click.Context, param: click.Parameter, value: str | None) ->
     return tuple(sorted({int(part) for part in parts}))
 
 
-def options_of(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> dict[str, str]:
-    """`NAME=VALUE` as a table."""
-    pairs = [value.partition("=") for value in values]
-    for name, equals, _ in pairs:
+def pairs_of(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> dict[str, str]:
+    """`NAME=VALUE`, or what the parameter calls it, as a table."""
+    found: dict[str, str] = {}
+    for given in values:
+        name, equals, value = given.partition("=")
         if not (name and equals):
-            raise click.BadParameter(f"{name!r} is no NAME=VALUE.", ctx, param)
-    return {name: value for name, _, value in pairs}
+            raise click.BadParameter(f"{given!r} is no {str(param.metavar).rstrip('.')}.", ctx, param)
+        if name in found:
+            raise click.BadParameter(f"{name!r} is given twice; keep one of them.", ctx, param)
+        found[name] = value
+    return found
 
 
 def asking(function: Function) -> Function:
@@ -67,7 +74,7 @@ def asking(function: Function) -> Function:
         click.option("--limit", type=click.IntRange(1), help="Only so many worlds, the first ones."),
         click.option("--types", metavar="NAME,NAME", callback=listed, help="Only questions of these types."),
         click.option(
-            "-o", "options", multiple=True, metavar="NAME=VALUE", callback=options_of, help="An option of the suite."
+            "-o", "options", multiple=True, metavar="NAME=VALUE", callback=pairs_of, help="An option of the suite."
         ),
         click.option("--profile", metavar="NAME", shell_complete=complete_profiles, help="Instead of the suite's."),
         click.option("--overrides", type=FILE, metavar="FILE", help="A TOML file that is laid over the profile."),
@@ -121,16 +128,29 @@ def run(
     needed = [gate.parsed(one, asked["budgets"] or found.budgets) for one in thresholds]
     for file in plots:
         plot.check(file)
-    systems: list[System] = [variant(found, profile, overrides, places(call.place().root)), *systems_of(beside)]
+    ours = variant(found, profile, overrides, places(call.place().root))
+    systems = [ours, *(one for one in systems_of(beside) if one.name != ours.name)]
     reports = [report(one, found.top) for one in runs_of(found, path, systems, **asked)]
+    show = partial(print_reports, call, reports, measures, plots=list(map(str, plots)))
+    try:
+        _check_types(reports[0], asked["types"])
+        missed = gate.missed(reports[0], needed)
+    except InputError:
+        show(missed=[])  # what took long is not lost to a slip in an option
+        raise
+    show(missed=missed)
     for file in plots:
         plot.plot(reports, file, measures=measures or EVIDENCE)
-    missed = gate.missed(reports[0], needed)
-    print_reports(call, reports, measures, plots=list(map(str, plots)), missed=missed)
     for line in missed:
         say(line)
     if missed:
         raise click.exceptions.Exit(MISSED)
+
+
+def _check_types(report: Report, types: Sequence[str]) -> None:
+    for type in types:
+        if type not in report.types:
+            raise InputError(f"No case of {report.run.suite!r} has the type {type!r}.{near(type, report.types)}")
 
 
 def systems_of(named: Sequence[str]) -> list[System]:
@@ -156,17 +176,16 @@ def runs_of(
     out: Path,
 ) -> list[Run]:
     """The rows of each system, asked or already there."""
-    from foveate.eval.run import run
+    from foveate.eval.run import check, run
 
+    for system in systems:
+        check(suite, system, path, options)
     with watched(out) as progress:
         ask = partial(run, suite, budgets=budgets or None, limit=limit, types=types, options=options, progress=progress)
         runs = [ask(system, path, out) for system in systems]
-    seen = {row.type for row in runs[0].rows}
-    for type in types:
-        if type not in seen:
-            raise InputError(f"No case of {suite.name!r} has the type {type!r}; without --types, all are reported.")
-    if not seen:
-        raise InputError(f"{str(path)!r} holds no case that can be asked.")
+    if not runs[0].rows:
+        of_them = f" of the type {' or '.join(map(repr, types))}" if types else ""
+        raise InputError(f"{str(path)!r} holds no case{of_them} that can be asked.")
     return runs
 
 
@@ -174,13 +193,15 @@ def runs_of(
 def watched(out: Path) -> Iterator[Progress | None]:
     """A line that counts, for whoever sits before it; Ctrl-C says how to go on. How many worlds there are would have to be
     counted first, and some data sets are large."""
+    from foveate.eval.tables import counted
+
     drawn = 0.0
 
     def progress(system: str, worlds: int, cases: int) -> None:
         nonlocal drawn
         if monotonic() - drawn > EVERY:
             drawn = monotonic()
-            said = f"foveate: {system}, {worlds:,} worlds, {cases:,} cases"
+            said = f"foveate: {system}, {counted(worlds, 'world')}, {counted(cases, 'case')}"
             print(f"\r{said}\033[K", end="", file=sys.stderr, flush=True)
 
     try:
@@ -197,15 +218,15 @@ def watched(out: Path) -> Iterator[Progress | None]:
 
 
 @click.command("ablate", cls=Verb)
-@click.argument("data", metavar="SUITE=PATH...", nargs=-1, required=True, callback=options_of)
+@click.argument("data", metavar="SUITE=PATH...", nargs=-1, required=True, callback=pairs_of)
 @click.option("--only", multiple=True, metavar="PATTERN", help="Parts whose names fit, such as 'feature *'. Repeatable.")
 @click.option("--budgets", metavar="N,N", callback=budgets_of, default="1000,4000", show_default=True, help="Token budgets.")
 @click.option("--limit", type=click.IntRange(1), help="Only so many worlds of each suite, the first ones.")
 @click.option(
-    "-o", "options", multiple=True, metavar="NAME=VALUE", callback=options_of, help="An option of the suites that have it."
+    "-o", "options", multiple=True, metavar="NAME=VALUE", callback=pairs_of, help="An option of the suites that have it."
 )
 @click.option("--measure", type=click.Choice(MEASURES), default="fraction", show_default=True)
-@click.option("--out", type=FILE, default=RUNS, show_default=True, metavar="DIR", help="Where rows are kept.")
+@click.option("--out", type=FILE, default=ABLATIONS, show_default=True, metavar="DIR", help="Where rows are kept.")
 @pass_call
 def ablate(
     call: Call,
@@ -226,7 +247,7 @@ def ablate(
 
     from foveate.eval import suites, tables
     from foveate.eval.ablate import ablate as switched
-    from foveate.eval.ablate import effects
+    from foveate.eval.ablate import check, effects
 
     found: list[Effect] = []
     chosen = [(suites.suite(name), Path(path)) for name, path in data.items()]
@@ -234,6 +255,7 @@ def ablate(
     for option in options:
         if option not in known:
             raise InputError(f"No suite here has an option {option!r}.{near(option, known)}")
+    check(only, [suite for suite, _ in chosen])
     for suite, path in chosen:
         own = {key: value for key, value in options.items() if key in suite.options}
         with watched(out) as progress:
@@ -242,5 +264,9 @@ def ablate(
     if call.as_json:
         call.print_json({"effects": [asdict(one) for one in found]})
         return
-    print_tables(tables.ablated(found, measure))
-    say("* beyond chance: p below 0.05 for this figure alone; of twenty such figures one is so by chance.")
+    shown = [one for one in found if one.measure == measure]
+    if not shown:
+        raise InputError(f"No case has a figure {measure!r}; name another --measure.")
+    print_tables(tables.ablated(shown, measure))
+    if any(one.is_beyond_chance for one in shown):
+        say("* beyond chance: p below 0.05 for this figure alone; of twenty such figures one is so by chance.")

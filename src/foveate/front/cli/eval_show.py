@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,9 +65,9 @@ def compare(call: Call, a: Path, b: Path, measures: tuple[str, ...], cases: bool
     for name, run, path, alone in (("a", found.a, a, found.only_a), ("b", found.b, b, found.only_b)):
         notes = [*([f"{alone:,} cases more"] if alone else []), *([short] if (short := tables.shortfall(run)) else [])]
         print_text(f"{name}  {run.system}  {path}" + (f"  ({', '.join(notes)})" if notes else ""))
-    print_tables(tables.compared(found, measures or EVIDENCE))
+    print_tables(tables.compared(found, measures or MEASURES))
     if cases:
-        print_text("", *tables.changed(found, measures or EVIDENCE))
+        print_text("", *tables.changed(found, measures or MEASURES))
 
 
 @click.command("plot", cls=Verb)
@@ -96,7 +98,12 @@ def _reports(paths: Sequence[Path]) -> list[Report]:
     from foveate.eval.suites import MODULES, suite
 
     runs = {run.path: run for path in paths for run in read_all(path)}
-    return [report(run, suite(run.suite).top if run.suite in MODULES else {}) for run in runs.values()]
+    times = Counter((run.suite, run.system) for run in runs.values())
+    reports = [report(run, suite(run.suite).top if run.suite in MODULES else {}) for run in runs.values()]
+    return [
+        replace(one, label=f"{one.name} ({one.run.path})") if times[one.run.suite, one.run.system] > 1 else one
+        for one in reports
+    ]
 
 
 def _one(path: Path) -> Run:
@@ -121,7 +128,7 @@ def print_reports(call: Call, reports: Sequence[Report], measures: Sequence[str]
     for n, suite in enumerate(dict.fromkeys(one.run.suite for one in reports)):
         shown = [one for one in reports if one.run.suite == suite]
         print_text(*([""] if n else []), tables.summary(shown))
-        print_tables(tables.tables(shown, measures or EVIDENCE))
+        print_tables(tables.tables(shown, measures))
 
 
 def print_tables(tables: Iterable[Table]) -> None:

@@ -36,8 +36,8 @@ def list_(call: Call) -> None:
     for one in found:
         rows += [(one.name, one.about), *(("", f"-o {name}=...: {meaning}") for name, meaning in one.options.items())]
     print_lines([title("Suites"), *table(("name", "holds"), rows, left=2)])
-    ready = [(one["name"], one["needs"] or "ready", one["about"]) for one in known]
-    print_lines([[], title("Systems"), *table(("name", "here", "is"), ready, left=3)])
+    ready = [(one["name"], one["about"], one["needs"] or "ready") for one in known]
+    print_lines([[], title("Systems"), *table(("name", "is", "here"), ready, left=3)])
 
 
 @click.command("record", cls=Verb)
@@ -60,8 +60,10 @@ def record(call: Call, context: str, to: Path, wanted: tuple[str, ...], unwanted
     if call.as_json:
         call.print_json({"to": str(to), "case": case})
         return
-    counts = (len(case["wanted"]), len(case["unwanted"]), len(case["records"]))
-    click.echo("{}: {} wanted, {} unwanted, {} records".format(to, *counts))
+    from foveate.eval.tables import counted
+
+    records = counted(len(case["records"]), "record")
+    click.echo(f"{to}: {len(case['wanted'])} wanted, {len(case['unwanted'])} unwanted, {records}")
     if case.get("note"):
         say(case["note"])
 
