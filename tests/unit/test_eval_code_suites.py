@@ -248,9 +248,6 @@ def test_issues_are_chosen_by_repository_and_spread_over_its_history(tmp_path, c
     [
         ({"repo": None}, InputError, "line 1, has no 'repo'"),
         ({"gold_files_py": "pkg/box.py"}, InputError, "'gold_files_py' is not a list of texts"),
-        ({"gold_functions": ["pkg/box.py::Box.missing"]}, InputError, "no function 'Box.missing'"),
-        ({"gold_functions": ["pkg/none.py::x"]}, InputError, "no function 'x' in 'pkg/none.py'"),
-        ({"gold_files_py": ["pkg/none.py"]}, InputError, "no file 'pkg/none.py'"),
         ({"base_commit": "0" * 40}, InputError, "does not hold the commit"),
         ({"repo": "a/other"}, NotFound, "no bare repository of 'a/other'"),
         ({"edits": [{"path": "pkg/box.py"}]}, InputError, "edits"),
@@ -260,6 +257,22 @@ def test_an_issue_that_cannot_be_asked_says_why(tmp_path, commits, changed, erro
     made = {name: value for name, value in issue(commits[0], **changed).items() if value is not None}
     with pytest.raises(error, match=said):
         run(suite("swebench"), system("file-bm25"), write(tmp_path, made), tmp_path, options=options(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("changed", "whats", "skipped"),
+    [
+        ({"gold_files_py": ["pkg/box.py", "pkg/new.py"]}, {"file": 1, "function": 1}, 0),
+        ({"gold_functions": ["pkg/box.py::Box.new", "pkg/new.py::x"]}, {"file": 1}, 0),
+        ({"gold_files_py": ["pkg/new.py"]}, {}, 1),
+    ],
+)
+def test_what_a_fix_makes_anew_is_no_evidence(tmp_path, commits, changed, whats, skipped):
+    data = write(tmp_path, issue(commits[0], **changed))
+    done = run(suite("swebench"), system("file-bm25"), data, tmp_path / "runs", budgets=[2000], options=options(tmp_path))
+    hits = done.rows[0].packs[2000].hits if done.rows else {}
+    assert {what: len(found) for what, found in hits.items() if what in ("file", "function")} == whats
+    assert done.skipped == skipped
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 
 `instances.jsonl` holds one issue a line: `repo` and `base_commit`, the `problem_statement`, and what the fix changed:
 `gold_files_py`, `gold_functions` (`path::Class.method`) and `edits` (`path`, `deleted_lines`, `insert_after`; lines of the
-old file). The question is the raw text of the issue; candidates are all Python files that are not tests.
+old file). The question is the raw text of the issue; candidates are all Python files that are not tests. What a fix makes
+anew cannot be found before: it is no evidence.
 
 Repositories are read at the base commit from bare ones that the user has. A checkout is made for each repository, knows its
 past and not its future, and moves from issue to issue.
@@ -120,22 +121,24 @@ def _chosen(issues: Sequence[dict[str, Any]], options: Mapping[str, str]) -> Ite
 
 def _scene(issue: Mapping[str, Any], repos: Path, folder: Path) -> Scene:
     root = checkout(issue["repo"], issue["base_commit"], repos, folder)
-    absent = [path for path in issue["gold_files_py"] if not (root / path).is_file()]
-    if absent:
-        raise InputError(f"{issue['instance_id']!r}: there is no file {absent[0]!r} at its base commit.")
-    wanted: list[Evidence] = [File(path) for path in issue["gold_files_py"]]
+    gold = [path for path in issue["gold_files_py"] if (root / path).is_file()]
+    if not gold:
+        return Scene([], skipped=1)
+    wanted: list[Evidence] = [File(path) for path in gold]
     for name in issue["gold_functions"]:
         path, _, function = name.partition("::")
-        found = [one for one in _functions_of(root, path) if one.name == function]
-        if not found:
-            raise InputError(f"{issue['instance_id']!r}: there is no function {function!r} in {path!r} at its base commit.")
-        wanted.append(Lines(name, path, tuple(one.source for one in found)))
-        wanted.append(Head(name, path, tuple(_closed(one.source.split("\n")[0]).rstrip(":") for one in found)))
+        if found := [one for one in _functions_of(root, path) if one.name == function]:
+            wanted.append(Lines(name, path, tuple(one.source for one in found)))
+            wanted.append(Head(name, path, tuple(_closed(one.source.split("\n")[0]).rstrip(":") for one in found)))
     for path, numbers in _edits(issue):
-        if path in issue["gold_files_py"]:
+        if path in gold:
             wanted += _edited(path, numbers, text(root, path).split("\n"))
-    kind = "one file" if len(issue["gold_files_py"]) == 1 else "several files"
-    case = Case(issue["instance_id"], issue["problem_statement"], tuple(wanted), type=kind)
+    case = Case(
+        issue["instance_id"],
+        issue["problem_statement"],
+        tuple(wanted),
+        type="one file" if len(gold) == 1 else "several files",
+    )
     return Scene([case], root=root, files=candidates(root))
 
 
