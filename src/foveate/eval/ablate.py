@@ -77,7 +77,6 @@ STAGES = (
     Part("stage near-duplicates", stage=("foveate.selection", "_near", _nothing)),
     Part("stage ladder", stage=("foveate.selection", "ladder", lambda top: (top,))),
     Part("stage deepening", stage=("foveate.selection", "_deepen", _nothing)),
-    Part("stage room that flows", stage=("foveate.budget", "_flow", _nothing)),
     Part("stage room used up", stage=("foveate.compose", "_use_up", _nothing)),
 )
 STAGES_ON_CODE = (
