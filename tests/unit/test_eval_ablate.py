@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from foveate import dates, selection
+from foveate import dates, profiles, selection
 from foveate.errors import NotFound
 from foveate.eval.ablate import WHOLE, ablate, check, effects, off, parts
 from foveate.eval.suites import suite
@@ -71,3 +71,20 @@ def test_each_pattern_must_fit_a_part_of_one_of_the_suites() -> None:
     check(["stage names vote", "feature *"], [suite("locomo"), suite("swebench")])
     with pytest.raises(NotFound, match=r"'feature neigbour'.*feature neighbour"):
         check(["feature *", "feature neigbour"], [suite("locomo")])
+
+
+def test_every_part_of_a_profile_is_gone_when_it_is_off() -> None:
+    whole = profiles.resolve("chat")
+    for part in parts(suite("locomo")):
+        kind, _, name = part.name.partition(" ")
+        without = profiles.resolve("chat", call=part.overrides)
+        if kind == "feature":
+            assert whole.weights[name] > without.weights[name] == 0
+        elif kind == "field":
+            assert whole.fields[name] > without.fields[name] == 0
+        elif kind == "slot":
+            assert {slot.name for slot in whole.slots} - {slot.name for slot in without.slots} == {name}
+        elif kind == "source":
+            source, _, slot = name.partition(" in ")
+            (left,) = (one for one in without.slots if one.name == slot)
+            assert dict(left.also).get(source, 0) == 0
