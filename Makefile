@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --quiet --disable-pip-version-check
+UV := $(PY) -m uv pip install --quiet --python $(PY)
 READY := $(VENV)/.ready
 BASE := $(VENV)/.base
 
@@ -37,7 +38,8 @@ clean: ## remove caches and build outputs; the .venv stays
 
 $(READY): pyproject.toml
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
-	@$(PIP) install -e '.[dev]'
+	@$(PIP) install 'uv>=0.8,<1'  # some 170 packages: pip takes minutes to choose them
+	@$(UV) -e '.[dev]'
 	@touch $(READY)
 
 $(BASE): pyproject.toml

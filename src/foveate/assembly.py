@@ -191,6 +191,16 @@ class Context:
         return joined(self.sections)
 
     @property
+    def stable(self) -> str:
+        """The part that goes first and stays the same, byte for byte, until its content changes."""
+        return joined(section for section in self.sections if section.stable)
+
+    @property
+    def volatile(self) -> str:
+        """The part that is computed for this call; it goes last, where no cached prefix follows it."""
+        return joined(section for section in self.sections if not section.stable)
+
+    @property
     def items(self) -> tuple[Item, ...]:
         return tuple(item for section in self.sections for item in section.items)
 

@@ -38,7 +38,11 @@ ROOT_LAYER = next(n for n, names in enumerate(LAYERS) if "engine" in names)
 FREE = ("foveate", "foveate.__main__")
 """May import from any layer."""
 
-EXTRAS = frozenset({"numpy", "rich", "pydantic", "fastapi", "httpx", "matplotlib"})
+EXTRAS = frozenset(
+    "numpy rich pydantic fastapi starlette uvicorn limits prometheus_client opentelemetry mcp httpx httpx2 matplotlib "
+    "anthropic openai agents pydantic_ai langchain langchain_core langgraph llama_index agent_framework llm mem0 "
+    "graphiti_core".split()
+)
 """Optional packages: the core can be imported without them."""
 
 EDGES = ("foveate.front", "foveate.agents.adapters")

@@ -4,6 +4,6 @@ Comes in: a file's lines. Goes out: events and notes in a memory, each under a k
 importing again adds only what is new. Nothing is summarised or extracted here.
 """
 
-from foveate.importing.files import FORMATS, Report, files_in, import_lines, import_path
+from foveate.importing.files import FORMATS, Report, files_in, import_lines, import_path, keep
 
-__all__ = ["FORMATS", "Report", "files_in", "import_lines", "import_path"]
+__all__ = ["FORMATS", "Report", "files_in", "import_lines", "import_path", "keep"]

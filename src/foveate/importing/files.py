@@ -109,7 +109,7 @@ def import_lines(memory: Memory, source: Iterable[bytes], name: str, format: str
         return Report(done.added, done.known, links=done.links, files={name: format})
     numbered = ((n, raw.decode("utf-8-sig" if n == 1 else "utf-8", "replace")) for n, raw in enumerate(lines, 1))
     stem = Path(name).name if format == markdown.NAME else Path(name).stem
-    return replace(_kept(memory, READERS[format](numbered, stem), name), files={name: format})
+    return replace(keep(memory, READERS[format](numbered, stem), name), files={name: format})
 
 
 def detected(first: Sequence[bytes], name: str) -> str:
@@ -142,7 +142,7 @@ def _decoded(raw: bytes, where: str) -> str:
         raise InputError(f"{where} is not UTF-8 text (byte {error.start}).") from None
 
 
-def _kept(memory: Memory, given: Iterator[Row | Skipped], name: str) -> Report:
+def keep(memory: Memory, given: Iterator[Row | Skipped], name: str) -> Report:
     """Keep the rows in batches; what an importer or the memory refuses is counted."""
     counts: Counter[str] = Counter()
     notes: list[str] = []

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from foveate.front import documents
 from foveate.front.cli.calling import Call, Function, Verb, complete_profiles, pass_call, read_text, say
 from foveate.front.cli.work import (
     complete_tasks,
@@ -16,11 +16,10 @@ from foveate.front.cli.work import (
     print_ended,
     print_task,
     task_argument,
-    task_json,
 )
 
 if TYPE_CHECKING:
-    from foveate.agents import Lease
+    pass
 
 
 def which(function: Function) -> Function:
@@ -56,8 +55,8 @@ def prepare(call: Call, agent: str, task: str, **options: Any) -> None:
         call.print_json(
             {
                 "context": context_json(ready.context),
-                "task": task_json(ready.task),
-                "lease": _lease_json(ready.lease),
+                "task": documents.task(ready.task),
+                "lease": documents.lease(ready.lease),
                 "beside": list(ready.beside),
             }
         )
@@ -115,7 +114,7 @@ def list_(call: Call, agent: str | None, task: str | None) -> None:
     with call.open() as engine:
         leases = Agents(engine).active(agent=agent, task=task)
     if call.as_json:
-        call.print_json({"leases": [_lease_json(lease) for lease in leases]})
+        call.print_json({"leases": [documents.lease(lease) for lease in leases]})
         return
     if not leases:
         say("nobody is at work.")
@@ -160,12 +159,6 @@ def stats(call: Call) -> None:
 
     by_agent = ", ".join(f"{name} {number}" for name, number in found["by_agent"].items())
     print_lines(pairs((name.replace("_", " "), value) for name, value in {**found, "by_agent": by_agent}.items()))
-
-
-def _lease_json(lease: Lease) -> dict[str, Any]:
-    from foveate.ids import iso
-
-    return {**asdict(lease), "since": iso(lease.since), "expires": iso(lease.expires)}
 
 
 VERBS: dict[str, Any] = {"agent": agent}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from foveate.errors import InputError, NotFound, near
+from foveate.front import documents
 from foveate.front.cli.calling import Call, Verb, pass_call, say, speaks_utf8
 from foveate.front.cli.work import FILE, complete_tasks, handoff_of, read_handoff, say_reading, task_argument
 
@@ -115,16 +116,7 @@ def ingest(call: Call, task: str, file: str, again: bool) -> None:
     with call.open() as engine:
         done = engine.tasks.ingest(task, raw, again=again)
     if call.as_json:
-        call.print_json(
-            {
-                "task": done.task,
-                "handoff": done.handoff,
-                "action": done.action,
-                "rung": done.rung,
-                "counts": {kind: dict(counts) for kind, counts in done.counts.items()},
-                "problems": list(done.problems),
-            }
-        )
+        call.print_json(documents.learned(done))
         return
     from foveate.front.cli.show import pairs, print_lines
 

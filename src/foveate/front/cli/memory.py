@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from foveate.errors import InputError, near
+from foveate.front import documents
 from foveate.front.cli.calling import (
     Call,
     Function,
@@ -79,17 +80,7 @@ def add(
     with call.open(agent=agent, session=session, task=task) as engine:
         added = engine.add(kind, read_text(text), own=own, **_given(values), **parsed(kind, settings))
     if call.as_json:
-        from foveate.state.records import to_json
-
-        call.print_json(
-            {
-                "id": added.record.id,
-                "action": added.action,
-                "affected": list(added.affected),
-                "warnings": list(added.warnings),
-                "record": to_json(added.record),
-            }
-        )
+        call.print_json(documents.added(added))
         return
     click.echo(added.record.id)
     affected = f": {', '.join(added.affected)}" if added.affected else ""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from foveate.errors import InputError
+from foveate.front import documents
 from foveate.front.cli.calling import Call, Verb, complete_kinds, pass_call, read_text, say, scoped, when
 from foveate.front.cli.show import Line, cut, pairs, plain, plainly, print_lines, title, width
 
@@ -35,28 +36,9 @@ def show(call: Call, id: str, as_of: int | None, full: bool, **scope: Any) -> No
         with engine.reader() as reader:
             links = [*reader.links([id]), *reader.links([id], back=True)]
     if call.as_json:
-        call.print_json(_document(record, links, history))
+        call.print_json(documents.whole_record(record, links, history))
     else:
         print_lines([*_record(record), *_links(record, links), *_history(history, full)])
-
-
-def _document(record: Record, links: Sequence[Link], history: Sequence[Change]) -> dict[str, Any]:
-    from foveate.ids import iso
-    from foveate.state.records import to_json
-
-    return {
-        "record": {**to_json(record), "tokens": dict(record.tokens or {})},
-        "links": [{"src": link.src, "name": link.name, "dst": link.dst, "weight": link.weight} for link in links],
-        "history": [
-            {
-                "version": step.version,
-                "verb": step.verb,
-                "at": iso(step.at),
-                "before": to_json(step.before) if step.before else None,
-            }
-            for step in history
-        ],
-    }
 
 
 def _record(record: Record) -> list[Line]:
@@ -125,10 +107,7 @@ def search(call: Call, query: str, kinds: tuple[str, ...], code: bool, files: bo
         hits = engine.search(readable, kinds=kinds, limit=limit)
         hint = "; --code looks into the files" if engine.has_code else ""
     if call.as_json:
-        from foveate.state.records import to_json
-
-        found = [{"lexical": hit.lexical, "vector": hit.vector, "record": to_json(hit.record)} for hit in hits]
-        call.print_json({"query": readable, "hits": found})
+        call.print_json(documents.hits(readable, hits))
         return
     if not hits:
         say(f"nothing found{hint}")

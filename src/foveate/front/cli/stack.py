@@ -6,8 +6,9 @@ from typing import Any
 
 import click
 
+from foveate.front import documents
 from foveate.front.cli.calling import Call, Function, Verb, pass_call, read_text, say
-from foveate.front.cli.work import print_task, task_json
+from foveate.front.cli.work import print_task
 
 EMPTY = "the task stack is empty."
 
@@ -36,7 +37,7 @@ def push(call: Call, goal: str, name: str, **scope: Any) -> None:
     with call.open(**scope) as engine:
         frame = engine.stack().push(read_text(goal), name=name)
     if call.as_json:
-        call.print_json({"id": frame.id, "task": task_json(frame)})
+        call.print_json({"id": frame.id, "task": documents.task(frame)})
     else:
         click.echo(frame.id)
 
@@ -63,7 +64,7 @@ def peek(call: Call, **scope: Any) -> None:
     with call.open(**scope) as engine:
         frame = engine.stack().peek()
     if call.as_json:
-        call.print_json({"task": task_json(frame) if frame else None})
+        call.print_json({"task": documents.task(frame) if frame else None})
         return
     if frame is None:
         say(EMPTY)
@@ -82,7 +83,7 @@ def path(call: Call, **scope: Any) -> None:
     with call.open(**scope) as engine:
         frames = engine.stack().path()
     if call.as_json:
-        call.print_json({"path": [task_json(frame) for frame in frames]})
+        call.print_json({"path": [documents.task(frame) for frame in frames]})
         return
     if not frames:
         say(EMPTY)

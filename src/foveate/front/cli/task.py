@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from foveate.front import documents
 from foveate.front.cli.calling import Call, Verb, pass_call, read_text, say, scoped
 from foveate.front.cli.work import (
     called,
@@ -17,7 +18,6 @@ from foveate.front.cli.work import (
     print_ended,
     print_task,
     task_argument,
-    task_json,
 )
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def add(call: Call, name: str, objective: str | None, **values: Any) -> None:
         known = _is_known(engine, values["key"])
         added = engine.tasks.add(name, objective=read_text(objective or ""), **given)
     if call.as_json:
-        call.print_json({"id": added.id, "action": "unchanged" if known else "added", "task": task_json(added)})
+        call.print_json({"id": added.id, "action": "unchanged" if known else "added", "task": documents.task(added)})
         return
     click.echo(added.id)
     if known:
@@ -99,7 +99,7 @@ def list_(call: Call, status: str | None, ready: bool, parent: str | None) -> No
         found = engine.tasks.list(status, ready=ready, parent=parent)
         names = called(engine, {id for each in found for id in each.depends_on})
     if call.as_json:
-        call.print_json({"tasks": [task_json(each) for each in found]})
+        call.print_json({"tasks": [documents.task(each) for each in found]})
         return
     if not found:
         say("there is no such task." if status or ready or parent else "there are no tasks yet.")

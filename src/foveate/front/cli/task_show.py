@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from foveate.front import documents
 from foveate.front.cli.show import Line, pairs, plain, plainly, title
-from foveate.front.cli.work import brief, handoff_json, task_json
+from foveate.front.cli.work import brief, handoff_json
 from foveate.state.lines import part_of_task
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def document(task: Task, around: Mapping[str, Record], handoff: Record | None, l
         ]
 
     return {
-        "task": task_json(task),
+        "task": documents.task(task),
         "record": to_json(task.record),
         "dependencies": linked(task.depends_on),
         "parent": next(iter(linked([task.parent] if task.parent else [])), None),

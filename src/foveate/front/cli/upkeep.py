@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from foveate.front import documents
 from foveate.front.cli.calling import Call, Verb, pass_call, read_text, say, scoped
 from foveate.front.cli.memory import print_changed
 
@@ -48,12 +49,7 @@ def check(call: Call, text: str, dry_run: bool, **scope: Any) -> int:
         trips = engine.check(read_text(text), dry_run=dry_run)
     blocked = any(trip.action == "block" for trip in trips)
     if call.as_json:
-        found = [
-            {"id": trip.censor.id, "action": trip.action, "text": trip.censor.text, "reason": trip.reason}
-            | {"matched": trip.matched}
-            for trip in trips
-        ]
-        call.print_json({"blocked": blocked, "trips": found})
+        call.print_json(documents.trips(trips))
     else:
         for trip in trips:
             because = f" — {trip.reason}" if trip.reason else ""

@@ -11,6 +11,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from foveate.errors import FoveateError, InputError
+from foveate.front import documents
 from foveate.front.cli.calling import STDIN, Call, Function, read_text, say
 from foveate.front.cli.show import Line, cut, width
 
@@ -80,24 +81,6 @@ def read_handoff(file: str) -> bytes:
 # --- tasks as documents --------------------------------------------------------------------------------------------
 
 
-def task_json(task: Task) -> dict[str, Any]:
-    """A task and its links, without its further fields."""
-    return {
-        "id": task.id,
-        "key": task.record.key,
-        "name": task.name,
-        "objective": task.objective,
-        "status": task.status,
-        "ready": task.ready,
-        "depends_on": list(task.depends_on),
-        "waiting_for": list(task.waiting_for),
-        "parent": task.parent,
-        "children": list(task.children),
-        "result": task.result,
-        "reason": str(task.record.data.get("reason", "")),
-    }
-
-
 def called(engine: Engine, ids: Iterable[str]) -> dict[str, str]:
     """How people name some tasks: by the key, where there is one."""
     wanted = list(ids)
@@ -130,7 +113,7 @@ def handoff_json(handoff: Record | None) -> dict[str, Any] | None:
 def print_task(call: Call, task: Task, **more: Any) -> None:
     """A task that was moved."""
     if call.as_json:
-        call.print_json({"task": task_json(task), **more})
+        call.print_json({"task": documents.task(task), **more})
     else:
         click.echo(f"{task.id}  {task.status}")
 
