@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count, takewhile
 from typing import Any, Literal, TypeVar
 
+from foveate import tokens
 from foveate.assembly import Context
 from foveate.engine import MAX_QUERY, Engine
 from foveate.errors import SourceError, StoreError
 from foveate.importing import Report, keep
 from foveate.importing.rows import Call, Row, digest, message, used
+from foveate.state.store import Reader
 from foveate.types import Filters
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -24,6 +28,8 @@ Message = TypeVar("Message")
 
 TURNS = 3
 """Turns of the conversation that stay as they are unless told otherwise; what is older is computed from state."""
+
+_OPEN, _CLOSE = "<foveate>\n", "</foveate>\n"
 
 log = logging.getLogger("foveate.agents")
 
@@ -41,6 +47,8 @@ class Said:
     input: Any = None
     """What that tool was called with."""
     failed: bool = False
+    order: str = ""
+    """Its place in the conversation, for an adapter that hands the history back: kept beside the words."""
 
 
 def question(said: Sequence[Said]) -> str:
@@ -54,6 +62,15 @@ def latest(messages: Sequence[Message], turns: int | None, begins: Callable[[Mes
     if turns is None or len(starts) <= turns:
         return list(messages)
     return list(messages[starts[-turns] :]) if turns > 0 else []
+
+
+def marked(text: str) -> str:
+    """A block of a context that can be told from what people say, where prompts may come back as history."""
+    return f"{_OPEN}{text}{_CLOSE}" if text else ""
+
+
+def is_marked(text: object) -> bool:
+    return isinstance(text, str) and text.startswith(_OPEN) and text.endswith(_CLOSE)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -92,28 +109,63 @@ class Seat:
         """`context` for async callers, in a thread."""
         return await asyncio.to_thread(self.context, said, shown, session=session)
 
-    def keep(self, said: Sequence[Said], *, session: str | None = None) -> Report:
-        """What was said, as events of the session; the same again adds nothing. A failing store is logged, not raised."""
+    def keep(self, said: Sequence[Said], *, session: str | None = None, new: bool = False) -> Report:
+        """What was said, as events of the session; the same again adds nothing. A failing store is logged, not raised.
+
+        `new`: all of it was said just now, also what was said before in the same words.
+        """
         session = session or self.session or self.engine.scope.session or "main"
         if not self.keeps:
             return Report()
         try:
-            return keep(self.engine, self._rows(said, session), "conversation")
+            known = self._known(said, session) if new else {}
+            before = Counter({words: len(ids) for words, ids in known.items()})
+            return keep(self.engine, self._rows(said, session, before), "conversation")
         except StoreError as error:
             log.warning("nothing kept: %s", error)
             return Report(skipped=len(said))
 
-    async def akeep(self, said: Sequence[Said], *, session: str | None = None) -> Report:
+    async def akeep(self, said: Sequence[Said], *, session: str | None = None, new: bool = False) -> Report:
         """`keep` for async callers, in a thread."""
-        return await asyncio.to_thread(self.keep, said, session=session)
+        return await asyncio.to_thread(self.keep, said, session=session, new=new)
 
-    def _rows(self, said: Sequence[Said], session: str) -> Iterator[Row]:
+    def ready(self, said: Sequence[Said], shown: Sequence[Said], *, session: str | None = None) -> Context | None:
+        """`keep`, then `context`: what the prompt no longer shows is not lost, and neither is a run that fails later."""
+        self.keep(said, session=session)
+        return self.context(said, shown, session=session)
+
+    async def aready(self, said: Sequence[Said], shown: Sequence[Said], *, session: str | None = None) -> Context | None:
+        """`ready` for async callers, in a thread."""
+        return await asyncio.to_thread(self.ready, said, shown, session=session)
+
+    def blocks(self, said: Sequence[Said], shown: Sequence[Said], *, session: str | None = None) -> tuple[str, str]:
+        """The stable and the volatile part, marked; with their marks they are within the budget. Empty without a context."""
+        marks = 2 * tokens.count(_OPEN + _CLOSE, self.options.get("counter") or self.engine.rules.counter)
+        seat = self if self.budget is None else replace(self, budget=self.budget - marks)
+        context = seat.ready(said, shown, session=session)
+        if self.budget is None and context and context.tokens + marks > context.budget.ceiling:
+            seat = replace(self, budget=context.budget.total - marks)  # the budget was the engine's own to know
+            context = seat.context(said, shown, session=session)
+        return (marked(context.stable), marked(context.volatile)) if context else ("", "")
+
+    def latest(self, messages: Sequence[Message], begins: Callable[[Message], bool]) -> list[Message]:
+        """The turns that stay; the one that is under way always does."""
+        return latest(messages, self.turns if self.turns is None else max(self.turns, 1), begins)
+
+    def _rows(self, said: Sequence[Said], session: str, before: Counter[str]) -> Iterator[Row]:
+        """What was said as rows. Words without an id are numbered by how often they were said: each "go on" is another."""
+        now = self.engine.clock()
         for number, part in enumerate(said, 1):
+            words = _words(part)
+            key = _key(words, session, 0 if part.id else before[words])
+            before[words] += 1
+            at = now - (len(said) - number)  # a millisecond apart: what is kept at once has an order, too
             if part.role == "tool":
-                call = Call(number, part.tool or "tool", part.input, _key(part, session), session, None)
+                call = Call(number, part.tool or "tool", part.input, key, session, at)
                 yield from used(call, part.text, "failure" if part.failed else "success")
             elif part.role != "system":  # the developer's own instructions are not news
-                yield from message(part.role, part.text, key=_key(part, session), session=session, at=None)
+                for row in message(part.role, part.text, key=key, session=session, at=at):
+                    yield replace(row, values={**row.values, "order": part.order}) if part.order else row
 
     def _without(self, shown: Sequence[Said], session: str | None) -> Filters:
         """The caller's filters, and without the events of what is shown anyway."""
@@ -121,11 +173,24 @@ class Seat:
         if not shown:
             return filters
         session = session or self.engine.scope.session or "main"
+        known = [id for ids in self._known(shown, session).values() for id in ids]
+        return replace(filters, exclude=(*filters.exclude, *known))
+
+    def _known(self, said: Sequence[Said], session: str) -> dict[str, list[str]]:
+        """The events of the same words in the session, as often as they were said."""
         with self.engine.reader() as reader:
-            known = [reader.by_key(_key(part, session)) for part in shown]
-        return replace(filters, exclude=(*filters.exclude, *(record.id for record in known if record)))
+            return {words: _events(reader, words, session) for words in map(_words, said)}
 
 
-def _key(part: Said, session: str) -> str:
+def _events(reader: Reader, words: str, session: str) -> list[str]:
+    found = (reader.by_key(_key(words, session, number)) for number in count())
+    return [record.id for record in takewhile(bool, found) if record]
+
+
+def _key(words: str, session: str, number: int) -> str:
     """The same for the same words in the same session: frameworks hand the whole conversation over again and again."""
-    return f"said:{session}:{part.id or digest(part.role, part.tool, str(part.input or ''), part.text)}"
+    return f"said:{session}:{words}:{number}" if number else f"said:{session}:{words}"
+
+
+def _words(part: Said) -> str:
+    return part.id or digest(part.role, part.tool, str(part.input or ""), part.text)

@@ -112,7 +112,7 @@ class SQLiteStore:
 
     def save_receipts(self, scope: Scope, receipts: Iterable[StoredReceipt]) -> None:
         """Keep receipts, unless another process is writing: an answer must not wait for its explanation."""
-        with self._impatient(), self._transaction("begin immediate") as database:
+        with self._exclusive(), self._impatient(), self._transaction("begin immediate") as database:
             writer = WriteTransaction(database, scope, self._segments, self.space, "")
             latest = 0
             for receipt in receipts:

@@ -1,0 +1,204 @@
+"""The filter and the session in real runs of the OpenAI Agents SDK, with a model of our own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from agents import Agent, Model, ModelResponse, RunConfig, Runner, SQLiteSession, Usage, function_tool, set_trace_processors
+from agents.memory import Session
+from openai.types.responses import (
+    Response,
+    ResponseCompletedEvent,
+    ResponseFunctionToolCall,
+    ResponseOutputMessage,
+    ResponseOutputText,
+)
+
+import foveate
+from foveate import Engine, Record
+from foveate.agents.adapters.openai_agents import FoveateSession, context_filter
+
+Kept = Callable[..., list[Record]]
+set_trace_processors([])  # they would send every run to the provider
+RULES = "## Active Constraints\n- Always answer in Celsius"
+
+
+class Recorder(Model):
+    """Looks up two cities when it is asked for the weather; notes what it received."""
+
+    def __init__(self) -> None:
+        self.requests: list[tuple[str | None, list[Any]]] = []
+
+    def answered(self, instructions: str | None, items: Any) -> list[Any]:
+        self.requests.append((instructions, items))
+        asked = max(n for n, item in enumerate(items) if not str(item.get("content", "##")).startswith("##"))
+        if "weather" in str(items[asked]) and not any(item.get("type") == "function_call_output" for item in items[asked:]):
+            name = len(self.requests)
+            return [
+                ResponseFunctionToolCall(
+                    call_id=f"{city}{name}", name="look", arguments=json.dumps({"city": city}), type="function_call"
+                )
+                for city in ("Oslo", "Rome")
+            ]
+        text = ResponseOutputText(text=f"answer {len(self.requests)}", annotations=[], type="output_text")
+        return [
+            ResponseOutputMessage(
+                id=f"m{len(self.requests)}", role="assistant", status="completed", type="message", content=[text]
+            )
+        ]
+
+    async def get_response(self, system_instructions: str | None, input: Any, *_: Any, **__: Any) -> ModelResponse:
+        return ModelResponse(output=self.answered(system_instructions, input), usage=Usage(), response_id=None)
+
+    async def stream_response(self, system_instructions: str | None, input: Any, *_: Any, **__: Any) -> AsyncIterator[Any]:
+        output = self.answered(system_instructions, input)
+        response = Response(
+            id="r1", created_at=1, model="m", object="response", output=output, parallel_tool_calls=True, tool_choice="auto",
+            tools=[],
+        )  # fmt: skip
+        yield ResponseCompletedEvent(response=response, sequence_number=0, type="response.completed")
+
+
+@function_tool
+def look(city: str) -> str:
+    """The weather in a city."""
+    return f"{city}: 14 degrees"
+
+
+def agent_of() -> tuple[Agent[None], Recorder]:
+    model = Recorder()
+    return Agent("Ada", instructions="Be brief.", model=model, tools=[look]), model
+
+
+def config(memory: Engine, **options: Any) -> RunConfig:
+    filter = context_filter(memory, **{"budget": 300, **options})
+    return RunConfig(tracing_disabled=True, call_model_input_filter=filter)
+
+
+def talk(agent: Agent[None], session: Any, memory: Engine, *questions: str, **options: Any) -> None:
+    async def run() -> None:
+        for question in questions:
+            await Runner.run(agent, question, session=session, run_config=config(memory, session=session, **options))
+
+    asyncio.run(run())
+
+
+def test_model_receives_rules_behind_the_instructions_and_the_computed_part_last(memory: Engine) -> None:
+    agent, model = agent_of()
+    asyncio.run(Runner.run(agent, "Which deploy of the shop took 17 minutes?", run_config=config(memory)))
+    ((instructions, items),) = model.requests
+    assert instructions == f"Be brief.\n\n{RULES}"
+    asked, computed = items
+    assert asked["content"] == "Which deploy of the shop took 17 minutes?"
+    assert "Deploy number 17" in computed["content"]
+    assert foveate.count(computed["content"]) + foveate.count(RULES) <= 300
+
+
+def test_session_gives_the_last_turns_and_keeps_everything_once(memory: Engine, kept: Kept) -> None:
+    agent, model = agent_of()
+    session = FoveateSession("s1", memory)
+    assert isinstance(session, Session)
+    talk(agent, session, memory, "weather please", "go on", "go on", "go on", "and now?", turns=2)
+    _, items = model.requests[-1]
+    assert [item.get("content") for item in items[:-1]] == ["go on", "answer 5", "and now?"]
+    assert "User: weather please" in items[-1]["content"]
+    assert "Oslo: 14 degrees" in items[-1]["content"]
+    assert "answer 5" not in items[-1]["content"]
+    words = [event.text.replace("\n", " ") for event in kept("s1")]
+    assert words == [
+        "weather please", "look Oslo: 14 degrees", "look Rome: 14 degrees", "answer 2", "go on", "answer 3",
+        "go on", "answer 4", "go on", "answer 5", "and now?", "answer 6",
+    ]  # fmt: skip
+    assert [event.trust for event in kept("s1")][:4] == ["user", "tool", "tool", "agent"]
+
+
+def test_tool_loop_keeps_calls_with_their_results(memory: Engine) -> None:
+    agent, model = agent_of()
+    talk(agent, FoveateSession("s1", memory), memory, "hello", "weather please", turns=1)
+    _, items = model.requests[-1]
+    assert [item.get("type") for item in items[1:5]] == ["function_call"] * 2 + ["function_call_output"] * 2
+    assert items[0]["content"] == "weather please"
+
+
+def test_filter_beside_a_session_of_the_sdk_keeps_what_it_sees_once(memory: Engine, kept: Kept) -> None:
+    agent, _ = agent_of()
+
+    async def run() -> None:
+        session = SQLiteSession("s1")
+        for question in ("weather please", "go on", "go on"):
+            await Runner.run(agent, question, session=session, run_config=config(memory, session="s1"))
+        session.close()
+
+    asyncio.run(run())
+    words = [event.text.replace("\n", " ") for event in kept("s1")]
+    assert words == [
+        "weather please", "look Oslo: 14 degrees", "look Rome: 14 degrees", "answer 2", "go on", "answer 3", "go on",
+    ]  # fmt: skip
+
+
+def test_group_of_the_trace_is_the_session(memory: Engine, kept: Kept) -> None:
+    agent, _ = agent_of()
+    settings = RunConfig(group_id="thread-7", call_model_input_filter=context_filter(memory))
+    asyncio.run(Runner.run(agent, "hello", run_config=settings))
+    assert [event.text for event in kept("thread-7")] == ["hello"]
+
+
+def test_streamed_run_receives_and_keeps_the_same(memory: Engine, kept: Kept) -> None:
+    agent, model = agent_of()
+    session = FoveateSession("s1", memory)
+
+    async def run() -> None:
+        result = Runner.run_streamed(agent, "weather please", session=session, run_config=config(memory, session=session))
+        async for _ in result.stream_events():
+            pass
+
+    asyncio.run(run())
+    assert model.requests[0][0] == f"Be brief.\n\n{RULES}"
+    assert len(kept("s1")) == 4
+
+
+def test_history_can_be_limited_taken_back_and_cleared(memory: Engine) -> None:
+    agent, _ = agent_of()
+    session = FoveateSession("s1", memory, turns=None)
+    talk(agent, session, memory, "one", "two")
+
+    async def look_at() -> None:
+        assert [item["content"] for item in await session.get_items()] == ["one", "answer 1", "two", "answer 2"]
+        assert [item["content"] for item in await session.get_items(limit=1)] == ["answer 2"]
+        assert await session.pop_item() == {"role": "assistant", "content": "answer 2"}
+        assert [item["content"] for item in await session.get_items(limit=2)] == ["answer 1", "two"]
+        await session.clear_session()
+        assert await session.get_items() == []
+        assert await session.pop_item() is None
+        assert await FoveateSession("s2", memory).get_items() == []
+
+    asyncio.run(look_at())
+
+
+def test_store_that_fails_leaves_the_run_alone(memory: Engine, caplog: pytest.LogCaptureFixture) -> None:
+    agent, model = agent_of()
+    memory.close()
+    talk(agent, FoveateSession("s1", memory), memory, "hello")
+    assert model.requests == [("Be brief.", [{"content": "hello", "role": "user"}])]
+    for said in ("no history", "no context", "nothing kept"):
+        assert said in caplog.text
+
+
+def test_two_sessions_at_once_stay_apart(memory: Engine, kept: Kept) -> None:
+    agent, _ = agent_of()
+
+    async def one(name: str) -> None:
+        session = FoveateSession(name, memory)
+        for number in range(4):
+            await Runner.run(agent, f"{name} says {number}", session=session, run_config=config(memory, session=session))
+        assert [item["content"] for item in await session.get_items()][::2] == [f"{name} says {n}" for n in (1, 2, 3)]
+
+    async def both() -> None:
+        await asyncio.gather(one("ada"), one("bob"))
+
+    asyncio.run(both())
+    assert [event.text for event in kept("ada") if event.trust == "user"] == [f"ada says {n}" for n in range(4)]

@@ -1,0 +1,145 @@
+"""Plain OpenAI messages, sent by the real client to a server on loopback."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from openai import OpenAI
+from serving import serving
+
+import foveate
+from foveate import Engine, Record
+from foveate.agents.adapters.openai_messages import keep, messages_for
+from foveate.testing import engine
+from foveate.tokens import count_messages
+
+Kept = Callable[..., list[Record]]
+SYSTEM = {"role": "system", "content": "Be brief."}
+RULES = {"role": "system", "content": "<foveate>\n## Active Constraints\n- Always answer in Celsius\n</foveate>\n"}
+
+
+def chat(text: str | None, calls: tuple[str, ...] = ()) -> dict[str, Any]:
+    tools = [
+        {"id": city, "type": "function", "function": {"name": "look", "arguments": f'{{"city": "{city}"}}'}}
+        for city in calls
+    ]
+    message = {"role": "assistant", "content": text, **({"tool_calls": tools} if tools else {})}
+    choice = {"index": 0, "finish_reason": "stop", "message": message}
+    return {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def test_chat_completions_receive_rules_history_and_the_computed_part_last(memory: Engine, kept: Kept) -> None:
+    messages: list[Any] = [SYSTEM, user("weather please")]
+    with serving(chat(None, ("Oslo", "Rome")), chat("Fine"), chat("As before")) as served:
+        client = OpenAI(base_url=served.url, api_key="none", max_retries=0)
+        for question in (None, "Which deploy of the shop took 17 minutes?"):
+            messages += [user(question)] if question else []
+            while True:
+                sent = messages_for(memory, messages, budget=300, session="s1")
+                answer = client.chat.completions.create(model="m", messages=sent).choices[0].message
+                messages.append(answer)  # the client's own object
+                if not answer.tool_calls:
+                    break
+                results = [(call.id, f"{call.id}: 14 degrees") for call in answer.tool_calls]
+                messages += [{"role": "tool", "tool_call_id": id, "content": text} for id, text in results]
+        keep(memory, messages, session="s1")
+    first, second, third = (request["messages"] for request in served.requests)
+    assert first[:3] == [SYSTEM, RULES, user("weather please")]
+    assert [message["role"] for message in second] == ["system", "system", "user", "assistant", "tool", "tool"]
+    assert third[-2] == user("Which deploy of the shop took 17 minutes?")
+    assert "Deploy number 17" in third[-1]["content"]
+    assert count_messages([third[1], third[-1]]) <= 300
+    words = [event.text.replace("\n", " ") for event in kept("s1")]
+    assert words == [
+        "weather please", "look Oslo: 14 degrees", "look Rome: 14 degrees", "Fine",
+        "Which deploy of the shop took 17 minutes?", "As before",
+    ]  # fmt: skip
+    assert [event.trust for event in kept("s1")][:4] == ["user", "tool", "tool", "agent"]
+
+
+def test_responses_input_is_understood_and_sent(memory: Engine, kept: Kept) -> None:
+    call = {"type": "function_call", "call_id": "c1", "name": "look", "arguments": '{"city": "Oslo"}'}
+    items: list[Any] = [
+        {"role": "developer", "content": "Be brief."},
+        {"role": "user", "content": [{"type": "input_text", "text": "Which deploy took 5 minutes?"}]},
+        {"type": "reasoning", "id": "r1", "summary": []},
+        call,
+        {"type": "function_call_output", "call_id": "c1", "output": "14 degrees"},
+    ]
+    before = copy.deepcopy(items)
+    output = {"type": "message", "id": "m1", "role": "assistant", "status": "completed"}
+    answer = {
+        "id": "1", "object": "response", "created_at": 1, "model": "m", "status": "completed", "tools": [],
+        "parallel_tool_calls": True, "tool_choice": "auto",
+        "output": [{**output, "content": [{"type": "output_text", "text": "Number 5", "annotations": []}]}],
+    }  # fmt: skip
+    with serving(answer) as served:
+        client = OpenAI(base_url=served.url, api_key="none", max_retries=0)
+        response = client.responses.create(model="m", input=messages_for(memory, items, budget=300))
+    assert items == before
+    sent = served.requests[0]["input"]
+    assert (sent[0], sent[1]["role"], sent[2:-1]) == (items[0], "developer", items[1:])
+    assert "Deploy number 5" in sent[-1]["content"]
+    keep(memory, [*items, *response.output])
+    assert [event.text for event in kept()] == ["Which deploy took 5 minutes?", "look\n14 degrees", "Number 5"]
+
+
+def test_older_turns_go_from_the_prompt_and_come_back_as_state(memory: Engine) -> None:
+    messages = [SYSTEM]
+    for number in range(5):
+        messages += [user(f"Remark {number} on tea"), {"role": "assistant", "content": f"Reply {number}"}]
+    messages.append(user("What did I say about tea?"))
+    assert messages_for(memory, messages, turns=None) == [SYSTEM, RULES, *messages[1:]]
+    for turns in (2, 1, 0):  # the turn that is under way always stays
+        sent = messages_for(memory, messages, turns=turns)
+        stay = messages[-3:] if turns == 2 else messages[-1:]
+        assert sent[:-1] == [SYSTEM, RULES, *stay]
+        assert "User: Remark 0 on tea" in sent[-1]["content"]
+        assert "What did I say" not in sent[-1]["content"]
+
+
+def test_prompt_that_comes_back_as_history_holds_its_blocks_once(memory: Engine, kept: Kept) -> None:
+    messages: list[Any] = [SYSTEM, user("Which deploy took 3 minutes?")]
+    for number in range(3):
+        messages = messages_for(memory, messages, budget=300)
+        messages += [{"role": "assistant", "content": f"Answer {number}"}, user("Go on")]
+    sent = messages_for(memory, messages, budget=300)
+    assert [str(message["content"]).startswith("<foveate>") for message in sent].count(True) == 2
+    assert sent[1] == RULES
+    assert [event.text for event in kept()] == [
+        "Which deploy took 3 minutes?", "Answer 0", "Go on", "Answer 1", "Go on", "Answer 2", "Go on",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("budget", [90, 200, 1000])
+def test_blocks_and_their_marks_are_within_the_budget(memory: Engine, budget: int) -> None:
+    question = [user("How long did each deploy of the shop take?")]
+    sent = messages_for(memory, question, budget=budget)
+    assert count_messages([sent[0], sent[-1]]) <= budget
+
+
+def test_budget_of_the_engine_holds_the_marks_too() -> None:
+    with engine(budget=200) as memory:
+        for number in range(40):
+            memory.add("fact", f"Deploy number {number} of the shop took {number} minutes")
+        sent = messages_for(memory, [user("How long did each deploy of the shop take?")])
+    assert 150 < count_messages([sent[-1]]) <= 200
+
+
+def test_store_that_fails_leaves_the_messages_alone(memory: Engine, caplog: pytest.LogCaptureFixture) -> None:
+    memory.close()
+    assert messages_for(memory, [SYSTEM, user("Hello")]) == [SYSTEM, user("Hello")]
+    assert keep(memory, [user("Hello")]).skipped == 1
+    assert "This store is closed" in caplog.text
+
+
+def test_wrong_option_is_an_error(memory: Engine) -> None:
+    with pytest.raises(foveate.ProfileError, match="Did you mean 'chat'"):
+        messages_for(memory, [user("Hello")], profile="chet")
