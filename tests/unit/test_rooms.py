@@ -39,9 +39,33 @@ FREE = ("foveate", "foveate.__main__")
 """May import from any layer."""
 
 EXTRAS = frozenset(
-    "numpy rich pydantic fastapi starlette uvicorn limits prometheus_client opentelemetry mcp httpx httpx2 matplotlib "
-    "anthropic openai agents pydantic_ai langchain langchain_core langgraph llama_index agent_framework llm mem0 "
-    "graphiti_core".split()
+    [
+        "numpy",
+        "rich",
+        "pydantic",
+        "fastapi",
+        "starlette",
+        "uvicorn",
+        "limits",
+        "prometheus_client",
+        "opentelemetry",
+        "mcp",
+        "httpx",
+        "httpx2",
+        "matplotlib",
+        "anthropic",
+        "openai",
+        "agents",
+        "pydantic_ai",
+        "langchain",
+        "langchain_core",
+        "langgraph",
+        "llama_index",
+        "agent_framework",
+        "llm",
+        "mem0",
+        "graphiti_core",
+    ]
 )
 """Optional packages: the core can be imported without them."""
 
