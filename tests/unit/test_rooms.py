@@ -39,34 +39,12 @@ FREE = ("foveate", "foveate.__main__")
 """May import from any layer."""
 
 EXTRAS = frozenset(
-    [
-        "numpy",
-        "rich",
-        "pydantic",
-        "fastapi",
-        "starlette",
-        "uvicorn",
-        "limits",
-        "prometheus_client",
-        "opentelemetry",
-        "mcp",
-        "httpx",
-        "httpx2",
-        "matplotlib",
-        "anthropic",
-        "openai",
-        "agents",
-        "pydantic_ai",
-        "langchain",
-        "langchain_core",
-        "langgraph",
-        "llama_index",
-        "agent_framework",
-        "llm",
-        "mem0",
-        "graphiti_core",
-    ]
-)
+    (
+        "numpy", "rich", "pydantic", "fastapi", "starlette", "uvicorn", "limits", "prometheus_client", "opentelemetry", "mcp",
+        "httpx", "httpx2", "matplotlib", "anthropic", "openai", "agents", "pydantic_ai", "langchain", "langchain_core",
+        "langgraph", "llama_index", "agent_framework", "llm", "mem0", "graphiti_core",
+    )
+)  # fmt: skip
 """Optional packages: the core can be imported without them."""
 
 EDGES = ("foveate.front", "foveate.agents.adapters")
