@@ -8,7 +8,20 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-NAMES = ("precision", "rules", "locomo", "speed", "cold", "crash", "tasks", "spike", "codeindex", "swebench", "cosqa")
+NAMES = (
+    "precision",
+    "rules",
+    "locomo",
+    "speed",
+    "cold",
+    "crash",
+    "tasks",
+    "spike",
+    "codeindex",
+    "swebench",
+    "cosqa",
+    "cache",
+)
 NAMED_ONLY = ("spike", "codeindex")
 """Run only when named: a million records, and peers at work on Django."""
 

@@ -83,6 +83,7 @@ class Engine(Living):
         thresholds: lifecycle.Thresholds = lifecycle.DEFAULT,
         explain: bool = False,
         cache_seconds: float | None = None,
+        variants: Mapping[str, float] | None = None,
     ) -> None:
         self._embedder = embedder
         self._reranker = reranker
@@ -93,6 +94,7 @@ class Engine(Living):
         self._root = root
         self._workspace = workspace
         self._domains = extended(domains or {})
+        self._variants = dict(variants or {})
         self._cache_always = cache_seconds is not None
         self._cache = Cache(CACHE_SECONDS if cache_seconds is None else cache_seconds)
         self.debug = explain or os.environ.get(DEBUG, "").lower() in ("1", "true", "yes", "on")
@@ -175,6 +177,7 @@ class Engine(Living):
         agent: str | None = None,
         complexity: str | None = None,
         frame: str | None = None,
+        variant: str | None = None,
         scope: Scope | None = None,
         session: str | None = None,
         task: str | None = None,
@@ -189,7 +192,8 @@ class Engine(Living):
 
         `task` is the id or key of a task: without a query, what it is about is the question. A name of your own that is
         no task is a scope only. With neither, the goal on top of the stack is the task. `code_query` is what the code is
-        searched for, where the question says it in other words; "" searches for nothing.
+        searched for, where the question says it in other words; "" searches for nothing. `variant` is a profile to lay
+        over the rest, or `control` for none, in place of the one that the settings give the session.
         """
         if budget is not None and (not isinstance(budget, int) or budget <= 0):
             raise InputError(f"A budget is a number of tokens above 0, not {budget!r}.")
@@ -217,6 +221,7 @@ class Engine(Living):
             agent=agent,
             complexity=complexity,
             frame=frame,
+            variant=variant or profiles.assigned(self._variants, where.session),
             task=subject,
             code_query=_question(code_query) if code_query else _described(asked, subject, code_query),
             counter=tokens.counter(counter or self.rules.counter).name,
@@ -250,8 +255,9 @@ class Engine(Living):
 
     def replay(self, context: str | Context, given: Any = ()) -> dict[str, Any]:
         """Compute a past context again from its receipt; says whether the bytes are the same, and why if not."""
-        handed = self._given(given, self.scope, self.clock())
-        return self._journal.replay(context, handed, self._code_again(self.receipt(context)))
+        receipt = self.receipt(context)
+        asked = receipts.scope_from_json(receipt.document["request"]["scope"])  # given texts were handed in there
+        return self._journal.replay(context, self._given(given, asked, self.clock()), self._code_again(receipt))
 
     def validate(self, context: str | Context | None = None) -> dict[str, Any]:
         """001's validation: is it within its budget, where did the tokens go, what could be better."""
@@ -498,7 +504,8 @@ class Engine(Living):
 
     def _profile(self, request: Request, signals: Signals) -> Profile:
         known = profiles.names(self._places)
-        names = profiles.layers(request, signals, known)
+        own = profiles.names(self._places, builtin=False) if request.agent else ()
+        names = profiles.layers(request, signals, known, own)
         profile = profiles.resolve(names, self._places, request.overrides, request.budget)
         slots = {slot.name for slot in profile.slots if "given" in slot.sources}
         for name in request.given:
@@ -641,7 +648,7 @@ def _question(query: Any) -> str:
 
 def _single(given: Any) -> bool:
     """Whether it is one text, and not several."""
-    return isinstance(given, str) or (isinstance(given, Mapping) and "text" in given)
+    return isinstance(given, str) or (isinstance(given, Mapping) and isinstance(given.get("text"), str))
 
 
 def _whole(text: str) -> str:

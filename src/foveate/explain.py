@@ -34,6 +34,7 @@ UNRELATED = {
     "stack-siblings": "it is no completed part of the same task",
     "working": "it is not the current task, nor an open thread",
     "frame": "it is not the frame that was chosen",
+    "text": "the slot says only what its profile says",
     "entities": "the request does not name it, and ten others matter more",
     "relations": "no entity that the request names leads to it",
     "procedures": "the request does not meet all of its conditions",

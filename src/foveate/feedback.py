@@ -31,8 +31,8 @@ OVERLAP = 0.5
 LEAST_SHARED = 2
 """Terms that the overlap must hold: one rare word alone may be the question's subject under another name."""
 
-AROUND = ("always", "project", "docs", "repo_map", "neighbours")
-"""Sources of what is around an answer and not found for it: rules and pins, the codebase, the map."""
+AROUND = ("always", "text", "project", "docs", "repo_map", "neighbours")
+"""Sources of what is around an answer and not found for it: rules and pins, system prompts, the codebase, the map."""
 
 How = Literal["reference", "quotation", "overlap"]
 MARKS = ("useful", "wrong", "outdated")

@@ -21,8 +21,9 @@ from foveate.compose import compose
 from foveate.errors import NotFound, StoreError
 from foveate.explain import why_not_considered
 from foveate.receipts import FORGOTTEN, Facts, Receipt
+from foveate.sources import frame as frames
+from foveate.sources import text as texts
 from foveate.sources.calibration import derived
-from foveate.sources.frame import record_of
 from foveate.state.relations import recalled
 from foveate.state.store import Reader, Store
 from foveate.types import Candidate, Record, Scope
@@ -36,7 +37,7 @@ LATEST = 1000
 MOST_PENDING = 64
 """Receipts that may wait for a store that cannot be written; then the oldest go."""
 
-UNSTORED = ("given", "frame")
+UNSTORED = ("given", "frame", "text")
 """Sources whose records are in no store: they are handed in again, or made from the receipt's profile."""
 
 Readers = Callable[[Scope | None], AbstractContextManager[Reader]]
@@ -165,7 +166,8 @@ class Journal:
             pairs = zip(first, second, strict=False)
             shared = next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(first), len(second)))
             counter = before.document["request"]["counter"]
-            out["shared_prefix"] = {"chars": shared, "tokens": tokens.count(first[:shared], counter)}
+            same, whole = (tokens.count(text, counter) for text in (second[:shared], second))
+            out["shared_prefix"] = {"chars": shared, "tokens": same, "share": round(same / whole, 4) if whole else 1.0}
         return out
 
     def replay(
@@ -182,10 +184,10 @@ class Journal:
         document = receipt.document
         asked = document["request"]
         profile = receipts.profile_from_json(document["profile"])
-        handed = {record.id: record for group in given.values() for record in group}
-        if profile.frame is not None:
-            framed = record_of(profile.frame, receipts.scope_from_json(asked["scope"]))
-            handed[framed.id] = framed
+        scope = receipts.scope_from_json(asked["scope"])
+        made = [texts.record_of(slot, scope) for slot in profile.slots if slot.text]
+        made += [frames.record_of(profile.frame, scope)] if profile.frame is not None else []
+        handed = {record.id: record for group in (*given.values(), made) for record in group}
         with self._readers(self._scope(receipt)) as reader:
             candidates, missing = _recalled(receipt, reader, handed, code or {})
         filters = receipts.filters_from_json(asked["filters"])

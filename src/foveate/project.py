@@ -47,6 +47,7 @@ SETTINGS = {
     "lifecycle": dict,
     "code": dict,
     "project": dict,
+    "variants": dict,
 }
 """Keys of `.foveate/config.toml` and their types."""
 
@@ -171,6 +172,10 @@ def _settings(path: Path) -> dict[str, Any]:
         from foveate.state.lifecycle import problems_in
 
         problems += [f"{path.name}, [lifecycle]: {problem}" for problem in problems_in(values["lifecycle"])]
+    if isinstance(values.get("variants"), dict):
+        from foveate.profiles.assign import problems_in as variant_problems
+
+        problems += [f"{path.name}, [variants]: {problem}" for problem in variant_problems(values["variants"])]
     if problems:
         raise InputError(problems)
     return values

@@ -382,6 +382,7 @@ def _request(request: Request) -> dict[str, Any]:
         "filters": {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(request.filters).items()},
         "given": {slot: [record.id for record in records] for slot, records in request.given.items()},
         "overrides": dict(request.overrides),
+        **({"variant": request.variant} if request.variant else {}),
     }
 
 

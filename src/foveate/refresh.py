@@ -179,7 +179,9 @@ def _terms(lines: Mapping[str, tuple[Record, str]]) -> list[str]:
 
 
 def _room(before: Receipt, spent: int, window: int | None, pressure: float) -> int | None:
-    """The budget that is left under token pressure; None where there is none."""
+    """The budget that is left under token pressure; None where there is none, or nobody said what else takes room."""
+    if not spent and window is None:
+        return None
     budget = before.document["budget"]
     whole = window if window is not None else int(budget["total"])
     left = int(pressure * whole) - spent
@@ -205,7 +207,7 @@ def scope_within(receipt: Receipt, mine: Scope) -> Scope:
 def asked_again(receipt: Receipt, mine: Scope) -> dict[str, Any]:
     """A past request as options for a new one, its clock aside. Given texts are not kept: the caller has them."""
     asked = receipt.document["request"]
-    names = ("query", "budget", "profile", "agent", "complexity", "counter", "overrides", "frame", "code_query")
+    names = ("query", "budget", "profile", "agent", "complexity", "counter", "overrides", "frame", "code_query", "variant")
     return {name: asked[name] for name in names if asked.get(name) not in (None, FORGOTTEN)} | {
         "scope": scope_within(receipt, mine),
         "filters": filters_from_json(asked["filters"]),

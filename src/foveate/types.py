@@ -119,6 +119,8 @@ class Request:
     complexity: str | None = None
     frame: str | None = None
     """The frame that the call names; `none` wants none, and None leaves it to the profile."""
+    variant: str | None = None
+    """The profile that is laid over this session's to see whether it does better; `control` for a session without."""
     code_query: str | None = None
     """What the code is searched for, where that is not the question itself."""
     task: Record | None = None
@@ -200,6 +202,8 @@ class Slot:
     """The `type` feature of what this slot holds (004: frame priorities)."""
     pinned: bool = False
     """Ask only for pinned records."""
+    text: str = ""
+    """What the slot says by itself, for the source `text`: an agent's system prompt."""
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -353,6 +357,6 @@ class Section:
     name: str
     content: str
     source: str
-    role: Literal["system", "user"]
-    stable: bool
+    role: Literal["system", "user"] = "user"
+    stable: bool = False
     items: tuple[Item, ...] = ()

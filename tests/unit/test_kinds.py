@@ -15,7 +15,7 @@ from foveate.state.records import Rules, make
 from foveate.types import LEVELS, Record, Scope
 from worlds import NOW
 
-FLUSH = {"identity", "frame", "code", "file", "outline", "docs"}
+FLUSH = {"identity", "frame", "section", "code", "file", "outline", "docs"}
 """Kinds that stand at the margin. What is made from files begins with a path inside the root or with a title."""
 
 LEASE = {"agent": "a", "task": "t", "context": "c", "tokens": 1, "since": 0, "expires": 1, "state": "active"}
@@ -97,6 +97,7 @@ LINES = {
     "outline": ({}, "W\n", "S\n", "M\n"),
     "docs": ({}, "W\n", "S\n", "M\n"),
     "frame": ({}, "W\n", "S\n", "M\n"),
+    "section": ({}, "W\n", "S\n", "M\n"),
     "note": ({}, "- W\n", "- S\n", "- M\n"),
     "scratch": ({}, "- W\n", "- S\n", "- M\n"),
 }

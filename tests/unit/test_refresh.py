@@ -232,3 +232,13 @@ def test_a_receipt_opens_no_wall(tmp_path: Path) -> None:
     with foveate.open(tmp_path, session="two") as engine:
         found = engine.refresh_if_needed("what is the Redis secret?", context.id, decision=True)
         assert engine.receipt(found.context).document["request"]["scope"]["session"] == "two"
+
+
+def test_a_context_that_fills_its_own_budget_is_no_pressure_by_itself() -> None:
+    with open_engine() as engine:
+        for n in range(40):
+            engine.add("fact", f"Redis evicts sessions of class {n} after {n} minutes, oldest first")
+        first = engine.compute("How does Redis evict sessions?", budget=400)
+        assert first.tokens > 0.9 * 400
+        assert not engine.refresh_if_needed("And how does Redis evict sessions?", first)
+        assert engine.refresh_if_needed("And how does Redis evict sessions?", first, window=400).reason == "pressure"

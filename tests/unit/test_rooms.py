@@ -40,7 +40,8 @@ FREE = ("foveate", "foveate.__main__")
 
 EXTRAS = frozenset(
     (
-        "numpy", "rich", "pydantic", "fastapi", "starlette", "uvicorn", "limits", "prometheus_client", "opentelemetry", "mcp",
+        "numpy", "rich", "pydantic", "fastapi", "starlette", "uvicorn", "limits", "prometheus_client", "opentelemetry",
+        "mcp",
         "httpx", "httpx2", "matplotlib", "anthropic", "openai", "agents", "pydantic_ai", "langchain", "langchain_core",
         "langgraph", "llama_index", "agent_framework", "llm", "mem0", "graphiti_core",
     )

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from foveate.agents import Lease
+    from foveate.agents import CompiledContext, ContextStrategy, Lease
     from foveate.engine import Engine
     from foveate.state.learn import Learned
     from foveate.state.store import Added, Change, Hit
@@ -88,6 +88,20 @@ def lease(held: Lease) -> dict[str, Any]:
     from foveate.ids import iso
 
     return {**asdict(held), "since": iso(held.since), "expires": iso(held.expires)}
+
+
+def compiled(strategy: ContextStrategy, done: CompiledContext) -> dict[str, Any]:
+    """What an agent's strategy compiled: the context's document, and 002's view of it."""
+    from foveate.receipts import context_json
+
+    return {
+        "agent": strategy.name,
+        "system_prompt": done.system_prompt or None,
+        "sections": [{"name": each.name, "content": each.content, "source": each.source} for each in done.sections],
+        "messages": strategy.to_messages(done),
+        "context": context_json(done.context),
+        "warnings": list(done.warnings),
+    }
 
 
 def learned(done: Learned) -> dict[str, Any]:

@@ -4,6 +4,7 @@ Comes in: the names of layers, directories to look them up in, and what the call
 with the layer that set each value. This room allocates no tokens, asks no source and reads nothing but `*.toml`.
 """
 
+from foveate.profiles.assign import CONTROL, assigned
 from foveate.profiles.choose import framed, layers
 from foveate.profiles.files import ProfileInfo, known, load, names, places
 from foveate.profiles.profile import check, overlay, resolve
@@ -11,8 +12,10 @@ from foveate.profiles.settings import FEATURES
 from foveate.profiles.show import to_toml
 
 __all__ = [
+    "CONTROL",
     "FEATURES",
     "ProfileInfo",
+    "assigned",
     "check",
     "framed",
     "known",

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from foveate import lexical
 from foveate.errors import ProfileError, near
+from foveate.profiles.assign import CONTROL
 from foveate.profiles.files import chain
 from foveate.profiles.frames import FRAME, READ, frame_for
 from foveate.signals import HARD
@@ -37,15 +38,19 @@ _JOINS = re.compile(
 )
 
 
-def layers(request: Request, signals: Signals, names: Collection[str]) -> tuple[str, ...]:
-    """The profile, the frame, the question's extent, the agent where there is a profile of that name, the complexity: the
-    request's, else the task's."""
+def layers(
+    request: Request, signals: Signals, names: Collection[str], own: Collection[str] | None = None
+) -> tuple[str, ...]:
+    """The profile, the frame, the question's extent, the agent where somebody wrote a profile of that name, the complexity
+    (the request's, else the task's) and the variant of the session. `own`: the profiles that are not shipped, else all:
+    an agent that happens to be called `task` is no reason to lay that one.
+    """
     chosen = [request.profile]
     if signals.frame:
         chosen.append(FRAME + signals.frame)
     if signals.input and _INPUT + signals.input in names:
         chosen.append(_INPUT + signals.input)
-    if request.agent is not None and request.agent in names:
+    if request.agent is not None and request.agent in (names if own is None else own):
         chosen.append(request.agent)
     complexity = request.complexity or signals.complexity
     if complexity:
@@ -54,6 +59,10 @@ def layers(request: Request, signals: Signals, names: Collection[str]) -> tuple[
             known = [name.removeprefix(_COMPLEXITY) for name in names if name.startswith(_COMPLEXITY)]
             raise ProfileError(f"There is no complexity {complexity!r}.{near(complexity, known)}")
         chosen.append(layer)
+    if request.variant is not None and request.variant != CONTROL:
+        if request.variant not in names:
+            raise ProfileError(f"There is no profile for the variant {request.variant!r}.{near(request.variant, names)}")
+        chosen.append(request.variant)
     return tuple(dict.fromkeys(chosen))
 
 

@@ -50,9 +50,9 @@ def places(root: Path) -> tuple[Path, Path]:
     return root / ".foveate" / "profiles", user_config_path("foveate") / "profiles"
 
 
-def names(places: Sequence[Path] = ()) -> list[str]:
-    """The names of all profiles that can be resolved."""
-    stems = {path.stem for place in (*places, BUILTIN) for path in place.glob("*.toml")}
+def names(places: Sequence[Path] = (), *, builtin: bool = True) -> list[str]:
+    """The names of all profiles that can be resolved; without `builtin`, of the user's own."""
+    stems = {path.stem for place in (*places, *([BUILTIN] if builtin else [])) for path in place.glob("*.toml")}
     return sorted(stem for stem in stems if _NAME.fullmatch(stem))
 
 

@@ -127,6 +127,7 @@ SLOT: Mapping[str, Setting] = {
     "order": _COUNT,
     "priority": _UNIT,
     "pinned": _FLAG,
+    "text": _TEXT,
     "optional": _FLAG,
     "remove": _FLAG,
 }

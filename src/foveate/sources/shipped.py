@@ -24,6 +24,7 @@ from foveate.sources.relations import Relations
 from foveate.sources.search import Search
 from foveate.sources.stack import Stack
 from foveate.sources.task import CurrentTask
+from foveate.sources.text import Text
 from foveate.sources.working import Working
 from foveate.types import Ask, Candidate
 
@@ -56,6 +57,7 @@ SHIPPED: tuple[Source, ...] = (
     Calibration(),
     CurrentTask(),
     CurrentFrame(),
+    Text(),
     Working(),
     Stack("root"),
     Stack("path"),

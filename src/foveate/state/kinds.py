@@ -222,6 +222,7 @@ KINDS: dict[str, Kind] = {
         Kind("design", "Design", lines.titled, _TITLED),
         Kind("change", "Change", lines.titled, _TITLED),
         Kind("frame", "Current Approach", lines.prose),
+        Kind("section", "Section", lines.prose, derived=True, repeats=True),
         Kind("code", "Relevant Code", lines.code, derived=True, repeats=True),
         Kind("file", "Relevant Files", lines.code, derived=True, repeats=True),
         Kind("outline", "Repository Map", lines.prose, derived=True, repeats=True, by_path=True),

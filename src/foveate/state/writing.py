@@ -364,7 +364,7 @@ class WriteTransaction(ReadTransaction):
 
     def _insert(self, record: Record, vector: Sequence[float] | None) -> None:
         if kind_of(record.kind).derived:
-            raise InputError(_DERIVED[record.kind == "relation"].format(kind=record.kind))
+            raise InputError(_DERIVED.get(record.kind, _FROM_FILES).format(kind=record.kind))
         doc = self._db.insert("insert_record", self._row(record))
         self._index(doc, record, vector)
 
@@ -472,7 +472,10 @@ class WriteTransaction(ReadTransaction):
         return to_row(self._project, record)
 
 
-_DERIVED = (
-    "Records of kind {kind!r} are made from files when they are asked for, and never kept; `foveate index` takes files in.",
-    "A relation is made from links and never kept by itself; `foveate relate` draws one.",
+_FROM_FILES = (
+    "Records of kind {kind!r} are made from files when they are asked for, and never kept; `foveate index` takes files in."
 )
+_DERIVED = {
+    "relation": "A relation is made from links and never kept by itself; `foveate relate` draws one.",
+    "section": "A section is written for one context and never kept; add a note, or hand it in as `given`.",
+}

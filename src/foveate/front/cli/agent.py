@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import json
+from typing import Any
 
 import click
 
 from foveate.front import documents
-from foveate.front.cli.calling import Call, Function, Verb, complete_profiles, pass_call, read_text, say
+from foveate.front.cli.calling import Call, Function, Verb, complete_profiles, pass_call, read_text, say, speaks_utf8
 from foveate.front.cli.work import (
     complete_tasks,
     ended,
@@ -18,8 +19,13 @@ from foveate.front.cli.work import (
     task_argument,
 )
 
-if TYPE_CHECKING:
-    pass
+
+def complete_agents(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    from foveate.agents import SHIPPED
+    from foveate.profiles import names, places
+
+    own = names(places(Call().place().root), builtin=False)
+    return [name for name in (*(strategy.agent for strategy in SHIPPED), *own) if name.startswith(incomplete)]
 
 
 def which(function: Function) -> Function:
@@ -65,6 +71,35 @@ def prepare(call: Call, agent: str, task: str, **options: Any) -> None:
     if ready.beside:
         say(f"warning: also at work on this task: {', '.join(ready.beside)}.")
     for warning in ready.context.warnings:
+        say(f"warning: {warning}")
+
+
+@agent.command("compile", cls=Verb)
+@click.argument("name", metavar="AGENT", shell_complete=complete_agents)
+@click.option("--task", metavar="TASK", shell_complete=complete_tasks, help="Its task; else the top of the stack.")
+@click.option("--session", metavar="NAME", help="The session that this is for.")
+@click.option("--budget", type=int, metavar="TOKENS", help="The most that the model may receive, framing included.")
+@click.option("--messages", is_flag=True, help="The messages as JSON, as a driver gets them.")
+@pass_call
+def compile_(call: Call, name: str, messages: bool, **options: Any) -> None:
+    """Compile an agent's context from state alone, by the strategy of that agent.
+
+    `foveate agent compile developer --task login`. architect, developer and reviewer come with foveate; any other AGENT is a
+    profile of that name. Nothing is started and no lease is taken: `foveate agent prepare` does that.
+    """
+    from foveate.agents import strategy_of
+
+    with call.open() as engine:
+        strategy = strategy_of(name)
+        compiled = strategy.compile(engine, **options)
+    if call.as_json:
+        call.print_json(documents.compiled(strategy, compiled))
+        return
+    if messages:
+        click.echo(json.dumps(strategy.to_messages(compiled), ensure_ascii=not speaks_utf8(), indent=2))
+    else:
+        click.echo(compiled.context.text, nl=False)
+    for warning in compiled.warnings:
         say(f"warning: {warning}")
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from foveate.front.cli.calling import Call, Verb, pass_call, scoped
 from foveate.front.cli.context import given_option, given_texts
+
+if TYPE_CHECKING:
+    from foveate.engine import Engine
+    from foveate.receipts import Receipt
 
 LAST = "last"
 """What stands for the latest context."""
@@ -102,7 +106,8 @@ def _diff_lines(found: Mapping[str, Any]) -> list[str]:
         lines.append("no item changed")
     if "shared_prefix" in found:
         shared = found["shared_prefix"]
-        lines.append(f"the first {shared['chars']} characters ({shared['tokens']} tokens) are the same")
+        size = f"{shared['tokens']} tokens, {shared['share']:.0%} of the second"
+        lines.append(f"the first {shared['chars']} characters ({size}) are the same")
     return lines
 
 
@@ -119,7 +124,7 @@ def replay(call: Call, context: str, given: tuple[str, ...], **scope: Any) -> No
     """
     with call.open(**scope) as engine:
         receipt = engine.receipt(_id(context))
-        found = engine.replay(receipt.id, given_texts(given))
+        found = engine.replay(receipt.id, given_texts(given) or _made_again(engine, receipt))
         reason = "" if found["identical"] else _reason(found["missing"], receipt.document)
     if call.as_json:
         call.print_json({**found, "reason": reason})
@@ -130,6 +135,20 @@ def replay(call: Call, context: str, given: tuple[str, ...], **scope: Any) -> No
         print_text(f"{found['id']}  {found['tokens']} tokens, {verdict}")
     if reason:
         raise click.exceptions.Exit(1)
+
+
+def _made_again(engine: Engine, receipt: Receipt) -> Mapping[str, Any]:
+    """What an agent's strategy handed in, as it would now: state says it, so nobody needs to pass it again."""
+    asked = receipt.document["request"]
+    if not asked["given"] or asked["agent"] is None:
+        return {}
+    from foveate.agents import strategy_of
+    from foveate.errors import InputError
+
+    try:
+        return strategy_of(asked["agent"]).given(engine, session=asked["scope"]["session"], task=asked["scope"]["task"])
+    except InputError:  # what it needs is gone; the answer says that given texts are missing
+        return {}
 
 
 def _reason(missing: list[str], document: Mapping[str, Any]) -> str:

@@ -11,6 +11,7 @@ from foveate.front.cli.asking import LAST
 from foveate.front.cli.calling import Call, Verb, pass_call, say, scoped
 from foveate.front.cli.eval_run import ablate, run
 from foveate.front.cli.eval_show import FILE, compare, plot, report
+from foveate.front.cli.eval_variants import variants
 
 
 @click.group("eval")
@@ -68,7 +69,7 @@ def record(call: Call, context: str, to: Path, wanted: tuple[str, ...], unwanted
         say(case["note"])
 
 
-for verb in (run, report, compare, plot, list_, ablate, record):
+for verb in (run, report, compare, plot, list_, ablate, record, variants):
     evaluate.add_command(verb)
 
 VERBS: dict[str, Any] = {"eval": evaluate}
