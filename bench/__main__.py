@@ -21,6 +21,7 @@ NAMES = (
     "swebench",
     "cosqa",
     "cache",
+    "hook",
 )
 NAMED_ONLY = ("spike", "codeindex")
 """Run only when named: a million records, and peers at work on Django."""

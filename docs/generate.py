@@ -57,6 +57,8 @@ VARIABLES = {
     "FOVEATE_DEBUG_CONTEXT": "`true`: every computed context is explained on stderr.",
     "FOVEATE_EMBED_URL": "The address of an embedding server with OpenAI's interface.",
     "FOVEATE_EMBED_KEY": "The key for that server.",
+    "CLAUDE_CONFIG_DIR": "Where Claude Code keeps your settings, for `foveate install claude --scope user`.",
+    "CODEX_HOME": "Where Codex keeps your settings, for `foveate install codex --scope user`.",
     "FOVEATE_SUMMARIZE_KEY": "The key for the server that `summarizer` names.",
     "FOVEATE_EVAL_PEERS": "The virtual environment that holds semble or aider, for `foveate eval`; else the running one.",
     "NO_COLOR": "Set to anything: no colours.",

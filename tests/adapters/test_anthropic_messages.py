@@ -16,7 +16,11 @@ from foveate.agents.adapters.anthropic_messages import keep, messages_for
 
 Kept = Callable[..., list[Record]]
 CACHED = {"cache_control": {"type": "ephemeral"}}
-RULES = {"type": "text", "text": "<foveate>\n## Active Constraints\n- Always answer in Celsius\n</foveate>\n", **CACHED}
+RULES = {
+    "type": "text",
+    "text": "<foveate-context>\n## Active Constraints\n- Always answer in Celsius\n</foveate-context>\n",
+    **CACHED,
+}
 
 
 def text(words: str) -> dict[str, Any]:
@@ -95,7 +99,7 @@ def test_prompt_that_comes_back_holds_its_blocks_once(memory: Engine, kept: Kept
         prompt["messages"] += [{"role": "assistant", "content": f"Answer {number}"}, {"role": "user", "content": "Go on"}]
     prompt = messages_for(memory, prompt["messages"], system=prompt["system"], turns=2)
     assert prompt["system"] == [text("Be brief."), RULES]
-    assert str(prompt["messages"]).count("<foveate>") == 1
+    assert str(prompt["messages"]).count("<foveate-context>") == 1
     assert [event.text for event in kept()][-2:] == ["Answer 2", "Go on"]
     assert len(kept()) == 7
 

@@ -18,7 +18,10 @@ from foveate.tokens import count_messages
 
 Kept = Callable[..., list[Record]]
 SYSTEM = {"role": "system", "content": "Be brief."}
-RULES = {"role": "system", "content": "<foveate>\n## Active Constraints\n- Always answer in Celsius\n</foveate>\n"}
+RULES = {
+    "role": "system",
+    "content": "<foveate-context>\n## Active Constraints\n- Always answer in Celsius\n</foveate-context>\n",
+}
 
 
 def chat(text: str | None, calls: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -111,7 +114,7 @@ def test_prompt_that_comes_back_as_history_holds_its_blocks_once(memory: Engine,
         messages = messages_for(memory, messages, budget=300)
         messages += [{"role": "assistant", "content": f"Answer {number}"}, user("Go on")]
     sent = messages_for(memory, messages, budget=300)
-    assert [str(message["content"]).startswith("<foveate>") for message in sent].count(True) == 2
+    assert [str(message["content"]).startswith("<foveate-context>") for message in sent].count(True) == 2
     assert sent[1] == RULES
     assert [event.text for event in kept()] == [
         "Which deploy took 3 minutes?", "Answer 0", "Go on", "Answer 1", "Go on", "Answer 2", "Go on",

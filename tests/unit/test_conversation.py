@@ -110,7 +110,7 @@ def test_marks_are_recognised_and_fit_into_the_budget(memory: Engine) -> None:
     assert is_marked(volatile)
     assert count(stable) + count(volatile) <= 150
     assert marked("") == ""
-    assert not any(map(is_marked, (None, [], "<foveate>", "I wrote <foveate>\nx</foveate>\n")))
+    assert not any(map(is_marked, (None, [], "<foveate-context>", "I wrote <foveate-context>\nx</foveate-context>\n")))
 
 
 def test_failing_store_is_logged_and_a_wrong_request_raised(memory: Engine, caplog: pytest.LogCaptureFixture) -> None:

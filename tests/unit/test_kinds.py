@@ -83,6 +83,7 @@ LINES = {
         "- S\n",
         "- M\n",
     ),
+    "delivery": ({"number": 1, "shown": {}, "gone": []}, "- W\n", "- S\n", "- M\n"),
     "component": (
         {"component": "C", "location": "a.py:1"},
         "| `a.py:1` | C | W |\n",

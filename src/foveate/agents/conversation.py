@@ -19,7 +19,7 @@ from foveate.assembly import Context
 from foveate.engine import MAX_QUERY, Engine
 from foveate.errors import SourceError, StoreError
 from foveate.importing import Report, keep
-from foveate.importing.rows import Call, Row, digest, message, used
+from foveate.importing.rows import BEGIN, END, Call, Row, digest, message, used
 from foveate.state.store import Reader
 from foveate.types import Filters
 
@@ -28,8 +28,6 @@ Message = TypeVar("Message")
 
 TURNS = 3
 """Turns of the conversation that stay as they are unless told otherwise; what is older is computed from state."""
-
-_OPEN, _CLOSE = "<foveate>\n", "</foveate>\n"
 
 log = logging.getLogger("foveate.agents")
 
@@ -66,11 +64,11 @@ def latest(messages: Sequence[Message], turns: int | None, begins: Callable[[Mes
 
 def marked(text: str) -> str:
     """A block of a context that can be told from what people say, where prompts may come back as history."""
-    return f"{_OPEN}{text}{_CLOSE}" if text else ""
+    return f"{BEGIN}{text}{END}\n" if text else ""
 
 
 def is_marked(text: object) -> bool:
-    return isinstance(text, str) and text.startswith(_OPEN) and text.endswith(_CLOSE)
+    return isinstance(text, str) and text.startswith(BEGIN) and text.rstrip().endswith(END)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -140,7 +138,7 @@ class Seat:
 
     def blocks(self, said: Sequence[Said], shown: Sequence[Said], *, session: str | None = None) -> tuple[str, str]:
         """The stable and the volatile part, marked; with their marks they are within the budget. Empty without a context."""
-        marks = 2 * tokens.count(_OPEN + _CLOSE, self.options.get("counter") or self.engine.rules.counter)
+        marks = 2 * tokens.count(f"{BEGIN}{END}\n", self.options.get("counter") or self.engine.rules.counter)
         seat = self if self.budget is None else replace(self, budget=self.budget - marks)
         context = seat.ready(said, shown, session=session)
         if self.budget is None and context and context.tokens + marks > context.budget.ceiling:

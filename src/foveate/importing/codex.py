@@ -83,11 +83,11 @@ def _result(number: int, payload: Mapping[str, Any], waiting: Waiting) -> Iterat
     if call is None:
         yield Skipped(number, "it is the result of a call that is not in this file")
         return
-    text, code = _output(payload.get("output"))
+    text, code = answered(payload.get("output"))
     yield from used(call, text, None if code is None else "success" if code == 0 else "failure")
 
 
-def _output(output: Any) -> tuple[str, int | None]:
+def answered(output: Any) -> tuple[str, int | None]:
     """What a tool answered, and its exit code where it says one."""
     if isinstance(output, str) and output.lstrip().startswith("{"):
         with suppress(ValueError, RecursionError):

@@ -169,7 +169,7 @@ def _guarded(given: Given) -> Given:
 def _write(memory: Memory, rows: Sequence[Row], name: str, notes: list[str]) -> Counter[str]:
     counts: Counter[str] = Counter()
     with memory.reader() as reader:  # what is known need not be made again
-        new = [row for row in rows if reader.by_key(row.values["key"]) is None]
+        new = [row for row in rows if not any(reader.by_key(key) for key in (row.values["key"], row.alias) if key)]
     counts["known"] += len(rows) - len(new)
     made: list[Record] = []
     for row in new:

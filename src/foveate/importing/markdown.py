@@ -2,7 +2,7 @@
 
 Each bullet with what is indented under it, and each paragraph, is a note, tagged with the headings above it. The file lies
 in the repository, where anybody may write: its words are notes of trust `repo`, never rules. Read one and add it as an
-instruction where it should be one.
+instruction where it should be one. What `foveate export agents-md` wrote into it is known already and left out.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from foveate.code.docs.ours import BEGIN, END
 from foveate.importing.rows import Given, Lines, Row, digest
 
 NAME = "markdown"
@@ -67,8 +68,12 @@ def _parts(lines: Lines) -> Iterator[str]:
 
 
 def _after_front_matter(lines: Lines) -> Iterator[str]:
-    inside = False
+    inside = ours = False
     for number, line in lines:
+        ours = line.rstrip() == BEGIN or ours
+        if ours:
+            ours = line.rstrip() != END
+            continue
         if line.rstrip() == "---" and (inside or number == 1):
             inside = not inside and number == 1
             continue

@@ -25,6 +25,12 @@ MAX_OUTPUT = 8_000
 WAITING = 1_000
 """Calls that may wait for their result at once; the oldest is given up beyond that."""
 
+BEGIN, END = "<foveate-context>\n", "</foveate-context>"
+"""Around what foveate puts into somebody else's conversation, so that it is known wherever it turns up again."""
+
+_NOT_KEPT = re.compile(r"<(private|foveate-context)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+"""A mark that is never closed hides all that follows it."""
+
 _HEAD, _TAIL, _ERRORS = 40, 40, 20
 _SECONDS = 100_000_000_000
 """A number below it counts seconds, not milliseconds: as milliseconds it would be a day in 1973."""
@@ -38,6 +44,8 @@ class Row:
     text: str
     values: Mapping[str, Any]
     session: str | None = None
+    alias: str = ""
+    """Another key under which it may be known: a hook hears the words, and not the id of their line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +138,18 @@ def kept_output(text: str) -> str:
 
 
 def message(role: str, text: str, *, key: str, session: str, at: int | None) -> Iterator[Row]:
-    """Somebody's words; nothing where there are none."""
-    if text.strip():
+    """Somebody's words; nothing where there are none. Without a key, the words are it."""
+    text = public(text)
+    if text:
         trust = {"user": "user", "assistant": "agent"}.get(role, "tool")
-        values = {"type": f"{role}_message", "key": key, "created": at, "trust": trust}
-        yield Row("event", text.strip(), values, session)
+        words = f"words:{session}:{digest(role, ' '.join(text.split()))}"
+        values = {"type": f"{role}_message", "key": key or words, "created": at, "trust": trust}
+        yield Row("event", text, values, session, words)
+
+
+def public(text: str) -> str:
+    """A text without what its author marked as private, and without what foveate itself put into the prompt."""
+    return _NOT_KEPT.sub("", text).strip()
 
 
 # --- tools ---------------------------------------------------------------------------------------------------------

@@ -212,6 +212,15 @@ KINDS: dict[str, Kind] = {
             shelf="events",
             repeats=True,
         ),
+        # What hooks have put into an agent's window, by id. Without words: no search finds it.
+        Kind(
+            "delivery",
+            "Deliveries",
+            lines.plain,
+            {"number": Field(int, required=True), "shown": Field(dict), "gone": Field(list)},
+            shelf="events",
+            repeats=True,
+        ),
         Kind(
             "component",
             "Code References",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from foveate.code.docs.ours import without_ours
 from foveate.code.roles import role_of
 
 MAX_CHARS = 200_000
@@ -43,7 +44,7 @@ class Repository:
         if path not in self._known:
             return ""
         if path not in self._texts:
-            self._texts[path] = (self._read(path) or "")[:MAX_CHARS].lstrip("\ufeff")
+            self._texts[path] = without_ours((self._read(path) or "")[:MAX_CHARS].lstrip("\ufeff"))
         return self._texts[path]
 
     def root(self, *names: str) -> str | None:

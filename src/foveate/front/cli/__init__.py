@@ -58,6 +58,10 @@ VERBS: dict[str, dict[str, str]] = {
         "agent": "agent",
         "schema": "handoff",
     },
+    "Coding agents": {
+        "install": "install",
+        "uninstall": "install",
+    },
     "Store": {
         "init": "store",
         "stats": "store",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.option("--fix", is_flag=True, help="Make the index anew; carry what can be read out of a damaged file.")
 @pass_call
 def doctor(call: Call, fix: bool) -> None:
-    """Examine store, indexes, settings and profiles.
+    """Examine store, indexes, settings, profiles and hooks.
 
     The exit code is 1 where something is wrong, and each problem says what to do.
     """
@@ -37,8 +37,10 @@ def doctor(call: Call, fix: bool) -> None:
             facts["own store"] = own_facts.get("path", "")
         facts |= _settings(call.place(), engine)
         code_facts, code_warnings = _code(engine)
-        facts |= code_facts
-        warnings += code_warnings
+        hook_facts, hook_problems, hook_warnings = _hooks(call, engine)
+        facts |= code_facts | hook_facts
+        problems += hook_problems
+        warnings += [*code_warnings, *hook_warnings]
     problems += [*lost, *_profiles(call.place())]
     if call.as_json:
         call.print_json({"ok": not problems, "facts": facts, "problems": problems, "warnings": warnings})
@@ -126,6 +128,20 @@ def _index(engine: Engine) -> str:
     found, behind = index.stats(), index.behind()
     state = f"{behind:,} files to look at again, which the next context does" if behind else "up to date"
     return f"{found['files']:,} files, {found['definitions']:,} definitions, {state}"
+
+
+def _hooks(call: Call, engine: Engine) -> tuple[dict[str, Any], list[str], list[str]]:
+    """Whether the hooks of coding agents are alive."""
+    from pathlib import Path
+
+    from foveate.errors import InputError
+    from foveate.front.cli.install import place
+    from foveate.front.installing.check import findings
+
+    try:
+        return findings(engine, place(call), call.store or Path())
+    except InputError as error:
+        return {"hooks": str(error)}, [], []
 
 
 def _git() -> str:

@@ -15,6 +15,7 @@ from foveate.errors import InputError
 from foveate.front.cli.calling import STDIN, Call, Verb, pass_call, say, scoped
 
 FILE = click.Path(dir_okay=False, allow_dash=True, path_type=str)
+AGENTS_MD = "agents-md"
 SQLITE = b"SQLite format 3"
 """How a database begins, a store or another program's."""
 RECORD = '{"id":'
@@ -112,15 +113,27 @@ def backup(call: Call, target: Path) -> None:
 
 @click.command(cls=Verb)
 @click.argument("file", type=FILE, default=STDIN)
+@click.argument("target", type=FILE, required=False)
 @click.option("--force", is_flag=True, help="Overwrite FILE where it exists; never a database.")
+@click.option("--check", is_flag=True, help="With agents-md: write nothing, and exit with 1 where the block is stale.")
 @scoped
 @pass_call
-def export(call: Call, file: str, force: bool, **scope: Any) -> None:
+def export(call: Call, file: str, target: str | None, force: bool, check: bool, **scope: Any) -> None:
     """Write records and links as lines of JSON.
 
     To FILE, or to stdout (`-`). What is exported is what the scope may see, and stderr says how much is not: name an --agent
     or a --user to export theirs.
+
+    `foveate export agents-md [TARGET]` is another thing: rules, ways of doing things and gotchas of the project as a block
+    of at most 60 lines in AGENTS.md, or in TARGET; the rest of that file stays as it is.
     """
+    if file == AGENTS_MD:
+        from foveate.front.cli import agents_md
+
+        agents_md.export_agents_md(call, target or agents_md.FILE, check=check)
+        return
+    if target is not None or check:
+        raise click.UsageError("TARGET and --check belong to `foveate export agents-md`.")
     if file != STDIN:
         _refuse_to_overwrite(file, call.place().store, force)
     with call.open(**scope) as engine:

@@ -1,0 +1,150 @@
+"""`install` and `uninstall`: hooks, MCP server and skill in the settings of a coding agent."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from foveate.errors import InputError
+from foveate.front.cli.calling import Call, Verb, pass_call, say
+
+if TYPE_CHECKING:
+    from foveate.front.installing.apply import Change
+    from foveate.front.installing.wanted import Scope, Where
+
+HOSTS = ("claude", "codex", "cursor", "gemini")
+
+
+def _options(function: Any) -> Any:
+    function = click.option("--yes", is_flag=True, help="Do not ask.")(function)
+    function = click.option("--dry-run", is_flag=True, help="Show the changes and make none.")(function)
+    return click.option(
+        "--scope",
+        type=click.Choice(("project", "user")),
+        default="project",
+        show_default=True,
+        help="This project's settings, or your own for every project.",
+    )(function)
+
+
+@click.command(cls=Verb)
+@click.argument("host", type=click.Choice(HOSTS), required=False)
+@click.option("--plugin-dir", is_flag=True, help="Print where the plugin for Claude Code and Codex is, and do nothing else.")
+@_options
+@pass_call
+def install(call: Call, host: str | None, plugin_dir: bool, scope: Scope, dry_run: bool, yes: bool) -> None:
+    """Add foveate to a coding agent: hooks, MCP server and skill.
+
+    HOST is claude, codex, cursor or gemini. Every change is shown first; what others wrote in those files stays. Once more
+    changes nothing, and `foveate uninstall` takes it back.
+    """
+    from foveate.front.installing import apply, wanted
+
+    if plugin_dir:
+        _print_plugin(call, wanted.PLUGIN)
+        return
+    if host is None:
+        raise click.UsageError(f"Name the agent: {', '.join(HOSTS)}.")
+    where = place(call)
+    if scope == "project" and not (where.root / ".foveate" / "state.db").exists():
+        raise InputError("there is no store here, so that hooks would do nothing. Create one with `foveate init`.")
+    files = wanted.files(host, scope, where)
+    changes = apply.planned(files)
+    if _agreed(call, changes, where, dry_run, yes):
+        apply.installed(changes, files, apply.record_of(scope, where), host)
+    _print(call, host, scope, changes, dry_run, [] if dry_run else wanted.notes(host, scope, where))
+
+
+@click.command(cls=Verb)
+@click.argument("host", type=click.Choice(HOSTS))
+@_options
+@pass_call
+def uninstall(call: Call, host: str, scope: Scope, dry_run: bool, yes: bool) -> None:
+    """Take foveate out of a coding agent's settings.
+
+    A file that nobody changed since is as it was before, byte for byte; of others, only what is foveate's goes. The store
+    stays.
+    """
+    from foveate.front.installing import apply, wanted
+
+    where = place(call)
+    files = wanted.files(host, scope, where)
+    path = apply.record_of(scope, where)
+    changes = apply.unplanned(files, apply.remembered(path), host)
+    if _agreed(call, changes, where, dry_run, yes):
+        apply.uninstalled(changes, files, path, host)
+    _print(call, host, scope, changes, dry_run, [])
+
+
+def place(call: Call) -> Where:
+    """Where everything is: the project, the home, the programs of this installation, the service that runs."""
+    from foveate.front.installing.check import answers
+    from foveate.front.installing.wanted import Where
+
+    root = call.place().root
+    return Where(root, Path.home(), _program("foveate-hook"), _program("foveate"), _service(root, answers))
+
+
+def _program(name: str) -> str:
+    """The program beside this Python, else on the path."""
+    import shutil
+
+    beside = Path(sys.executable).with_name(name)
+    found = str(beside) if beside.exists() else shutil.which(name)
+    if found is None:
+        raise InputError(f"There is no program {name!r} beside {sys.executable!r}. Install foveate: `pip install foveate`.")
+    return found
+
+
+def _service(root: Path, answers: Any) -> str:
+    import json
+
+    try:
+        url = str(json.loads((root / ".foveate" / "service.json").read_text("utf-8"))["url"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+    return url if answers(url) else ""
+
+
+def _agreed(call: Call, changes: list[Change], where: Where, dry_run: bool, yes: bool) -> bool:
+    """Show what would change, and ask."""
+    to_do = [change for change in changes if change.action != "unchanged"]
+    if not call.as_json:
+        for change in to_do:
+            click.echo(change.diff(where.root), nl=False)
+    if dry_run or not to_do:
+        return not dry_run
+    if yes:
+        return True
+    if call.as_json or not sys.stdin.isatty():
+        raise InputError(
+            "nobody can be asked here. Look at the changes with --dry-run, then pass --yes. Nothing was written."
+        )
+    click.confirm(f"Change {len(to_do)} file{'s' if len(to_do) > 1 else ''}?", abort=True, err=True)
+    return True
+
+
+def _print(call: Call, host: str, scope: str, changes: list[Change], dry_run: bool, notes: list[str]) -> None:
+    done = [{"path": str(change.path), "action": change.action} for change in changes]
+    if call.as_json:
+        call.print_json({"host": host, "scope": scope, "dry_run": dry_run, "files": done, "notes": notes})
+        return
+    if all(change.action == "unchanged" for change in changes):
+        say("everything is as it should be; nothing was changed.")
+    elif dry_run:
+        say("nothing was written.")
+    for note in notes:
+        say(note)
+
+
+def _print_plugin(call: Call, folder: Path) -> None:
+    if call.as_json:
+        call.print_json({"plugin_dir": str(folder)})
+    else:
+        click.echo(str(folder))
+
+
+VERBS = {"install": install, "uninstall": uninstall}

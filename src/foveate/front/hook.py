@@ -1,0 +1,230 @@
+"""`foveate-hook HOST`: the program that coding agents call on every prompt, so that it must be small and never in the way.
+
+Comes in: an event on stdin. Goes out: the host's JSON on stdout, or nothing, and exit code 0 whatever happens; what went
+wrong is in `.foveate/hook.log`. The event goes to the project's running service; where none answers, it is handled here.
+Only the standard library is imported, and little of it, unless it comes to that.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+from typing import Any
+
+FOLDER, STORE, INDEX, SERVICE, LOG = ".foveate", "state.db", "code.db", "service.json", "hook.log"
+
+HOSTS = ("claude", "codex", "cursor", "gemini")
+
+MAX_EVENT = 4_000_000
+"""Bytes of an event. A tool's answer may be long; what is longer is not read."""
+
+MAX_ANSWER = 200_000
+MAX_LOG = 100_000
+"""Bytes of an answer, and of the log, whose older half goes when it is full."""
+
+CONNECT, ANSWER = 0.3, 8.0
+"""Seconds that the service has to be there, and to answer."""
+
+LIMIT = 20
+"""Seconds after which the hook gives up: a person waits."""
+
+LOCAL = ("127.0.0.1", "localhost", "[::1]")
+"""Where a service may be. A file in a repository must not send prompts elsewhere."""
+
+
+class NoService(Exception):
+    """No service answered; the event is handled here."""
+
+
+def main() -> None:
+    """Never raises, and exits with 0."""
+    folder = ""
+    try:
+        _end_when_told()
+        host = sys.argv[1] if len(sys.argv) > 1 else ""
+        if host not in HOSTS or os.isatty(0):
+            sys.stderr.write(f"foveate-hook reads an event from stdin: foveate-hook {'|'.join(HOSTS)} < event.json\n")
+        else:
+            raw, event = _read()
+            root = root_of(event)
+            folder = os.path.join(root, FOLDER) if root else ""
+            if root:
+                _say(_answer(folder, host, raw, event))
+    except BaseException as error:
+        _log(folder, error)
+    finally:
+        os._exit(0)  # not even a closed stdout may change it
+
+
+def _end_when_told() -> None:
+    """A signal to end, or too long a time, is no error of the host's either."""
+    import signal
+
+    def end(*_: object) -> None:
+        os._exit(0)
+
+    signal.signal(signal.SIGTERM, end)
+    if hasattr(signal, "SIGALRM"):
+        signal.signal(signal.SIGALRM, end)
+        signal.alarm(LIMIT)
+
+
+def _read() -> tuple[bytes, dict[str, Any]]:
+    raw = sys.stdin.buffer.read(MAX_EVENT + 1)
+    if len(raw) > MAX_EVENT:
+        raise ValueError(f"the event has more than {MAX_EVENT:,} bytes")
+    event = json.loads(raw)
+    if not isinstance(event, dict):
+        raise ValueError("the event is no JSON object")
+    return raw, event
+
+
+def _say(answer: Any) -> None:
+    if isinstance(answer, dict) and answer:
+        text = json.dumps(answer)  # ASCII, whatever the terminal speaks
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+
+
+# --- where ---------------------------------------------------------------------------------------------------------
+
+
+def root_of(event: dict[str, Any]) -> str:
+    """The project that the event belongs to: the nearest folder with a store; of a worktree, the main one's."""
+    roots = event.get("workspace_roots")
+    places = [event.get("cwd"), *(roots if isinstance(roots, list) else ())]
+    start = next((place for place in places if isinstance(place, str) and os.path.isabs(place)), os.getcwd())
+    here = os.path.normpath(start)
+    main = ""
+    while True:
+        if os.path.isfile(os.path.join(here, FOLDER, STORE)):
+            return here
+        main = main or _main_worktree(os.path.join(here, ".git"))
+        above = os.path.dirname(here)
+        if above == here:
+            break
+        here = above
+    return main if main and os.path.isfile(os.path.join(main, FOLDER, STORE)) else ""
+
+
+def _main_worktree(marker: str) -> str:
+    """`.git` of a linked worktree names `<main>/.git/worktrees/<name>`."""
+    if not os.path.isfile(marker):
+        return ""
+    with open(marker, encoding="utf-8", errors="replace") as file:
+        first = file.readline().strip()
+    if not first.startswith("gitdir:"):
+        return ""
+    target = os.path.normpath(os.path.join(os.path.dirname(marker), first[len("gitdir:") :].strip()))
+    git, name = os.path.split(os.path.dirname(target))
+    return os.path.dirname(git) if name == "worktrees" and os.path.basename(git) == ".git" else ""
+
+
+# --- who answers ---------------------------------------------------------------------------------------------------
+
+
+def _answer(folder: str, host: str, raw: bytes, event: dict[str, Any]) -> Any:
+    try:
+        return _from_service(folder, host, raw)
+    except NoService as error:
+        if str(error):
+            _log(folder, error)
+    return _from_here(folder, host, event)
+
+
+def _from_service(folder: str, host: str, raw: bytes) -> Any:
+    """What the project's service says; `NoService` where there is none, or it cannot."""
+    try:
+        with open(os.path.join(folder, SERVICE), "rb") as file:
+            service = json.loads(file.read(MAX_LOG))
+        url = str(service["url"])
+    except FileNotFoundError:
+        raise NoService from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise NoService(f"{SERVICE} cannot be used: {error!r}") from None
+    address, path = address_of(url)
+    token = f"Authorization: Bearer {service['token']}\r\n" if isinstance(service.get("token"), str) else ""
+    head = (
+        f"POST {path}/v1/hooks/{host} HTTP/1.0\r\nHost: {address}\r\nContent-Type: application/json\r\n{token}"
+        f"Content-Length: {len(raw)}\r\n\r\n"
+    )
+    status, body = _posted(address, head.encode() + raw)
+    if status != 200:
+        raise NoService(f"the service answered {status}: {body[:200]!r}")
+    return json.loads(body)
+
+
+def address_of(url: str) -> tuple[str, str]:
+    """Address and path of a service on this machine."""
+    scheme, _, rest = url.rstrip("/").partition("://")
+    address, slash, path = rest.partition("/")
+    name, _, port = address.rpartition(":")
+    if scheme != "http" or name not in LOCAL or not port.isdecimal():
+        raise NoService(f"{url!r} is no service of this machine")
+    return address, slash + path
+
+
+def _posted(address: str, request: bytes) -> tuple[int, bytes]:
+    name, _, port = address.rpartition(":")
+    try:
+        connection = socket.create_connection((name.strip("[]"), int(port)), CONNECT)
+    except (OSError, OverflowError):  # it has ended without saying so
+        raise NoService from None
+    with connection:
+        connection.settimeout(ANSWER)
+        connection.sendall(request)
+        got = b""
+        while len(got) <= MAX_ANSWER and (part := connection.recv(65536)):
+            got += part
+    head, _, body = got.partition(b"\r\n\r\n")
+    words = head.split(b" ", 2)
+    if len(words) < 2 or not words[1].isdigit() or len(got) > MAX_ANSWER:
+        raise NoService(f"the service answered something else: {got[:100]!r}")
+    return int(words[1]), body
+
+
+def _from_here(folder: str, host: str, event: dict[str, Any]) -> Any:
+    """The same without a service: some hundred milliseconds. Code is looked at only where it has been indexed already."""
+    import logging
+
+    import foveate
+    from foveate.agents.hosts import handle
+
+    class Kept(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            _log(folder, record.getMessage())
+
+    logging.getLogger("foveate").addHandler(Kept())
+    root = os.path.dirname(folder)
+    code = None if os.path.exists(os.path.join(folder, INDEX)) else False
+    with foveate.open(root, code=code, create=False) as engine:
+        return handle(engine, host, event)
+
+
+# --- what went wrong -----------------------------------------------------------------------------------------------
+
+
+def _log(folder: str, error: BaseException | str) -> None:
+    """A line in the project's log, where there is a project; never an error."""
+    if not folder:
+        return
+    try:
+        from time import gmtime, strftime
+
+        said = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
+        path = os.path.join(folder, LOG)
+        if os.path.exists(path) and os.path.getsize(path) > MAX_LOG:
+            with open(path, "rb") as file:
+                kept = file.read()[-MAX_LOG // 2 :].partition(b"\n")[2]
+            with open(path, "wb") as file:
+                file.write(kept)
+        with open(path, "a", encoding="utf-8", errors="replace") as file:
+            file.write(f"{strftime('%Y-%m-%dT%H:%M:%SZ', gmtime())} {' '.join(said[:2000].split())}\n")
+    except Exception:
+        return
+
+
+if __name__ == "__main__":
+    main()

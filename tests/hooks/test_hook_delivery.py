@@ -1,0 +1,227 @@
+"""Deltas: a window is told what it lacks, once, within the limits of every host."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import foveate
+from foveate import tokens
+from foveate.agents.delivery import BEGIN, END, MAX_CHARS, MAX_TOKENS, deliver, forget, ledger
+from worlds import open_engine
+
+RULE = "Run make test before a commit"
+PORT = {"subject": "redis", "attribute": "port"}
+
+
+def known(engine: foveate.Engine) -> dict[str, str]:
+    """A rule, an identity, and two things about Redis."""
+    rows = (
+        ("identity", "You work on the billing service", {}),
+        ("instruction", RULE, {}),
+        ("fact", "Redis runs on port 6379", PORT),
+        ("gotcha", "Redis is flushed at midnight", {"severity": "high"}),
+    )
+    return {kind: engine.add(kind, text, **values).record.id for kind, text, values in rows}
+
+
+def test_the_start_holds_what_stands_and_a_question_adds_only_what_is_about_it() -> None:
+    with open_engine() as engine:
+        known(engine)
+        start = deliver(engine, None, session="s", fresh=True)
+        asked = deliver(engine, "Which port has Redis?", session="s")
+        again = deliver(engine, "And which port was that?", session="s")
+    assert RULE in start.text
+    assert "billing" in start.text
+    assert "6379" not in start.text
+    assert "6379" in asked.text
+    assert RULE not in asked.text
+    assert (again.text, again.added, bool(again)) == ("", (), False)
+
+
+def test_the_first_delivery_of_a_window_without_a_start_is_whole() -> None:
+    with open_engine() as engine:
+        known(engine)
+        first = deliver(engine, "Which port has Redis?", session="s")
+        assert first.text == BEGIN + first.context.text + END
+        assert set(first.added) == {item.candidate.record.id for item in first.context.items}
+
+
+def test_a_new_value_comes_with_the_old_one_withdrawn() -> None:
+    with open_engine() as engine:
+        ids = known(engine)
+        deliver(engine, "Which port has Redis?", session="s")
+        new = engine.add("fact", "Redis runs on port 6380", **PORT).record.id
+        found = deliver(engine, "Something else entirely, about invoices", session="s")
+        assert (found.added, found.withdrawn) == ((), (ids["fact"],))
+        assert "## No longer holds\n- Redis runs on port 6379\n" in found.text
+        found = deliver(engine, "Which port has Redis?", session="s")
+        assert (found.added, found.withdrawn) == ((new,), ())
+        assert "6380" in found.text
+
+
+def test_what_is_edited_is_told_again_even_where_nobody_asks_for_it() -> None:
+    with open_engine() as engine:
+        ids = known(engine)
+        deliver(engine, "Which port has Redis?", session="s")
+        engine.edit(ids["gotcha"], text="Redis is flushed at noon")
+        found = deliver(engine, "Something else entirely, about invoices", session="s")
+        assert found.changed == (ids["gotcha"],)
+        assert "## Warnings (changed)\n- ⚠️ **high**: Redis is flushed at noon\n" in found.text
+
+
+def test_what_was_forgotten_is_withdrawn_without_its_words() -> None:
+    with open_engine() as engine:
+        ids = known(engine)
+        deliver(engine, "When is Redis flushed?", session="s")
+        engine.forget([ids["gotcha"]])
+        found = deliver(engine, "When is Redis flushed?", session="s")
+        assert found.withdrawn == (ids["gotcha"],)
+        assert "something shown before was deleted (gotcha)" in found.text
+        assert "midnight" not in found.text
+
+
+def test_a_retired_rule_is_withdrawn_and_no_other_is_repeated() -> None:
+    with open_engine() as engine:
+        ids = known(engine)
+        other = engine.add("instruction", "Answer in English").record
+        deliver(engine, None, session="s", fresh=True)
+        engine.retire(ids["instruction"])
+        found = deliver(engine, "Which port has Redis?", session="s")
+        assert ids["instruction"] in found.withdrawn
+        assert other.text not in found.text
+
+
+def test_after_a_compaction_everything_is_new_and_other_windows_are_not_touched() -> None:
+    with open_engine() as engine:
+        known(engine)
+        for window in ("s", "s/agent-1"):
+            deliver(engine, "Which port has Redis?", session="s", window=window)
+        whole = deliver(engine, "Which port has Redis?", session="s", fresh=True)
+        assert RULE in whole.text
+        assert not deliver(engine, "Which port has Redis?", session="s", window="s/agent-1")
+        assert ledger(engine)["windows"] == 2
+        assert forget(engine, "s/agent-1") == 1
+        assert ledger(engine) == {"windows": 1, "deliveries": 1, "items": len(whole.added)}
+
+
+def test_the_ledger_is_never_found_nor_shown() -> None:
+    with open_engine() as engine:
+        known(engine)
+        deliver(engine, "Which port has Redis?", session="s")
+        assert ledger(engine)["deliveries"] == 1
+        for words in ("delivery", "deliveries shown", "…", "redis"):
+            assert all(hit.record.kind != "delivery" for hit in engine.search(words))
+        for profile in ("base", "chat", "coding"):
+            context = engine.compute("delivery of Redis", session="s", profile=profile)
+            assert all(item.candidate.record.kind != "delivery" for item in context.items)
+
+
+def test_a_window_that_nobody_closed_is_forgotten_after_a_month(tmp_path: Path) -> None:
+    from foveate.testing import FixedClock
+
+    clock = FixedClock()
+    with foveate.open(tmp_path, own=False, clock=clock) as engine:
+        known(engine)
+        deliver(engine, None, session="old", fresh=True)
+        clock.now += 31 * 86_400_000
+        deliver(engine, None, session="new", fresh=True)
+        assert ledger(engine)["windows"] == 1
+
+
+@pytest.mark.parametrize("text", ["word " * 60, "é" * 300, "日本語のテスト" * 40, "x" * 900, "a.b/c_d-e " * 40])
+def test_no_delivery_is_over_the_limits_nor_cut_within_a_line(text: str) -> None:
+    with open_engine() as engine:
+        for n in range(30):
+            engine.add("gotcha", f"Redis {n}: {text}", severity="high")
+            engine.add("fact", f"Redis fact {n}: {text}")
+        for n in range(12):
+            engine.add("instruction", f"Rule {n}: {text[:150]}")
+        for turn in range(3):
+            sent = deliver(engine, f"Redis fact {turn * 9}", session="s").text
+            assert len(sent) <= MAX_CHARS
+            assert tokens.count(sent, "o200k") <= MAX_TOKENS
+            assert not sent or (sent.startswith(BEGIN) and sent.endswith(f"\n{END}"))
+
+
+def test_a_text_within_its_tokens_and_over_its_characters_is_computed_into_less_room() -> None:
+    with open_engine() as engine:
+        for n in range(40):
+            engine.add("fact", f"Redis fact {n} " + "internationalization " * 30)
+        roomy = deliver(engine, "Redis fact", session="a", max_chars=100_000)
+        tight = deliver(engine, "Redis fact", session="b", max_chars=3_000)
+        assert len(roomy.text) > 3_000 >= len(tight.text) > 1_000
+        assert tight.text == BEGIN + tight.context.text + END
+
+
+def test_what_did_not_fit_is_news_the_next_time() -> None:
+    with open_engine() as engine:
+        engine.add("instruction", RULE)
+        deliver(engine, None, session="s", fresh=True)
+        for n in range(4):
+            engine.add("instruction", f"Rule {n}: " + "keep it short and plain " * 4)
+        told = [deliver(engine, "Redis", session="s", max_chars=320) for _ in range(4)]
+        assert [len(each.added) for each in told] == [2, 2, 0, 0]
+        assert len({id for each in told for id in each.added}) == 4
+
+
+def test_two_hundred_turns_cost_a_fraction_of_saying_everything_again() -> None:
+    topics = [f"{word} {n}" for n in range(4) for word in ("redis", "invoice", "login", "deploy", "cache")]
+    with open_engine() as engine:
+        known(engine)
+        for topic in topics:
+            engine.add("gotcha", f"Never touch {topic} on a Friday, it takes hours to come back", severity="medium")
+        sent = again = 0
+        for turn in range(200):
+            if turn % 50 == 25:
+                engine.add("fact", f"As of turn {turn}, {topics[turn % 7]} has moved")
+            query = f"What about {topics[turn * 7 % len(topics)]}?"
+            delivered = deliver(engine, query, session="s", fresh=turn == 100)
+            sent += len(delivered.text)
+            again += len(delivered.context.text)
+    assert again > 15 * sent
+    assert sent > 0
+
+
+def test_what_another_hook_tells_in_the_meantime_is_not_taken_for_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_engine() as engine:
+        ids = known(engine)
+        deliver(engine, None, session="s", fresh=True)
+        write = engine.store.write
+
+        def later(scope: foveate.Scope) -> Any:
+            monkeypatch.setattr(engine.store, "write", write)
+            deliver(engine, "Which port has Redis?", session="s")  # between this one's read and its write
+            return write(scope)
+
+        monkeypatch.setattr(engine.store, "write", later)
+        found = deliver(engine, "When was the invoice sent?", session="s")
+        assert (found.text, found.withdrawn) == ("", ())
+        assert ids["fact"] not in deliver(engine, "Which port has Redis?", session="s").added
+
+
+PROCESS = """
+import sys, foveate
+from foveate.agents.delivery import deliver
+with foveate.open(sys.argv[1], own=False) as engine:
+    for turn in range(6):
+        found = deliver(engine, f"Which port has Redis, {turn}?", session="s")
+        print(*found.added, *found.changed, sep="\\n")
+"""
+
+
+def test_two_processes_of_one_session_tell_each_thing_once(tmp_path: Path) -> None:
+    with foveate.open(tmp_path, own=False) as engine:
+        known(engine)
+        for turn in range(6):
+            engine.add("fact", f"Redis has been asked for its port {turn} times")
+    running = [
+        subprocess.Popen([sys.executable, "-c", PROCESS, str(tmp_path)], stdout=subprocess.PIPE, text=True) for _ in range(3)
+    ]
+    told = [id for process in running for id in process.communicate(timeout=60)[0].split()]
+    assert [process.returncode for process in running] == [0, 0, 0]
+    assert len(told) == len(set(told)) > 4
