@@ -9,20 +9,9 @@ from importlib import import_module
 from pathlib import Path
 
 NAMES = (
-    "precision",
-    "rules",
-    "locomo",
-    "speed",
-    "cold",
-    "crash",
-    "tasks",
-    "spike",
-    "codeindex",
-    "swebench",
-    "cosqa",
-    "cache",
-    "hook",
-)
+    "precision", "rules", "locomo", "speed", "cold", "adapters", "crash", "tasks", "spike", "codeindex", "swebench", "cosqa",
+    "cache", "hook",
+)  # fmt: skip
 NAMED_ONLY = ("spike", "codeindex")
 """Run only when named: a million records, and peers at work on Django."""
 

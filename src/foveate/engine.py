@@ -16,7 +16,7 @@ from foveate.assembly import Context, Prefix, joined
 from foveate.code.derived import NO_CODE, PREFIXES
 from foveate.compose import Composed, compose
 from foveate.debug import debug
-from foveate.errors import FoveateError, InputError, NotFound, ProfileError, near
+from foveate.errors import FoveateError, InputError, NotFound, ProfileError, SourceError, near
 from foveate.ids import Clock, Ids, iso, millis, new_id, now
 from foveate.journal import Journal
 from foveate.receipts import Facts, Receipt
@@ -247,17 +247,17 @@ class Engine(Living):
             from foveate.explain_code import why_not_shown
 
             return why_not_shown(receipt, id, self.code.look())
-        return self._journal.why_not(id, context)
+        return self._journal.why_not(id, context, [name for name in self._sources if self._keeper(f"{name}:")])
 
     def diff(self, one: str | Context, other: str | Context) -> dict[str, Any]:
         """What changed between two contexts, and how much of their beginning they share."""
-        return self._journal.diff(one, other, *(self._code_again(self.receipt(each)) for each in (one, other)))
+        return self._journal.diff(one, other, *(self._shown_again(self.receipt(each)) for each in (one, other)))
 
     def replay(self, context: str | Context, given: Any = ()) -> dict[str, Any]:
         """Compute a past context again from its receipt; says whether the bytes are the same, and why if not."""
         receipt = self.receipt(context)
         asked = receipts.scope_from_json(receipt.document["request"]["scope"])  # given texts were handed in there
-        return self._journal.replay(context, self._given(given, asked, self.clock()), self._code_again(receipt))
+        return self._journal.replay(context, self._given(given, asked, self.clock()), self._shown_again(receipt))
 
     def validate(self, context: str | Context | None = None) -> dict[str, Any]:
         """001's validation: is it within its budget, where did the tokens go, what could be better."""
@@ -304,12 +304,15 @@ class Engine(Living):
     def expand(self, id: str) -> dict[str, str]:
         """A record in full, as a user message: the details that a context leaves out. It counts as a use.
 
-        The id may be that of a piece of code in a context: `code:PATH::NAME` or `file:PATH`.
+        The id may be of a piece of code in a context, `code:PATH::NAME` or `file:PATH`, or of another memory, `mem0:ID`.
         """
         if id.startswith(PREFIXES):
             from foveate.sources.code import recalled
 
             record = recalled(id, self.code.look(), self.scope)
+            return {"role": "user", "content": kind_of(record.kind).line(record, "full")}
+        if (keeper := self._keeper(id)) is not None:
+            record = keeper.recall(id, self.scope, self.clock())
             return {"role": "user", "content": kind_of(record.kind).line(record, "full")}
         record = self.get(id)
         if record.data.get("archived"):  # the text as it was before
@@ -324,12 +327,13 @@ class Engine(Living):
         from foveate.feedback import feedback
 
         receipt = self.receipt(context)
-        code = {} if isinstance(context, Context) else self._code_again(receipt)
+        code = {} if isinstance(context, Context) else self._shown_again(receipt)
         with self.reader(scope_within(receipt, self.scope)) as state:
             found = feedback(receipt, context, answer, state, code)
         counted = set(receipt.document.get("notes", {}).get("used", ()))
         self.note(receipt.id, used=list(found.used))
-        self.count_uses([id for id in found.used if id not in counted and not id.startswith(PREFIXES)])
+        ours = [id for id in found.used if not id.startswith(PREFIXES) and self._keeper(id) is None]
+        self.count_uses([id for id in ours if id not in counted])
         return found
 
     def mark(self, context: str | Context, id: str, mark: str) -> str:
@@ -337,6 +341,8 @@ class Engine(Living):
         from foveate.feedback import checked_mark
 
         receipt = self.receipt(context)
+        if self._keeper(id) is not None:
+            raise InputError(f"{id!r} is kept by another memory: only records of this one can be marked. Correct it there.")
         advice = checked_mark(receipt, id, mark)
         if receipt.document.get("notes", {}).get("marks", {}).get(id) != mark:
             if mark == "useful":
@@ -461,6 +467,27 @@ class Engine(Living):
             return self._workspace.look(), ""
         except (FoveateError, OSError) as error:
             return None, f"The code could not be looked at: {error}"
+
+    def _keeper(self, id: str) -> Any:
+        """The source that keeps what has this id, where that is not ours: `mem0` for `mem0:ID`."""
+        name, colon, _ = id.partition(":")
+        source = self._sources.get(name) if colon else None
+        return source if hasattr(source, "recall") else None
+
+    def _shown_again(self, receipt: Receipt) -> dict[tuple[str, str], Record]:
+        """What a past context showed of the code and of other memories, as it would be shown now."""
+        found, silent = self._code_again(receipt), set()
+        for entry in receipt.candidates:
+            keeper = self._keeper(entry["id"])
+            if keeper is None or keeper in silent:
+                continue
+            try:
+                found[entry["source"], entry["id"]] = keeper.recall(entry["id"], self.scope, self.clock())
+            except NotFound:  # gone: it is missing
+                continue
+            except SourceError:  # nobody waits for it twice
+                silent.add(keeper)
+        return found
 
     def _code_again(self, receipt: Receipt) -> dict[tuple[str, str], Record]:
         """What a past context showed of the code, as it would be shown now."""

@@ -6,6 +6,7 @@ or a rank beyond the source's limit.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from foveate import lexical
@@ -44,14 +45,30 @@ UNRELATED = {
 """Why a source that goes by relation, not by rank, did not bring a record."""
 
 
-def why_not_considered(receipt: Receipt, id: str, reader: Reader) -> dict[str, Any]:
-    """The reason, in one word and one sentence. An id of another scope is not found."""
+def why_not_considered(receipt: Receipt, id: str, reader: Reader, elsewhere: Collection[str] = ()) -> dict[str, Any]:
+    """The reason, in one word and one sentence. An id of another scope is not found.
+
+    `elsewhere`: sources that keep what they bring, and whose name begins its ids.
+    """
     record = reader.get([id]).get(id) or recalled(reader, id)
     if record is None:
+        source, colon, _ = id.partition(":")
+        asked = next((report for report in receipt.document["sources"] if report["source"] == source), None)
+        if colon and (asked is not None or source in elsewhere):
+            reason, sentence = _not_brought(source, asked)
+            return {"context": receipt.id, "id": id, "kind": "", "kept": False, "reason": reason, "sentence": sentence}
         raise NotFound(f"There is no record {id!r} in this scope.")
     profile = profile_from_json(receipt.document["profile"])
     reason, sentence = _reason(receipt, record, profile, reader)
     return {"context": receipt.id, "id": id, "kind": record.kind, "kept": False, "reason": reason, "sentence": sentence}
+
+
+def _not_brought(source: str, asked: Mapping[str, Any] | None) -> tuple[str, str]:
+    if asked is None:
+        return "no slot", f"not considered: no slot of the profile asks source {source!r}"
+    if asked["error"]:
+        return "source failed", f"not considered: source {source!r} failed ({asked['error']})"
+    return "not found", f"not considered: source {source!r} brought {asked['found']} for the question, and not this"
 
 
 def _reason(receipt: Receipt, record: Record, profile: Profile, reader: Reader) -> tuple[str, str]:

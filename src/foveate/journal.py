@@ -9,7 +9,7 @@ from __future__ import annotations
 import atexit
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
@@ -148,13 +148,13 @@ class Journal:
     def _noted(self, receipt: Receipt) -> Receipt:
         return receipts.noted(receipt, self._notes.get(receipt.id, {}))
 
-    def why_not(self, id: str, context: str | Context | None = None) -> dict[str, Any]:
+    def why_not(self, id: str, context: str | Context | None = None, elsewhere: Collection[str] = ()) -> dict[str, Any]:
         """Why a record is not in a context, even where it was not a candidate at all."""
         receipt = self.receipt(context)
         if receipt.of(id) is not None:
             return receipts.why(receipt, id)
         with self._readers(self._scope(receipt)) as reader:
-            return why_not_considered(receipt, id, reader)
+            return why_not_considered(receipt, id, reader, elsewhere)
 
     def diff(self, one: str | Context, other: str | Context, *code: Mapping[tuple[str, str], Record]) -> dict[str, Any]:
         """What changed between two contexts, and how much of their beginning they share; `code` as for `replay`, of each."""
@@ -178,7 +178,7 @@ class Journal:
     ) -> dict[str, Any]:
         """A past context from its receipt: the recorded candidates through the same pure stages.
 
-        `code`: pieces of code as they are now; one that reads otherwise than it did is missing.
+        `code`: pieces of code, and memories of others, as they are now; what reads otherwise than it did is missing.
         """
         receipt = self.receipt(context)
         document = receipt.document
@@ -235,7 +235,7 @@ def _recalled(
         record = handed.get(entry["id"]) if entry["source"] in UNSTORED else _at_version(reader, entry)
         if entry["source"] == "calibration":
             record = derived(entry["text"], reader.scope, 0)
-        elif entry["id"].startswith(PREFIXES):
+        elif entry["id"].startswith(PREFIXES) or (entry["source"], entry["id"]) in code:
             shown = code.get((entry["source"], entry["id"]))
             record = shown if shown is not None and shown.hash == entry["hash"] else None
         via, conflict = (_beside(reader, entry, name) for name in ("via", "conflict"))

@@ -118,7 +118,8 @@ class Seat:
         try:
             known = self._known(said, session) if new else {}
             before = Counter({words: len(ids) for words, ids in known.items()})
-            return keep(self.engine, self._rows(said, session, before), "conversation")
+            rows = list(self._rows(said, session, before))
+            return keep(self.engine, iter(rows if new else self._unknown(rows)), "conversation")
         except StoreError as error:
             log.warning("nothing kept: %s", error)
             return Report(skipped=len(said))
@@ -164,6 +165,12 @@ class Seat:
             elif part.role != "system":  # the developer's own instructions are not news
                 for row in message(part.role, part.text, key=key, session=session, at=at):
                     yield replace(row, values={**row.values, "order": part.order}) if part.order else row
+
+    def _unknown(self, rows: list[Row]) -> list[Row]:
+        """The rows behind the last one that is known: a conversation only grows, and is handed over whole at every call."""
+        with self.engine.reader() as reader:
+            known = (n for n in range(len(rows), 0, -1) if reader.by_key(rows[n - 1].values["key"]))
+            return rows[next(known, 0) :]
 
     def _without(self, shown: Sequence[Said], session: str | None) -> Filters:
         """The caller's filters, and without the events of what is shown anyway."""

@@ -8,14 +8,15 @@ reported and the rest goes on, unless a slot that must be kept depends on it.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as Late
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from foveate.errors import FoveateError, ProfileError, SourceError, near
 from foveate.state.conflict import conflicting
@@ -26,6 +27,8 @@ from foveate.types import TRUST, Ask, Candidate, Filters, Profile, Record, Reque
 
 if TYPE_CHECKING:
     from foveate.code.workspace import Look
+
+T = TypeVar("T")
 
 DEADLINE = 2.0
 """Seconds that a slow source gets unless it says otherwise: an agent waits for its prompt."""
@@ -55,7 +58,8 @@ class Source(Protocol):
     """Something that can be asked for candidates. `find` may be a coroutine function.
 
     Optional: `slow = True` runs it in a thread with `deadline` seconds; such a source must not use `around.reader`.
-    `among(around)` says how many it chose from. `reads_code = True` asks for `around.look`.
+    `among(around)` says how many it chose from. `reads_code = True` asks for `around.look`. A source whose ids begin with
+    its name (`tickets:42`) may have `recall(id, scope, now)`, which gives the record again: for `expand` and `replay`.
     """
 
     name: str
@@ -89,21 +93,21 @@ def gather(sources: Mapping[str, Source], around: Around, *, count: bool = False
     asks = asks_of(around.profile, sources)
     slow = {name: group for name, group in asks.items() if getattr(sources[name], "slow", False)}
     started = perf_counter()
-    waiting = {name: _begun(sources[name], group, around) for name, group in slow.items()}
+    waiting = {name: in_thread(partial(_find, sources[name], group, around), name) for name, group in slow.items()}
     return _collected(asks, waiting, started, sources, around, count)
 
 
-def _begun(source: Source, asks: Sequence[Ask], around: Around) -> Future[list[Candidate]]:
+def in_thread(job: Callable[[], T], name: str) -> Future[T]:
     """An answer on its way, in a thread that does not keep the process alive when nobody waits any more."""
-    answer: Future[list[Candidate]] = Future()
+    answer: Future[T] = Future()
 
-    def find() -> None:
+    def run() -> None:
         try:
-            answer.set_result(_find(source, asks, around))
+            answer.set_result(job())
         except BaseException as error:
             answer.set_exception(error)
 
-    Thread(target=find, name=f"foveate {source.name}", daemon=True).start()
+    Thread(target=run, name=f"foveate {name}", daemon=True).start()
     return answer
 
 
@@ -182,7 +186,7 @@ def room_of(slot: Slot, profile: Profile) -> int:
 def _find(source: Source, asks: Sequence[Ask], around: Around) -> list[Candidate]:
     answer = source.find(asks, around)
     if inspect.isawaitable(answer):
-        answer = _awaited(answer)
+        answer = awaited(answer)
     found = list(answer)
     strange = next((thing for thing in found if not isinstance(thing, Candidate)), None)
     if strange is not None:
@@ -190,15 +194,18 @@ def _find(source: Source, asks: Sequence[Ask], around: Around) -> list[Candidate
     return found
 
 
-def _awaited(answer: Awaitable[Any]) -> Any:
-    """The result, in a thread of its own: the caller may be inside an event loop already."""
+def awaited(answer: Awaitable[Any]) -> Any:
+    """The result; in a thread of its own where the caller is inside an event loop already."""
     import asyncio  # only for those who have such a source
 
     async def result() -> Any:
         return await answer
 
-    with ThreadPoolExecutor(max_workers=1) as thread:
-        return thread.submit(lambda: asyncio.run(result())).result()
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(result())
+    return in_thread(lambda: asyncio.run(result()), "event loop").result()
 
 
 def _refuse_if_kept(name: str, asks: Sequence[Ask], error: str) -> None:

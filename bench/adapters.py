@@ -1,0 +1,241 @@
+"""What an adapter costs: the CPU time of one model call through it, beside `engine.compute` alone on the same question.
+
+From each call, that of the same framework with a fake model and an adapter that does nothing is taken off. The store holds
+real text. Keeping what was said is a write of its own, and is measured apart. A framework that is not installed is left out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from itertools import islice
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import foveate
+from bench.corpus import docs, queries
+from bench.speed import cpu, fill
+
+RECORDS = int(os.environ.get("FOVEATE_BENCH_RECORDS", "10000"))
+ASKED = int(os.environ.get("FOVEATE_BENCH_ASKED", "100"))
+OPTIONS: dict[str, Any] = {"budget": 2000, "session": "bench"}
+WARMING = 30
+"""Questions before it counts: modules are loaded then, and each thread has a connection with pages of its own."""
+
+TARGET = 10.0
+"""Percent over `engine.compute` alone."""
+
+Call = Callable[[str], object]
+Pair = tuple[Call, Call]
+"""A model call with an adapter that does nothing, and with ours."""
+
+loop = asyncio.new_event_loop()
+
+
+def ours(module: str, name: str) -> Any:
+    return getattr(import_module(f"foveate.agents.adapters.{module}"), name)
+
+
+def langchain(engine: foveate.Engine, **options: Any) -> Pair:
+    from langchain.agents import create_agent
+    from langchain.agents.middleware import AgentMiddleware
+    from langchain_core.language_models import FakeListChatModel
+
+    class Nothing(AgentMiddleware):
+        def wrap_model_call(self, request: Any, handler: Any) -> Any:
+            return handler(request)
+
+        def after_agent(self, state: Any, runtime: Any) -> None:
+            return None
+
+    def calling(middleware: Any) -> Call:
+        agent = create_agent(FakeListChatModel(responses=["Yes."]), middleware=[middleware])
+        return lambda text: agent.invoke({"messages": [{"role": "user", "content": text}]})
+
+    return calling(Nothing()), calling(ours("langchain", "ComputedContext")(engine, **options))
+
+
+def llama_index(engine: foveate.Engine, **options: Any) -> Pair:
+    from llama_index.core.llms import ChatMessage
+    from llama_index.core.memory import BaseMemoryBlock, InsertMethod, Memory
+
+    text = engine.compute("How does it begin?", **OPTIONS).text  # counting and placing a block is the framework's own work
+
+    class Nothing(BaseMemoryBlock[str]):
+        name: str = "nothing"
+
+        async def _aget(self, messages: Any = None, **options: Any) -> str:
+            return text
+
+        async def _aput(self, messages: Any) -> None:
+            return None
+
+    def calling(block: Any) -> Call:
+        memory = Memory.from_defaults(memory_blocks=[block], insert_method=InsertMethod.USER)
+
+        async def call(text: str) -> Any:
+            await memory.aset([ChatMessage(role="user", content=text)])
+            return await memory.aget()
+
+        return lambda text: loop.run_until_complete(call(text))
+
+    return calling(Nothing()), calling(ours("llama_index", "ComputedContextBlock")(engine, **options))
+
+
+def agent_framework(engine: foveate.Engine, **options: Any) -> Pair:
+    from agent_framework import (
+        Agent,
+        BaseChatClient,
+        ChatMiddleware,
+        ChatMiddlewareLayer,
+        ChatResponse,
+        ContextProvider,
+        FunctionInvocationLayer,
+        Message,
+    )
+
+    class Client(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClient):
+        async def _inner_get_response(self, **call: Any) -> Any:
+            return ChatResponse(messages=[Message("assistant", ["Yes."])])
+
+    class Pass(ChatMiddleware):
+        async def process(self, context: Any, call_next: Any) -> None:
+            await call_next()
+
+    class Nothing(ContextProvider):
+        async def before_run(self, *, context: Any, **run: Any) -> None:
+            context.extend_middleware(self.source_id, Pass())
+
+    def calling(provider: Any) -> Call:
+        agent = Agent(Client(), context_providers=[provider])
+        return lambda text: loop.run_until_complete(agent.run(text))
+
+    return calling(Nothing("nothing")), calling(ours("agent_framework", "ComputedContext")(engine, **options))
+
+
+def pydantic_ai(engine: foveate.Engine, **options: Any) -> Pair:
+    from pydantic_ai import Agent
+    from pydantic_ai.capabilities import AbstractCapability
+    from pydantic_ai.messages import ModelResponse, TextPart
+    from pydantic_ai.models.function import FunctionModel
+
+    def calling(capability: Any) -> Call:
+        agent = Agent(FunctionModel(lambda messages, info: ModelResponse([TextPart("Yes.")])), capabilities=[capability])
+        return lambda text: loop.run_until_complete(agent.run(text))
+
+    return calling(AbstractCapability()), calling(ours("pydantic_ai", "ComputedContext")(engine, **options))
+
+
+def openai_agents(engine: foveate.Engine, **options: Any) -> Pair:
+    from agents import Agent, Model, ModelResponse, RunConfig, Runner, Usage, set_tracing_disabled
+    from openai.types.responses import ResponseOutputMessage, ResponseOutputText
+
+    set_tracing_disabled(True)
+
+    class Fake(Model):
+        async def get_response(self, *args: Any, **call: Any) -> Any:
+            text = ResponseOutputText(type="output_text", text="Yes.", annotations=[])
+            said = ResponseOutputMessage(id="m", type="message", role="assistant", status="completed", content=[text])
+            return ModelResponse(output=[said], usage=Usage(), response_id=None)
+
+        def stream_response(self, *args: Any, **call: Any) -> Any:
+            raise NotImplementedError
+
+    agent = Agent(name="a", model=Fake())
+
+    def calling(filter: Any) -> Call:
+        config = RunConfig(call_model_input_filter=filter)
+        return lambda text: loop.run_until_complete(Runner.run(agent, text, run_config=config))
+
+    return calling(lambda data: data.model_data), calling(ours("openai_agents", "context_filter")(engine, **options))
+
+
+def plain(module: str) -> Callable[..., Pair]:
+    def pair(engine: foveate.Engine, **options: Any) -> Pair:
+        messages_for = ours(module, "messages_for")
+        return lambda text: None, lambda text: messages_for(engine, [{"role": "user", "content": text}], **options)
+
+    return pair
+
+
+def acompute(engine: foveate.Engine, *, keeps: bool = True, **options: Any) -> Pair:
+    """No framework and no adapter: what the way into another thread costs by itself."""
+
+    async def nothing() -> None:
+        return None
+
+    return (
+        lambda text: loop.run_until_complete(nothing()),
+        lambda text: loop.run_until_complete(engine.acompute(text, **options)),
+    )
+
+
+ADAPTERS: dict[str, Callable[..., Pair]] = {
+    "acompute": acompute,
+    "langchain": langchain,
+    "llama_index": llama_index,
+    "agent_framework": agent_framework,
+    "pydantic_ai": pydantic_ai,
+    "openai_agents": openai_agents,
+    "openai_messages": plain("openai_messages"),
+    "anthropic_messages": plain("anthropic_messages"),
+}
+
+
+def measured(
+    folder: Path, make: Callable[..., Pair], asked: list[str], warming: list[str], **options: Any
+) -> tuple[float, float]:
+    """Median CPU milliseconds of `compute` alone, and of the adapter without its framework.
+
+    No engine is asked a question twice: pages that the first has read would serve the second. In the second round the
+    halves change places.
+    """
+    half = len(asked) // 2
+    alone, through = [], []
+    for ones, others in ((asked[:half], asked[half:]), (asked[half:], asked[:half])):
+        with foveate.open(folder, own=False) as engine:
+            pair = make(engine, **OPTIONS, **options)
+            for text in warming:
+                engine.compute(text, **OPTIONS)
+                for call in pair:
+                    call(text)
+            for one, other in zip(ones, others, strict=True):
+                alone.append(cpu(partial(engine.compute, one, **OPTIONS)))
+                engine._journal.save()  # receipts are written for four contexts together, whoever's turn it is
+                framework, adapter = (cpu(partial(call, other)) for call in pair)
+                through.append(adapter - framework)
+                engine._journal.save()
+    return median(alone), median(through)
+
+
+def run() -> dict:
+    corpus = list(dict.fromkeys(islice(docs(), 2 * RECORDS)))[:RECORDS]
+    asked, warming = queries(corpus, ASKED), queries(corpus, WARMING, seed=8)
+    figures: dict = {"records": len(corpus), "asked": len(asked), "target percent": TARGET, "adapters": {}, "missed": []}
+    chosen = os.environ.get("FOVEATE_BENCH_ADAPTERS", "").split(",")
+    for name, make in ((name, make) for name, make in ADAPTERS.items() if name in chosen or chosen == [""]):
+        with tempfile.TemporaryDirectory() as folder:
+            fill(Path(folder), corpus)
+            try:
+                compute, through = measured(Path(folder), make, asked, warming, keeps=False)
+                alone, keeping = measured(Path(folder), make, asked, warming)
+            except ImportError as missing:
+                print(f"{name} is left out: {missing}", file=sys.stderr)
+                continue
+        over = (through / compute - 1) * 100
+        row = {
+            "compute ms": round(compute, 2),
+            "over percent": round(over, 1),
+            "keeping ms": round((keeping - alone) - (through - compute), 2),
+        }
+        figures["adapters"][name] = row
+        print(name, row, flush=True)
+        if over > TARGET and make is not acompute:
+            figures["missed"].append(f"{name} takes {over:.1f} % more than compute alone, not {TARGET:.0f} at most")
+    return figures
