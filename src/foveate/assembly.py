@@ -17,6 +17,8 @@ from foveate.computed import computed
 from foveate.errors import InputError, near
 from foveate.ids import iso
 from foveate.sources.highlights import Highlights
+from foveate.state import fence
+from foveate.state.defuse import defused
 from foveate.state.kinds import kind_of
 from foveate.state.lines import one_line, title_of
 from foveate.types import LEVELS, Budget, Candidate, Item, Level, Omission, Section, Shape, Signals, Slot
@@ -57,7 +59,7 @@ def _note(slot: Slot) -> str:
 def line(candidate: Candidate, level: Level) -> str:
     """A candidate as the model reads it."""
     text = kind_of(candidate.record.kind).line(candidate.record, level)
-    remarks = remarks_on(candidate)
+    remarks = [defused(remark, "web") for remark in remarks_on(candidate)]  # names that anybody may have given
     if not remarks:
         return text
     lines = text.split("\n")
@@ -107,20 +109,26 @@ def measured(candidate: Candidate, counter: str) -> dict[Level, int]:
     return {level: tokens.count(line(candidate, level), counter) for level in LEVELS}
 
 
-def section(slot: Slot, items: Sequence[Item]) -> Section:
-    """A slot filled."""
+def section(slot: Slot, items: Sequence[Item], tag: str = fence.NO_TAG) -> Section:
+    """A slot filled. What nobody vouches for is quoted, and a section that quotes is never part of a system message."""
     if items and all(kind_of(item.candidate.record.kind).by_path for item in items):
         items = sorted(items, key=lambda item: item.candidate.record.paths)
-    body = "".join(line(item.candidate, item.level) for item in items) or _note(slot)
+    body = _rendered(items, tag) or _note(slot)
     above = head(slot, empty=not items)
+    quotes = any(fence.is_quoted(item.candidate.record) for item in items)
     return Section(
         name=slot.name,
         content=above + body,
         source=slot.source,
-        role=slot.role,
-        stable=slot.stable,
+        role="user" if quotes else slot.role,
+        stable=slot.stable and not quotes,
         items=tuple(items),
     )
+
+
+def _rendered(items: Iterable[Item], tag: str, level: Level | None = None) -> str:
+    """Items as the model reads them, each at its own level unless one is given; what is quoted stands in a fence."""
+    return fence.fenced(((item.candidate.record, line(item.candidate, level or item.level)) for item in items), tag)
 
 
 def joined(sections: Iterable[Section]) -> str:
@@ -154,6 +162,8 @@ class Delta:
     added: tuple[Item, ...]
     changed: tuple[Item, ...]
     withdrawn: tuple[Item, ...]
+    tag: str = fence.NO_TAG
+    """That of the fences around what is quoted."""
 
     def __bool__(self) -> bool:
         return bool(self.added or self.changed or self.withdrawn)
@@ -163,8 +173,7 @@ class Delta:
         """The change as a block to append where an earlier context cannot be taken back."""
         groups = (("New", self.added), ("Changed", self.changed), ("No longer shown", self.withdrawn))
         return "\n".join(
-            f"## {title}\n"
-            + "".join(line(item.candidate, "micro" if items is self.withdrawn else item.level) for item in items)
+            f"## {title}\n{_rendered(items, self.tag, 'micro' if items is self.withdrawn else None)}"
             for title, items in groups
             if items
         )
@@ -184,6 +193,8 @@ class Context:
     prefix: Prefix
     considered: Mapping[str, int] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    tag: str = fence.NO_TAG
+    """That of the fences around what is quoted: the same throughout a session."""
 
     @property
     def text(self) -> str:
@@ -248,6 +259,7 @@ class Context:
             added=tuple(item for id, item in now.items() if id not in before),
             changed=tuple(new for new, old in both if line(new.candidate, new.level) != line(old.candidate, old.level)),
             withdrawn=tuple(item for id, item in before.items() if id not in now),
+            tag=self.tag,
         )
 
     def shared_prefix(self, other: Context) -> int:

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from foveate import tokens
 from foveate.assembly import empty_cost, measured, messages, overhead, remarks_on, section
 from foveate.budget import Demand, allocate, flow_order, keep_least, scaled_reserve, too_small
-from foveate.selection import Fitted, Sifted, fit, least, most, sift
+from foveate.selection import Fitted, Sifted, fences, fit, least, most, sift
+from foveate.state import fence
 from foveate.state.records import measure
 from foveate.types import Budget, Candidate, Filters, Omission, Profile, Section, Slot
 
@@ -34,20 +35,23 @@ def compose(
     counter: str,
     measured_by: str,
     now: int | None = None,
+    tag: str = fence.NO_TAG,
 ) -> Composed:
-    """Fill the profile's slots. `measured_by`: the counter of the records' own counts; `now`: when they must be valid."""
+    """Fill the profile's slots. `measured_by`: the counter of the records' own counts; `now`: when they must be valid;
+    `tag`: that of the fences around what is quoted."""
     sized = [_sized(candidate, counter, measured_by) for candidate in candidates]
     sifted = sift(sized, profile, filters, now)
-    framing = _framing(len({slot.role for slot in profile.slots}), counter)
-    demands = {slot.name: demand(slot, sifted.ranked[slot.name], counter) for slot in profile.slots}
+    quotes = any(fence.is_quoted(candidate.record) for ranked in sifted.ranked.values() for candidate in ranked)
+    framing = _framing(len({slot.role for slot in profile.slots} | ({"user"} if quotes else set())), counter)
+    demands = {slot.name: demand(slot, sifted.ranked[slot.name], counter, tag) for slot in profile.slots}
     smallest = framing + keep_least(profile, demands)
     spare = profile.total - scaled_reserve(profile) - smallest
     if spare < 0 and smallest > framing:
-        bare = _filled(replace(profile, total=smallest, reserve=0), sifted, demands, counter, framing, 0)
+        bare = _filled(replace(profile, total=smallest, reserve=0), sifted, demands, counter, framing, 0, tag)
         raise too_small(profile, demands, max(smallest, bare.budget.used))
 
     def filled(margin: int) -> Composed:
-        return _filled(profile, sifted, demands, counter, framing, margin)
+        return _filled(profile, sifted, demands, counter, framing, margin, tag)
 
     composed = filled(0)
     excess = composed.budget.used - composed.budget.ceiling
@@ -87,13 +91,13 @@ def _framing(number: int, counter: str) -> int:
 
 
 def _filled(
-    profile: Profile, sifted: Sifted, demands: Mapping[str, Demand], counter: str, framing: int, margin: int
+    profile: Profile, sifted: Sifted, demands: Mapping[str, Demand], counter: str, framing: int, margin: int, tag: str
 ) -> Composed:
     budget = allocate(profile, demands, framing=framing, margin=margin)
     granted = {grant.slot: grant.granted for grant in budget.grants}
-    fitted = {slot.name: _fit(slot, sifted, granted[slot.name], counter) for slot in profile.slots}
-    _use_up(flow_order(profile, demands), sifted, granted, fitted, counter)
-    sections = tuple(section(slot, fitted[slot.name].items) for slot in profile.slots if fitted[slot.name].used)
+    fitted = {slot.name: _fit(slot, sifted, granted[slot.name], counter, tag) for slot in profile.slots}
+    _use_up(flow_order(profile, demands), sifted, granted, fitted, counter, tag)
+    sections = tuple(section(slot, fitted[slot.name].items, tag) for slot in profile.slots if fitted[slot.name].used)
     sent = messages(sections)
     used = tokens.count_messages(sent, counter)
     grants = tuple(replace(grant, granted=granted[grant.slot], used=fitted[grant.slot].used) for grant in budget.grants)
@@ -102,30 +106,34 @@ def _filled(
     return Composed(sections, budget, omitted)
 
 
-def demand(slot: Slot, ranked: Sequence[Candidate], counter: str) -> Demand:
+def demand(slot: Slot, ranked: Sequence[Candidate], counter: str, tag: str = fence.NO_TAG) -> Demand:
     """What a slot would take."""
     if not ranked:
         note = empty_cost(slot, counter)
         return Demand(0, note, note)
     above = overhead(slot, counter)
+    around = fences(ranked, fence.cost(tag, counter))
+    all_above = above + sum(around)
     return Demand(
-        micro=above + sum(least(candidate, slot) for candidate in ranked),
-        start=above + sum(candidate.tokens[slot.level] for candidate in ranked),
-        deep=above + sum(most(candidate, slot) for candidate in ranked),
-        first=above + least(ranked[0], slot),
+        micro=all_above + sum(least(candidate, slot) for candidate in ranked),
+        start=all_above + sum(candidate.tokens[slot.level] for candidate in ranked),
+        deep=all_above + sum(most(candidate, slot) for candidate in ranked),
+        first=above + around[0] + least(ranked[0], slot),
         best=ranked[0].score,
     )
 
 
-def _fit(slot: Slot, sifted: Sifted, grant: int, counter: str) -> Fitted:
+def _fit(slot: Slot, sifted: Sifted, grant: int, counter: str, tag: str) -> Fitted:
     ranked = sifted.ranked[slot.name]
     if ranked:
-        return fit(slot, ranked, grant, overhead(slot, counter))
+        return fit(slot, ranked, grant, overhead(slot, counter), fence.cost(tag, counter))
     note = empty_cost(slot, counter)
     return Fitted((), note if note <= grant else 0)
 
 
-def _use_up(order: Sequence[Slot], sifted: Sifted, granted: dict[str, int], fitted: dict[str, Fitted], counter: str) -> None:
+def _use_up(
+    order: Sequence[Slot], sifted: Sifted, granted: dict[str, int], fitted: dict[str, Fitted], counter: str, tag: str
+) -> None:
     """Crumbs that no item of a slot could use, offered once more to the slots that already show their best item."""
     left = sum(granted[name] - fitted[name].used for name in fitted)
     taken = 0
@@ -133,7 +141,7 @@ def _use_up(order: Sequence[Slot], sifted: Sifted, granted: dict[str, int], fitt
         best_is_in = bool(fitted[slot.name].items) and fitted[slot.name].items[0].rank == 1
         if slot.stable or not best_is_in:
             continue
-        again = _fit(slot, sifted, fitted[slot.name].used + left, counter)
+        again = _fit(slot, sifted, fitted[slot.name].used + left, counter, tag)
         if again.used > fitted[slot.name].used and len(again.items) >= len(fitted[slot.name].items):
             taken += max(0, again.used - granted[slot.name])
             granted[slot.name] = max(granted[slot.name], again.used)

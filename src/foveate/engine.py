@@ -26,7 +26,7 @@ from foveate.signals import extended, extract, task_text
 from foveate.sources import SHIPPED, Around, Gathered, Source, gather
 from foveate.sources.censors import stands_here
 from foveate.sources.gather import asks_of
-from foveate.state import lifecycle, records
+from foveate.state import fence, lifecycle, records
 from foveate.state.kinds import kind_of
 from foveate.state.lines import title_of
 from foveate.state.living import Living
@@ -36,7 +36,7 @@ from foveate.state.store import Added, Forgotten, Health, Reader, Store
 from foveate.state.task import lookup, state_of, unfinished
 from foveate.state.tasks import Tasks
 from foveate.summarize import Extractive
-from foveate.types import TRUST, Candidate, Filters, Profile, Record, Request, Scope, Signals
+from foveate.types import TRUST, Candidate, Filters, Level, Profile, Record, Request, Scope, Signals
 from foveate.validation import validate
 
 BASE, FOR_A_TASK, FOR_CODE = "base", "task", "coding"
@@ -138,11 +138,11 @@ class Engine(Living):
             around = Around(request, signals, profile, state, self._root, look, blind)
             found = gather(self._sources, around, count=self.debug)
             warnings += [*_waiting(request, state), *(look.notes if look else ())]
-            revision = state.revision
+            revision, tag = state.revision, fence.tag_of(state.secret, request.scope.session)
         candidates = score(found.candidates, profile, signals, request.now, self.thresholds)
         candidates = self._reranked(candidates, request, profile, warnings)
-        composed = compose(candidates, profile, request.filters, request.counter, self.rules.counter, request.now)
-        context = self._context(request, profile, signals, found, composed, revision, warnings)
+        composed = compose(candidates, profile, request.filters, request.counter, self.rules.counter, request.now, tag)
+        context = self._context(request, profile, signals, found, composed, revision, warnings, tag)
         facts = Facts(request, profile, context, tuple(candidates), found.reports, revision, self.rules.counter, began)
         self._journal.remember(facts)
         if self.debug:
@@ -310,17 +310,22 @@ class Engine(Living):
             from foveate.sources.code import recalled
 
             record = recalled(id, self.code.look(), self.scope)
-            return {"role": "user", "content": kind_of(record.kind).line(record, "full")}
+            return {"role": "user", "content": self.shown(record)}
         if (keeper := self._keeper(id)) is not None:
             record = keeper.recall(id, self.scope, self.clock())
-            return {"role": "user", "content": kind_of(record.kind).line(record, "full")}
+            return {"role": "user", "content": self.shown(record)}
         record = self.get(id)
         if record.data.get("archived"):  # the text as it was before
             steps = [step.before for step in self.history(id) if step.verb == "archive" and step.before is not None]
             record = steps[-1] if steps else record
         self.count_uses([id])
-        kind = kind_of(record.kind)
-        return {"role": "user", "content": f"## {kind.heading}\n{kind.line(record, 'full')}"}
+        return {"role": "user", "content": f"## {kind_of(record.kind).heading}\n{self.shown(record)}"}
+
+    def shown(self, record: Record, level: Level = "full", *, session: str | None = None) -> str:
+        """One record as a model may read it, outside of any context: what nobody vouches for stands in a fence."""
+        with self.store.read(self.scope) as reader:
+            tag = fence.tag_of(reader.secret, session or self.scope.session)
+        return fence.fenced([(record, kind_of(record.kind).line(record, level))], tag)
 
     def feedback(self, context: str | Context, answer: str) -> Feedback:
         """What an answer used of its context; noted on the receipt, and counted once as a use of each record."""
@@ -549,6 +554,7 @@ class Engine(Living):
         composed: Composed,
         revision: str,
         warnings: list[str],
+        tag: str,
     ) -> Context:
         text = joined(composed.sections)
         stable = joined(section for section in composed.sections if section.stable)
@@ -569,6 +575,7 @@ class Engine(Living):
             prefix=Prefix(receipts.text_hash(stable), len(stable), _count(stable, request.counter)),
             considered={report.source: report.found for report in found.reports},
             warnings=tuple(warnings),
+            tag=tag,
         )
 
     def _given(self, given: Any, scope: Scope, at: int) -> dict[str, tuple[Record, ...]]:

@@ -24,6 +24,7 @@ from foveate.receipts import FORGOTTEN, Facts, Receipt
 from foveate.sources import frame as frames
 from foveate.sources import text as texts
 from foveate.sources.calibration import derived
+from foveate.state import fence
 from foveate.state.relations import recalled
 from foveate.state.store import Reader, Store
 from foveate.types import Candidate, Record, Scope
@@ -190,8 +191,9 @@ class Journal:
         handed = {record.id: record for group in (*given.values(), made) for record in group}
         with self._readers(self._scope(receipt)) as reader:
             candidates, missing = _recalled(receipt, reader, handed, code or {})
+            tag = fence.tag_of(reader.secret, asked["scope"].get("session"))
         filters = receipts.filters_from_json(asked["filters"])
-        composed = compose(candidates, profile, filters, asked["counter"], document["measured_by"], asked["now"])
+        composed = compose(candidates, profile, filters, asked["counter"], document["measured_by"], asked["now"], tag)
         text = joined(composed.sections)
         return {
             "id": receipt.id,

@@ -46,10 +46,12 @@ def open_engine(
     create: bool = True,
     clock: Clock = now,
     ids: Ids = new_id,
+    secret: str | None = None,
 ) -> Engine:
     """An engine on the project that a path belongs to; `:memory:` for one that leaves nothing behind.
 
     `code`: whether it looks at the project's files; unless told, it does in a repository or a folder with a manifest.
+    `secret`: what the marks around untrusted text are made from, for tests; unless told, a new store draws one.
     """
     memory = str(path) == ":memory:"
     place = project.Place(Path()) if memory else project.find(path)
@@ -65,6 +67,7 @@ def open_engine(
         space=space,
         multi_valued=settings.get("multi_valued", ()),
         create=create,
+        secret=secret,
     )
     allow = load_allow(place.allow) if not memory and place.allow.is_file() else None
     rules = Rules(counter=store.counter, allow=allow)

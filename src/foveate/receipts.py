@@ -197,6 +197,7 @@ def sentence(entry: Mapping[str, Any]) -> str:
         "disputed": f"left out: disputed by {detail}, which is more trusted" if detail else "left out: disputed",
         "not valid": f"left out: not valid at that time ({detail})",
         "excluded": f"left out: excluded {detail}",
+        "untrusted": f"left out: untrusted ({detail}); a person can promote it",
     }[entry["reason"]]
     return f"{words}, in {entry['slot']!r}" + (f"; needs {needs}" if needs else "")
 

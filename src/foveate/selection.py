@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from foveate import lexical
 from foveate.ids import iso
 from foveate.lexical import NEGATIONS
+from foveate.state import fence
 from foveate.state.kinds import kind_of
 from foveate.state.records import SKETCH
-from foveate.types import LEVELS, Candidate, Filters, Item, Level, Omission, Profile, Record, Slot
+from foveate.types import LEVELS, TRUST, Candidate, Filters, Item, Level, Omission, Profile, Record, Slot
 
 SHARED_HASHES = 0.75
 """Share of two sketches that must agree before texts are compared at all."""
@@ -69,6 +70,9 @@ def _refused(candidate: Candidate, slot: Slot, filters: Filters, now: int | None
     record = candidate.record
     if record.id in filters.exclude and not kind_of(record.kind).rule:
         return Omission(candidate, "excluded", "by the request")
+    floor = max(slot.min_trust, kind_of(record.kind).min_trust, key=TRUST.index)
+    if TRUST.index(record.trust) < TRUST.index(floor):
+        return Omission(candidate, "untrusted", f"{record.trust}, below {floor}")
     if record.status == "superseded" and not _holds_still(record, now):
         return Omission(candidate, "superseded", candidate.overruled_by or "")
     if record.status == "disputed":
@@ -204,24 +208,32 @@ class Fitted:
     omitted: tuple[Omission, ...] = ()
 
 
-def fit(slot: Slot, ranked: Sequence[Candidate], grant: int, overhead: int) -> Fitted:
-    """As many of the best as the grant holds, each as deep as the room allows."""
+def fit(slot: Slot, ranked: Sequence[Candidate], grant: int, overhead: int, per_fence: int = 0) -> Fitted:
+    """As many of the best as the grant holds, each as deep as the room allows. `per_fence`: tokens around quoted ones."""
     if not ranked:
         return Fitted((), 0)
     room = grant - overhead
-    levels = _all_kept(slot, ranked, room) if slot.keep else _greedy(slot, ranked, room)
+    levels = _all_kept(slot, ranked, room, per_fence) if slot.keep else _greedy(slot, ranked, room, per_fence)
+    opening = dict(zip(sorted(levels), fences([ranked[n] for n in sorted(levels)], per_fence), strict=True))
     if not slot.stable:
-        _deepen(slot, ranked, levels, room)
+        _deepen(slot, ranked, levels, room - sum(opening.values()))
     items = tuple(
-        Item(candidate, levels[n], candidate.tokens[levels[n]], n + 1) for n, candidate in enumerate(ranked) if n in levels
+        Item(candidate, levels[n], candidate.tokens[levels[n]] + opening[n], n + 1)
+        for n, candidate in enumerate(ranked)
+        if n in levels
     )
     left = room - sum(item.tokens for item in items)  # below 0 where not even the heading fits
     lost = tuple(
-        Omission(candidate, "budget", needs_tokens=least(candidate, slot) - left)
+        Omission(candidate, "budget", needs_tokens=least(candidate, slot) + fences([candidate], per_fence)[0] - left)
         for n, candidate in enumerate(ranked)
         if n not in levels
     )
     return Fitted(items, overhead + sum(item.tokens for item in items) if items else 0, lost)
+
+
+def fences(candidates: Sequence[Candidate], per_fence: int) -> list[int]:
+    """Tokens that each adds for the fences around what is quoted, where they stand in this order."""
+    return fence.costs([candidate.record for candidate in candidates], per_fence)
 
 
 def least(candidate: Candidate, slot: Slot) -> int:
@@ -239,23 +251,27 @@ def ladder(top: Level) -> tuple[Level, ...]:
     return LEVELS[LEVELS.index(top) :]
 
 
-def _greedy(slot: Slot, ranked: Sequence[Candidate], room: int) -> dict[int, Level]:
+def _greedy(slot: Slot, ranked: Sequence[Candidate], room: int, per_fence: int) -> dict[int, Level]:
     """In order of rank, each at the deepest level that still fits; past a misfit it goes on."""
     levels: dict[int, Level] = {}
+    within = False
     for n, candidate in enumerate(ranked):
+        quoted = fence.is_quoted(candidate.record)
+        opening = per_fence if quoted and not within else 0
         for level in ladder(slot.level):
-            if candidate.tokens[level] <= room:
+            if candidate.tokens[level] + opening <= room:
                 levels[n] = level
-                room -= candidate.tokens[level]
+                room -= candidate.tokens[level] + opening
+                within = quoted
                 break
     return levels
 
 
-def _all_kept(slot: Slot, ranked: Sequence[Candidate], room: int) -> dict[int, Level]:
+def _all_kept(slot: Slot, ranked: Sequence[Candidate], room: int, per_fence: int) -> dict[int, Level]:
     """Every one, at its smallest first; then the best are raised as far as their slot's level."""
     steps = ladder(slot.level)
     levels: dict[int, Level] = {n: min(steps, key=lambda s, c=c: c.tokens[s]) for n, c in enumerate(ranked)}  # type: ignore[misc]
-    room -= sum(candidate.tokens[levels[n]] for n, candidate in enumerate(ranked))
+    room -= sum(candidate.tokens[levels[n]] for n, candidate in enumerate(ranked)) + sum(fences(ranked, per_fence))
     _raise(ranked, levels, room, slot.level)
     return levels
 

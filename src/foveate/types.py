@@ -14,12 +14,14 @@ Level = Literal["full", "summary", "micro"]
 LEVELS: tuple[Level, ...] = ("full", "summary", "micro")
 """The ladder, deepest first."""
 
-Trust = Literal["user", "agent", "repo", "tool"]
-TRUST: tuple[Trust, ...] = ("tool", "repo", "agent", "user")
+Trust = Literal["user", "agent", "repo", "tool", "web"]
+TRUST: tuple[Trust, ...] = ("web", "tool", "repo", "agent", "user")
 """Least trusted first."""
 
 Intent = Literal["question", "action", "fix", "explain", "other"]
-Reason = Literal["budget", "max_items", "min_score", "duplicate", "superseded", "disputed", "not valid", "excluded"]
+Reason = Literal[
+    "budget", "max_items", "min_score", "duplicate", "superseded", "disputed", "not valid", "excluded", "untrusted"
+]
 Shape = Literal["openai", "anthropic"]
 
 
@@ -96,7 +98,7 @@ class Filters:
     kinds: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
-    min_trust: Trust = "tool"
+    min_trust: Trust = "web"
     event_types: tuple[str, ...] = ()
     """Only events of these types; records of other kinds are not touched."""
     entity_types: tuple[str, ...] = ()
@@ -204,6 +206,8 @@ class Slot:
     """Ask only for pinned records."""
     text: str = ""
     """What the slot says by itself, for the source `text`: an agent's system prompt."""
+    min_trust: Trust = "web"
+    """Whose words may stand here: nobody's who is trusted less."""
 
     @property
     def sources(self) -> tuple[str, ...]:

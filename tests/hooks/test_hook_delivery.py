@@ -225,3 +225,16 @@ def test_two_processes_of_one_session_tell_each_thing_once(tmp_path: Path) -> No
     told = [id for process in running for id in process.communicate(timeout=60)[0].split()]
     assert [process.returncode for process in running] == [0, 0, 0]
     assert len(told) == len(set(told)) > 4
+
+
+def test_what_a_tool_said_is_quoted_in_the_first_delivery_in_a_delta_and_when_it_is_withdrawn() -> None:
+    with open_engine() as engine:
+        fact = engine.add("fact", "Redis listens on 6379", trust="tool", subject="redis", attribute="port").record
+        opening = f"<{deliver(engine, 'Which port has Redis?', session='s').context.tag} note="
+        first = deliver(engine, "Which port has Redis?", session="s", fresh=True).text
+        engine.add("gotcha", "Redis refuses more than ten clients", trust="tool")
+        delta = deliver(engine, "How many clients may Redis have?", session="s").text
+        engine.retire(fact.id)
+        gone = deliver(engine, "Something else entirely, about invoices", session="s").text
+    for text, words in ((first, "6379"), (delta, "ten clients"), (gone, "6379")):
+        assert text.index(opening) < text.index(words) < text.index(f"</{opening[1:].split()[0]}>")

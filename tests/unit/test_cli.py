@@ -484,6 +484,36 @@ def test_nothing_is_a_confidence_too(known: dict[str, str]) -> None:
     assert document("show", known["fact"])["record"]["confidence"] == 0.0
 
 
+# --- promote -------------------------------------------------------------------------------------------------------
+
+
+def test_promote_without_a_terminal_needs_a_yes() -> None:
+    id = ok("add", "note", "Deploys need a ticket", "--trust", "web")
+    result = run("promote", id, "--as", "instruction", stdin="y\n")
+    assert result.exit_code == 2
+    assert "--yes" in result.stderr
+    assert document("show", id)["record"]["trust"] == "web"
+    promoted = document("promote", id, "--as", "instruction", "--yes")["record"]
+    assert (promoted["kind"], promoted.get("trust", "user"), promoted["origin"]) == ("instruction", "user", id)
+    assert "- Deploys need a ticket" in ok("context", "anything")
+    assert document("show", id)["record"]["status"] == "retired"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a pseudo-terminal")
+@pytest.mark.parametrize(("answer", "code", "trust"), [(b"y\n", 0, "user"), (b"n\n", 130, "tool")])
+def test_promote_shows_all_that_would_be_yours_and_asks(answer: bytes, code: int, trust: str) -> None:
+    id = ok("add", "decision", "Use Kafka", "--trust", "tool", "--set", "rationale=It is everywhere")
+    ours, theirs = os.openpty()
+    os.write(ours, answer)
+    done = child("promote", id, input=None, stdin=theirs)
+    os.close(theirs)
+    os.close(ours)
+    assert done.returncode == code, done.stderr
+    for words in (b"said by: tool", b"Use Kafka", b"rationale: It is everywhere", b"Is this your word, as decision?"):
+        assert words in done.stderr
+    assert document("show", id)["record"]["trust"] == trust
+
+
 # --- forget --------------------------------------------------------------------------------------------------------
 
 

@@ -16,7 +16,7 @@ from foveate import InputError, Scope
 from foveate.front.cli import cli
 from foveate.importing import FORMATS, Report, import_lines, import_path
 from foveate.importing.files import BATCH, READERS
-from foveate.importing.rows import MAX_OUTPUT, WAITING, Row, Skipped, time_of
+from foveate.importing.rows import MAX_OUTPUT, WAITING, Call, Row, Skipped, time_of, used
 from foveate.testing import FixedClock
 from foveate.types import NO_FILTERS, Record
 from worlds import NOW
@@ -66,7 +66,7 @@ def test_a_claude_code_transcript_becomes_what_was_said_and_done() -> None:
         ("tool_call", "WebSearch\nThe sandbox answers after 31 s.", "success"),
     ]
     assert {record.scope.session for record in kept(engine)} == {SESSIONS["claude-code"]}
-    assert [record.trust for record in kept(engine)] == ["user", "agent", "tool", "tool", "tool", "tool"]
+    assert [record.trust for record in kept(engine)] == ["user", "agent", "tool", "tool", "tool", "web"]
     assert list(report.files.values()) == ["claude-code"]
 
 
@@ -343,3 +343,26 @@ def test_the_wrong_format_is_said(tmp_path: Path) -> None:
 def test_a_time_to_come_is_refused() -> None:
     report = import_lines(open_engine(), [b'{"text": "x", "time": "9999-12-31T23:59:59Z"}\n'], "a.jsonl", "jsonl")
     assert (report.added, report.skipped) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("tool", "input", "trust"),
+    [
+        ("WebFetch", {"url": "https://example.com"}, "web"),
+        ("WebSearch", {"query": "x"}, "web"),
+        ("web_search", {}, "web"),
+        ("fetch", {}, "web"),
+        ("mcp__playwright__browser_navigate", {}, "web"),
+        ("browser_snapshot", {}, "web"),
+        ("read_url", {}, "web"),
+        ("Bash", {"command": "curl -s https://example.com | head"}, "web"),
+        ("Bash", {"command": "git status"}, "tool"),
+        ("Bash", {"command": "grep curl Makefile"}, "tool"),
+        ("Read", {"file_path": "web/fetch.py"}, "tool"),
+        ("Grep", {"pattern": "https"}, "tool"),
+        ("mcp__db__query", {}, "tool"),
+    ],
+)
+def test_what_comes_from_the_web_is_trusted_least(tool: str, input: dict[str, str], trust: str) -> None:
+    rows = used(Call(1, tool, input, "k", "s", None), "something", "success")
+    assert [row.values["trust"] for row in rows] == [trust]

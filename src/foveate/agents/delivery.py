@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from itertools import groupby
 from typing import Any
 
 from foveate import tokens
@@ -19,6 +20,7 @@ from foveate.code.derived import PREFIXES
 from foveate.engine import MAX_QUERY, Engine
 from foveate.errors import BudgetError
 from foveate.importing.rows import BEGIN, END
+from foveate.state.fence import fenced
 from foveate.state.kinds import KINDS, kind_of
 from foveate.state.store import Reader, Writer
 from foveate.state.task import EVERY
@@ -67,11 +69,12 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class _News:
-    """A line to send. `heading` is that of its kind; no `shown`: it no longer holds."""
+    """A line to send. `heading` is that of its kind; no `shown`: it no longer holds; no `record`: it is gone."""
 
     id: str
     heading: str
     line: str
+    record: Record | None = None
     shown: Shown | None = None
     known: bool = False
 
@@ -112,8 +115,8 @@ def deliver(
         if not held and (whole := _text(context, stable=query is None)) and room.holds(BEGIN + whole + END):
             sent, text = news, BEGIN + whole + END
         else:
-            sent = _that_fit(news, room)
-            text = _rendered(sent)
+            sent = _that_fit(news, room, context.tag)
+            text = _rendered(sent, context.tag)
         if sent:
             number = 1 if fresh or not old else old[-1].data["number"] + 1
             _note(engine, writer, scope, number, sent)
@@ -208,7 +211,7 @@ def _news(
             kind = KINDS.get(id.rpartition("_")[0])
             yield _News(id, NO_LONGER, f"- something shown before was deleted{f' ({kind.name})' if kind else ''}\n")
         elif record.status != "active" or (record.valid_to is not None and record.valid_to <= now):
-            yield _News(id, NO_LONGER, line(_bare(record), "micro"))
+            yield _News(id, NO_LONGER, line(_bare(record), "micro"), record)
         elif _hash(record, shown.level) != shown.hash:
             yield _seen(record, shown.level, line(_bare(record), shown.level), known=True)
     for id, item in items.items():
@@ -222,7 +225,8 @@ def _news(
 
 def _seen(record: Record, level: Level, told: str, *, known: bool = False) -> _News:
     heading = kind_of(record.kind).heading
-    return _News(record.id, f"{heading} (changed)" if known else heading, told, Shown(level, _hash(record, level)), known)
+    heading = f"{heading} (changed)" if known else heading
+    return _News(record.id, heading, told, record, Shown(level, _hash(record, level)), known)
 
 
 def _bare(record: Record) -> Candidate:
@@ -234,21 +238,30 @@ def _hash(record: Record, level: Level) -> str:
     return blake2b(line(_bare(record), level).encode("utf-8", "replace"), digest_size=6).hexdigest()
 
 
-def _that_fit(news: Iterable[_News], room: _Room) -> list[_News]:
+def _that_fit(news: Iterable[_News], room: _Room, tag: str) -> list[_News]:
     """As many as there is room for, whole; the rest is news the next time."""
     sent: list[_News] = []
     for each in news:
-        if room.holds(_rendered([*sent, each])):
+        if room.holds(_rendered([*sent, each], tag)):
             sent.append(each)
     return sent
 
 
-def _rendered(news: Iterable[_News]) -> str:
-    groups: dict[str, list[str]] = {}
+def _rendered(news: Iterable[_News], tag: str) -> str:
+    """By heading; what nobody vouches for is quoted, as it is in a context."""
+    groups: dict[str, list[_News]] = {}
     for each in news:
-        groups.setdefault(each.heading, []).append(each.line)
-    body = "\n".join(f"## {heading}\n" + "".join(lines) for heading, lines in groups.items())
+        groups.setdefault(each.heading, []).append(each)
+    body = "\n".join(f"## {heading}\n{_quoted(group, tag)}" for heading, group in groups.items())
     return BEGIN + body + END
+
+
+def _quoted(news: Iterable[_News], tag: str) -> str:
+    parts = []
+    for known, group in groupby(news, key=lambda each: each.record is not None):
+        lines = [(each.record, each.line) for each in group]
+        parts.append(fenced(((r, text) for r, text in lines if r), tag) if known else "".join(text for _, text in lines))
+    return "".join(parts)
 
 
 # --- the ledger ----------------------------------------------------------------------------------------------------

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from foveate.code.aside import ALWAYS, HEAD_BYTES, MAX_BYTES, TOO_LARGE, aside_by_content
 from foveate.code.model import Aside
-from foveate.state.records import HIDDEN
 from foveate.state.redact import RULES, Allow, Redacted, redact
+from foveate.state.visible import HIDDEN
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,13 +159,19 @@ _READ = frozenset({"read", "read_file", "notebookread", "view_image"})
 _WRITE = frozenset({"write", "edit", "multiedit", "notebookedit", "write_file", "replace"})
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 _PATCH = "apply_patch"
+_WEB_TOOL = re.compile(
+    r"(?:^|[_\W])(?:web|fetch|http|brows|crawl|scrape|url|playwright|puppeteer|chrome|google|bing|brave|duckduckgo|tavily"
+    r"|firecrawl|perplexity)|_(?:url|page)s?$"
+)
+_WEB_COMMAND = re.compile(r"(?:^|[;&|(`]|\bsudo\b)\s*(?:curl|wget|lynx|w3m|https?)\s", re.MULTILINE)
+"""By their names: a tool does not say where its words come from."""
 
 
 def used(call: Call, output: str, outcome: str | None) -> Iterator[Row]:
     """The events that a tool's call was, once it has its result."""
     given = mapping(call.input)
     tool, command = call.tool.lower(), _command(given)
-    shared = {"created": call.at, "trust": "tool", "outcome": outcome}
+    shared = {"created": call.at, "trust": _trust(tool, command), "outcome": outcome}
     if patched := _patched(tool, call.input, command):
         for n, path in enumerate(patched):
             values = {**shared, "type": "file_write", "path": path, "paths": [path], "key": f"{call.key}:{n}"}
@@ -185,6 +191,12 @@ def used(call: Call, output: str, outcome: str | None) -> Iterator[Row]:
         asked = clipped(json.dumps(call.input, ensure_ascii=False, default=str), MAX_OUTPUT) if call.input else ""
         more = {"tool": call.tool, **({"input": asked} if asked else {})}
         yield Row("event", text, {**shared, "type": "tool_call", **more}, call.session)
+
+
+def _trust(tool: str, command: str) -> str:
+    """What a tool brings from outside was written by anybody."""
+    outside = _WEB_COMMAND.search(command) if tool in _SHELL else _WEB_TOOL.search(tool)
+    return "web" if outside else "tool"
 
 
 def _command(given: Mapping[str, Any]) -> str:

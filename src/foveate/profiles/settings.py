@@ -13,7 +13,7 @@ from math import inf
 from typing import Any, get_args
 
 from foveate.errors import near
-from foveate.types import LEVELS, Intent
+from foveate.types import LEVELS, TRUST, Intent
 
 FEATURES: tuple[str, ...] = (
     "relevance",  # how well it answers the question, calibrated
@@ -78,6 +78,7 @@ _AMOUNT = Setting("a number, 0 or more", lambda v: _is_number(v) and 0 <= v < in
 _HOURS = Setting("a number above 0", lambda v: _is_number(v) and 0 < v < inf)
 _UNIT = Setting("a number from 0 to 1", lambda v: _is_number(v) and 0 <= v <= 1)
 _LEVEL = Setting("full, summary or micro", lambda v: isinstance(v, str) and v in LEVELS)
+_TRUST = Setting("web, tool, repo, agent or user", lambda v: isinstance(v, str) and v in TRUST)
 _ROLE = Setting("system or user", lambda v: isinstance(v, str) and v in ("system", "user"))
 _LIMITS = Setting(
     "a table of sources with how many candidates each may bring",
@@ -128,6 +129,7 @@ SLOT: Mapping[str, Setting] = {
     "priority": _UNIT,
     "pinned": _FLAG,
     "text": _TEXT,
+    "min_trust": _TRUST,
     "optional": _FLAG,
     "remove": _FLAG,
 }

@@ -24,6 +24,10 @@ class Chain:
     def revision(self) -> str:
         return "+".join(reader.revision for reader in self._readers)
 
+    @property
+    def secret(self) -> str:
+        return self._readers[0].secret
+
     def get(self, ids: Sequence[str]) -> dict[str, Record]:
         found: dict[str, Record] = {}
         for reader in reversed(self._readers):

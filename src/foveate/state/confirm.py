@@ -1,7 +1,9 @@
 """The same thing said again: what becomes of the record that is known. Pure.
 
 Who said it first is believed; the second time adds what the first left out. Nothing becomes less serious by being said
-again: of two severities the higher one stays, and a question blocks as soon as one of those who ask it is blocked.
+again: of two severities the higher one stays, and a question blocks as soon as one of those who ask it is blocked. Where
+only one of the two is a person or an agent, the words are theirs alone: what a tool said beside it must not pass for
+their word.
 """
 
 from __future__ import annotations
@@ -13,10 +15,15 @@ from typing import Any
 from foveate.state.kinds import SEVERITIES
 from foveate.types import TRUST, Record
 
+VOUCHED = ("agent", "user")
+"""Who answers for what they say."""
+
 
 def confirmed(known: Record, again: Record) -> Record:
     """The known record with what the other adds. The count of confirmations is the store's."""
-    data = {**again.data, **known.data, **_worse(known.data, again.data)}
+    worse = _worse(known.data, again.data)
+    known, again = _by_whom(known, again)
+    data = {**again.data, **known.data, **worse}
     for name, value in again.data.items():
         if isinstance(value, list) and isinstance(known.data.get(name), list):
             data[name] = [*known.data[name], *(part for part in value if part not in known.data[name])]
@@ -33,6 +40,17 @@ def confirmed(known: Record, again: Record) -> Record:
         trust=max(known.trust, again.trust, key=TRUST.index),
         data=data,
     )
+
+
+def _by_whom(known: Record, again: Record) -> tuple[Record, Record]:
+    """The two, where one of them is vouched for and the other is not, without the words of the other."""
+    if (known.trust in VOUCHED) == (again.trust in VOUCHED):
+        return known, again
+    if known.trust in VOUCHED:
+        return known, replace(again, tags=(), entities=(), paths=(), data={}, origin=None)
+    counted = {"confirmations": known.data["confirmations"]} if "confirmations" in known.data else {}
+    wordless = replace(known, tags=(), entities=(), paths=(), data=counted, origin=None)
+    return replace(wordless, summary=again.summary, micro=again.micro), again
 
 
 def _worse(known: Mapping[str, Any], again: Mapping[str, Any]) -> dict[str, Any]:

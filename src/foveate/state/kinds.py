@@ -12,9 +12,10 @@ from typing import Any, Literal
 
 from foveate.errors import InputError, near
 from foveate.state import event_lines, lines, triggers
-from foveate.types import Level, Record
+from foveate.state.defuse import defused
+from foveate.types import Level, Record, Trust
 
-RENDERER = 3
+RENDERER = 4
 """Raise it when any line changes: stores then count their lines again by themselves."""
 
 Line = Callable[[Record, Level], str]
@@ -42,13 +43,15 @@ class Kind:
 
     name: str
     heading: str
-    line: Line
+    form: Line
     fields: Mapping[str, Field] = field(default_factory=dict)
     shelf: Literal["knowledge", "events"] = "knowledge"
     private: bool = False
     """Session and task are walls for it: working notes and raw tool output stay where they were made."""
     rule: bool = False
-    """Chosen by scope, never by similarity; only a person's word may become one."""
+    """Chosen by scope, never by similarity."""
+    guides: bool = False
+    """It tells the model what to do, as rules do."""
     open: bool = False
     """`data` may hold any further fields."""
     keyed: bool = False
@@ -60,6 +63,15 @@ class Kind:
     """Made from other state, or from files, when it is asked for, and never kept."""
     by_path: bool = False
     """Items of a section stand in the order of their paths and not of their rank: a map reads as a tree."""
+
+    def line(self, record: Record, level: Level) -> str:
+        """A record as the model reads it; its words cannot pass for anybody else's."""
+        return defused(self.form(record, level), record.trust)
+
+    @property
+    def min_trust(self) -> Trust:
+        """Whose words may become one: what guides the model is a person's or an agent's, unless a person promotes it."""
+        return "agent" if self.rule or self.guides else "web"
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -115,6 +127,7 @@ KINDS: dict[str, Kind] = {
             "Procedures",
             lines.procedure,
             {"name": Field(str), "steps": Field(list), "core": Field(list), **_APPLIES},
+            guides=True,
         ),
         Kind(
             "pattern",

@@ -1,7 +1,8 @@
 """How a record reads: one line for each kind and level.
 
 A line is a *block*: it begins with a visible character and owns its trailing newline, so that token counts of lines add
-up. No line may pass for a section's heading, whatever the record says. `kinds.RENDERER` is raised when one changes.
+up. No line may pass for a section's heading, whatever the record says; what else it must not pass for depends on its
+author and is `defuse.py`'s. `kinds.RENDERER` is raised when one changes.
 """
 
 from __future__ import annotations
@@ -10,19 +11,18 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from foveate.state.defuse import defused
 from foveate.types import Level, Record
 
 _HEADING = re.compile(r"^((?:\s|[-*+>]\s|\d+[.)]\s)*)(#{1,6}(?:\s|$)|={2,}\s*$|-{3,}\s*$)")
-# What chat templates put between the turns: in a record it is text, and must not look like a turn to a tokenizer.
-_MARKER = re.compile(r"<\|(?=\w{1,40}\|>)")
 _FENCE = re.compile(r"^\s*(`{3,}|~{3,})")
 
 
 def tamed(text: str) -> list[str]:
-    """The lines of a text, of which none can pass for a heading or a turn, and no fence stays open over what follows."""
+    """The lines of a text, of which none can pass for a heading, and no fence stays open over what follows."""
     out: list[str] = []
     fence = ""
-    for line in _MARKER.sub("< |", text.strip()).split("\n"):
+    for line in text.strip().split("\n"):
         mark = _FENCE.match(line)
         if mark and (not fence or (mark[1].startswith(fence) and line.strip() == mark[1])):
             fence = "" if fence else mark[1]
@@ -125,7 +125,7 @@ def title_of(record: Record) -> str:
 
 
 def one_line(text: Any) -> str:
-    return _MARKER.sub("< |", " ".join(str(text).split()))
+    return " ".join(str(text).split())
 
 
 def _under(title: str, text: str) -> str:
@@ -193,7 +193,12 @@ def question(record: Record, level: Level) -> str:
 
 
 def task(record: Record, level: Level) -> str:
-    """What is to be done or, once it is done, what came of it."""
+    """What is to be done or, once somebody was at it, what came of it: that is an agent's word, whoever set the task."""
+    line = _task(record, level)
+    return line if record.data.get("state", "open") in ("open", "active") else defused(line, "agent")
+
+
+def _task(record: Record, level: Level) -> str:
     data, name = record.data, title_of(record)
     state = str(data.get("state", "open"))
     stuck = state in ("blocked", "failed")

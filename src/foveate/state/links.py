@@ -1,7 +1,8 @@
 """The names of links that foveate itself draws and reads, and the rule that some of them never run in a circle.
 
 `task -depends_on-> task`, `task -part_of-> its parent`, `record -learned_from-> the task that taught it`,
-`handoff -handoff_of-> its task`, `fact -conflicts_with-> an earlier one that seems to say otherwise`.
+`handoff -handoff_of-> its task`, `fact -conflicts_with-> an earlier one that seems to say otherwise`,
+`record -promoted_from-> what a person made it from`.
 """
 
 from __future__ import annotations
@@ -16,9 +17,19 @@ PART_OF = "part_of"
 LEARNED_FROM = "learned_from"
 HANDOFF_OF = "handoff_of"
 CONFLICTS_WITH = "conflicts_with"
+PROMOTED_FROM = "promoted_from"
 
 STRUCTURAL = frozenset(
-    (DEPENDS_ON, PART_OF, LEARNED_FROM, HANDOFF_OF, CONFLICTS_WITH, supersede.SUPERSEDED_BY, supersede.DISPUTED_BY)
+    (
+        DEPENDS_ON,
+        PART_OF,
+        LEARNED_FROM,
+        HANDOFF_OF,
+        CONFLICTS_WITH,
+        PROMOTED_FROM,
+        supersede.SUPERSEDED_BY,
+        supersede.DISPUTED_BY,
+    )
 )
 """What foveate draws itself says how records hang together, not how the things do that they are about."""
 

@@ -22,10 +22,10 @@ from foveate.state import records
 from foveate.state.chain import Chain
 from foveate.state.conflict import conflicting
 from foveate.state.kinds import kind_of, problems_in
-from foveate.state.links import CONFLICTS_WITH, HANDOFF_OF, LEARNED_FROM
+from foveate.state.links import CONFLICTS_WITH, HANDOFF_OF, LEARNED_FROM, PROMOTED_FROM
 from foveate.state.records import Rules
 from foveate.state.store import Added, Change, Embed, Forgotten, Health, Hit, Query, Reader, Scrub, Store, Want
-from foveate.types import Filters, Link, Record, Scope
+from foveate.types import TRUST, Filters, Link, Record, Scope
 
 BATCH = 5000
 """Records in one transaction of a bulk write: an interrupted import keeps whole batches. Sorted together, postings cost
@@ -110,6 +110,7 @@ class Memory:
         """Change a record's text or fields; everything that follows from them is worked out again."""
 
         def changed(record: Record, now: int) -> Record:
+            _refuse_raise(record, values.get("trust"))
             text = values.pop("text", record.text)
             kept = _kept(record, values, new_text=text != record.text)
             made = records.make(
@@ -167,6 +168,28 @@ class Memory:
             return replace(record, pinned=pinned, updated=now)
 
         return self._change(id, "pin" if pinned else "unpin", changed)
+
+    def promote(self, id: str, *, kind: str | None = None) -> Record:
+        """A person has read it and vouches for it: its trust becomes `user`.
+
+        With a kind, its words become a record of that kind, which says where it came from, and the old one is retired.
+        """
+        record = self.get(id)
+        if record.status != "active":
+            raise InputError(f"{id!r} is {record.status}; only what is in use can be promoted.")
+        if kind is None or kind == record.kind:  # its short lengths are made anew: they could say something else
+            return self._change(id, "promote", lambda r, now: replace(r, trust="user", summary="", micro="", updated=now))
+        fields = {name: value for name, value in record.data.items() if name in kind_of(kind).fields}
+        values = {"data": fields, "tags": record.tags, "entities": record.entities, "subject": record.subject}
+        made = self.make(
+            kind, record.text, replace(record.scope, session=None, task=None), {**values, "origin": record.origin or id}
+        )
+        vector = self._vector(made.text)
+        with self._holder(id).write(self._scope_of(id)) as writer, writer.together():
+            new = writer.add(made, vector).record
+            writer.change(replace(record, status="retired", updated=made.updated), "promote", expect=record.version)
+            writer.link(Link(new.id, PROMOTED_FROM, id))
+        return new
 
     def retire(self, id: str) -> Record:
         """Take it out of use; it stays on record."""
@@ -437,6 +460,13 @@ def _kept(record: Record, values: dict[str, Any], *, new_text: bool) -> dict[str
     elif record.kind == "entity" and record.data.get("name") == record.text:
         return {**kept, "data": {name: value for name, value in record.data.items() if name != "name"}}
     return {**kept, "data": dict(record.data)}
+
+
+def _refuse_raise(record: Record, trust: Any) -> None:
+    """Words of which nobody vouches become somebody's in one way only, and that is on record."""
+    higher = trust in TRUST and TRUST.index(trust) > TRUST.index(record.trust)
+    if higher and record.trust not in ("agent", "user"):
+        raise InputError(f"An edit cannot raise the trust of {record.id!r}. Read it, then `foveate promote {record.id}`.")
 
 
 def _plain(text: str) -> str:

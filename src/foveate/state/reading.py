@@ -57,6 +57,10 @@ class ReadTransaction:
     def revision(self) -> str:
         return str(self._revision)
 
+    @property
+    def secret(self) -> str:
+        return str(dict(self._db.rows("meta"))["secret"])
+
     def get(self, ids: Sequence[str]) -> dict[str, Record]:
         return {record.id: record for record in self._records("by_ids", ids=json.dumps(list(ids)))}
 

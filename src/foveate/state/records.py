@@ -20,6 +20,7 @@ from foveate.errors import InputError, near
 from foveate.ids import iso, millis
 from foveate.state.kinds import OUTCOMES, SEVERITIES, Kind, kind_of, problems_in
 from foveate.state.redact import Allow, redact, redact_value
+from foveate.state.visible import visible
 from foveate.summarize import Extractive, Summarizer
 from foveate.types import TRUST, Level, Record, Scope
 
@@ -32,10 +33,6 @@ AHEAD = 86_400_000
 SKETCH = 8
 """Hashes in a near-duplicate sketch: enough to tell 85 % alike from 60 % for 32 bytes a record."""
 
-_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
-# Zero-width, bidirectional and tag characters hide text from people that a model still reads.
-HIDDEN = re.compile("[\x01-\x08\x0b-\x1f\x7f\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\U000e0000-\U000e007f]")
-_SUSPECT = re.compile("[\x00-\x08\x0b-\x1f\x7f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
 _ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 _PATH = re.compile(r"[~\w.+@/-]+")
 _LINE_NUMBER = re.compile(r"(?::\d+(?:-\d+)?)+$")
@@ -169,11 +166,7 @@ def sketch(text: str) -> bytes:
 
 def clean(text: str, allow: Allow | None = None) -> str:
     """Text as it is kept: no secrets, no terminal codes, no characters that hide."""
-    if not text:
-        return text
-    if _SUSPECT.search(text):
-        text = HIDDEN.sub("", _ANSI.sub("", text.replace("\r\n", "\n").replace("\r", "\n").replace("\u2028", "\n")))
-    return redact(text.strip(), allow).text
+    return redact(visible(text).strip(), allow).text if text else text
 
 
 def paths_in(text: str) -> tuple[str, ...]:
@@ -235,7 +228,7 @@ def from_json(value: Mapping[str, Any], scope: Scope, rules: Rules, *, cleaned: 
     levels = {level: name for level, name in value.get("scope", {}).items() if level in _LEVELS_OF_SCOPE[1:]}
     columns, problems = _times({name: part for name, part in value.items() if name not in _NOT_COLUMNS and part is not None})
     problems += column_problems(columns) + _data_problems(value.get("data", {}))
-    problems += trust_problems(kind, columns.get("trust"), columns.get("pinned"))
+    problems += trust_problems(kind, columns.get("trust"), columns.get("pinned")) if not cleaned else []
     problems += [problem for level, name in levels.items() for problem in _text_problems(name, f"scope.{level}")]
     problems += problems_in(kind, value.get("data", {})) if not cleaned else []
     if problems:
@@ -390,15 +383,15 @@ def _list_problems(value: Any, name: str) -> list[str]:
 
 
 def trust_problems(kind: Kind, trust: str | None, pinned: bool | None) -> list[str]:
-    """Rules and pinned records stand in the instruction part of every prompt: no tool's or repository's word may."""
+    """Rules, procedures and what is pinned tell the model what to do: no tool's, page's or repository's word may."""
     if trust in (None, "user", "agent"):
         return []
-    if kind.rule:
-        return [
-            f"A {kind.name} is a rule, and trust {trust!r} cannot make one. Read it, then add it as your own, or as a note."
-        ]
+    read_it = "Read it first: `foveate promote` makes it yours"
+    if kind.min_trust == "agent":
+        sort = "is a rule" if kind.rule else "says what to do"
+        return [f"A {kind.name} {sort}, and trust {trust!r} cannot make one. Add it as a note. {read_it}."]
     if pinned:
-        return [f"What has trust {trust!r} cannot be pinned. Read it, then raise its trust."]
+        return [f"What has trust {trust!r} cannot be pinned. {read_it}."]
     return []
 
 

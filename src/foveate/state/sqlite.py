@@ -50,6 +50,10 @@ RESIDUE = "residue"
 """The mark in `meta` that something was forgotten and the file not yet written anew."""
 
 
+SECRET = "secret"
+"""The name in `meta` of what is drawn once for a store and never changes."""
+
+
 class SQLiteStore:
     """A store in one file, or in memory (`:memory:`) for tests."""
 
@@ -61,11 +65,13 @@ class SQLiteStore:
         space: str | None = None,
         multi_valued: Iterable[str] = (),
         create: bool = True,
+        secret: str | None = None,
     ) -> None:
         self.path = str(path)
         self.counter = counter or "o200k"
         self.space = space
         self._multi_valued = frozenset(multi_valued)
+        self._secret = secret or os.urandom(16).hex()
         self._memory = self.path == ":memory:"
         self._closed = False
         self._lock = threading.RLock()
@@ -410,6 +416,7 @@ class SQLiteStore:
     def _stamp(self, database: _Database) -> None:
         for name, value in self._versions().items():
             database.run("set_meta", {"name": name, "value": value})
+        database.run("add_meta", {"name": SECRET, "value": self._secret})
 
     def _versions(self) -> dict[str, str]:
         return {"analyser": str(lexical.VERSION), "renderer": str(RENDERER), "counter": self.counter}
@@ -421,7 +428,7 @@ class SQLiteStore:
         """Index and count again where the analyser, the renderer or the counter is not the one that was used."""
         tokens.counter(self.counter)
         meta = self._meta()
-        if not self._versions().items() <= meta.items():
+        if not self._versions().items() <= meta.items() or SECRET not in meta:
             self.rebuild()
         elif RESIDUE in meta:
             self._compact()

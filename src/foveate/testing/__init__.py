@@ -81,6 +81,7 @@ def engine(path: str | Path = ":memory:", *, files: Mapping[str, str] | None = N
     options.setdefault("clock", FixedClock())
     options.setdefault("ids", counting_ids())
     options.setdefault("own", False)
+    options.setdefault("secret", "for tests")
     if files is None:
         return open_engine(path, **options)
     temporary = tempfile.mkdtemp(prefix="foveate-") if str(path) == ":memory:" else None

@@ -125,6 +125,18 @@ class Whole(Suite):
             assert counts["records"] == {"fact": {"active": 2}, "note": {"retired": 1}}
             assert (counts["links"], counts["history"], counts["receipts"]) == (1, 1, 0)
 
+    def test_secret_is_drawn_once_and_by_every_store_for_itself(self, tmp_path: Path) -> None:
+        folders = [tmp_path / name for name in ("one", "other")]
+        secrets = []
+        for folder in folders:
+            folder.mkdir()
+            with self.opened(folder) as store, store.read(HERE) as reader:
+                secrets.append(reader.secret)
+        assert len(set(secrets)) == 2
+        assert all(len(secret) >= 16 for secret in secrets)
+        with self.reopened(folders[0]) as store, store.read(Scope("beta")) as reader:
+            assert reader.secret == secrets[0]
+
     def test_backup_taken_while_others_write_is_whole(self, tmp_path: Path) -> None:
         target, stop = tmp_path / "copy", threading.Event()
 

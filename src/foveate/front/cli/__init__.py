@@ -36,6 +36,7 @@ VERBS: dict[str, dict[str, str]] = {
         "outcome": "changing",
         "confirm": "changing",
         "pin": "changing",
+        "promote": "changing",
         "retire": "changing",
         "undo": "changing",
         "forget": "changing",

@@ -1,4 +1,4 @@
-"""`outcome`, `confirm`, `pin`, `retire`, `undo`, `forget`: the verbs that need no more than a record's id."""
+"""`outcome`, `confirm`, `pin`, `promote`, `retire`, `undo`, `forget`: the verbs that need no more than a record's id."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from foveate.errors import InputError, NotFound
-from foveate.front.cli.calling import Call, Verb, pass_call, say, scoped
+from foveate.front.cli.calling import Call, Verb, complete_kinds, pass_call, say, scoped
 from foveate.front.cli.memory import print_changed
 
 if TYPE_CHECKING:
     from foveate.engine import Engine
+    from foveate.types import Record
 
 
 @click.command(cls=Verb)
@@ -46,6 +47,37 @@ def pin(call: Call, id: str, off: bool, **scope: Any) -> None:
     """Have a record in every context."""
     with call.open(**scope) as engine:
         print_changed(call, engine.pin(id, pinned=not off))
+
+
+@click.command(cls=Verb)
+@click.argument("id")
+@click.option("--as", "kind", metavar="KIND", shell_complete=complete_kinds, help="Make a record of this kind of its words.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@scoped
+@pass_call
+def promote(call: Call, id: str, kind: str | None, yes: bool, **scope: Any) -> None:
+    """Vouch for what a tool, a page or a repository said.
+
+    Its trust becomes yours; only then can it be a rule or a procedure, or pinned. With --as, a new record says it and the
+    old one is retired. Shows it and asks first on a terminal, and needs --yes where there is none.
+    """
+    with call.open(**scope) as engine:
+        if not yes and not _vouched(engine.get(id), kind):
+            raise click.Abort
+        record = engine.promote(id, kind=kind)
+        print_changed(call, record)
+        for warning in engine.outgrown(record.scope) if kind else ():
+            say(f"warning: {warning}")
+
+
+def _vouched(record: Record, kind: str | None) -> bool:
+    """Show a person all that would become their word, and ask."""
+    if not sys.stdin.isatty():
+        raise InputError("Somebody should read it first. Pass --yes to promote it without being asked; nothing was changed.")
+    click.echo(f"{record.id}  {record.kind}, said by: {record.trust}", err=True)
+    for words in (record.text, *(f"{name}: {value}" for name, value in record.data.items())):
+        click.echo(words, err=True)
+    return click.confirm(f"Is this your word, as {kind or record.kind}?", err=True)
 
 
 @click.command(cls=Verb)
@@ -120,4 +152,12 @@ def _agreed(engine: Engine, ids: tuple[str, ...]) -> bool:
     return click.confirm("Forget this for good?", err=True)
 
 
-VERBS = {"outcome": outcome, "confirm": confirm, "pin": pin, "retire": retire, "undo": undo, "forget": forget}
+VERBS = {
+    "outcome": outcome,
+    "confirm": confirm,
+    "pin": pin,
+    "promote": promote,
+    "retire": retire,
+    "undo": undo,
+    "forget": forget,
+}

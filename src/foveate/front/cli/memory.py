@@ -36,7 +36,7 @@ def fields(function: Function) -> Function:
         click.option("--outcome", metavar="OUTCOME", help="success, partial, failure or pending."),
         click.option("--confidence", type=float, metavar="0..1", help="How sure its author is."),
         click.option("--salience", type=float, metavar="0..1", help="How much it matters."),
-        click.option("--trust", metavar="TRUST", help="Who says so: user, agent, repo or tool."),
+        click.option("--trust", metavar="TRUST", help="Who says so: user, agent, repo, tool or web."),
         click.option("--key", help="Your own key: adding it again changes nothing."),
         click.option("--origin", help="Where it comes from: a file, a URL, a tool."),
         click.option("--entity", "entities", multiple=True, metavar="NAME", help="A name that it is about. Repeatable."),

@@ -4,6 +4,9 @@ select name, value from meta
 -- name: set_meta
 insert into meta (name, value) values (:name, :value) on conflict (name) do update set value = excluded.value
 
+-- name: add_meta
+insert into meta (name, value) values (:name, :value) on conflict (name) do nothing
+
 -- name: drop_meta
 delete from meta where name = :name
 
