@@ -9,10 +9,10 @@ READY := $(VENV)/.ready
 BASE := $(VENV)/.base
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench docs clean
+.PHONY: help demo test test-hosts check bench docs clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # Without the development tools where nothing is installed yet: the demo needs only what users get.
 demo: $(if $(wildcard $(READY)),$(READY),$(BASE)) ## show foveate at work
@@ -20,6 +20,9 @@ demo: $(if $(wildcard $(READY)),$(READY),$(BASE)) ## show foveate at work
 
 test: check ## check, then run every test
 	@$(PY) -m pytest -n 2
+
+test-hosts: $(READY) ## run the real Claude Code and Codex against a played model (installs them with npm)
+	@$(PY) -m pytest -n 0 tests/hosts
 
 check: $(READY) ## lint, formatting and types
 	@$(PY) -m ruff check --quiet .

@@ -1,9 +1,9 @@
 """The same thing said again: what becomes of the record that is known. Pure.
 
-Who said it first is believed; the second time adds what the first left out. Nothing becomes less serious by being said
-again: of two severities the higher one stays, and a question blocks as soon as one of those who ask it is blocked. Where
-only one of the two is a person or an agent, the words are theirs alone: what a tool said beside it must not pass for
-their word.
+Who said it first is believed; the second time adds what the first left out. Only a person's word raises what a record is
+trusted: an agent that repeats what a tool said has not checked it. Nothing becomes less serious by being said again: of two
+severities the higher one stays, and a question blocks as soon as one of those who ask it is blocked. Where only one of the
+two is a person or an agent, the words are theirs alone: what a tool said beside it must not pass for their word.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from foveate.state.kinds import SEVERITIES
-from foveate.types import TRUST, Record
+from foveate.types import Record
 
 VOUCHED = ("agent", "user")
 """Who answers for what they say."""
@@ -37,7 +37,7 @@ def confirmed(known: Record, again: Record) -> Record:
         salience=max(known.salience, SEVERITIES.get(str(data.get("severity")), 0.0)),
         pinned=known.pinned or again.pinned,
         origin=known.origin or again.origin,
-        trust=max(known.trust, again.trust, key=TRUST.index),
+        trust="user" if again.trust == "user" else known.trust,
         data=data,
     )
 

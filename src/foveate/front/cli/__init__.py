@@ -75,6 +75,9 @@ VERBS: dict[str, dict[str, str]] = {
         "profile": "profile",
         "completion": "completion",
     },
+    "Serving": {
+        "mcp": "mcp",
+    },
     "Evaluation": {
         "eval": "evaluate",
     },

@@ -46,7 +46,18 @@ class Call:
 
         return project.find(self.store or Path())
 
-    def open(
+    def open(self, **options: Any) -> Engine:
+        """The engine on an existing store, as `engine` gives it; whoever looks at a terminal sees what takes time."""
+        engine = self.engine(**options)
+        if engine.has_code and sys.stderr.isatty():
+            from foveate.front.cli.progress import Bar
+
+            bar = Bar()
+            engine.code.progress = bar
+            click.get_current_context().call_on_close(bar.close)
+        return engine
+
+    def engine(
         self,
         *,
         agent: str | None = None,
@@ -69,12 +80,6 @@ class Call:
         engine = open_engine(here, user=self.user, agent=agent, session=session, task=task, code=code, create=missing)
         if missing:
             say(f"created {place.folder}")
-        if engine.has_code and sys.stderr.isatty():
-            from foveate.front.cli.progress import Bar
-
-            bar = Bar()
-            engine.code.progress = bar
-            click.get_current_context().call_on_close(bar.close)
         return engine
 
     def print_json(self, document: Mapping[str, Any]) -> None:

@@ -1,0 +1,42 @@
+"""A project with something in it, and servers on it that are reached in every way that there is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from mcp_client import ROOT, Command, Service
+
+import foveate
+
+
+@pytest.fixture
+def environment(no_network_path: Path, home: Path) -> dict[str, str]:
+    """Of a child process: these sources, and no network."""
+    paths = [str(no_network_path), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project with one decision."""
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    with foveate.open(folder) as engine:
+        engine.add("decision", "Chose Postgres over ChromaDB for unified storage")
+    return folder
+
+
+@pytest.fixture
+def command(project: Path, environment: dict[str, str]) -> Command:
+    return Command(project, environment)
+
+
+@pytest.fixture
+def service(command: Command) -> Iterator[Service]:
+    service = Service(command)
+    service.start()
+    yield service
+    service.stop()
