@@ -11,6 +11,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from itertools import islice
@@ -122,14 +123,22 @@ def agent_framework(engine: foveate.Engine, **options: Any) -> Pair:
 def pydantic_ai(engine: foveate.Engine, **options: Any) -> Pair:
     from pydantic_ai import Agent
     from pydantic_ai.capabilities import AbstractCapability
-    from pydantic_ai.messages import ModelResponse, TextPart
+    from pydantic_ai.messages import ModelResponse, TextPart, UserPromptPart
     from pydantic_ai.models.function import FunctionModel
+
+    text = engine.compute("How does it begin?", **OPTIONS).text  # its fake model counts the words that it gets
+
+    class Nothing(AbstractCapability):
+        async def prepare_model_request(self, ctx: Any, request_context: Any) -> Any:
+            *before, last = request_context.messages
+            last = replace(last, parts=[*last.parts, UserPromptPart(text)])
+            return replace(request_context, messages=[*before, last])
 
     def calling(capability: Any) -> Call:
         agent = Agent(FunctionModel(lambda messages, info: ModelResponse([TextPart("Yes.")])), capabilities=[capability])
         return lambda text: loop.run_until_complete(agent.run(text))
 
-    return calling(AbstractCapability()), calling(ours("pydantic_ai", "ComputedContext")(engine, **options))
+    return calling(Nothing()), calling(ours("pydantic_ai", "ComputedContext")(engine, **options))
 
 
 def openai_agents(engine: foveate.Engine, **options: Any) -> Pair:
