@@ -10,10 +10,10 @@ from pathlib import Path
 
 NAMES = (
     "precision", "rules", "locomo", "speed", "cold", "adapters", "crash", "tasks", "spike", "codeindex", "swebench", "cosqa",
-    "cache", "hook",
+    "cache", "hook", "service",
 )  # fmt: skip
-NAMED_ONLY = ("spike", "codeindex")
-"""Run only when named: a million records, and peers at work on Django."""
+NAMED_ONLY = ("spike", "codeindex", "service")
+"""Run only when named: a million records, peers at work on Django, and a server under load for minutes."""
 
 
 def main() -> None:

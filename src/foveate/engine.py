@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -113,6 +114,23 @@ class Engine(Living):
         self.tasks = Tasks(self)
         if scope.task is not None:
             self.scope = self._with_task(scope)
+
+    def within(self, scope: Scope, *, own: bool = True, code: bool = True) -> Engine:
+        """The same engine as somebody else sees it: it shares store, cache and receipts, and costs next to nothing.
+
+        Another project has other files: it sees no code. Without `own`, the store of whoever runs the engine is not read.
+        It is closed with this one, not by itself.
+        """
+        other = copy(self)
+        other.scope = self._with_task(scope) if scope.task is not None else scope
+        other.own = self.own if own else None
+        if scope.project != self.scope.project or not code:
+            other._workspace = None
+        if scope.project != self.scope.project:
+            other._root = None
+        other.tasks = Tasks(other)
+        other._journal = self._journal.seen_by(other.reader)
+        return other
 
     def stack(self, *, agent: str | None = None, session: str | None = None) -> Stack:
         """The task stack of an agent and session: this engine's, unless others are named."""
@@ -235,6 +253,13 @@ class Engine(Living):
     def receipt(self, context: str | Context | None = None) -> Receipt:
         """The receipt of a context; without one, of the latest."""
         return self._journal.receipt(context)
+
+    def receipts(self, limit: int = 50, after: tuple[int, str] | None = None, known: Collection[str] = ()) -> list[Receipt]:
+        """The receipts of this scope, newest first, without those that are known.
+
+        `after` is (`now` of its request, id) of the last one of the page before.
+        """
+        return self._journal.page(limit, after, known)
 
     def why(self, id: str, context: str | Context | None = None) -> dict[str, Any]:
         """Why a record is, or is not, in a context."""
@@ -420,6 +445,15 @@ class Engine(Living):
     def health(self) -> Health:
         found = super().health()
         return replace(found, facts={**found.facts, "warnings": self.outgrown()} if found.ok else found.facts)
+
+    @property
+    def places(self) -> tuple[Path, ...]:
+        """Where profiles are looked for, besides the shipped ones."""
+        return self._places
+
+    def save(self) -> None:
+        """Write the receipts that are waiting."""
+        self._journal.save()
 
     def close(self) -> None:
         """Write what is pending and let go of the files."""

@@ -11,6 +11,7 @@ import threading
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -53,12 +54,25 @@ class Journal:
         self._pending: list[Facts] = []
         self._notes: dict[str, dict[str, Any]] = {}
         self._lock = threading.Lock()
+        self._saving = threading.Lock()
         self._at_exit = _save_at_exit(self)
 
+    def seen_by(self, readers: Readers) -> Journal:
+        """The same receipts for whoever reads with another scope."""
+        other = copy(self)
+        other._readers = readers
+        return other
+
     def remember(self, facts: Facts) -> None:
-        """Keep what a receipt is made from; write the earlier ones when enough are waiting."""
-        if len(self._pending) >= PENDING:
-            self.save()
+        """Keep what a receipt is made from; write the earlier ones when enough are waiting.
+
+        Of several threads one writes, and the others go on: two writers would only wait for each other.
+        """
+        if len(self._pending) >= PENDING and self._saving.acquire(blocking=False):
+            try:
+                self._save()
+            finally:
+                self._saving.release()
         with self._lock:
             self._pending.append(facts)
             del self._pending[:-MOST_PENDING]
@@ -74,15 +88,20 @@ class Journal:
 
     def save(self) -> None:
         """Write what is waiting. A store that cannot be written just now keeps them waiting, never the answer."""
+        with self._saving:
+            self._save()
+
+    def _save(self) -> None:
         with self._lock:
-            pending, self._pending = self._pending, []
+            pending = list(self._pending)
         by_owner: dict[Scope, list[Facts]] = {}
         for facts in pending:
             by_owner.setdefault(_owner(facts.request.scope), []).append(facts)
         for owner, group in by_owner.items():
-            if not self._write(owner, [receipts.write(facts) for facts in group]):
+            if self._write(owner, [receipts.write(facts) for facts in group]):
+                written = set(map(id, group))  # until now they are found here: a question may come at any moment
                 with self._lock:
-                    self._pending[:0] = group
+                    self._pending[:] = [facts for facts in self._pending if id(facts) not in written]
         self._save_notes()
 
     def _save_notes(self) -> None:
@@ -132,11 +151,9 @@ class Journal:
 
     def receipt(self, context: str | Context | None = None) -> Receipt:
         """The receipt of a context; without one, of the latest."""
-        if context is None and self._pending:
-            return self._noted(receipts.write(self._pending[-1]))
         id = context.id if isinstance(context, Context) else context
-        for facts in self._pending:
-            if facts.context.id == id:
+        for facts in reversed(self._waiting(held=isinstance(context, Context))):
+            if id in (None, facts.context.id):
                 return self._noted(receipts.write(facts))
         with self._readers(None) as reader:
             if id is None:
@@ -145,6 +162,23 @@ class Journal:
         if body is None:
             raise NotFound(f"There is no receipt {id!r}: it was dropped by age, or never made.")
         return self._noted(receipts.unpack(body))
+
+    def page(self, limit: int, after: tuple[int, str] | None = None, known: Collection[str] = ()) -> list[Receipt]:
+        """Receipts, newest first, without those that are known; `after` is (created, id) of the last of the page before."""
+        self.save()
+        with self._readers(None) as reader:
+            found = reader.receipts_page(limit, after)
+        return [self._noted(receipts.unpack(stored.body)) for stored in found if stored.id not in known]
+
+    def _waiting(self, *, held: bool) -> list[Facts]:
+        """What is not written yet, of those that the reader may see; whoever holds the context itself may see its own."""
+        with self._lock:
+            pending = list(self._pending)
+        if held or not pending:
+            return pending
+        with self._readers(None) as reader:
+            here = reader.scope
+        return [facts for facts in pending if _is_seen(facts.request.scope, here)]
 
     def _noted(self, receipt: Receipt) -> Receipt:
         return receipts.noted(receipt, self._notes.get(receipt.id, {}))
@@ -214,6 +248,12 @@ class Journal:
 def _owner(scope: Scope) -> Scope:
     """Whose receipt it is."""
     return Scope(scope.project, scope.user, scope.agent)
+
+
+def _is_seen(asked: Scope, here: Scope) -> bool:
+    """Whether a receipt that waits may be read: project and user are walls, and an agent's is its own."""
+    mine = asked.project == here.project and asked.user in (None, here.user)
+    return mine and (here.agent is None or asked.agent in (None, here.agent))
 
 
 def _latest(reader: Reader) -> Receipt:

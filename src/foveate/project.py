@@ -74,6 +74,16 @@ class Place:
         return self.folder / "allow"
 
     @property
+    def service(self) -> Path:
+        """Names the running service, while there is one."""
+        return self.folder / "service.json"
+
+    @property
+    def tokens(self) -> Path:
+        """Who may use the service."""
+        return self.folder / "tokens.json"
+
+    @property
     def files(self) -> Path:
         """The folder whose files are meant."""
         return self.tree or self.root

@@ -4,7 +4,10 @@ from foveate.agents.architect import Architect, ArchitectContextStrategy
 from foveate.agents.developer import Developer, DeveloperContextStrategy
 from foveate.agents.lifecycle import Agents, Lease, Prepared
 from foveate.agents.reviewer import Reviewer, ReviewerContextStrategy
-from foveate.agents.strategy import Agent, CompiledContext, ContextStrategy, State
+from foveate.agents.strategy import Agent, CompiledContext, ContextStrategy, Given, State
+from foveate.engine import Engine
+from foveate.errors import InputError
+from foveate.receipts import Receipt
 
 SHIPPED: tuple[type[ContextStrategy], ...] = (
     ArchitectContextStrategy,
@@ -18,6 +21,17 @@ def strategy_of(agent: str) -> ContextStrategy:
     return next((strategy() for strategy in SHIPPED if strategy.agent == agent), None) or ContextStrategy(agent)
 
 
+def made_again(engine: Engine, receipt: Receipt) -> Given:
+    """What the strategy of a past context handed in, as it would now: state says it, so nobody needs to pass it again."""
+    asked = receipt.document["request"]
+    if not asked["given"] or asked["agent"] is None:
+        return {}
+    try:
+        return strategy_of(asked["agent"]).given(engine, session=asked["scope"]["session"], task=asked["scope"]["task"])
+    except InputError:  # what it needs is gone; the replay says that given texts are missing
+        return {}
+
+
 __all__ = [
     "Agent",
     "Agents",
@@ -29,5 +43,6 @@ __all__ = [
     "Prepared",
     "Reviewer",
     "State",
+    "made_again",
     "strategy_of",
 ]

@@ -101,6 +101,9 @@ class Chain:
     def records(self) -> Iterator[Record]:
         return chain.from_iterable(reader.records() for reader in self._readers)
 
+    def page(self, limit: int, filters: Filters, *, status: str | None = None, after: int = 0) -> tuple[list[Record], int]:
+        return self._readers[0].page(limit, filters, status=status, after=after)
+
     def all_links(self) -> Iterator[Link]:
         return chain.from_iterable(reader.all_links() for reader in self._readers)
 
@@ -118,6 +121,9 @@ class Chain:
 
     def receipts(self, limit: int, record: str | None = None) -> list[StoredReceipt]:
         return self._readers[0].receipts(limit, record)
+
+    def receipts_page(self, limit: int, after: tuple[int, str] | None = None) -> list[StoredReceipt]:
+        return self._readers[0].receipts_page(limit, after)
 
     def counts(self) -> dict[str, Any]:
         return self._readers[0].counts()

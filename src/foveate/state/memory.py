@@ -286,6 +286,15 @@ class Memory:
             found = reader.search(Query(terms, SEARCH_FIELDS, None, filters or Filters(), also), [Want(tuple(kinds), limit)])
         return sorted(found[0], key=lambda hit: hit.record.status != "active")[:limit]
 
+    def page(
+        self, limit: int = 50, *, filters: Filters | None = None, status: str | None = None, after: int = 0
+    ) -> tuple[list[Record], int]:
+        """The project's records, the last kept first, and `after` for the next page; 0 where there is none."""
+        for kind in filters.kinds if filters else ():
+            kind_of(kind)
+        with self.store.read(self.scope) as reader:
+            return reader.page(limit, filters or Filters(), status=status, after=after)
+
     # --- whole stores ------------------------------------------------------------------------------------------
 
     def export(self) -> Iterator[str]:

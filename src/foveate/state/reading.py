@@ -173,6 +173,12 @@ class ReadTransaction:
                 yield self._record(row)
             after = page[-1][0]
 
+    def page(self, limit: int, filters: Filters, *, status: str | None = None, after: int = 0) -> tuple[list[Record], int]:
+        """Records of any status, the last kept first, and where the next page begins; 0 where there is none."""
+        params = {"limit": limit + 1, "status": status, "after": after, **filter_params(filters)}
+        rows = self._db.rows("records_page", {"project": self._project, **self._who, **params})
+        return [self._record(row) for row in rows[:limit]], rows[limit - 1][0] if len(rows) > limit else 0
+
     def all_links(self) -> Iterator[Link]:
         for row in self._db.rows("all_links", {"project": self._project, **self._who}):
             yield Link(*row)
@@ -204,6 +210,12 @@ class ReadTransaction:
         if record is None:
             return [StoredReceipt(*row) for row in self._db.rows("receipts", params)]
         return [StoredReceipt(*row) for row in self._db.rows("receipts_of", {**params, "record": record})]
+
+    def receipts_page(self, limit: int, after: tuple[int, str] | None = None) -> list[StoredReceipt]:
+        """Receipts, newest first, below (created, id) of the last one of another page."""
+        created, id = after or (None, "")
+        params = {"project": self._project, "limit": limit, "created": created, "id": id, **self._who}
+        return [StoredReceipt(*row) for row in self._db.rows("receipts_page", params)]
 
     def counts(self) -> dict[str, Any]:
         kinds: dict[str, dict[str, int]] = defaultdict(dict)

@@ -54,6 +54,8 @@ def seen(reader: Reader, ids: list[str]) -> Iterator[str]:
         "receipt": {id for id in ids if reader.receipt("ctx_1")},
         "receipts": {id for id in ids if reader.receipts(10)},
         "receipts of": {id for id in ids if reader.receipts(10, id)},
+        "receipts page": {id for id in ids if reader.receipts_page(10)},
+        "page": {record.id for record in reader.page(100, NO_FILTERS)[0]},
         "history": set(),
     }
     for id in ids:
@@ -81,7 +83,7 @@ class Scopes(Suite):
         with self.opened(tmp_path) as store:
             ids = self.kept(store, BOTH)
             with store.read(replace(BOTH, session="s9")) as reader:
-                assert len(list(seen(reader, ids))) == 18
+                assert len(list(seen(reader, ids))) == 20
             assert set(found(store, "vault postgres", scope=BOTH)) == set(ids)
 
     def test_no_read_crosses_a_wall(self, tmp_path: Path) -> None:
@@ -165,6 +167,23 @@ class Receipts(Suite):
                 assert [stored.id for stored in reader.receipts(10, "note_2")] == ["ctx_b"]
                 assert reader.receipt("ctx_a") == zlib.compress(b"ctx_a")
                 assert reader.receipt("ctx_none") is None
+
+    def test_pages_go_on_where_the_last_one_ended_whatever_comes_in_between(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            ids = [add(store, f"Number {n}", created=T0).id for n in range(3)]
+            store.save_receipts(HERE, [receipt(f"ctx_{n}", at=T0) for n in range(3)])
+            with store.read(HERE) as reader:
+                first, after = reader.page(2, NO_FILTERS)
+                known = reader.receipts_page(2)
+            add(store, "A late one", created=T0)
+            store.save_receipts(HERE, [receipt("ctx_9", at=T0)])
+            with store.read(HERE) as reader:
+                rest, end = reader.page(2, NO_FILTERS, after=after)
+                assert [record.id for record in (*first, *rest)] == ids[::-1]
+                assert end == 0
+                assert [record.id for record in reader.page(9, NO_FILTERS, status="retired")[0]] == []
+                others = reader.receipts_page(9, (known[-1].created, known[-1].id))
+                assert [stored.id for stored in (*known, *others)] == ["ctx_2", "ctx_1", "ctx_0"]
 
     def test_receipts_do_not_move_the_revision(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:

@@ -75,7 +75,9 @@ VERBS: dict[str, dict[str, str]] = {
         "profile": "profile",
         "completion": "completion",
     },
-    "Serving": {
+    "Service": {
+        "serve": "serve",
+        "token": "token",
         "mcp": "mcp",
     },
     "Evaluation": {

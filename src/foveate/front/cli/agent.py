@@ -13,7 +13,6 @@ from foveate.front.cli.work import (
     complete_tasks,
     ended,
     ending,
-    handoff_of,
     print_ended,
     print_task,
     task_argument,
@@ -56,16 +55,7 @@ def prepare(call: Call, agent: str, task: str, **options: Any) -> None:
     with call.open() as engine:
         ready = Agents(engine).prepare(agent, task, **options)
     if call.as_json:
-        from foveate.receipts import context_json
-
-        call.print_json(
-            {
-                "context": context_json(ready.context),
-                "task": documents.task(ready.task),
-                "lease": documents.lease(ready.lease),
-                "beside": list(ready.beside),
-            }
-        )
+        call.print_json(documents.prepared(ready))
         return
     click.echo(ready.context.text, nl=False)
     if ready.beside:
@@ -119,7 +109,7 @@ def complete(call: Call, agent: str, task: str, result: str | None, outcome: str
     given = ended(result, outcome, file)
     with call.open() as engine:
         done = Agents(engine).complete(agent, task, **given)
-        handoff = handoff_of(engine, done) if file is not None else None
+        handoff = documents.handoff_of(engine, done) if file is not None else None
     print_ended(call, done, handoff)
 
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from foveate.front import documents
 from foveate.front.cli.calling import Call, Verb, pass_call, scoped
 from foveate.front.cli.context import given_option, given_texts
-
-if TYPE_CHECKING:
-    from foveate.engine import Engine
-    from foveate.receipts import Receipt
 
 LAST = "last"
 """What stands for the latest context."""
@@ -122,12 +119,15 @@ def replay(call: Call, context: str, given: tuple[str, ...], **scope: Any) -> No
     CONTEXT is a context's id, or `last`. Its receipt names the candidates and their versions. The exit code is 1 where the
     bytes are not the same, and the answer says why.
     """
+    from foveate.agents import made_again
+
     with call.open(**scope) as engine:
         receipt = engine.receipt(_id(context))
-        found = engine.replay(receipt.id, given_texts(given) or _made_again(engine, receipt))
-        reason = "" if found["identical"] else _reason(found["missing"], receipt.document)
+        handed = given_texts(given) or made_again(engine, receipt)
+        found = documents.replayed(engine.replay(receipt.id, handed), receipt)
+    reason = found["reason"]
     if call.as_json:
-        call.print_json({**found, "reason": reason})
+        call.print_json(found)
     else:
         from foveate.front.cli.show import print_text
 
@@ -135,40 +135,6 @@ def replay(call: Call, context: str, given: tuple[str, ...], **scope: Any) -> No
         print_text(f"{found['id']}  {found['tokens']} tokens, {verdict}")
     if reason:
         raise click.exceptions.Exit(1)
-
-
-def _made_again(engine: Engine, receipt: Receipt) -> Mapping[str, Any]:
-    """What an agent's strategy handed in, as it would now: state says it, so nobody needs to pass it again."""
-    asked = receipt.document["request"]
-    if not asked["given"] or asked["agent"] is None:
-        return {}
-    from foveate.agents import strategy_of
-    from foveate.errors import InputError
-
-    try:
-        return strategy_of(asked["agent"]).given(engine, session=asked["scope"]["session"], task=asked["scope"]["task"])
-    except InputError:  # what it needs is gone; the answer says that given texts are missing
-        return {}
-
-
-def _reason(missing: list[str], document: Mapping[str, Any]) -> str:
-    """Why a replay does not give the same bytes."""
-    from foveate.receipts import FORGOTTEN
-    from foveate.state.kinds import RENDERER
-
-    reasons = []
-    given = [id for id in missing if id.startswith("given_")]
-    forgotten = missing.count(FORGOTTEN)
-    gone = [id for id in missing if id not in given and id != FORGOTTEN]
-    if given:
-        reasons.append(f"{len(given)} given texts are not kept; pass them again with --given")
-    if forgotten:
-        reasons.append(f"{forgotten} of its records were forgotten")
-    if gone:
-        reasons.append(f"{', '.join(gone)} can no longer be read at the version it had")
-    if document["renderer"] != RENDERER:
-        reasons.append("records are rendered differently since")
-    return "; ".join(reasons) or "the stages that it went through have changed since"
 
 
 VERBS = {"why": why, "why-not": why_not, "diff": diff, "replay": replay}

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from foveate.errors import InputError
+from foveate.front.texts import refuse_unreadable as refuse_unreadable
+from foveate.front.texts import when as when
 
 if TYPE_CHECKING:
     from foveate.engine import Engine
@@ -24,10 +26,6 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 STDIN = "-"
-AGO = {"m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
-"""Milliseconds in the units of `when`."""
-EARLIEST, LATEST = -62_135_596_800_000, 253_402_300_799_999
-"""The years 1 to 9999, in milliseconds since 1970."""
 
 Function = Callable[..., Any]
 
@@ -134,24 +132,6 @@ class Verb(click.Command):
         return super().invoke(ctx)
 
 
-def refuse_unreadable(value: Any, name: str = "") -> None:
-    """No NUL and no bytes that are not UTF-8, at any depth: no store keeps them as text."""
-    if isinstance(value, str):
-        if "\x00" in value:
-            raise InputError(f"{name} contains a NUL character at {value.index(chr(0))}; remove it.")
-        try:
-            value.encode()
-        except UnicodeEncodeError as error:
-            raise InputError(f"{name} is not UTF-8 text: there is a lone surrogate at {error.start}.") from None
-    elif isinstance(value, Mapping):
-        for key, part in value.items():
-            refuse_unreadable(key, name or "a name")
-            refuse_unreadable(part, name or str(key))
-    elif isinstance(value, list | tuple):
-        for part in value:
-            refuse_unreadable(part, name)
-
-
 def scoped(function: Function) -> Function:
     """`--agent`, `--session` and `--task`: whose records may be seen, and whose a new one is."""
     function = click.option("--task", metavar="NAME", help="The task that this is for.")(function)
@@ -170,23 +150,6 @@ def decoded(raw: bytes, where: str) -> str:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{where} is not UTF-8 text (byte {error.start}).") from None
-
-
-def when(text: str) -> int:
-    """A time: ISO 8601 (`2026-11-15`, `2026-11-15T12:00Z`), or how long ago (`30m`, `12h`, `7d`, `2w`)."""
-    from foveate.ids import millis, now
-
-    given = text.strip()
-    try:
-        ago = given[:-1].isdecimal() and given[-1] in AGO
-        at = now() - int(given[:-1]) * AGO[given[-1]] if ago else millis(given)
-        if not EARLIEST <= at <= LATEST:
-            raise InputError(f"{text!r} is out of range: a time is in the years 1 to 9999.")
-        return at
-    except (ValueError, OverflowError):
-        raise InputError(
-            f"{text!r} is no time. Give 2026-11-15, 2026-11-15T12:00Z, or how long ago: 30m, 12h, 7d, 2w."
-        ) from None
 
 
 def complete_kinds(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from foveate.errors import InputError, NotFound
+from foveate.front import documents
 from foveate.front.cli.calling import Call, Verb, complete_kinds, pass_call, say, scoped
 from foveate.front.cli.memory import print_changed
 
@@ -105,9 +106,7 @@ def undo(call: Call, id: str, **scope: Any) -> None:
     with call.open(**scope) as engine:
         undone = engine.undo(id)
     if call.as_json:
-        from foveate.state.records import to_json
-
-        call.print_json({"undone": [to_json(record) for record in undone]})
+        call.print_json(documents.undone(undone))
         return
     for record in undone:
         click.echo(f"{record.id}  version {record.version}, {record.status}")
@@ -130,7 +129,7 @@ def forget(call: Call, ids: tuple[str, ...], yes: bool, **scope: Any) -> None:
             raise click.Abort
         done = engine.forget(wanted)
     if call.as_json:
-        call.print_json({"forgotten": list(wanted), "counts": dict(done.counts), "warnings": list(done.warnings)})
+        call.print_json(documents.forgotten(wanted, done))
         return
     for table, number in done.counts.items():
         click.echo(f"{table.replace('_', ' ')}  {number}")

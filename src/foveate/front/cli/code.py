@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from foveate.errors import BudgetError, FoveateError, InputError, NotFound, SourceError, near
+from foveate.errors import BudgetError, FoveateError, InputError, SourceError
+from foveate.front import documents
 from foveate.front.cli.calling import Call, Verb, pass_call, read_text, say
 from foveate.front.cli.show import Line, pairs, plain, print_lines, title
 
 if TYPE_CHECKING:
-    from foveate.code.docs import Codebase
     from foveate.code.index import CodeIndex
     from foveate.code.search import FileHit, Hit
     from foveate.code.taking import Refreshed
@@ -85,13 +85,11 @@ def _go_to(call: Call, path: Path | None) -> None:
 
 def _print_index(call: Call, code: Workspace, done: Refreshed, seconds: float, aside: bool) -> None:
     found = code.index.stats()
-    lines = _read_as_lines(found["languages"])
+    lines = documents.read_as_lines(found["languages"])
     took = f"{done.parsed:,} parsed, {done.moved:,} moved, {done.removed:,} removed in {seconds:.1f} s"
     if call.as_json:
-        refreshed = {"parsed": done.parsed, "moved": done.moved, "removed": done.removed, "seconds": round(seconds, 3)}
         listed = [{"path": one.path, "reason": one.reason} for one in code.index.asides()] if aside else None
-        rest = {"read_as_lines": lines, "refreshed": refreshed, "notes": list(done.notes)}
-        call.print_json({"root": str(code.root), **found, **rest, **({"aside_paths": listed} if aside else {})})
+        call.print_json({**documents.code_index(code, done, seconds), **({"aside_paths": listed} if aside else {})})
         return
     print_lines(_index_lines(found, lines))
     if aside:
@@ -116,13 +114,6 @@ def _index_lines(found: Mapping[str, Any], lines: Mapping[str, int]) -> list[Lin
             ("redacted", _files(found["redacted"])),
         ]
     )
-
-
-def _read_as_lines(languages: Mapping[str, int]) -> dict[str, int]:
-    """The languages that no grammar reads: their files are cut into blocks of lines."""
-    from foveate.code.languages import grammar
-
-    return {name: number for name, number in languages.items() if grammar(name) is None}
 
 
 def _counted(numbers: Mapping[str, int]) -> str:
@@ -216,9 +207,6 @@ def show_map(call: Call, query: str | None, budget: int | None) -> None:
 
 # --- docs ----------------------------------------------------------------------------------------------------------
 
-CONFIG = ".foveate/config.toml"
-PROJECT = ("name", "language", "framework", "test_framework")
-
 
 @click.command(cls=Verb)
 @click.argument("section", required=False)
@@ -230,19 +218,12 @@ def docs(call: Call, section: str | None) -> None:
     """
     with _opened(call) as engine:
         codebase = engine.code.look().codebase
-        project = _project(codebase, engine.code)
-    parts = {part.name: part for part in codebase.sections}
-    if section is not None and section not in (*parts, "project"):
-        raise NotFound(f"The repository says nothing under {section!r}.{near(section, (*parts, 'project'))}")
-    wanted = [part for part in codebase.sections if section in (None, part.name)]
+        document = documents.codebase(codebase, engine.code, section)
     if call.as_json:
-        from dataclasses import asdict
-
-        told = {"project": project} if section in (None, "project") else {}
-        call.print_json({**told, "sections": [asdict(part) for part in wanted], "notes": list(codebase.notes)})
+        call.print_json(document)
         return
-    lines: list[Line] = _project_lines(project) if section in (None, "project") else []
-    for part in wanted:
+    lines: list[Line] = _project_lines(document.get("project", {}))
+    for part in (part for part in codebase.sections if section in (None, part.name)):
         heading: Line = [(part.title, "bold"), (f" ({part.name})" + _sources(part.source_paths), "dim")]
         lines += [*([[]] if lines else []), heading, *map(plain, part.text.split("\n"))]
     print_lines(lines)
@@ -250,19 +231,6 @@ def docs(call: Call, section: str | None) -> None:
         say(f"warning: {note}")
     if not lines:
         say("the repository says nothing of itself: neither documents nor manifests were found.")
-
-
-def _project(codebase: Codebase, code: Workspace) -> dict[str, dict[str, str]]:
-    """Each value of the project's configuration, and where it comes from."""
-    found = {}
-    for name in PROJECT:
-        value, source = getattr(codebase.project, name), getattr(codebase.project, f"{name}_from")
-        if code.settings.project.get(name):
-            source = CONFIG
-        elif name == "name" and value and not source:
-            source = "the folder's name"
-        found[name] = {"value": value, "from": source}
-    return found
 
 
 def _project_lines(project: Mapping[str, Mapping[str, str]]) -> list[Line]:
@@ -287,8 +255,7 @@ def search_code(call: Call, query: str, limit: int, files: bool) -> None:
         found = look.hits(query, limit, limit)
         notes = look.notes
     if call.as_json:
-        definitions = [_definition(hit) for hit in found.definitions]
-        call.print_json({"query": query, "definitions": definitions, "files": [_file(hit) for hit in found.files]})
+        call.print_json(documents.code_hits(query, found))
         return
     lines = [
         _hit_line(hit, f"{hit.symbol.path}:{hit.symbol.line}", hit.symbol.qualified or "top level")
@@ -308,21 +275,6 @@ def search_code(call: Call, query: str, limit: int, files: bool) -> None:
 def _hit_line(hit: Hit | FileHit, where: str, name: str) -> Line:
     why = ", ".join(f"{feature} {value:.2f}" for feature, value in hit.features.items())
     return [(f"{hit.relevance:.2f}  ", "dim"), (where, "cyan"), (f"  {name}", ""), (f"  {why}", "dim")]
-
-
-def _definition(hit: Hit) -> dict[str, Any]:
-    from foveate.code.derived import id_of
-
-    one = hit.symbol
-    place = {"id": id_of(one), "path": one.path, "line": one.line, "end": one.end}
-    said = {"name": one.qualified, "kind": one.kind, "signature": one.signature, "doc": one.doc, "role": one.role}
-    return {**place, **said, "relevance": hit.relevance, "features": dict(hit.features)}
-
-
-def _file(hit: FileHit) -> dict[str, Any]:
-    one = hit.file
-    said = {"role": one.role, "language": one.language, "lines": one.lines}
-    return {"id": f"file:{one.path}", "path": one.path, **said, "relevance": hit.relevance, "features": dict(hit.features)}
 
 
 VERBS = {"index": index, "map": show_map, "docs": docs}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from foveate.errors import InputError, near
+from foveate.front import documents
 from foveate.front.cli.calling import STDIN, Call, Verb, decoded, pass_call, read_text, say, scoped
 from foveate.front.cli.work import FILE
 
@@ -37,7 +38,7 @@ def relate(call: Call, source: str, name: str, target: str, weight: float, creat
 
             record = recalled(reader, id_of(link))
     if call.as_json:
-        call.print_json({"src": link.src, "name": link.name, "dst": link.dst, "weight": link.weight})
+        call.print_json(documents.relation(link))
     elif record is not None:
         click.echo(record.text)
 
@@ -93,8 +94,7 @@ def propose(call: Call, file: str, add: bool, only: tuple[str, ...], **scope: An
         new = [one for one in found if add and one.known is None]
         kept = {one.name: engine.add("entity", one.name, type=one.type).record.id for one in new}
     if call.as_json:
-        rows = [{"name": one.name, "type": one.type, "count": one.count, "known": one.known} for one in found]
-        call.print_json({"proposals": rows, "added": kept})
+        call.print_json(documents.proposals(found, kept))
         return
     if not found:
         say("the text names nothing that could be an entity.")

@@ -11,7 +11,7 @@ import click
 from foveate.errors import InputError, NotFound, near
 from foveate.front import documents
 from foveate.front.cli.calling import Call, Verb, pass_call, say, speaks_utf8
-from foveate.front.cli.work import FILE, complete_tasks, handoff_of, read_handoff, say_reading, task_argument
+from foveate.front.cli.work import FILE, complete_tasks, read_handoff, say_reading, task_argument
 
 if TYPE_CHECKING:
     from foveate.handoff import Parsed
@@ -64,7 +64,7 @@ def validate(call: Call, file: str, strict: bool) -> None:
     parsed = parse(read_handoff(file))
     ok = parsed.rung != RAW and not (strict and parsed.problems)
     if call.as_json:
-        call.print_json({"ok": ok, **_document(parsed)})
+        call.print_json({"ok": ok, **documents.parsed_handoff(parsed)})
     else:
         _print_parsed(parsed)
     if parsed.rung == RAW:
@@ -75,28 +75,13 @@ def validate(call: Call, file: str, strict: bool) -> None:
         raise click.exceptions.Exit(UNREADABLE)
 
 
-def _document(parsed: Parsed) -> dict[str, Any]:
-    return {
-        "rung": parsed.rung,
-        "form": parsed.form,
-        "problems": list(parsed.problems),
-        "counts": _counts(parsed.handoff),
-        "handoff": parsed.handoff,
-    }
-
-
-def _counts(handoff: Mapping[str, Any]) -> dict[str, int]:
-    """How many entries each list of a handoff has."""
-    return {name: len(value) for name, value in handoff.items() if isinstance(value, list | tuple)}
-
-
 def _print_parsed(parsed: Parsed) -> None:
     from foveate.front.cli.show import cut, pairs, plain, print_lines, width
 
     found = parsed.handoff
     named = [(name, found.get(name)) for name in ("task_id", "status", "summary", "confidence")]
     told = [(name, cut(str(value), width() - 24)) for name, value in named if value not in (None, "")]
-    counts = [(name, str(number)) for name, number in _counts(found).items() if number]
+    counts = [(name, str(number)) for name, number in documents.entries(found).items() if number]
     rows = [("rung", parsed.rung), ("form", parsed.form), *told, *counts]
     print_lines([*pairs(rows), *(plain(f"problem: {problem}") for problem in parsed.problems)])
 
@@ -138,7 +123,7 @@ def show(call: Call, task: str) -> None:
     """Print the text of a task's latest handoff, as it was written."""
     with call.open() as engine:
         of = engine.tasks.get(task)
-        found = handoff_of(engine, of)
+        found = documents.handoff_of(engine, of)
     if found is None:
         raise NotFound(f"Task {task!r} has no handoff. `foveate handoff ingest {task} FILE` learns from one.")
     if call.as_json:

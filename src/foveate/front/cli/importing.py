@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from foveate.front import documents
 from foveate.front.cli.calling import STDIN, Call, Verb, pass_call, say, scoped
 
 if TYPE_CHECKING:
@@ -40,8 +41,7 @@ def import_(call: Call, file: str, format: str, **scope: Any) -> None:
         else:
             done = sum(_of_files(engine, file, format), Report())
     if call.as_json:
-        counts = {name: getattr(done, name) for name in ("added", "known", "skipped", "links")}
-        call.print_json({**counts, "files": dict(done.files), "notes": list(done.notes)})
+        call.print_json(documents.imported(done))
         return
     skipped = f", {done.skipped} line{'s' if done.skipped > 1 else ''} skipped" if done.skipped else ""
     click.echo(f"{done.added} added, {done.known} known already, {done.links} links{skipped}")

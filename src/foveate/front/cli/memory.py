@@ -131,9 +131,7 @@ def edit(
 def print_changed(call: Call, record: Any) -> None:
     """What became of a record that was changed."""
     if call.as_json:
-        from foveate.state.records import to_json
-
-        call.print_json({"id": record.id, "version": record.version, "record": to_json(record)})
+        call.print_json(documents.changed(record))
     else:
         click.echo(f"{record.id}  version {record.version}, {record.status}")
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from foveate.front import documents
 from foveate.front.cli.calling import Call, Verb, complete_profiles, pass_call
 
 UNSOUND = 2
@@ -31,11 +32,7 @@ def list_(call: Call) -> None:
 
     known = profiles.known(_places(call))
     if call.as_json:
-        found = [
-            {"name": info.name, "where": info.where, "extends": info.extends, "description": info.description}
-            for info in known
-        ]
-        call.print_json({"profiles": found})
+        call.print_json(documents.profiles(known))
         return
     from foveate.front.cli.show import print_lines, table
 

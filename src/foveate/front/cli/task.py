@@ -14,7 +14,6 @@ from foveate.front.cli.work import (
     complete_tasks,
     ended,
     ending,
-    handoff_of,
     print_ended,
     print_task,
     task_argument,
@@ -130,10 +129,10 @@ def show(call: Call, task: str) -> None:
 
     with call.open() as engine:
         found = engine.tasks.get(task)
-        handoff = handoff_of(engine, found)
-        around, learned = task_show.around(engine, found)
+        handoff = documents.handoff_of(engine, found)
+        around, learned = documents.around_task(engine, found)
     if call.as_json:
-        call.print_json(task_show.document(found, around, handoff, learned))
+        call.print_json(documents.task_with(found, around, handoff, learned))
     else:
         print_lines(task_show.lines(found, around, handoff, learned))
 
@@ -196,7 +195,7 @@ def complete(call: Call, task: str, result: str | None, outcome: str | None, fil
     given = ended(result, outcome, file)
     with call.open() as engine:
         done = engine.tasks.complete(task, **given)
-        handoff = handoff_of(engine, done) if file is not None else None
+        handoff = documents.handoff_of(engine, done) if file is not None else None
     print_ended(call, done, handoff)
 
 

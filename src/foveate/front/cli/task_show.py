@@ -1,17 +1,15 @@
-"""A task as `task show` gives it: its fields, the tasks around it, and what came of it, as a document or as lines."""
+"""A task as `task show` gives it: its fields, the tasks around it, and what came of it, as lines."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from foveate.front import documents
 from foveate.front.cli.show import Line, pairs, plain, plainly, title
-from foveate.front.cli.work import brief, handoff_json
+from foveate.front.cli.work import brief
 from foveate.state.lines import part_of_task
 
 if TYPE_CHECKING:
-    from foveate.engine import Engine
     from foveate.state.task import Task
     from foveate.types import Record
 
@@ -19,39 +17,6 @@ LISTED = {"acceptance_criteria": "done when", "test_criteria": "tested by", "rea
 """Fields that hold a list of texts, and the line above it."""
 APART = (*LISTED, "name", "files", "steps", "files_to_read", "description", "result", "handoff")
 """Fields that stand in a part of their own, and not among the others."""
-
-
-def around(engine: Engine, task: Task) -> tuple[Mapping[str, Record], list[Record]]:
-    """The tasks that one is linked to, by id, and the records that it taught."""
-    from foveate.state.links import LEARNED_FROM
-
-    others = [*task.depends_on, *task.children, *([task.parent] if task.parent else [])]
-    with engine.reader() as reader:
-        learned = [link.src for link in reader.links([task.id], [LEARNED_FROM], back=True)]
-        found = reader.get([*others, *learned])
-    return found, [found[id] for id in sorted(learned) if id in found]
-
-
-def document(task: Task, around: Mapping[str, Record], handoff: Record | None, learned: Iterable[Record]) -> dict[str, Any]:
-    from foveate.state.records import to_json
-    from foveate.state.task import state_of
-
-    def linked(ids: Iterable[str]) -> list[dict[str, Any]]:
-        found = [around[id] for id in ids if id in around]
-        return [
-            {"id": other.id, "key": other.key, "name": other.data.get("name") or other.micro, "status": state_of(other)}
-            for other in found
-        ]
-
-    return {
-        "task": documents.task(task),
-        "record": to_json(task.record),
-        "dependencies": linked(task.depends_on),
-        "parent": next(iter(linked([task.parent] if task.parent else [])), None),
-        "children": linked(task.children),
-        "handoff": handoff_json(handoff),
-        "learned": [to_json(record) for record in learned],
-    }
 
 
 def lines(task: Task, around: Mapping[str, Record], handoff: Record | None, learned: list[Record]) -> list[Line]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from foveate.errors import InputError
+from foveate.front import documents
 from foveate.front.cli.asking import LAST
 from foveate.front.cli.calling import STDIN, Call, Verb, decoded, pass_call, read_text, say, scoped
 
@@ -64,8 +65,7 @@ def feedback(
         found = None if answer is None else engine.feedback(id, _text(answer))
         advice = {item: engine.mark(id, item, mark) for item, mark in marks}
     if call.as_json:
-        said = {} if found is None else {"used": dict(found.used), "unused": found.unused, "precision": found.precision}
-        call.print_json({"context": id, **said, "marks": dict(marks)})
+        call.print_json(documents.feedback(id, found, dict(marks)))
         return
     if found is not None:
         for item, how in found.used.items():

@@ -89,24 +89,6 @@ def called(engine: Engine, ids: Iterable[str]) -> dict[str, str]:
     return {id: (found[id].key if id in found else None) or id for id in wanted}
 
 
-def handoff_of(engine: Engine, task: Task) -> Record | None:
-    """A task's latest handoff."""
-    from foveate.state.links import HANDOFF_OF
-
-    with engine.reader() as reader:
-        links = reader.links([task.id], [HANDOFF_OF], back=True)
-        found = reader.get([link.src for link in links]).values()
-    return max(found, key=lambda record: (record.created, record.id == task.record.data.get("handoff")), default=None)
-
-
-def handoff_json(handoff: Record | None) -> dict[str, Any] | None:
-    """How a handoff could be read, without its text."""
-    if handoff is None:
-        return None
-    data = handoff.data
-    return {"id": handoff.id, "rung": data.get("rung"), "form": data.get("form"), "problems": list(data.get("problems", ()))}
-
-
 # --- tasks as lines ------------------------------------------------------------------------------------------------
 
 
@@ -123,7 +105,7 @@ def print_ended(call: Call, task: Task, handoff: Record | None) -> None:
     if handoff is None:
         print_task(call, task)
         return
-    print_task(call, task, handoff=handoff_json(handoff))
+    print_task(call, task, handoff=documents.handoff_reading(handoff))
     say_reading(str(handoff.data.get("rung")), handoff.data.get("problems", ()))
 
 

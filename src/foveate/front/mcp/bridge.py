@@ -8,8 +8,6 @@ on whatever port, is greeted anew, and the host does not notice.
 from __future__ import annotations
 
 import json
-import os
-import socket
 import threading
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
@@ -19,6 +17,8 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnec
 from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import urlsplit
+
+from foveate.front import service
 
 SERVICE = "service.json"
 """Where a running service says how it is reached, in the project's `.foveate/`."""
@@ -48,15 +48,8 @@ class Gone(Exception):
 
 def live_service(folder: Path) -> Service | None:
     """The service that a project's folder names, where it is alive."""
-    try:
-        said = json.loads((folder / SERVICE).read_text("utf-8"))
-        place = urlsplit(said["url"])
-        if os.name == "posix":
-            os.kill(int(said["pid"]), 0)
-        with socket.create_connection((place.hostname or "", place.port or 80), timeout=1):
-            return Service(said["url"].rstrip("/") + "/mcp", str(said.get("token") or ""))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return None
+    found = service.find(folder / SERVICE)
+    return Service(found.url.rstrip("/") + "/mcp", found.token) if found else None
 
 
 class Bridge:

@@ -146,6 +146,11 @@ order by created desc, doc desc limit :limit
 -- name: all_records
 select {columns} from records where project = :project and {visible} and doc > :after order by doc limit 500
 
+-- name: records_page
+select {columns} from records
+where project = :project and {visible} and {filtered} and (:status is null or status = :status)
+and (:after = 0 or doc < :after) order by doc desc limit :limit
+
 -- name: every_record
 select project, {columns} from records where doc > :after order by doc limit 500
 
@@ -356,6 +361,10 @@ select body from receipts where project = :project and id = :id and {ours}
 
 -- name: receipts
 select id, created, body from receipts where project = :project and {ours} order by created desc, rowid desc limit :limit
+
+-- name: receipts_page
+select id, created, body from receipts where project = :project and {ours}
+and (:created is null or (created, id) < (:created, :id)) order by created desc, id desc limit :limit
 
 -- name: every_receipt
 select id, body from receipts where project = :project and id > :after order by id limit 500

@@ -1,0 +1,143 @@
+"""The service: an engine behind HTTP. Everything that the library does, for whoever cannot import it.
+
+Comes in: an engine, or where a project is, and settings. Goes out: an ASGI app. Endpoints are plain functions that run in
+a few threads (`Settings.workers`); requests beyond that wait in line, so that an answer takes as long as its work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import anyio
+import anyio.to_thread
+from fastapi import Depends, FastAPI
+from limits import RateLimitItem
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from foveate import __version__
+from foveate.engine import Engine
+from foveate.front.http import problems
+from foveate.front.http.access import Door, Who, bearer, refuse_unguarded
+from foveate.front.http.metrics import Metrics
+from foveate.front.http.middleware import Admitted, AnsweredOnce, Answers, Limited, Observed, rate_of
+from foveate.front.http.optional import optional
+from foveate.front.http.problems import Refused, of_error
+from foveate.front.http.routes import OPEN, ROUTERS
+from foveate.front.http.settings import Settings
+from foveate.front.tokens import Tokens
+from foveate.opening import open_engine
+from foveate.project import find
+
+BESIDE = 4
+"""Threads for what must be answered while all workers are busy: readiness, and streams of events."""
+
+MCP, TRACING = "foveate.front.mcp", "foveate.agents.adapters.opentelemetry"
+"""Other front ends of ours, used where they are."""
+
+PROBLEM = {"description": "What is wrong, and what to do.", "content": {problems.MEDIA: {"schema": {"type": "object"}}}}
+
+
+def create_app(where: Engine | str | Path, *, settings: Settings | None = None) -> FastAPI:
+    """The service on an engine, or on the project at a path; an engine of the caller's is not closed."""
+    chosen = settings or Settings()
+    file = chosen.tokens or (None if isinstance(where, Engine) else find(where).tokens)
+    tokens = Tokens(file) if file else None
+    refuse_unguarded(chosen, tokens)
+    rate = rate_of(chosen.rate)
+    engine = where if isinstance(where, Engine) else open_engine(where)
+    mcp = _mcp(engine.within(engine.scope, own=False) if chosen.needs_tokens else engine)
+
+    @asynccontextmanager
+    async def life(app: FastAPI) -> AsyncIterator[None]:
+        app.state.stopping.clear()
+        anyio.to_thread.current_default_thread_limiter().total_tokens = chosen.workers
+        app.state.beside = anyio.CapacityLimiter(BESIDE)
+        async with AsyncExitStack() as stack:
+            if mcp is not None:
+                await stack.enter_async_context(mcp.session_manager.run())
+            yield
+        app.state.stopping.set()
+        await anyio.to_thread.run_sync(engine.save if engine is where else engine.close)
+
+    app = FastAPI(
+        title="foveate",
+        version=__version__,
+        description="A context engine for LLM agents.",
+        lifespan=life,
+        docs_url=None,  # they would load scripts from elsewhere
+        redoc_url=None,
+        responses={"default": PROBLEM, 422: PROBLEM},
+    )
+    _fill(app, engine, chosen)
+    for router in OPEN:
+        app.include_router(router)
+    for router in ROUTERS:
+        app.include_router(router, dependencies=[Depends(bearer)])
+    if mcp is not None:
+        app.mount("/mcp", ForItsOwn(_mounted(mcp), engine))
+    problems.register(app)
+    _wrap(app, Door(chosen, tokens, engine.scope), rate, chosen.max_body)
+    return app
+
+
+def _fill(app: FastAPI, engine: Engine, settings: Settings) -> None:
+    """What the endpoints find in the app's state."""
+    app.state.engine = engine
+    app.state.settings = settings
+    app.state.metrics = Metrics()
+    app.state.answers = Answers()
+    app.state.stopping = Event()
+    app.state.instrument = _instrument()
+
+
+def _wrap(app: FastAPI, door: Door, rate: RateLimitItem | None, max_body: int) -> None:
+    """Innermost first."""
+    app.add_middleware(AnsweredOnce, answers=app.state.answers)
+    app.add_middleware(Limited, max_body=max_body)
+    app.add_middleware(GZipMiddleware, minimum_size=1024, compresslevel=5)
+    app.add_middleware(Admitted, door=door, rate=rate)
+    app.add_middleware(Observed, metrics=app.state.metrics)
+
+
+def _mcp(engine: Engine) -> Any:
+    """The MCP server, where it is installed."""
+    module = optional(MCP)
+    return None if module is None else module.server(engine)
+
+
+def _mounted(mcp: Any) -> ASGIApp:
+    from mcp.server.transport_security import TransportSecuritySettings
+
+    guarded = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # host and origin are checked before
+    app: ASGIApp = mcp.streamable_http_app(streamable_http_path="/", transport_security=guarded)
+    return app
+
+
+def _instrument() -> Callable[[Engine], Any] | None:
+    """Spans of the engine, where the adapter is."""
+    module = optional(TRACING)
+    return None if module is None else module.instrument
+
+
+class ForItsOwn:
+    """Lets in those who may do everything short of `admin` in the project that is served: MCP has one engine for all."""
+
+    NEEDED = frozenset(("context:read", "memory:read", "memory:write"))
+
+    def __init__(self, app: ASGIApp, engine: Engine) -> None:
+        self._app = app
+        self._engine = engine
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        who: Who = scope["who"]
+        if not set(who.allows) >= self.NEEDED or who.scope != self._engine.scope:
+            needed = ", ".join(sorted(self.NEEDED))
+            error = Refused(403, f"/mcp needs a token for this project, without user and agent, that allows {needed}.")
+            await of_error(error)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)

@@ -1,0 +1,242 @@
+"""Who may do what: addresses, tokens, scopes and walls, at every endpoint that the OpenAPI document names."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from service_kit import BASE, Guarded, problem
+from starlette.testclient import TestClient
+
+import foveate
+from foveate.engine import Engine
+from foveate.errors import InputError
+from foveate.front.http import Settings, create_app
+from foveate.front.http.optional import optional
+from foveate.front.tokens import SCOPES, Tokens
+
+OPEN = {"/healthz", "/readyz"}
+
+
+def endpoints() -> list[tuple[str, str]]:
+    """(method, path) of everything, so that a new endpoint is tried by itself."""
+    with foveate.open(":memory:") as engine:
+        document = create_app(engine).openapi()
+    return [(method, path) for path, methods in document["paths"].items() for method in methods if path not in OPEN]
+
+
+ENDPOINTS = endpoints()
+every_endpoint = pytest.mark.parametrize(("method", "path"), ENDPOINTS, ids=lambda part: str(part))
+
+
+def filled(path: str, id: str = "nothing_01") -> str:
+    return re.sub(r"\{[^}]+\}", id, path)
+
+
+# --- the door ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8377", "127.0.0.1.evil.example", "", "[::1", "10.0.0.1"])
+def test_another_name_is_not_ours(client: TestClient, host: str) -> None:
+    assert problem(client.get("/v1/stats", headers={"Host": host}))["status"] == 421
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1", "127.0.0.1:8377", "[::1]:8377"])
+def test_this_machines_own_names_are(client: TestClient, host: str) -> None:
+    assert client.get("/v1/stats", headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "file://", "http://localhost.evil.example"])
+def test_pages_of_other_sites_are_refused(client: TestClient, origin: str) -> None:
+    answer = client.post("/v1/records", json={"kind": "note", "text": "x"}, headers={"Origin": origin})
+    assert problem(answer)["status"] == 403
+    assert "access-control-allow-origin" not in answer.headers
+    assert client.get("/v1/stats", headers={"Origin": "http://localhost:8377"}).status_code == 200
+
+
+@pytest.mark.parametrize("settings", [{"host": "0.0.0.0"}, {"host": "10.1.2.3"}, {"names": ("foveate.example",)}])
+def test_a_way_in_for_others_needs_a_token(engine: Engine, tokens: Tokens, tmp_path: Path, settings: dict) -> None:
+    file = tmp_path / "tokens.json"
+    with pytest.raises(InputError, match="foveate token create"):
+        create_app(engine, settings=Settings(tokens=file, **settings))
+    tokens.create("one", ["context:read"], "main")
+    app = create_app(engine, settings=Settings(tokens=file, **settings))
+    with TestClient(app, base_url=BASE) as client:
+        assert client.get("/v1/stats").status_code == 401
+
+
+# --- tokens at every endpoint --------------------------------------------------------------------------------------
+
+
+@every_endpoint
+def test_without_a_token_nothing_is_told(guarded: Guarded, method: str, path: str) -> None:
+    for headers in ({}, {"Authorization": "Bearer fov_wrong"}, {"Authorization": "Basic eDp5"}, {"Authorization": "Bearer"}):
+        answer = guarded.client.request(method, filled(path), headers=headers)
+        assert problem(answer)["status"] == 401
+        assert answer.headers["www-authenticate"].startswith("Bearer")
+
+
+@every_endpoint
+def test_a_malformed_or_huge_request_is_a_problem_of_the_caller(client: TestClient, method: str, path: str) -> None:
+    if path == "/v1/events":
+        pytest.skip("a stream has no end")
+    for body in (b"{", b"[]", b'"\xff"', b"[" * 100_000, b'{"text": 1e999}', b'{"query": "\\ud800"}', b"x" * 20_000_000):
+        answer = client.request(method, filled(path), content=body, headers={"Content-Type": "application/json"})
+        assert answer.status_code < 500 or answer.status_code == 501, (body[:20], answer.text)
+        if len(body) > 2**24 and method != "get":
+            assert answer.status_code == 413
+
+
+@every_endpoint
+def test_another_project_sees_nothing(guarded: Guarded, method: str, path: str) -> None:
+    """Every id of this project, at every endpoint: not found, and not a word of it in any answer."""
+    if path == "/v1/events":
+        pytest.skip("tried on its own")
+    engine = guarded.engine
+    task = engine.tasks.add("Hidden task", key="hidden")
+    context = engine.compute("Which database?")
+    headers = guarded.headers(project="other")
+    ids = [task.id, "hidden", context.id, *(record.id for record in engine.page(10)[0])]
+    for id in ids if "{" in path else ids[:1]:
+        answer = guarded.client.request(method, filled(path, id), headers=headers, json={} if method != "get" else None)
+        assert answer.status_code < 500 or answer.status_code == 501
+        for word in ("Postgres", "6379", "production", "Hidden"):
+            assert word not in answer.text, (id, answer.text)
+        if "{id}" in path and method == "get":
+            assert answer.status_code == 404
+
+
+def test_a_stream_shows_only_what_its_caller_may_see(guarded: Guarded) -> None:
+    ids = {}
+    for project in ("main", "other"):
+        headers = guarded.headers(project=project)
+        ids[project] = guarded.client.post("/v1/contexts", json={"query": "x"}, headers=headers).json()["id"]
+    text = guarded.client.get(
+        "/v1/events?most=1", headers={**guarded.headers(project="other"), "Last-Event-ID": "none"}
+    ).text
+    assert ids["other"] in text
+    assert ids["main"] not in text
+
+
+def test_writes_of_another_project_change_nothing_here(guarded: Guarded) -> None:
+    record = guarded.engine.page(1)[0][0]
+    headers = guarded.headers(project="other")
+    for verb in ("confirm", "pin", "retire", "undo"):
+        assert guarded.client.post(f"/v1/records/{record.id}/{verb}", headers=headers).status_code == 404
+    assert guarded.client.delete(f"/v1/records/{record.id}", headers=headers).status_code == 404
+    assert guarded.engine.get(record.id) == record
+    body = {"kind": "note", "text": "Theirs", "data": {}}
+    assert guarded.client.post("/v1/records", json=body, headers=headers).json()["record"]["scope"]["project"] == "other"
+    assert (
+        guarded.client.post("/v1/records", json={**body, "scope": {"project": "main"}}, headers=headers).status_code == 422
+    )
+
+
+@pytest.mark.parametrize(
+    ("scope", "method", "path", "body"),
+    [
+        ("context:read", "post", "/v1/contexts", {"query": "Which database?"}),
+        ("memory:read", "get", "/v1/records", None),
+        ("memory:write", "post", "/v1/records", {"kind": "note", "text": "x"}),
+        ("admin", "get", "/v1/export", None),
+        ("admin", "post", "/v1/records/forget", {"ids": ["nothing_01"]}),
+    ],
+)
+def test_a_token_allows_what_its_scopes_say(guarded: Guarded, scope: str, method: str, path: str, body: dict | None) -> None:
+    others = [other for other in SCOPES if other != scope]
+    refused = guarded.client.request(method, path, json=body, headers=guarded.headers(*others))
+    assert problem(refused)["status"] == 403
+    assert f'scope="{scope}"' in refused.headers["www-authenticate"]
+    assert guarded.client.request(method, path, json=body, headers=guarded.headers(scope)).status_code in (200, 201, 404)
+
+
+def test_user_and_agent_are_walls(guarded: Guarded) -> None:
+    anna, ben = (guarded.headers(user=name) for name in ("anna", "ben"))
+    at = guarded.client.post("/v1/records", json={"kind": "note", "text": "Anna likes tea"}, headers=anna).headers[
+        "location"
+    ]
+    assert guarded.client.get(at, headers=anna).status_code == 200
+    assert guarded.client.get(at, headers=ben).status_code == 404
+    assert problem(guarded.client.get(at, params={"user": "anna"}, headers=ben))["status"] == 403
+    assert guarded.client.get(at, params={"user": "anna"}, headers=guarded.headers()).status_code == 200
+    assert "tea" not in guarded.client.post("/v1/contexts", json={"query": "tea"}, headers=ben).text.replace('"tea"', "")
+
+
+def test_a_receipt_that_still_waits_is_not_anybodys(guarded: Guarded) -> None:
+    anna, ben, other = guarded.headers(user="anna"), guarded.headers(user="ben"), guarded.headers(project="other")
+    id = guarded.client.post("/v1/contexts", json={"query": "Which database?"}, headers=anna).json()["id"]
+    for headers, status in ((anna, 200), (ben, 404), (other, 404)):
+        assert guarded.client.get(f"/v1/contexts/{id}", headers=headers).status_code == status
+
+
+def test_an_agents_token_acts_for_no_other(guarded: Guarded) -> None:
+    guarded.engine.tasks.add("Add login", key="login")
+    headers = guarded.headers(agent="coder")
+    body = {"task": "login"}
+    assert problem(guarded.client.post("/v1/agents/tester/prepare", json=body, headers=headers))["status"] == 403
+    assert guarded.client.post("/v1/agents/coder/prepare", json=body, headers=headers).status_code == 200
+    asked = {"query": "x", "agent": "tester"}
+    assert problem(guarded.client.post("/v1/contexts", json=asked, headers=headers))["status"] == 403
+    assert problem(guarded.client.post("/v1/import", content=b"", headers=headers))["status"] == 403
+
+
+def test_whoever_has_a_token_does_not_see_the_own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FOVEATE_OWN_STORE", str(tmp_path / "own.db"))
+    from foveate.state.sqlite import SQLiteStore
+
+    SQLiteStore(tmp_path / "own.db").close()
+    with foveate.open(tmp_path) as engine:
+        engine.add("identity", "Likes short answers", own=True)
+        tokens = Tokens(tmp_path / "tokens.json")
+        _, secret = tokens.create("x", SCOPES, "main")
+        with TestClient(create_app(engine, settings=Settings(tokens=tmp_path / "tokens.json")), base_url=BASE) as client:
+            asked = {"query": "How should I answer?"}
+            assert "short answers" in client.post("/v1/contexts", json=asked).text
+            theirs = client.post("/v1/contexts", json=asked, headers={"Authorization": f"Bearer {secret}"})
+            assert "short answers" not in theirs.text
+
+
+def test_a_backup_of_every_project_is_for_no_token(guarded: Guarded) -> None:
+    assert problem(guarded.client.get("/v1/backup", headers=guarded.headers()))["status"] == 403
+
+
+def test_expired_and_revoked_tokens_end_at_once(guarded: Guarded, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, secret = guarded.tokens.create("short", SCOPES, "main", expires=foveate.ids.now() + 3_600_000)
+    headers = {"Authorization": f"Bearer {secret}"}
+    assert guarded.client.get("/v1/stats", headers=headers).status_code == 200
+    monkeypatch.setattr("foveate.front.http.access.now", lambda: foveate.ids.now() + 3_600_001)
+    assert guarded.client.get("/v1/stats", headers=headers).status_code == 401
+    monkeypatch.undo()
+    guarded.tokens.revoke(made.id)
+    assert guarded.client.get("/v1/stats", headers=headers).status_code == 401
+
+
+def test_the_file_of_tokens_holds_no_token(tokens: Tokens, tmp_path: Path) -> None:
+    made, secret = tokens.create("one", ["admin", "context:read"], "main", user="anna")
+    file = tmp_path / "tokens.json"
+    assert secret not in file.read_text()
+    assert secret.rpartition("_")[2] not in file.read_text()
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert made.scopes == ("context:read", "admin")
+    assert Tokens(file).find(secret, 0) == made
+    assert Tokens(file).find(secret + "x", 0) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "scopes", "expires"), [("", ["admin"], None), ("x", [], None), ("x", ["everything"], None), ("x", ["admin"], 1)]
+)
+def test_a_token_that_makes_no_sense_is_refused(tokens: Tokens, name: str, scopes: list[str], expires: int | None) -> None:
+    with pytest.raises(InputError):
+        tokens.create(name, scopes, "main", expires=expires)
+
+
+@pytest.mark.skipif(optional("foveate.front.mcp") is None, reason="there is no MCP server")
+def test_mcp_is_mounted_for_those_who_may_use_it(guarded: Guarded) -> None:
+    ping = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    headers = {"Accept": "application/json, text/event-stream"}
+    post = guarded.client.post
+    assert post("/mcp", json=ping, headers=headers).status_code == 401
+    assert post("/mcp", json=ping, headers=headers | guarded.headers("context:read")).status_code == 403
+    assert post("/mcp", json=ping, headers=headers | guarded.headers(project="other")).status_code == 403
+    assert post("/mcp", json=ping, headers=headers | guarded.headers()).status_code not in (401, 403, 404, 421, 500)

@@ -1,0 +1,199 @@
+"""A server process of its own, on a real socket: how it begins, how it is found, how it streams, how it ends."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from service_kit import Process, Serve, until
+
+import foveate
+from foveate.front import service
+from foveate.project import find
+
+ROOT = Path(__file__).parents[2]
+
+
+def asked(port: int, method: str, path: str, body: object = None, **headers: str) -> tuple[int, dict]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    sent = None if body is None else json.dumps(body)
+    connection.request(method, path, sent, {"Content-Type": "application/json", **headers})
+    answer = connection.getresponse()
+    text = answer.read()
+    connection.close()
+    return answer.status, json.loads(text)
+
+
+def command(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    return subprocess.run(
+        [sys.executable, "-m", "foveate", *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def ended(server: Process) -> int:
+    server.process.send_signal(signal.SIGTERM)
+    return server.process.wait(30)
+
+
+def test_the_service_is_found_while_it_runs_and_leaves_nothing_behind(serve: Serve, tmp_path: Path) -> None:
+    file = find(tmp_path).service
+    with serve() as server:
+        found = service.find(file)
+        assert found is not None
+        assert (found.url, found.pid, found.version) == (server.url, server.process.pid, foveate.__version__)
+        assert file.stat().st_mode & 0o777 == 0o600
+        status, context = asked(server.port, "POST", "/v1/contexts", {"query": "What is known?"})
+        assert status == 200
+        second = command("serve", "--port", "0", folder=tmp_path)
+        assert second.returncode == 2
+        assert server.url in second.stderr
+        assert ended(server) == 0
+    assert not file.exists()
+    with foveate.open(tmp_path, own=False) as engine:
+        assert engine.receipt(context["id"]).id == context["id"]  # what was waiting was written
+
+
+def test_what_a_killed_service_left_is_replaced(serve: Serve, tmp_path: Path) -> None:
+    file = find(tmp_path).service
+    with serve() as server:
+        server.process.kill()
+        server.process.wait()
+        assert file.exists()
+        assert service.find(file) is None
+    with serve() as server:
+        found = service.find(file)
+        assert found is not None
+        assert found.pid == server.process.pid
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--host", "0.0.0.0"), "foveate token create"),
+        (("--name", "foveate.example"), "foveate token create"),
+        (("--require-token",), "foveate token create"),
+        (("--rate", "often"), "600/minute"),
+        (("--host", "203.0.113.7", "--port", "0"), "token"),
+    ],
+)
+def test_a_service_that_would_be_unsafe_does_not_start(tmp_path: Path, options: tuple[str, ...], says: str) -> None:
+    foveate.open(tmp_path, own=False).close()
+    done = command("serve", "--port", "0", *options, folder=tmp_path)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert not find(tmp_path).service.exists()
+
+
+def test_a_port_that_is_taken_is_named(serve: Serve, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    other = tmp_path_factory.mktemp("other")
+    foveate.open(other, own=False).close()
+    with serve() as server:
+        done = command("serve", "--port", str(server.port), folder=other)
+    assert done.returncode == 2
+    assert str(server.port) in done.stderr
+
+
+def test_tokens_are_made_listed_and_revoked_on_the_command_line(serve: Serve, tmp_path: Path) -> None:
+    foveate.open(tmp_path, own=False).close()
+    secret = command("token", "create", "ci", "--scope", "memory:read", "--expires", "30d", folder=tmp_path).stdout.strip()
+    (listed,) = json.loads(command("token", "list", "--json", folder=tmp_path).stdout)["tokens"]
+    assert "hash" not in listed
+    with serve("--require-token") as server:
+        bearer = {"Authorization": f"Bearer {secret}"}
+        assert asked(server.port, "GET", "/v1/stats")[0] == 401
+        assert asked(server.port, "GET", "/v1/stats", **bearer)[0] == 200
+        assert asked(server.port, "GET", "/v1/export", **bearer)[0] == 403
+        own = json.loads(find(tmp_path).service.read_text())["token"]
+        assert asked(server.port, "GET", "/v1/stats", Authorization=f"Bearer {own}")[0] == 200
+        assert command("token", "revoke", listed["id"], folder=tmp_path).returncode == 0
+        assert asked(server.port, "GET", "/v1/stats", **bearer)[0] == 401
+    assert command("token", "revoke", listed["id"], folder=tmp_path).returncode == 3
+
+
+# --- streams -------------------------------------------------------------------------------------------------------
+
+
+class Stream:
+    """The events of a service, as they come."""
+
+    def __init__(self, port: int, **headers: str) -> None:
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        self._connection.request("GET", "/v1/events", headers=headers)
+        self._answer = self._connection.getresponse()
+        assert self._answer.headers["content-type"].startswith("text/event-stream")
+        assert self._answer.readline().startswith(b":")  # it listens
+
+    def ids(self) -> Iterator[str]:
+        while line := self._answer.readline():
+            if line.startswith(b"id: "):
+                yield line[4:].decode().strip()
+
+    def close(self) -> None:
+        self._answer.close()
+        self._connection.close()
+
+
+def test_contexts_are_streamed_also_those_of_other_processes(serve: Serve, tmp_path: Path) -> None:
+    with serve() as server:
+        stream = Stream(server.port)
+        ids = stream.ids()
+        first = asked(server.port, "POST", "/v1/contexts", {"query": "One"})[1]["id"]
+        assert next(ids) == first
+        other = json.loads(command("context", "Two", "--json", folder=tmp_path).stdout)["id"]
+        assert next(ids) == other
+        stream.close()
+        third = asked(server.port, "POST", "/v1/contexts", {"query": "Three"})[1]["id"]
+        again = Stream(server.port, **{"Last-Event-ID": first})
+        following = again.ids()
+        assert [next(following), next(following)] == [other, third]
+        began = time.monotonic()
+        assert ended(server) == 0  # an open stream does not hold it up
+        assert time.monotonic() - began < 15
+        again.close()
+
+
+# --- load ----------------------------------------------------------------------------------------------------------
+
+
+def test_64_clients_at_once_are_all_answered(serve: Serve, tmp_path: Path) -> None:
+    with serve() as server:
+
+        def work(n: int) -> int:
+            question = {"query": f"Question number {n}", "session": f"s{n}"}
+            status, context = asked(server.port, "POST", "/v1/contexts", question)
+            return status if context["schema_version"] == 1 else 0
+
+        with ThreadPoolExecutor(64) as pool:
+            assert set(pool.map(work, range(128))) == {200}
+        assert asked(server.port, "GET", "/healthz")[0] == 200
+        assert ended(server) == 0
+    with foveate.open(tmp_path, own=False) as engine:
+        assert len(engine.receipts(500)) == 128  # none was lost
+
+
+def test_requests_at_work_are_finished_before_it_ends(serve: Serve, tmp_path: Path) -> None:
+    with serve() as server:
+        with ThreadPoolExecutor(8) as pool:
+            texts = [{"kind": "note", "text": f"Note {n} " * 200} for n in range(200)]
+            work = [pool.submit(asked, server.port, "POST", "/v1/records/many", {"records": texts}) for _ in range(8)]
+            until(lambda: asked(server.port, "GET", "/healthz")[0] == 200)
+            time.sleep(0.2)
+            assert ended(server) == 0
+            statuses = [job.result()[0] for job in work if job.exception() is None]
+        assert set(statuses) <= {201}
+        assert statuses
