@@ -26,8 +26,8 @@ class Service:
 
     url: str
     pid: int
-    version: str
-    started: str
+    version: str = ""
+    started: str = ""
     token: str = ""
 
 
@@ -77,5 +77,5 @@ def _answers(service: Service) -> bool:
             return True
     except PermissionError:  # somebody else's process
         return False
-    except (OSError, ValueError, OverflowError, TypeError):
+    except (OSError, ValueError, OverflowError, TypeError, AttributeError):
         return False

@@ -89,6 +89,7 @@ class NewContext(Body):
     profile: Name | None = None
     complexity: Name | None = None
     frame: Name | None = None
+    variant: Name | None = None
     agent: Name | None = None
     session: Name | None = None
     task: Name | None = None
@@ -105,7 +106,7 @@ class NewContext(Body):
 
     def options(self) -> dict[str, Any]:
         """As `engine.compute` takes them; the scope is the caller's."""
-        names = ("budget", "profile", "complexity", "frame", "given", "code_query", "counter", "cached")
+        names = ("budget", "profile", "complexity", "frame", "variant", "given", "code_query", "counter", "cached")
         removed = {slot: {"remove": True} for slot in self.without}
         overrides = {**self.overrides, **({"slots": {**self.overrides.get("slots", {}), **removed}} if removed else {})}
         return {**{name: getattr(self, name) for name in names}, "filters": self.filters.filters(), "overrides": overrides}
@@ -188,6 +189,10 @@ class Outcome(Body):
 
 class Pin(Body):
     pinned: bool = True
+
+
+class Promote(Body):
+    kind: Name | None = Field(default=None, description="What its words become; a record as it is without one.")
 
 
 class Ids(Body):
@@ -313,6 +318,12 @@ class Goal(Body):
 class Popped(Body):
     result: str = ""
     outcome: Name = "success"
+
+
+class Compile(Body):
+    task: Name | None = None
+    session: Name | None = None
+    budget: Budget | None = None
 
 
 class Prepare(Body):

@@ -88,7 +88,7 @@ def _url(host: str, port: int) -> str:
 
 def _log(message: str, **more: Any) -> None:
     """One line of JSON for everything that the process says."""
-    logging.basicConfig(stream=sys.stderr, format="%(message)s", level=logging.WARNING)
+    logging.basicConfig(stream=sys.stderr, format="%(message)s", level=logging.WARNING, force=True)  # MCP sets up its own
     logger = logging.getLogger("foveate.http")
     logger.setLevel(logging.INFO)
     logger.info(json.dumps({"at": iso(now()), "message": message, **more}))

@@ -7,11 +7,11 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 from starlette.responses import Response
 
-from foveate.agents import Agents
+from foveate.agents import Agents, strategy_of
 from foveate.engine import Engine
 from foveate.front import documents
 from foveate.front.http import models
-from foveate.front.http.access import Caller, Reads, Writes
+from foveate.front.http.access import Caller, Computes, Reads, Writes
 from foveate.front.http.answers import Document
 from foveate.front.http.routes.tasks import ended, moved
 
@@ -44,6 +44,14 @@ def clear(body: models.Whose, caller: Writes) -> Response:
     """Release contexts of an agent or a task; how many."""
     engine = _engine(caller, body.agent) if body.agent else caller.engine
     return Document({"released": Agents(engine).clear(agent=body.agent, task=body.task)})
+
+
+@router.post("/{name}/compile")
+def compile_(name: Name, caller: Computes, body: models.Compile | None = None) -> Response:
+    """An agent's context from state alone, by its strategy; nothing is started."""
+    strategy = strategy_of(name)
+    compiled = strategy.compile(_engine(caller, name), **(body.model_dump() if body else {}))
+    return Document(documents.compiled(strategy, compiled))
 
 
 @router.post("/{name}/prepare")

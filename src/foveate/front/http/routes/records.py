@@ -151,6 +151,12 @@ def pin(id: str, caller: Writes, body: models.Pin | None = None) -> Response:
     return _changed(caller.engine.pin(id, pinned=body is None or body.pinned))
 
 
+@router.post("/records/{id}/promote")
+def promote(id: str, caller: Administers, body: models.Promote | None = None) -> Response:
+    """A person vouches for what a tool, a page or a repository said: its trust becomes `user`."""
+    return _changed(caller.engine.promote(id, kind=body.kind if body else None))
+
+
 @router.post("/records/{id}/retire")
 def retire(id: str, caller: Writes) -> Response:
     """Take a record out of use; it stays on record."""
