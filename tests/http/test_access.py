@@ -13,7 +13,6 @@ import foveate
 from foveate.engine import Engine
 from foveate.errors import InputError
 from foveate.front.http import Settings, create_app
-from foveate.front.http.optional import optional
 from foveate.front.tokens import SCOPES, Tokens
 
 OPEN = {"/healthz", "/readyz"}
@@ -231,7 +230,6 @@ def test_a_token_that_makes_no_sense_is_refused(tokens: Tokens, name: str, scope
         tokens.create(name, scopes, "main", expires=expires)
 
 
-@pytest.mark.skipif(optional("foveate.front.mcp") is None, reason="there is no MCP server")
 def test_mcp_is_mounted_for_those_who_may_use_it(guarded: Guarded) -> None:
     ping = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
     headers = {"Accept": "application/json, text/event-stream"}

@@ -6,38 +6,36 @@ a few threads (`Settings.workers`); requests beyond that wait in line, so that a
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from threading import Event
-from typing import Any
 
 import anyio
 import anyio.to_thread
 from fastapi import Depends, FastAPI
 from limits import RateLimitItem
+from mcp.server.transport_security import TransportSecuritySettings
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from foveate import __version__
+from foveate.agents.adapters.opentelemetry import instrument
 from foveate.engine import Engine
 from foveate.front.http import problems
 from foveate.front.http.access import Door, Who, bearer, refuse_unguarded
 from foveate.front.http.metrics import Metrics
 from foveate.front.http.middleware import Admitted, AnsweredOnce, Answers, Limited, Observed, rate_of
-from foveate.front.http.optional import optional
 from foveate.front.http.problems import Refused, of_error
 from foveate.front.http.routes import OPEN, ROUTERS
 from foveate.front.http.settings import Settings
+from foveate.front.mcp import server as mcp_server
 from foveate.front.tokens import Tokens
 from foveate.opening import open_engine
 from foveate.project import find
 
 BESIDE = 4
 """Threads for what must be answered while all workers are busy: readiness, and streams of events."""
-
-MCP, TRACING = "foveate.front.mcp", "foveate.agents.adapters.opentelemetry"
-"""Other front ends of ours, used where they are."""
 
 PROBLEM = {"description": "What is wrong, and what to do.", "content": {problems.MEDIA: {"schema": {"type": "object"}}}}
 
@@ -50,16 +48,14 @@ def create_app(where: Engine | str | Path, *, settings: Settings | None = None) 
     refuse_unguarded(chosen, tokens)
     rate = rate_of(chosen.rate)
     engine = where if isinstance(where, Engine) else open_engine(where)
-    mcp = _mcp(engine.within(engine.scope, own=False) if chosen.needs_tokens else engine)
+    mcp = Mounted(engine, engine.within(engine.scope, own=False) if chosen.needs_tokens else engine)
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
         app.state.stopping.clear()
         anyio.to_thread.current_default_thread_limiter().total_tokens = chosen.workers
         app.state.beside = anyio.CapacityLimiter(BESIDE)
-        async with AsyncExitStack() as stack:
-            if mcp is not None:
-                await stack.enter_async_context(mcp.session_manager.run())
+        async with mcp.running():
             yield
         app.state.stopping.set()
         await anyio.to_thread.run_sync(engine.save if engine is where else engine.close)
@@ -78,8 +74,7 @@ def create_app(where: Engine | str | Path, *, settings: Settings | None = None) 
         app.include_router(router)
     for router in ROUTERS:
         app.include_router(router, dependencies=[Depends(bearer)])
-    if mcp is not None:
-        app.mount("/mcp", ForItsOwn(_mounted(mcp), engine))
+    app.mount("/mcp", mcp)
     problems.register(app)
     _wrap(app, Door(chosen, tokens, engine.scope), rate, chosen.max_body)
     return app
@@ -92,7 +87,7 @@ def _fill(app: FastAPI, engine: Engine, settings: Settings) -> None:
     app.state.metrics = Metrics()
     app.state.answers = Answers()
     app.state.stopping = Event()
-    app.state.instrument = _instrument()
+    app.state.instrument = instrument
 
 
 def _wrap(app: FastAPI, door: Door, rate: RateLimitItem | None, max_body: int) -> None:
@@ -104,40 +99,31 @@ def _wrap(app: FastAPI, door: Door, rate: RateLimitItem | None, max_body: int) -
     app.add_middleware(Observed, metrics=app.state.metrics)
 
 
-def _mcp(engine: Engine) -> Any:
-    """The MCP server, where it is installed."""
-    module = optional(MCP)
-    return None if module is None else module.server(engine)
-
-
-def _mounted(mcp: Any) -> ASGIApp:
-    from mcp.server.transport_security import TransportSecuritySettings
-
-    guarded = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # host and origin are checked before
-    app: ASGIApp = mcp.streamable_http_app(streamable_http_path="/", transport_security=guarded)
-    return app
-
-
-def _instrument() -> Callable[[Engine], Any] | None:
-    """Spans of the engine, where the adapter is."""
-    module = optional(TRACING)
-    return None if module is None else module.instrument
-
-
-class ForItsOwn:
-    """Lets in those who may do everything short of `admin` in the project that is served: MCP has one engine for all."""
+class Mounted:
+    """The MCP server, for those who may do everything short of `admin` in the project that is served: it has one engine for
+    all. It is made anew whenever the service starts, because its sessions can be run only once."""
 
     NEEDED = frozenset(("context:read", "memory:read", "memory:write"))
 
-    def __init__(self, app: ASGIApp, engine: Engine) -> None:
-        self._app = app
-        self._engine = engine
+    def __init__(self, engine: Engine, seen: Engine) -> None:
+        self._scope = engine.scope
+        self._engine = seen
+        self._app: ASGIApp | None = None
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        server = mcp_server(self._engine)
+        guarded = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # host and origin are checked before
+        self._app = server.streamable_http_app(streamable_http_path="/", transport_security=guarded)
+        async with server.session_manager.run():
+            yield
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         who: Who = scope["who"]
-        if not set(who.allows) >= self.NEEDED or who.scope != self._engine.scope:
+        if not set(who.allows) >= self.NEEDED or who.scope != self._scope:
             needed = ", ".join(sorted(self.NEEDED))
             error = Refused(403, f"/mcp needs a token for this project, without user and agent, that allows {needed}.")
             await of_error(error)(scope, receive, send)
             return
+        assert self._app is not None, "the service is running"
         await self._app(scope, receive, send)
