@@ -53,6 +53,8 @@ class Journal:
         self._readers = readers
         self._pending: list[Facts] = []
         self._notes: dict[str, dict[str, Any]] = {}
+        self._noted_by: dict[str, Scope] = {}
+        """Whose receipts the notes are on: one who saves for all cannot see those of others."""
         self._lock = threading.Lock()
         self._saving = threading.Lock()
         self._at_exit = _save_at_exit(self)
@@ -81,10 +83,14 @@ class Journal:
         """Add to a context's receipt what became of it; written with the next receipts."""
         if len(self._notes) >= PENDING and context not in self._notes:
             self.save()
+        with self._readers(None) as reader:
+            here = reader.scope
         with self._lock:
+            self._noted_by[context] = here
             self._notes[context] = receipts.merged(self._notes.get(context, {}), notes)
             for oldest in list(self._notes)[:-MOST_PENDING]:
                 del self._notes[oldest]
+            self._noted_by = {id: by for id, by in self._noted_by.items() if id in self._notes}
 
     def save(self) -> None:
         """Write what is waiting. A store that cannot be written just now keeps them waiting, never the answer."""
@@ -112,8 +118,7 @@ class Journal:
         if not written:
             return
         try:
-            with self._readers(None) as reader:
-                bodies = {id: reader.receipt(id) for id in written}
+            bodies = {id: self._body(id) for id in written}
         except StoreError:
             return
         for id, body in bodies.items():
@@ -123,6 +128,10 @@ class Journal:
                 continue
             receipt = receipts.unpack(body)
             self._write(_owner(receipts.scope_from_json(receipt.document["request"]["scope"])), [receipt])
+
+    def _body(self, id: str) -> bytes | None:
+        with self._store.read(self._noted_by[id]) as reader:
+            return reader.receipt(id)
 
     def _write(self, owner: Scope, group: Sequence[Receipt]) -> bool:
         """Keep receipts with the notes on them, and with those that a receipt of the same context has already."""
@@ -153,7 +162,7 @@ class Journal:
         """The receipt of a context; without one, of the latest."""
         id = context.id if isinstance(context, Context) else context
         for facts in reversed(self._waiting(held=isinstance(context, Context))):
-            if id in (None, facts.context.id):
+            if id == facts.context.id or (id is None and self._is_mine(facts.request.scope)):
                 return self._noted(receipts.write(facts))
         with self._readers(None) as reader:
             if id is None:
@@ -179,6 +188,10 @@ class Journal:
         with self._readers(None) as reader:
             here = reader.scope
         return [facts for facts in pending if _is_seen(facts.request.scope, here)]
+
+    def _is_mine(self, asked: Scope) -> bool:
+        with self._readers(None) as reader:
+            return _is_own(asked, reader.scope)
 
     def _noted(self, receipt: Receipt) -> Receipt:
         return receipts.noted(receipt, self._notes.get(receipt.id, {}))
@@ -256,14 +269,17 @@ def _is_seen(asked: Scope, here: Scope) -> bool:
     return mine and (here.agent is None or asked.agent in (None, here.agent))
 
 
+def _is_own(asked: Scope, here: Scope) -> bool:
+    """Whether a receipt counts among whoever reads' own: of their user, agent, session and task."""
+    owned = asked.user in (None, here.user) and here.agent in (None, asked.agent)
+    return owned and here.session in (None, asked.session) and here.task in (None, asked.task)
+
+
 def _latest(reader: Reader) -> Receipt:
     """The newest receipt that the reader's own user and agent may see: those of others are theirs."""
     for stored in reader.receipts(LATEST):
         receipt = receipts.unpack(stored.body)
-        asked = receipts.scope_from_json(receipt.document["request"]["scope"])
-        here = reader.scope
-        owned = asked.user in (None, here.user) and here.agent in (None, asked.agent)
-        if owned and here.session in (None, asked.session) and here.task in (None, asked.task):
+        if _is_own(receipts.scope_from_json(receipt.document["request"]["scope"]), reader.scope):
             return receipt
     raise NotFound("No context was computed yet.")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from foveate import Engine, Record
 from foveate.agents.adapters.openai_messages import keep, messages_for
 from foveate.testing import engine
 from foveate.tokens import count_messages
+from foveate.types import NO_FILTERS
 
 Kept = Callable[..., list[Record]]
 SYSTEM = {"role": "system", "content": "Be brief."}
@@ -146,3 +148,34 @@ def test_store_that_fails_leaves_the_messages_alone(memory: Engine, caplog: pyte
 def test_wrong_option_is_an_error(memory: Engine) -> None:
     with pytest.raises(foveate.ProfileError, match="Did you mean 'chat'"):
         messages_for(memory, [user("Hello")], profile="chet")
+
+
+def test_what_one_user_says_another_does_not_see() -> None:
+    with foveate.open(":memory:") as engine:
+        ada, bob = (engine.within(replace(engine.scope, user=name)) for name in ("ada", "bob"))
+        messages_for(ada, [{"role": "user", "content": "My greenhouse door code is four-nine-one"}], session="s")
+        sent = messages_for(bob, [{"role": "user", "content": "What is the greenhouse door code?"}], session="s")
+    assert "four-nine-one" not in str(sent)
+
+
+def test_a_picture_alone_still_gets_the_rules() -> None:
+    with foveate.open(":memory:") as engine:
+        engine.add("instruction", "Always answer in Celsius")
+        picture = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}]}
+        assert "Celsius" in str(messages_for(engine, [picture]))
+
+
+def test_calls_that_are_numbered_anew_in_each_answer_keep_their_results() -> None:
+    with foveate.open(":memory:") as engine:
+        history: list[dict] = []
+        for n in range(3):
+            call = {"id": "call_0", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+            history += [
+                {"role": "user", "content": f"question {n}"},
+                {"role": "assistant", "content": None, "tool_calls": [call]},
+                {"role": "tool", "tool_call_id": "call_0", "content": f"result {n}"},
+            ]
+            keep(engine, history)
+        with engine.reader() as reader:
+            kept = " ".join(record.text for record in reader.recent(["event"], 20, NO_FILTERS))
+    assert all(f"result {n}" in kept for n in range(3))

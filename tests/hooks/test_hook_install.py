@@ -141,7 +141,7 @@ def test_what_others_changed_since_stays_and_only_ours_goes(project: Path, host:
 def test_hooks_call_the_program_of_this_installation_and_wait_only_where_it_matters(project: Path) -> None:
     run("install", "claude", "--yes")
     hooks = settings_of(project / SETTINGS["claude"])["hooks"]
-    assert {"SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "PostCompact", "SessionEnd"} <= hooks.keys()
+    assert {"SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "PostCompact"} <= hooks.keys()
     for event, (group,) in hooks.items():
         (call,) = group["hooks"]
         assert call["command"] == str(Path(sys.executable).with_name("foveate-hook"))
@@ -242,9 +242,20 @@ def test_doctor_finds_hooks_that_do_nothing(project: Path) -> None:
     assert "asks for 5,000 tokens; hooks deliver 2,000 at most" in said
     assert "0 items on record for 0 windows" in said
     hooks = project / SETTINGS["codex"]
-    config = put(
-        Path(os.environ["HOME"]) / ".codex" / "config.toml", f'[hooks.state."{hooks}:stop:0:0"]\ntrusted_hash = "x"\n'
+    config = Path(os.environ["HOME"]) / ".codex" / "config.toml"
+    names = (
+        "subagent_start",
+        "user_prompt_submit",
+        "post_tool_use",
+        "stop",
+        "subagent_stop",
+        "post_compact",
+        "session_start",
     )
+    states = [f'[hooks.state."{hooks}:{name}:0:0"]\ntrusted_hash = "x"\n' for name in names]
+    put(config, "".join(states[:-1]))
+    assert f"Codex does not trust SessionStart in {hooks}" in run("doctor").stdout
+    put(config, "".join(states))
     assert "does not trust" not in run("doctor").stdout
     config.unlink()
     path = project / SETTINGS["claude"]

@@ -66,6 +66,24 @@ def results_in(body: Mapping[str, Any]) -> list[str]:
     return [_text(part["content"]) for part in parts if part["type"] == "tool_result"]
 
 
+def messages_in(body: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The conversation as a provider's cache sees it: in one form, and without the marks of where to cut it."""
+    return [_plain(message) for message in body.get("input") or body["messages"]]
+
+
+def texts_in(body: Mapping[str, Any]) -> str:
+    """All that is said in a conversation, in its order."""
+    return "\n".join(_text(message.get("content") or "") for message in messages_in(body))
+
+
+def _plain(message: Mapping[str, Any]) -> dict[str, Any]:
+    content = message.get("content")
+    if isinstance(content, str):
+        content = [{"type": "text", "text": content}]
+    parts = [{name: part[name] for name in part if name != "cache_control"} for part in content or ()]
+    return {**message, "content": parts}
+
+
 def _text(content: Any) -> str:
     if isinstance(content, Sequence) and not isinstance(content, str):
         return "\n".join(str(part.get("text", part)) for part in content)
@@ -140,7 +158,8 @@ def _message(turn: Turn, body: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(turn, Use):
         block = {"type": "tool_use", "id": "toolu_1", "name": _named(turn, body), "input": dict(turn.input)}
     return {
-        "id": "msg_1", "type": "message", "role": "assistant", "model": body.get("model", "fake"), "content": [block],
+        "id": f"msg_{len(body['messages'])}", "type": "message", "role": "assistant", "content": [block],
+        "model": body.get("model", "fake"),
         "stop_reason": "tool_use" if isinstance(turn, Use) else "end_turn", "stop_sequence": None,
         "usage": {"input_tokens": 1, "output_tokens": 1},
     }  # fmt: skip

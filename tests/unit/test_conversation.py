@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from foveate import Engine, Filters, InputError, Record
+from foveate import BudgetError, Engine, Filters, InputError, Record
 from foveate.agents.conversation import Said, Seat, is_marked, latest, marked, question
 from foveate.testing import FixedClock, engine
 from foveate.tokens import count
@@ -119,7 +119,7 @@ def test_failing_store_is_logged_and_a_wrong_request_raised(memory: Engine, capl
         Seat(engine=memory, budget=-1).context([user("Which tea?")])
     assert seat.context([model("nobody asked")]) is None
     memory.close()
-    assert seat.blocks([user("Which tea?")], [user("Which tea?")]) == ("", "")
+    assert seat.blocks([user("Which tea?")], [user("Which tea?")]) is None
     assert seat.keep([user("Which tea?")], new=True).skipped == 1
     assert {record.message.split(":")[0] for record in caplog.records} == {"no context", "nothing kept"}
 
@@ -170,3 +170,20 @@ def test_adapter_without_its_package_names_the_extra(module: str, package: str, 
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert f"`pip install foveate[{extra}]`" in done.stdout
+
+
+def test_a_list_that_was_cut_loses_only_what_was_said_before(memory: Engine) -> None:
+    seat = Seat(engine=memory, session="s")
+    seat.keep([Said(role="user", text="go on"), Said(role="assistant", text="step one done")])
+    new = [Said(role="user", text="rename the widget"), Said(role="assistant", text="renamed")]
+    assert seat.keep([*new, Said(role="user", text="go on")]).added == 2
+
+
+def test_sessions_and_ids_with_colons_do_not_meet(memory: Engine) -> None:
+    for session, id in (("a", "b:1"), ("a:b", "1")):
+        assert Seat(engine=memory, session=session).keep([Said(role="user", text="x", id=id)]).added == 1
+
+
+def test_a_budget_that_the_marks_alone_take_is_named(memory: Engine) -> None:
+    with pytest.raises(BudgetError, match="20 tokens"):
+        Seat(engine=memory, budget=20).blocks([Said(role="user", text="Which port?")], [])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -326,3 +327,27 @@ def test_the_document_of_a_context_has_the_promised_fields(engine: foveate.Engin
     assert {"name", "content", "source"} == set(document["sections"][0])
     assert {"name", "granted", "used", "items"} <= set(document["budget"]["slots"][0])
     assert document == json.loads(json.dumps(document))
+
+
+def test_notes_on_ones_receipt_survive_anothers_save() -> None:
+    with open_engine() as engine:
+        alice, bob = (engine.within(replace(engine.scope, user=name)) for name in ("alice", "bob"))
+        fact = alice.add("fact", "Deploys happen on Tuesdays").record
+        context = alice.compute("When do deploys happen?")
+        alice.save()
+        alice.mark(context.id, fact.id, "useful")
+        bob.receipts(1)
+        alice.mark(context.id, fact.id, "useful")
+        assert alice.receipt(context.id).document["notes"]["marks"] == {fact.id: "useful"}
+        assert alice.get(fact.id).wins == 1
+
+
+@pytest.mark.parametrize("written", [False, True])
+def test_the_latest_receipt_of_a_session_is_its_own(written: bool) -> None:
+    with open_engine() as engine:
+        one, other = (engine.within(replace(engine.scope, session=name)) for name in ("s1", "s2"))
+        one.compute("What is known?")
+        if written:
+            one.save()
+        with pytest.raises(NotFound):
+            other.receipt()

@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeVar
 from foveate import tokens
 from foveate.assembly import Context
 from foveate.engine import MAX_QUERY, Engine
-from foveate.errors import SourceError, StoreError
+from foveate.errors import BudgetError, SourceError, StoreError
 from foveate.importing import Report, keep
 from foveate.importing.rows import BEGIN, END, Call, Row, digest, message, used
 from foveate.state.store import Reader
@@ -28,6 +28,12 @@ Message = TypeVar("Message")
 
 TURNS = 3
 """Turns of the conversation that stay as they are unless told otherwise; what is older is computed from state."""
+
+NOTHING_ASKED = "What holds here"
+"""The question of whoever says nothing in words, such as with a picture: rules hold all the same."""
+
+SURE = 4
+"""Messages in a row that are known, before which all others are taken to be known too."""
 
 log = logging.getLogger("foveate.agents")
 
@@ -90,8 +96,8 @@ class Seat:
         `shown` is what the prompt holds anyway: it is not shown twice. A prompt is never lost to a store that is down: that
         is logged, and the call goes on without. What is wrong with the request itself is raised.
         """
-        query = question(said)
-        if not query.strip():
+        query = question(said) or (NOTHING_ASKED if any(part.role == "user" for part in said) else "")
+        if not query:
             return None
         session = session or self.session
         try:
@@ -137,15 +143,18 @@ class Seat:
         """`ready` for async callers, in a thread."""
         return await asyncio.to_thread(self.ready, said, shown, session=session)
 
-    def blocks(self, said: Sequence[Said], shown: Sequence[Said], *, session: str | None = None) -> tuple[str, str]:
-        """The stable and the volatile part, marked; with their marks they are within the budget. Empty without a context."""
+    def blocks(self, said: Sequence[Said], shown: Sequence[Said], *, session: str | None = None) -> tuple[str, str] | None:
+        """The stable and the volatile part, marked; with their marks they are within the budget. None without a context."""
         marks = 2 * tokens.count(f"{BEGIN}{END}\n", self.options.get("counter") or self.engine.rules.counter)
+        if self.budget is not None and self.budget <= marks:
+            said_so = f"A budget of {self.budget} tokens holds nothing: the marks around a context take {marks}. Raise it."
+            raise BudgetError(said_so, short=marks + 1 - self.budget)
         seat = self if self.budget is None else replace(self, budget=self.budget - marks)
         context = seat.ready(said, shown, session=session)
         if self.budget is None and context and context.tokens + marks > context.budget.ceiling:
             seat = replace(self, budget=context.budget.total - marks)  # the budget was the engine's own to know
             context = seat.context(said, shown, session=session)
-        return (marked(context.stable), marked(context.volatile)) if context else ("", "")
+        return (marked(context.stable), marked(context.volatile)) if context else None
 
     def latest(self, messages: Sequence[Message], begins: Callable[[Message], bool]) -> list[Message]:
         """The turns that stay; the one that is under way always does."""
@@ -167,10 +176,17 @@ class Seat:
                     yield replace(row, values={**row.values, "order": part.order}) if part.order else row
 
     def _unknown(self, rows: list[Row]) -> list[Row]:
-        """The rows behind the last one that is known: a conversation only grows, and is handed over whole at every call."""
+        """The rows behind the last few that are known: a conversation only grows, and is handed over whole at every call.
+
+        One known row is not enough: in a list that the caller has cut, words that were said before count as known.
+        """
+        together = 0
         with self.engine.reader() as reader:
-            known = (n for n in range(len(rows), 0, -1) if reader.by_key(rows[n - 1].values["key"]))
-            return rows[next(known, 0) :]
+            for n in range(len(rows), 0, -1):
+                together = together + 1 if reader.by_key(rows[n - 1].values["key"]) else 0
+                if together == SURE:
+                    return rows[n:]
+        return rows
 
     def _without(self, shown: Sequence[Said], session: str | None) -> Filters:
         """The caller's filters, and without the events of what is shown anyway."""
@@ -194,8 +210,9 @@ def _events(reader: Reader, words: str, session: str) -> list[str]:
 
 def _key(words: str, session: str, number: int) -> str:
     """The same for the same words in the same session: frameworks hand the whole conversation over again and again."""
-    return f"said:{session}:{words}:{number}" if number else f"said:{session}:{words}"
+    return f"said:{digest(session, words, str(number))}"
 
 
 def _words(part: Said) -> str:
-    return part.id or digest(part.role, part.tool, str(part.input or ""), part.text)
+    """What is the same next time. An id alone is not: some servers number the calls of each answer from 0."""
+    return digest(part.id, part.role, part.tool, str(part.input or ""), " ".join(part.text.split()))

@@ -15,6 +15,7 @@ from itertools import groupby
 from typing import Any
 
 from foveate import tokens
+from foveate.agents.conversation import NOTHING_ASKED
 from foveate.assembly import Context, line
 from foveate.code.derived import PREFIXES
 from foveate.engine import MAX_QUERY, Engine
@@ -35,9 +36,6 @@ WORDLESS = "…"
 
 FORGOTTEN_AFTER = 30 * 86_400_000
 """Milliseconds after which a window that nobody closed counts as gone."""
-
-NOTHING_ASKED = "What holds here"
-"""The question of a session that has none yet; only what is there for every question is delivered then."""
 
 TRIES = 4
 """How often a context that is too long is computed again, into less room each time."""

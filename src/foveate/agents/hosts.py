@@ -32,7 +32,6 @@ _CLAUDE = {
     "Stop": "said",
     "SubagentStop": "said",
     "PostCompact": "compacted",
-    "SessionEnd": "ended",
 }
 EVENTS: Mapping[str, Mapping[str, str]] = {
     "claude": _CLAUDE,
@@ -63,6 +62,9 @@ HOSTS = tuple(EVENTS)
 KEYS = {"claude": claude_code.NAME, "codex": codex.NAME}
 """How the keys of events begin, where an importer reads the host's transcripts."""
 
+LASTING = ("claude", "codex")
+"""Hosts whose sessions, when they are resumed, still have all that hooks told them."""
+
 FIELDS: Mapping[str, tuple[str, ...]] = {
     "session": ("session_id", "conversation_id"),
     "agent": ("agent_id",),
@@ -71,7 +73,7 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     "summary": ("compact_summary",),
     "tool": ("tool_name",),
     "id": ("tool_use_id",),
-    "turn": ("generation_id", "turn_id", "timestamp"),
+    "turn": ("prompt_id", "generation_id", "turn_id", "timestamp"),
     "source": ("source",),
 }
 """Where a host may say it; the first that is there counts."""
@@ -146,7 +148,12 @@ def _shaped(heard: Heard, text: str) -> dict[str, Any]:
 
 
 def _start(engine: Engine, heard: Heard) -> str:
-    """A new window, maybe of a session that goes on: then it is told what its last prompt asked for."""
+    """A new window, maybe of a session that goes on: then it is told what its last prompt asked for.
+
+    One that still has all it was told needs nothing: its next prompt brings what it lacks.
+    """
+    if heard.host in LASTING and heard.fields["source"] == "resume":
+        return ""
     known = None if heard.fields["agent"] else _last_prompt(engine, heard.session)
     return deliver(engine, known, session=heard.session, window=heard.window, fresh=True).text
 
@@ -155,7 +162,7 @@ def _ask(engine: Engine, heard: Heard) -> str:
     prompt = public(_PROGRAMS.sub("", heard.fields["prompt"]))
     if not prompt or heard.fields["source"] not in PEOPLE:
         return ""
-    keep(engine, message("user", prompt, key="", session=heard.session, at=None), heard.host)
+    _keep_words(engine, heard, "user", prompt)
     return deliver(engine, prompt, session=heard.session, window=heard.window).text
 
 
@@ -177,7 +184,7 @@ def _used(engine: Engine, heard: Heard) -> str:
 
 def _said(engine: Engine, heard: Heard) -> str:
     text = heard.fields["answer"]
-    keep(engine, message("assistant", text, key="", session=heard.session, at=None), heard.host)
+    _keep_words(engine, heard, "assistant", text)
     if _HANDOFF.search(text):
         _learn(engine, heard, text)
     if heard.fields["agent"]:
@@ -228,6 +235,17 @@ def _answered(answer: Any) -> tuple[str, bool]:
     parts = [part if isinstance(part, str) else _answered(part)[0] for name in _TEXTS if (part := answer.get(name))]
     failed = any(answer.get(name) for name in _ERRORS) or answer.get("success") is False or code not in (0, None)
     return "\n".join(parts)[:MAX_TEXT], failed
+
+
+def _keep_words(engine: Engine, heard: Heard, role: str, text: str) -> None:
+    """Somebody's words. The same in another turn are said again; without a turn's id, or in the same one, they are known."""
+    turn = heard.fields["turn"]
+    for row in message(role, text, key="", session=heard.session, at=None):
+        with engine.reader() as reader:
+            before = reader.by_key(row.alias)
+        again = before is not None and turn and before.data.get("turn") not in (None, turn)
+        values = {**row.values, "key": f"{row.alias}:{turn}" if again else row.alias, **({"turn": turn} if turn else {})}
+        keep(engine, iter([replace(row, values=values, alias="")]), heard.host)
 
 
 def _last_prompt(engine: Engine, session: str) -> str | None:

@@ -203,7 +203,7 @@ class SQLiteStore:
         with _explained(path):
             source = apsw.Connection(path)
             source.pragma("writable_schema", True)  # SQLite then also reads a file that was cut off
-            fresh = cls(new, counter=counter, space=space)
+            fresh = cls(new, counter=counter, space=space, secret=_secret_in(source))
             with fresh._transaction("begin immediate") as database:
                 carry_all(source, database.connection)
                 for statement in fresh._queries["clear_strays"].split(";"):
@@ -473,6 +473,15 @@ _ADVICE: tuple[tuple[type[Exception], str], ...] = (
     (apsw.CantOpenError, "{path!r} cannot be opened: does its directory exist, and may you write there?"),
     (apsw.IOError, "{path!r} cannot be read or written ({error}). Nothing was changed."),
 )
+
+
+def _secret_in(source: apsw.Connection) -> str | None:
+    """The secret of a damaged file, where it can still be read: with another, no past context could be replayed."""
+    try:
+        found = source.execute("select value from meta where name = ?", (SECRET,)).fetchone()
+    except apsw.Error:
+        return None
+    return str(found[0]) if found else None
 
 
 @contextmanager

@@ -40,8 +40,11 @@ def messages_for(
     seat = Seat(engine=engine, budget=budget, turns=turns, session=session, keeps=keeps, options=options)
     own = [{**message, "content": _own(message["content"])} for message in messages]
     stay = seat.latest(own, begins)
-    stable, volatile = seat.blocks(said(own), said(stay))
+    blocks = seat.blocks(said(own), said(stay))
     above = _own(system)
+    if blocks is None:  # what could not be kept is not dropped either
+        return {"system": above, "messages": own}
+    stable, volatile = blocks
     if stable:
         marks = sum("cache_control" in block for part in (above, *(each["content"] for each in own)) for block in part)
         end = {"cache_control": {"type": "ephemeral"}} if marks < CACHE_MARKS else {}

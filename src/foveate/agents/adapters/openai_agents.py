@@ -59,11 +59,11 @@ def context_filter(
         stay = seat.latest(items, begins)
         standing = [item for item in items[: len(items) - len(stay)] if item.get("role") in SYSTEM]
         context = await seat.aready(said(items), said(stay), session=name or _group())
-        if context and context.stable:
+        if context is None:  # what could not be kept is not dropped either
+            return data.model_data
+        if context.stable:
             above = "\n\n".join(filter(None, (above, context.stable.rstrip())))
-        last = (
-            [cast(TResponseInputItem, {"role": "user", "content": context.volatile})] if context and context.volatile else []
-        )
+        last = [cast(TResponseInputItem, {"role": "user", "content": context.volatile})] if context.volatile else []
         return ModelInputData(input=[*standing, *stay, *last], instructions=above)
 
     return computed

@@ -42,7 +42,10 @@ def messages_for(
     own = [message for message in messages if not is_marked(_plain(message).get("content"))]
     system = [message for message in own if _plain(message).get("role") in SYSTEM]
     stay = seat.latest([message for message in own if _plain(message).get("role") not in SYSTEM], begins)
-    stable, volatile = seat.blocks(said(own), said(stay))
+    blocks = seat.blocks(said(own), said(stay))
+    if blocks is None:  # what could not be kept is not dropped either
+        return own
+    stable, volatile = blocks
     role = _plain(system[-1])["role"] if system else SYSTEM[0]
     before = [{"role": role, "content": stable}] if stable else []
     return [*system, *before, *stay, *([{"role": "user", "content": volatile}] if volatile else [])]

@@ -56,9 +56,11 @@ class ComputedContext(AbstractCapability[Any]):
         seat, messages = self._seat(ctx), request_context.messages
         stay = seat.latest(messages, begins)
         context = await seat.aready(said(messages), said(stay))
+        if context is None:  # what could not be kept is not dropped either
+            return request_context
         projected = projection(messages, stay, context)
         parameters = request_context.model_request_parameters
-        if context and context.stable:
+        if context.stable:
             parts = InstructionPart.sorted(
                 [*(parameters.instruction_parts or ()), InstructionPart(content=context.stable.rstrip())]
             )
@@ -85,7 +87,7 @@ class ComputedContext(AbstractCapability[Any]):
         return None  # an engine cannot be written into a file
 
 
-def projection(messages: Sequence[ModelMessage], stay: list[ModelMessage], context: Context | None) -> list[ModelMessage]:
+def projection(messages: Sequence[ModelMessage], stay: list[ModelMessage], context: Context) -> list[ModelMessage]:
     """The messages to send: what stays, what must stand above it, and the volatile part at the end."""
     dropped = [message for message in messages[: len(messages) - len(stay)] if isinstance(message, ModelRequest)]
     standing = [part for message in dropped for part in message.parts if not isinstance(part, _OF_A_TURN)]
@@ -93,7 +95,7 @@ def projection(messages: Sequence[ModelMessage], stay: list[ModelMessage], conte
     if standing and isinstance(first, ModelRequest):
         first = replace(first, parts=[*standing, *first.parts])
     *rest, last = first, *rest
-    if context and context.volatile and isinstance(last, ModelRequest):
+    if context.volatile and isinstance(last, ModelRequest):
         last = replace(last, parts=[*last.parts, UserPromptPart(context.volatile)])
     return [*rest, last]
 

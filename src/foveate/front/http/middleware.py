@@ -21,6 +21,7 @@ from limits import RateLimitItem, parse
 from limits.storage import MemoryStorage
 from limits.strategies import MovingWindowRateLimiter
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from foveate.errors import FoveateError, InputError
@@ -33,6 +34,8 @@ log = logging.getLogger("foveate.http")
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 """What a caller may choose as the id of a request: it is logged and sent back."""
+
+METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 
 UNMATCHED = "(none)"
 """The route of a path that there is not."""
@@ -61,6 +64,8 @@ class Observed:
         with self._metrics.active.track_inprogress():
             try:
                 await self._app(scope, receive, sending)
+            except ClientDisconnect:
+                seen.status = 499
             except Exception as error:
                 scope["error"] = type(error).__name__
                 log.exception("request %s failed", seen.request)
@@ -71,7 +76,8 @@ class Observed:
     def _tell(self, scope: Scope, seen: _Seen) -> None:
         route, status = _route(scope), seen.status or 499  # 499: the caller left before there was an answer
         seconds = time.perf_counter() - seen.began
-        self._metrics.requests.labels(scope["method"], route, str(status)).inc()
+        method = scope["method"] if scope["method"] in METHODS else "other"  # a client may invent any number of them
+        self._metrics.requests.labels(method, route, str(status)).inc()
         self._metrics.seconds.labels(route).observe(seconds)
         if "error" in scope:
             self._metrics.errors.labels(scope["error"]).inc()
@@ -165,6 +171,8 @@ class Limited:
         parts, size = [], 0
         while True:
             message = await receive()
+            if message["type"] == "http.disconnect":  # half a body is no request
+                raise ClientDisconnect
             parts.append(message.get("body", b""))
             size += len(parts[-1])
             if size > self._max:

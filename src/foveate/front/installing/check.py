@@ -108,22 +108,28 @@ def _urls(held: Any) -> Iterator[str]:
 
 
 def _untrusted(found: list[tuple[File, Any]]) -> list[str]:
-    """Codex keeps what it trusts in its settings, under the path of the file; it says nothing about the rest."""
-    hooks = next((file.path for file, _ in found if file.path.name == "hooks.json"), None)
-    if hooks is None:
-        return []
+    """Codex keeps what it trusts in its settings, under file and event; it says nothing about the rest."""
+    hooks, held = next(((file.path, held) for file, held in found if file.path.name == "hooks.json"), (None, {}))
     home = Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex") / "config.toml"
     try:
         import tomllib
 
         states = tomllib.loads(home.read_text("utf-8")).get("hooks", {}).get("state", {})
+        trusted = [key for key, state in states.items() if "trusted_hash" in str(state)]
     except (OSError, ValueError, AttributeError):
-        states = {}
-    if any(str(hooks) in key and "trusted_hash" in str(state) for key, state in states.items()):
+        trusted = []
+    missing = [event for event in held if not any(f"{hooks}:{_snake(event)}:" in key for key in trusted)]
+    if not missing:
         return []
+    which = f"the hooks in {hooks}" if missing == list(held) else f"{', '.join(missing)} in {hooks}"
     return [
-        f"Codex does not trust the hooks in {hooks}, so that they do nothing. Start `codex`, enter /hooks and trust them."
+        f"Codex does not trust {which}, so that they do nothing. Start `codex` in the project, trust the project if it "
+        "asks, enter /hooks and trust those of foveate."
     ]
+
+
+def _snake(event: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in event).lstrip("_")
 
 
 def _service(where: Where) -> list[str]:
@@ -161,7 +167,8 @@ def _elsewhere(where: Where, here: Path) -> list[str]:
 
 
 def _too_large(engine: Engine) -> list[str]:
-    from foveate.agents.delivery import MAX_TOKENS, NOTHING_ASKED, PROFILE
+    from foveate.agents.conversation import NOTHING_ASKED
+    from foveate.agents.delivery import MAX_TOKENS, PROFILE
 
     try:
         _, _, profile = engine.looked_at(NOTHING_ASKED, profile=PROFILE)

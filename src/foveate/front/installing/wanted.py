@@ -30,9 +30,6 @@ VERSION = ("version",)
 SECONDS = 30
 """How long a host waits for a hook; the hook gives up before."""
 
-AT_THE_END = 3
-"""Codex waits no longer when a session ends, and warns of more."""
-
 
 @dataclass(frozen=True, slots=True)
 class Where:
@@ -86,7 +83,6 @@ SETTINGS: Mapping[str, Settings] = {
             "Stop": _ALL,
             "SubagentStop": _ALL,
             "PostCompact": _ALL,
-            "SessionEnd": _ALL,
         },
         aside=frozenset({"PostToolUse", "PostToolUseFailure"}),
     ),
@@ -102,7 +98,6 @@ SETTINGS: Mapping[str, Settings] = {
             "Stop": _ALL,
             "SubagentStop": _ALL,
             "PostCompact": _ALL,
-            "SessionEnd": _ALL,
         },
     ),
     "cursor": Settings(
@@ -180,8 +175,7 @@ def entry(host: str, event: str, where: Where) -> dict[str, Any]:
         call |= {"command": where.hook, "args": [host]}
     elif host == "gemini":
         call = {"name": NAME, **call}
-    seconds = AT_THE_END if host == "codex" and event == "SessionEnd" else SECONDS
-    call["timeout"] = seconds * (1000 if host == "gemini" else 1)
+    call["timeout"] = SECONDS * (1000 if host == "gemini" else 1)
     if event in settings.aside:
         call["async"] = True
     matcher = {"matcher": settings.events[event]} if settings.events[event] else {}
