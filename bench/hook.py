@@ -70,7 +70,9 @@ def run() -> dict:
         server = ThreadingHTTPServer(("127.0.0.1", 0), StandIn)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         place = {"url": f"http://127.0.0.1:{server.server_port}", "pid": os.getpid()}
-        (Path(folder) / ".foveate" / "service.json").write_text(json.dumps(place), "utf-8")
+        file = Path(folder) / ".foveate" / "service.json"
+        file.write_text(json.dumps(place), "utf-8")
+        file.chmod(0o600)
         warm = cpu(HOOK, event(next(questions))) - bare
         server.shutdown()
     out = {

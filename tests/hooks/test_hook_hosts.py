@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from time import process_time
 from typing import Any
 
 import pytest
@@ -339,3 +340,21 @@ def test_the_same_prompt_in_another_turn_is_another_event() -> None:
         with engine.reader() as reader:
             kept = [record.text for record in reader.recent(["event"], 10, NO_FILTERS, session=S)]
     assert sorted(kept) == ["run the tests", "run the tests", "what is the parser"]
+
+
+@pytest.mark.parametrize("prompt", ["<system-reminder>" * 11_000 + " m", "\n \n" * 33_000, "schema" + " " * 100_000])
+def test_hostile_words_take_no_more_than_a_moment(prompt: str) -> None:
+    with open_engine() as engine:
+        began = process_time()
+        handle(engine, "claude", {**SAID["claude"], "last_assistant_message": prompt})
+        handle(engine, "claude", {**ASK["claude"], "prompt": prompt[:20_000]})
+    assert process_time() - began < 5
+
+
+def test_what_programs_put_into_a_prompt_is_not_kept() -> None:
+    said = "<system-reminder>be good</system-reminder>run <system-reminder> the tests"
+    with open_engine() as engine:
+        handle(engine, "claude", {**ASK["claude"], "prompt": said})
+        with engine.reader() as reader:
+            (kept,) = reader.recent(["event"], 10, NO_FILTERS, session=S)
+    assert kept.text == "run <system-reminder> the tests"

@@ -286,6 +286,19 @@ def test_a_running_service_is_the_server_and_its_end_is_told(project: Path) -> N
         assert f"{name} has the server at {url}/mcp, where nobody answers" in said.replace(f"{project}/", "")
 
 
+def test_a_hook_that_somebody_put_beside_ours_stays(project: Path) -> None:
+    run("install", "claude", "--yes")
+    path = project / ".claude" / "settings.local.json"
+    held = settings_of(path)
+    mine = {"type": "command", "command": "/opt/mine/foveate-hook-wrapper claude"}
+    held["hooks"]["Stop"][0]["hooks"].append(mine)
+    put(path, json.dumps(held))
+    run("install", "claude", "--yes")
+    assert mine in [hook for group in settings_of(path)["hooks"]["Stop"] for hook in group["hooks"]]
+    run("uninstall", "claude", "--yes")
+    assert settings_of(path)["hooks"] == {"Stop": [{"hooks": [mine]}]}
+
+
 # --- the edits themselves ------------------------------------------------------------------------------------------
 
 KEYS = st.text('ab"\\{}[]:,/ *é', max_size=4)

@@ -35,6 +35,12 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
+def private(path: Path, text: str) -> None:
+    """As `foveate serve` writes it: nobody else could have."""
+    path.write_text(text, "utf-8")
+    path.chmod(0o600)
+
+
 def event(cwd: Any, prompt: str = "Which port has Redis?", **more: Any) -> bytes:
     cwd = str(cwd) if isinstance(cwd, Path) else cwd
     fields = {"hook_event_name": "UserPromptSubmit", "session_id": "s-1", "cwd": cwd, "prompt": prompt, **more}
@@ -89,7 +95,7 @@ def service(folder: Path, answer: Any = None, *, status: int = 200, stall: bool 
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     place = {"url": f"http://127.0.0.1:{server.server_port}", "pid": os.getpid(), "token": "t-1"}
-    (folder / ".foveate" / "service.json").write_text(json.dumps(place), "utf-8")
+    private(folder / ".foveate" / "service.json", json.dumps(place))
     try:
         yield heard
     finally:
@@ -152,7 +158,7 @@ def test_a_service_that_answers_nonsense_is_no_error(project: Path, answer: Any,
     ],
 )
 def test_a_service_that_is_gone_or_elsewhere_is_not_waited_for(project: Path, text: str) -> None:
-    (project / ".foveate" / "service.json").write_text(text, "utf-8")
+    private(project / ".foveate" / "service.json", text)
     assert "6380" in answered(call(event(project)))
 
 
@@ -281,3 +287,46 @@ def test_two_hooks_at_once_tell_each_thing_once(project: Path) -> None:
     assert [process.returncode for process in running] == [0, 0, 0]
     assert sum(b"6380" in each for each in said) == 1
     assert log_of(project) == ""
+
+
+# --- repositories that bring more than code ------------------------------------------------------------------------
+
+
+def test_a_store_that_came_with_the_repository_says_nothing(project: Path) -> None:
+    for words in (["init", "-q"], ["add", "-f", ".foveate/state.db"]):
+        subprocess.run(["git", *words], cwd=project, check=True)
+    done = call(event(project))
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert "tracked by git" in log_of(project)
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o600])
+def test_only_a_private_service_file_is_believed(project: Path, mode: int) -> None:
+    with service(project, {"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "additionalContext": "theirs"}}):
+        (project / ".foveate" / "service.json").chmod(mode)
+        assert ("theirs" in answered(call(event(project)))) is (mode == 0o600)
+
+
+def test_a_host_is_told_nothing_but_a_context(project: Path) -> None:
+    told = {"hookEventName": "UserPromptSubmit", "additionalContext": "x", "updatedInput": {"command": "rm"}}
+    with service(project, {"hookSpecificOutput": told, "decision": "block", "continue": True}):
+        done = call(event(project))
+    context = {"hookEventName": "UserPromptSubmit", "additionalContext": "x"}
+    assert json.loads(done.stdout) == {"continue": True, "hookSpecificOutput": context}
+
+
+def test_the_log_is_never_written_through_a_link(project: Path, tmp_path: Path) -> None:
+    target = tmp_path / "rc"
+    target.write_text("mine\n", "utf-8")
+    (project / ".foveate" / hook.LOG).symlink_to(target)
+    private(project / ".foveate" / "service.json", '{"url": "ftp://x"}')
+    assert call(event(project)).returncode == 0
+    assert target.read_text("utf-8") == "mine\n"
+
+
+def test_a_git_file_that_names_another_repository_opens_nothing(project: Path, tmp_path: Path) -> None:
+    spoof = tmp_path / "spoof"
+    spoof.mkdir()
+    (spoof / ".git").write_text(f"gitdir: {project}/.git/worktrees/x\n", "utf-8")
+    done = call(event(spoof))
+    assert (done.returncode, done.stdout) == (0, b"")

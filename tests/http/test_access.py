@@ -238,3 +238,27 @@ def test_mcp_is_mounted_for_those_who_may_use_it(guarded: Guarded) -> None:
     assert post("/mcp", json=ping, headers=headers | guarded.headers("context:read")).status_code == 403
     assert post("/mcp", json=ping, headers=headers | guarded.headers(project="other")).status_code == 403
     assert post("/mcp", json=ping, headers=headers | guarded.headers()).status_code not in (401, 403, 404, 421, 500)
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/hooks/claude", {"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "Which database?"}),
+        ("/v1/agents/coder/prepare", {"task": "x"}),
+        ("/v1/contexts/ctx_x/update", {"text": "x"}),
+    ],
+)
+def test_who_may_only_write_is_told_nothing(guarded: Guarded, path: str, body: dict) -> None:
+    _, secret = guarded.tokens.create("writer", ("memory:write",), "main")
+    answer = guarded.client.post(path, json=body, headers={"Authorization": f"Bearer {secret}"})
+    assert answer.status_code == 403
+
+
+@pytest.mark.parametrize("origin", ["http://[bad", "http://evil.com@127.0.0.1", "null", "x"])
+def test_an_origin_that_is_none_of_ours_is_refused(client: TestClient, origin: str) -> None:
+    assert client.get("/v1/stats", headers={"Origin": origin}).status_code == 403
+
+
+def test_overrides_that_are_no_table_are_refused(client: TestClient) -> None:
+    body = {"query": "q", "overrides": {"slots": 5}, "without": ["decisions"]}
+    assert client.post("/v1/contexts", json=body).status_code == 422

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import threading
@@ -320,3 +321,23 @@ def test_one_engine_serves_many_threads_at_once(client: TestClient, engine: Engi
         assert all(pool.map(work, range(8)))
     assert engine.stats()["records"]["note"] == {"active": 8}
     assert len(client.get("/v1/contexts").json()["contexts"]) == 8
+
+
+def test_half_a_body_is_no_request(engine: Engine) -> None:
+    app = create_app(engine)
+    said = [
+        {"type": "http.request", "body": b'{"kind":"note","text":"half"}\n', "more_body": True},
+        {"type": "http.disconnect"},
+    ]
+    sent: list = []
+
+    async def receive() -> dict:
+        return said.pop(0)
+
+    async def send(message: dict) -> None:
+        sent.append(message)
+
+    headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/x-ndjson"), (b"content-length", b"999")]
+    scope = {"type": "http", "method": "POST", "path": "/v1/import", "raw_path": b"/v1/import", "query_string": b""}
+    asyncio.run(app({**scope, "headers": headers, "http_version": "1.1", "scheme": "http"}, receive, send))
+    assert (sent, [hit for hit in engine.search("half") if hit.record.text == "half"]) == ([], [])

@@ -372,3 +372,13 @@ def test_a_defect_tells_the_model_nothing_of_its_inside(mode: str, caplog: pytes
     assert found.is_error
     assert "hunter2" not in text(found)
     assert "hunter2" in caplog.text  # but whoever runs the server can see it
+
+
+@pytest.mark.parametrize("text", ["word " * 3_000, "a line of words\n" * 1_000])
+def test_a_quoted_record_that_is_cut_keeps_words_and_its_fence(engine: Engine, text: str) -> None:
+    id = engine.add("note", text, trust="web").record.id
+    shown = call(server(engine), "expand", id=id, max_tokens=500).content[0].text  # type: ignore[union-attr]
+    assert "word" in shown
+    assert shown.rstrip().endswith(">")
+    assert shown.count("<data-") == shown.count("</data-") == 1
+    assert tokens.count(shown) <= 500

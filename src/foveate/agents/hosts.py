@@ -88,9 +88,12 @@ MAX_TEXT = 200_000
 """Characters of one text that are looked at."""
 
 _PROGRAMS = re.compile(
-    r"<(system-reminder|task-notification|local-command-\w+|command-\w+|hook_context)\b[^>]*>.*?</\1>", re.DOTALL
+    r"<(system-reminder|task-notification|local-command-\w{1,40}|command-\w{1,40}|hook_context)\b[^<>]{0,500}>"
 )
-_HANDOFF = re.compile(r"^\s*(?:```+|~~~+)\s*handoff\b|[\"']?schema[\"']?\s*:\s*[\"']?handoff/v1", re.MULTILINE)
+"""How what a program puts into a prompt begins."""
+_HANDOFF = re.compile(
+    r"^[ \t]*(?:```+|~~~+)[ \t]*handoff\b|schema[\"']?[ \t]{0,20}:[ \t]{0,20}[\"']?handoff/v1", re.MULTILINE
+)
 """A handoff that says so: anything else with headings may be an answer like any other."""
 
 
@@ -159,7 +162,7 @@ def _start(engine: Engine, heard: Heard) -> str:
 
 
 def _ask(engine: Engine, heard: Heard) -> str:
-    prompt = public(_PROGRAMS.sub("", heard.fields["prompt"]))
+    prompt = public(_by_people(heard.fields["prompt"]))
     if not prompt or heard.fields["source"] not in PEOPLE:
         return ""
     _keep_words(engine, heard, "user", prompt)
@@ -235,6 +238,20 @@ def _answered(answer: Any) -> tuple[str, bool]:
     parts = [part if isinstance(part, str) else _answered(part)[0] for name in _TEXTS if (part := answer.get(name))]
     failed = any(answer.get(name) for name in _ERRORS) or answer.get("success") is False or code not in (0, None)
     return "\n".join(parts)[:MAX_TEXT], failed
+
+
+def _by_people(prompt: str) -> str:
+    """A prompt without what programs put into it. A tag that is never closed is text."""
+    kept, at = [], 0
+    unclosed: set[str] = set()
+    while match := _PROGRAMS.search(prompt, at):
+        name = match[1]
+        end = -1 if name in unclosed else prompt.find(f"</{name}>", match.end())
+        kept.append(prompt[at : match.start() if end >= 0 else match.end()])
+        at = end + len(name) + 3 if end >= 0 else match.end()
+        if end < 0:
+            unclosed.add(name)
+    return "".join([*kept, prompt[at:]])
 
 
 def _keep_words(engine: Engine, heard: Heard, role: str, text: str) -> None:

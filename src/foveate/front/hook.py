@@ -20,6 +20,9 @@ HOSTS = ("claude", "codex", "cursor", "gemini")
 MAX_EVENT = 4_000_000
 """Bytes of an event. A tool's answer may be long; what is longer is not read."""
 
+MAX_INDEX = 64_000_000
+"""Bytes of git's index that are looked at."""
+
 MAX_ANSWER = 200_000
 MAX_LOG = 100_000
 """Bytes of an answer, and of the log, whose older half goes when it is full."""
@@ -50,7 +53,12 @@ def main() -> None:
             raw, event = _read()
             root = root_of(event)
             folder = os.path.join(root, FOLDER) if root else ""
-            if root:
+            if root and _is_shipped(root):
+                _log(
+                    folder,
+                    f"{FOLDER}/{STORE} is tracked by git, so that anybody may have written it: take it out of git first",
+                )
+            elif root:
                 _say(_answer(folder, host, raw, event))
     except BaseException as error:
         _log(folder, error)
@@ -118,8 +126,28 @@ def _main_worktree(marker: str) -> str:
     if not first.startswith("gitdir:"):
         return ""
     target = os.path.normpath(os.path.join(os.path.dirname(marker), first[len("gitdir:") :].strip()))
+    if not _names(os.path.join(target, "gitdir"), marker):  # whoever wrote the file may not have made the worktree
+        return ""
     git, name = os.path.split(os.path.dirname(target))
     return os.path.dirname(git) if name == "worktrees" and os.path.basename(git) == ".git" else ""
+
+
+def _names(file: str, marker: str) -> bool:
+    """Whether git's own note of a worktree names this very one."""
+    try:
+        with open(file, encoding="utf-8", errors="replace") as opened:
+            return os.path.realpath(opened.readline().strip()) == os.path.realpath(marker)
+    except OSError:
+        return False
+
+
+def _is_shipped(root: str) -> bool:
+    """Whether the store came with the repository: then its rules are somebody else's word, and nobody accepted them."""
+    try:
+        with open(os.path.join(root, ".git", "index"), "rb") as file:
+            return f"{FOLDER}/{STORE}".encode() in file.read(MAX_INDEX)
+    except OSError:
+        return False
 
 
 # --- who answers ---------------------------------------------------------------------------------------------------
@@ -137,51 +165,78 @@ def _answer(folder: str, host: str, raw: bytes, event: dict[str, Any]) -> Any:
 def _from_service(folder: str, host: str, raw: bytes) -> Any:
     """What the project's service says; `NoService` where there is none, or it cannot."""
     try:
-        with open(os.path.join(folder, SERVICE), "rb") as file:
-            service = json.loads(file.read(MAX_LOG))
-        url = str(service["url"])
+        service = json.loads(_private(os.path.join(folder, SERVICE)))
+        address, token = address_of(str(service["url"])), str(service.get("token") or "")
     except FileNotFoundError:
         raise NoService from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise NoService(f"{SERVICE} cannot be used: {error!r}") from None
-    address, path = address_of(url)
-    token = f"Authorization: Bearer {service['token']}\r\n" if isinstance(service.get("token"), str) else ""
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise NoService(f"{SERVICE} cannot be used ({type(error).__name__})") from None
+    if not token.replace("-", "").replace("_", "").isalnum() and token:
+        raise NoService(f"{SERVICE} has no token that could be one")
     head = (
-        f"POST {path}/v1/hooks/{host} HTTP/1.0\r\nHost: {address}\r\nContent-Type: application/json\r\n{token}"
-        f"Content-Length: {len(raw)}\r\n\r\n"
+        f"POST /v1/hooks/{host} HTTP/1.0\r\nHost: {address}\r\nContent-Type: application/json\r\n"
+        + (f"Authorization: Bearer {token}\r\n" if token else "")
+        + f"Content-Length: {len(raw)}\r\n\r\n"
     )
     status, body = _posted(address, head.encode() + raw)
     if status != 200:
-        raise NoService(f"the service answered {status}: {body[:200]!r}")
-    return json.loads(body)
+        raise NoService(f"the service answered {status}")
+    return _plain(json.loads(body))
 
 
-def address_of(url: str) -> tuple[str, str]:
-    """Address and path of a service on this machine."""
-    scheme, _, rest = url.rstrip("/").partition("://")
-    address, slash, path = rest.partition("/")
+def _private(path: str) -> bytes:
+    """A file that only its owner, who is we, can have written: no repository can bring one."""
+    opened = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    with os.fdopen(opened, "rb") as file:
+        status = os.fstat(opened)
+        if os.name == "posix" and (status.st_mode & 0o170077 != 0o100000 or status.st_uid != os.geteuid()):
+            raise OSError("not private")
+        return file.read(MAX_LOG)
+
+
+def _plain(answer: Any) -> dict[str, Any]:
+    """What a host is told, and nothing else that it could act on."""
+    known = ("continue", "additional_context", "hookSpecificOutput")
+    told = {name: answer[name] for name in known if name in answer} if isinstance(answer, dict) else {}
+    output = told.pop("hookSpecificOutput", None)
+    if isinstance(output, dict):
+        inner = {name: output[name] for name in ("hookEventName", "additionalContext") if name in output}
+        told["hookSpecificOutput"] = inner
+    return told
+
+
+def address_of(url: str) -> str:
+    """The address of a service on this machine."""
+    scheme, _, address = url.rstrip("/").partition("://")
     name, _, port = address.rpartition(":")
-    if scheme != "http" or name not in LOCAL or not port.isdecimal():
-        raise NoService(f"{url!r} is no service of this machine")
-    return address, slash + path
+    if scheme != "http" or name not in LOCAL or not (port.isascii() and port.isdecimal() and len(port) <= 5):
+        raise NoService(f"{SERVICE} names no service of this machine")
+    return address
 
 
 def _posted(address: str, request: bytes) -> tuple[int, bytes]:
+    from time import monotonic
+
     name, _, port = address.rpartition(":")
+    end = monotonic() + ANSWER
     try:
         connection = socket.create_connection((name.strip("[]"), int(port)), CONNECT)
     except (OSError, OverflowError):  # it has ended without saying so
         raise NoService from None
     with connection:
-        connection.settimeout(ANSWER)
-        connection.sendall(request)
         got = b""
-        while len(got) <= MAX_ANSWER and (part := connection.recv(65536)):
-            got += part
+        try:
+            connection.settimeout(ANSWER)
+            connection.sendall(request)
+            while len(got) <= MAX_ANSWER and (part := connection.recv(65536)):
+                got += part
+                connection.settimeout(max(0.01, end - monotonic()))
+        except TimeoutError:
+            raise NoService("the service took too long") from None
     head, _, body = got.partition(b"\r\n\r\n")
     words = head.split(b" ", 2)
     if len(words) < 2 or not words[1].isdigit() or len(got) > MAX_ANSWER:
-        raise NoService(f"the service answered something else: {got[:100]!r}")
+        raise NoService("the service answered something else")
     return int(words[1]), body
 
 
@@ -207,21 +262,25 @@ def _from_here(folder: str, host: str, event: dict[str, Any]) -> Any:
 
 
 def _log(folder: str, error: BaseException | str) -> None:
-    """A line in the project's log, where there is a project; never an error."""
-    if not folder:
+    """A line in the project's log, where there is a project; never an error, and never through a link."""
+    if not folder or os.path.islink(folder):
         return
     try:
         from time import gmtime, strftime
 
         said = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
-        path = os.path.join(folder, LOG)
-        if os.path.exists(path) and os.path.getsize(path) > MAX_LOG:
-            with open(path, "rb") as file:
-                kept = file.read()[-MAX_LOG // 2 :].partition(b"\n")[2]
-            with open(path, "wb") as file:
+        line = f"{strftime('%Y-%m-%dT%H:%M:%SZ', gmtime())} {' '.join(said[:2000].split())}\n"
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+        opened = os.open(os.path.join(folder, LOG), flags, 0o600)
+        with os.fdopen(opened, "r+b") as file:
+            status = os.fstat(opened)
+            if status.st_mode & 0o170000 != 0o100000 or status.st_nlink != 1:
+                return
+            if status.st_size > MAX_LOG:
+                kept = os.pread(opened, MAX_LOG // 2, status.st_size - MAX_LOG // 2).partition(b"\n")[2]
+                file.truncate(0)
                 file.write(kept)
-        with open(path, "a", encoding="utf-8", errors="replace") as file:
-            file.write(f"{strftime('%Y-%m-%dT%H:%M:%SZ', gmtime())} {' '.join(said[:2000].split())}\n")
+            file.write(line.encode("utf-8", "replace"))
     except Exception:
         return
 

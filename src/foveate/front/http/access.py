@@ -59,11 +59,13 @@ class Door:
         """A page of another site must not reach a service on this machine, by whatever name it calls it."""
         if not self._is_ours(host):
             raise Refused(421, f"This service does not answer to {host!r}. `foveate serve --name` adds a name.")
-        if origin is not None and not self._is_ours(urlsplit(origin).netloc):
+        if origin is not None and not self._is_ours(origin.partition("://")[2]):
             raise Refused(403, f"Pages of {origin!r} may not use this service.")
 
     def _is_ours(self, address: str) -> bool:
         try:
+            if set(address) & set("@/?#"):  # an address, and nothing that could pass for one
+                return False
             name = (urlsplit(f"//{address}").hostname or "").lower()
         except ValueError:
             return False
@@ -151,9 +153,18 @@ def needs(scope: str) -> Callable[..., Any]:
 
 bearer = HTTPBearer(auto_error=False, description="`foveate token create` makes one.")
 
+
+def needs_both(
+    caller: Annotated[Any, Depends(needs("memory:write"))], _: Annotated[Any, Depends(needs("context:read"))]
+) -> Any:
+    """The caller, where the token allows to write and to be told."""
+    return caller
+
+
 Computes = Annotated[Caller, Depends(needs("context:read"))]
 Reads = Annotated[Caller, Depends(needs("memory:read"))]
 Writes = Annotated[Caller, Depends(needs("memory:write"))]
+WritesAndComputes = Annotated[Caller, Depends(needs_both)]
 Administers = Annotated[Caller, Depends(needs("admin"))]
 
 

@@ -108,7 +108,10 @@ class NewContext(Body):
         """As `engine.compute` takes them; the scope is the caller's."""
         names = ("budget", "profile", "complexity", "frame", "variant", "given", "code_query", "counter", "cached")
         removed = {slot: {"remove": True} for slot in self.without}
-        overrides = {**self.overrides, **({"slots": {**self.overrides.get("slots", {}), **removed}} if removed else {})}
+        slots = self.overrides.get("slots", {})
+        overrides = (
+            {**self.overrides, "slots": {**slots, **removed}} if removed and isinstance(slots, dict) else self.overrides
+        )
         return {**{name: getattr(self, name) for name in names}, "filters": self.filters.filters(), "overrides": overrides}
 
 

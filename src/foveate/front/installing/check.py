@@ -150,7 +150,7 @@ def answers(url: str) -> bool:
     from foveate.front.hook import CONNECT, NoService, address_of
 
     try:
-        name, _, port = address_of(url)[0].rpartition(":")
+        name, _, port = address_of(url).rpartition(":")
         socket.create_connection((name.strip("[]"), int(port)), CONNECT).close()
     except (NoService, OSError, OverflowError):
         return False

@@ -17,7 +17,7 @@ from foveate.front.installing import edits
 
 Scope = Literal["project", "user"]
 HOSTS = ("claude", "codex", "cursor", "gemini")
-NAME = "foveate"
+NAME, PROGRAM = "foveate", "foveate-hook"
 SERVER = "mcpServers"
 MARKS = ("# BEGIN foveate", "# END foveate")
 FILES = Path(__file__).parents[1] / "host_files"
@@ -218,10 +218,24 @@ def _json_file(base: Path, name: str, parts: Parts) -> File:
 
 
 def is_ours(path: tuple[str, ...], value: Any) -> bool:
-    """Whether a part of some settings is foveate's: an entry that calls the hook, or the server of that name."""
+    """Whether a part of some settings is foveate's: the server of that name, a call of the hook, a group of nothing else."""
     if path == (SERVER, NAME):
         return True
-    return len(path) == 2 and path[0] == "hooks" and isinstance(value, dict) and "foveate-hook" in json.dumps(value)
+    if path[:1] != ("hooks",) or not isinstance(value, dict):
+        return False
+    group = value.get("hooks") if len(path) == 2 else None
+    if isinstance(group, list):
+        return bool(group) and all(map(_calls_us, group))
+    return (len(path) == 2 or path[2:] == ("hooks",)) and _calls_us(value)
+
+
+def _calls_us(entry: Any) -> bool:
+    command = entry.get("command") if isinstance(entry, dict) else None
+    try:
+        words = shlex.split(command) if isinstance(command, str) else []
+    except ValueError:
+        words = []
+    return any(Path(word).stem == PROGRAM for word in (*words[:1], command if isinstance(command, str) else ""))
 
 
 def _held(settings: Any) -> dict[str, Any]:

@@ -6,6 +6,7 @@ structured content for every client but those that would then show their model n
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -18,8 +19,10 @@ from foveate.engine import Engine
 from foveate.feedback import Feedback
 from foveate.front import documents
 from foveate.receipts import Receipt, sentence
+from foveate.state.defuse import defused
 from foveate.state.kinds import kind_of
 from foveate.state.learn import Learned
+from foveate.state.lines import one_line
 from foveate.state.store import Added
 from foveate.state.triggers import Trip
 from foveate.types import Item, Level, Record
@@ -35,6 +38,9 @@ MOST_LEFT_OUT = 10
 
 MOST_SAID = 10
 """Problems of a handoff that are told."""
+
+_CLOSING = re.compile(r"</data-\d{9}>\n?\Z")
+"""How a fenced text ends."""
 
 NOWHERE = ("given", "frame", "calibration")
 """Sources whose items no id opens: they are in no store."""
@@ -53,7 +59,7 @@ def answer(figures: Mapping[str, Any], *texts: str) -> CallToolResult:
 
 def computed(context: Context) -> CallToolResult:
     """A context, and a line with its id and of what there is more."""
-    shortened = [item.candidate.record.id for item in context.items if _is_shortened(item)][:MOST_SHORTENED]
+    shortened = [_id(item.candidate.record.id) for item in context.items if _is_shortened(item)][:MOST_SHORTENED]
     figures = {
         "context": context.id,
         "tokens": context.tokens,
@@ -84,7 +90,7 @@ def explained(receipt: Receipt) -> CallToolResult:
     lines = [f"{receipt.id}: {budget['used']:,} of {budget['total']:,} tokens."]
     lines += [f"- {slot['name']}: {slot['used']:,} tokens, {slot['items']} items" for slot in used]
     lines += [f"Left out, {len(lost)} in all:"] if lost else []
-    lines += [f"- {entry['id']}: {sentence(entry)}" for entry in lost[:MOST_LEFT_OUT]]
+    lines += [f"- {_id(entry['id'])}: {sentence(entry)}" for entry in lost[:MOST_LEFT_OUT]]
     lines += [f"Warning: {warning}" for warning in receipt.document["warnings"]]
     figures = {
         "context": receipt.id,
@@ -118,8 +124,13 @@ def found(engine: Engine, rows: Iterable[tuple[Record, float]], nothing: str) ->
     """Records as one line each, under their ids."""
     hits = [(record, round(relevance, 3)) for record, relevance in rows]
     figures = [{"id": record.id, "kind": record.kind, "relevance": relevance} for record, relevance in hits]
-    lines = [f"`{record.id}`{_status(record)}\n{line(engine, record, 'micro')}" for record, _ in hits]
+    lines = [f"`{_id(record.id)}`{_status(record)}\n{line(engine, record, 'micro')}" for record, _ in hits]
     return answer({"hits": figures}, "".join(lines) or nothing)
+
+
+def _id(id: str) -> str:
+    """An id on one line: that of code holds the name of a file, which anybody may have given."""
+    return defused(one_line(id), "web").replace("`", "'")
 
 
 def _status(record: Record) -> str:
@@ -135,11 +146,16 @@ def expanded(id: str, text: str, most: int, counter: str) -> CallToolResult:
 
 
 def _cut(text: str, most: int, counter: str) -> str:
-    """The beginning of a text, in whole lines where it has any."""
-    while (size := tokens.count(text, counter)) > most:
-        text = text[: min(len(text) * most // size, len(text) - 1)]
-        text = text[: text.rfind("\n") + 1] or text
-    return text
+    """The beginning of a text, in whole lines where that keeps most of it; a fence that it opens is closed."""
+    if tokens.count(text, counter) <= most:
+        return text
+    close = _CLOSING.search(text)
+    end = f"\n{close[0]}" if close else ""
+    body = text[: close.start()] if close else text
+    while body and (size := tokens.count(body + end, counter)) > most:
+        body = body[: min(len(body) * most // size, len(body) - 1)]
+    lines = body[: body.rfind("\n") + 1]
+    return (lines if 2 * len(lines) > len(body) else body) + end
 
 
 def kept(added: Added) -> CallToolResult:

@@ -11,7 +11,7 @@ from foveate.agents import Agents, strategy_of
 from foveate.engine import Engine
 from foveate.front import documents
 from foveate.front.http import models
-from foveate.front.http.access import Caller, Computes, Reads, Writes
+from foveate.front.http.access import Caller, Computes, Reads, Writes, WritesAndComputes
 from foveate.front.http.answers import Document
 from foveate.front.http.routes.tasks import ended, moved
 
@@ -42,8 +42,9 @@ def stats(caller: Reads) -> Response:
 @router.post("/clear")
 def clear(body: models.Whose, caller: Writes) -> Response:
     """Release contexts of an agent or a task; how many."""
-    engine = _engine(caller, body.agent) if body.agent else caller.engine
-    return Document({"released": Agents(engine).clear(agent=body.agent, task=body.task)})
+    agent = body.agent or caller.scope.agent  # a token that speaks for one agent releases no other's
+    engine = _engine(caller, agent) if agent else caller.engine
+    return Document({"released": Agents(engine).clear(agent=agent, task=body.task)})
 
 
 @router.post("/{name}/compile")
@@ -55,7 +56,7 @@ def compile_(name: Name, caller: Computes, body: models.Compile | None = None) -
 
 
 @router.post("/{name}/prepare")
-def prepare(name: Name, body: models.Prepare, caller: Writes) -> Response:
+def prepare(name: Name, body: models.Prepare, caller: WritesAndComputes) -> Response:
     """Start a task, with the context that an agent begins with."""
     ready = Agents(_engine(caller, name)).prepare(name, body.task, budget=body.budget, profile=body.profile)
     return Document(documents.prepared(ready))

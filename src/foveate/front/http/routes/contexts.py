@@ -12,7 +12,7 @@ from foveate.agents import made_again
 from foveate.assembly import Context
 from foveate.front import documents
 from foveate.front.http import models
-from foveate.front.http.access import Computes, Writes
+from foveate.front.http.access import Computes, Writes, WritesAndComputes
 from foveate.front.http.answers import Cursor, Document, Limit, cursor, is_known, position, tag
 from foveate.receipts import Receipt, context_json, text_hash
 
@@ -114,7 +114,7 @@ def refresh(id: str, body: models.Turn, caller: Computes) -> Response:
 
 
 @router.post("/{id}/update")
-def update(id: str, body: models.Event, caller: Writes) -> Response:
+def update(id: str, body: models.Event, caller: WritesAndComputes) -> Response:
     """Keep a new event and compute the context again."""
     context = caller.engine.update(id, body.text, data=body.data)
     return _context(context_json(context), context)

@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from starlette.responses import JSONResponse, Response
 
 from foveate.agents.hosts import handle
-from foveate.front.http.access import Writes
+from foveate.front.http.access import WritesAndComputes
 from foveate.front.http.models import refuse_unsound
 from foveate.front.texts import refuse_unreadable
 
@@ -16,7 +16,7 @@ router = APIRouter(prefix="/v1/hooks", tags=["hooks"])
 
 
 @router.post("/{host}")
-def hook(host: str, event: dict[str, Any], caller: Writes) -> Response:
+def hook(host: str, event: dict[str, Any], caller: WritesAndComputes) -> Response:
     """A hook's JSON as its host wrote it; the answer is what the hook prints."""
     refuse_unsound(event)
     refuse_unreadable(event)
