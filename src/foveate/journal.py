@@ -53,8 +53,7 @@ class Journal:
         self._readers = readers
         self._pending: list[Facts] = []
         self._notes: dict[str, dict[str, Any]] = {}
-        self._noted_by: dict[str, Scope] = {}
-        """Whose receipts the notes are on: one who saves for all cannot see those of others."""
+        self._noted_by: dict[str, Scope] = {}  # who noted: whoever saves for all cannot see the receipts of others
         self._lock = threading.Lock()
         self._saving = threading.Lock()
         self._at_exit = _save_at_exit(self)
@@ -86,11 +85,13 @@ class Journal:
         with self._readers(None) as reader:
             here = reader.scope
         with self._lock:
+            self._noted_by.pop(context, None)
             self._noted_by[context] = here
             self._notes[context] = receipts.merged(self._notes.get(context, {}), notes)
             for oldest in list(self._notes)[:-MOST_PENDING]:
                 del self._notes[oldest]
-            self._noted_by = {id: by for id, by in self._noted_by.items() if id in self._notes}
+            for oldest in list(self._noted_by)[: -2 * MOST_PENDING]:  # in place: views of other callers share it
+                del self._noted_by[oldest]
 
     def save(self) -> None:
         """Write what is waiting. A store that cannot be written just now keeps them waiting, never the answer."""
@@ -130,7 +131,10 @@ class Journal:
             self._write(_owner(receipts.scope_from_json(receipt.document["request"]["scope"])), [receipt])
 
     def _body(self, id: str) -> bytes | None:
-        with self._store.read(self._noted_by[id]) as reader:
+        noted_by = self._noted_by.get(id)
+        if noted_by is None:
+            return None
+        with self._store.read(noted_by) as reader:
             return reader.receipt(id)
 
     def _write(self, owner: Scope, group: Sequence[Receipt]) -> bool:

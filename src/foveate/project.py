@@ -153,9 +153,17 @@ def _main_worktree(marker: Path) -> Path | None:
     if not first or not first[0].startswith("gitdir:"):
         return None
     target = (marker.parent / first[0].removeprefix("gitdir:").strip()).resolve()
-    if target.parent.name == "worktrees" and target.parent.parent.name == ".git":
-        return target.parent.parent.parent
-    return None
+    if target.parent.name != "worktrees" or target.parent.parent.name != ".git" or not _names(target / "gitdir", marker):
+        return None
+    return target.parent.parent.parent
+
+
+def _names(note: Path, marker: Path) -> bool:
+    """Whether git's own note of a worktree names this very one: anybody can write a `.git` that names another's."""
+    try:
+        return Path(note.read_text("utf-8", "replace").strip()).resolve() == marker.resolve()
+    except OSError:
+        return False
 
 
 def _settings(path: Path) -> dict[str, Any]:

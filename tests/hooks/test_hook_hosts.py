@@ -13,6 +13,7 @@ import foveate
 from foveate import InputError
 from foveate.agents.delivery import ledger
 from foveate.agents.hosts import EVENTS, HOSTS, handle
+from foveate.front import hook
 from foveate.importing import import_lines
 from foveate.types import NO_FILTERS, Record
 from worlds import open_engine
@@ -358,3 +359,7 @@ def test_what_programs_put_into_a_prompt_is_not_kept() -> None:
         with engine.reader() as reader:
             (kept,) = reader.recent(["event"], 10, NO_FILTERS, session=S)
     assert kept.text == "run <system-reminder> the tests"
+
+
+def test_the_hook_program_knows_the_same_hosts() -> None:
+    assert hook.HOSTS == HOSTS

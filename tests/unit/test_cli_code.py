@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import foveate
+from foveate import project
 from foveate.errors import NotFound
 from foveate.front.cli import cli, progress
 from foveate.front.cli.progress import Bar
@@ -475,3 +476,13 @@ def test_short_work_draws_nothing(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_nothing_is_drawn_into_a_pipe() -> None:
     assert "\r" not in run("index").stderr
+
+
+def test_a_git_file_that_names_another_repository_is_no_worktree_of_it(tmp_path: Path) -> None:
+    victim, spoof = tmp_path / "victim", tmp_path / "spoof"
+    for folder in (victim / ".git" / "worktrees" / "x", spoof):
+        folder.mkdir(parents=True)
+    (spoof / ".git").write_text(f"gitdir: {victim}/.git/worktrees/x\n", encoding="utf-8")
+    assert project.find(spoof).root == spoof
+    (victim / ".git" / "worktrees" / "x" / "gitdir").write_text(f"{spoof}/.git\n", encoding="utf-8")
+    assert project.find(spoof).root == victim

@@ -340,6 +340,11 @@ def test_notes_on_ones_receipt_survive_anothers_save() -> None:
         alice.mark(context.id, fact.id, "useful")
         assert alice.receipt(context.id).document["notes"]["marks"] == {fact.id: "useful"}
         assert alice.get(fact.id).wins == 1
+        later = alice.compute("On which day do deploys happen?")
+        alice.save()
+        alice.mark(later.id, fact.id, "useful")
+        bob.receipts(1)
+        assert alice.receipt(later.id).document["notes"]["marks"] == {fact.id: "useful"}
 
 
 @pytest.mark.parametrize("written", [False, True])

@@ -10,12 +10,11 @@ import click
 
 from foveate.errors import InputError
 from foveate.front.cli.calling import Call, Verb, pass_call, say
+from foveate.front.hook import HOSTS
 
 if TYPE_CHECKING:
     from foveate.front.installing.apply import Change
     from foveate.front.installing.wanted import Scope, Where
-
-HOSTS = ("claude", "codex", "cursor", "gemini")
 
 
 def _options(function: Any) -> Any:

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from foveate.front.hook import HOSTS as HOSTS
 from foveate.front.installing import edits
 
 Scope = Literal["project", "user"]
-HOSTS = ("claude", "codex", "cursor", "gemini")
 NAME, PROGRAM = "foveate", "foveate-hook"
 SERVER = "mcpServers"
 MARKS = ("# BEGIN foveate", "# END foveate")
