@@ -9,10 +9,10 @@ from importlib import import_module
 from pathlib import Path
 
 NAMES = (
-    "precision", "rules", "locomo", "speed", "cold", "adapters", "crash", "tasks", "spike", "codeindex", "swebench", "cosqa",
+    "precision", "rules", "locomo", "speed", "cold", "adapters", "crash", "tasks", "codeindex", "scale", "swebench", "cosqa",
     "cache", "hook", "service",
 )  # fmt: skip
-NAMED_ONLY = ("spike", "codeindex", "service")
+NAMED_ONLY = ("scale", "codeindex", "service")
 """Run only when named: a million records, peers at work on Django, and a server under load for minutes."""
 
 

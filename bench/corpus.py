@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import random
 import sysconfig
@@ -38,10 +39,19 @@ def docs() -> Iterator[str]:
                             yield text
 
 
+def _natural() -> list[str]:
+    """Dialogue and docs. Reading every installed package takes minutes: the result is kept under `build/`."""
+    kept = Path(__file__).parents[1] / "build" / "corpus.json"
+    if not kept.exists():
+        kept.parent.mkdir(exist_ok=True)
+        kept.write_text(json.dumps(list(dict.fromkeys([*turns(), *docs()]))), "utf-8")
+    return json.loads(kept.read_text("utf-8"))
+
+
 def texts(count: int, seed: int = 1) -> list[str]:
     """So many different texts: dialogue and docs first, then new pairings of their halves (real words, unreal topics)."""
     chance = random.Random(seed)
-    found = list(dict.fromkeys([*turns(), *docs()]))
+    found = _natural()
     chance.shuffle(found)
     natural = len(found)
     seen = set(found)

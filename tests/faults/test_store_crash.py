@@ -321,7 +321,7 @@ def test_file_that_was_cut_off_is_salvaged(tmp_path: Path) -> None:
     store.close()
 
 
-@pytest.mark.parametrize("table", ["postings", "shelves"])
+@pytest.mark.parametrize("table", ["postings", "volumes"])
 def test_emptied_index_is_noticed_and_mended(tmp_path: Path, table: str) -> None:
     store = filled(tmp_path / "state.db", 50)
     store._connection().execute(f"delete from {table}")

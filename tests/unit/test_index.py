@@ -10,7 +10,7 @@ import pytest
 from foveate.state import index
 from foveate.state.kinds import kind_of
 from foveate.state.sqlite import SQLiteStore
-from foveate.testing.suite import HERE, add, found, hits, made
+from foveate.testing.suite import HERE, add, hits, made
 from foveate.types import Record
 
 ONLY_TEXT = dict.fromkeys(index.FIELDS, 0.0) | {"text": 1.0}
@@ -65,38 +65,27 @@ def test_a_record_is_found_under_its_own_date_and_those_that_it_names() -> None:
 
 
 def test_rarity_is_the_probabilistic_idf_of_the_commonest_field() -> None:
-    plan = index.plan({"rare": 1.0, "common": 0.5}, {"text": 2.0}, {"rare": [(0, 1)], "common": [(0, 8), (2, 3)]}, 10)
+    plan = index.plan({"rare": 1.0, "common": 0.5}, {"text": 2.0}, {"rare": {0: 1}, "common": {0: 8, 2: 3}}, 10)
     rare, common = log(1 + 9.5 / 1.5), log(1 + 2.5 / 8.5)
-    assert plan.scan == (
-        ("rare", 0, pytest.approx(2 * rare), 0.75),
-        ("common", 0, pytest.approx(0.5 * 2 * common), 0.75),
-        ("common", 2, pytest.approx(0.5 * common), 0.0),
-    )
-    assert plan.rerank == ()
+    assert [(*listed.key, listed.weight, listed.b, listed.size) for listed in plan.lists] == [
+        ("rare", 0, pytest.approx(2 * rare), 0.75, 1),
+        ("common", 0, pytest.approx(0.5 * 2 * common), 0.75, 8),
+        ("common", 2, pytest.approx(0.5 * common), 0.0, 3),
+    ]
     assert plan.ceiling == pytest.approx(rare + 0.5 * common)
 
 
 def test_unknown_word_counts_as_a_typical_one() -> None:
-    known = index.plan({"a": 1.0}, {}, {"a": [(0, 2)]}, 10)
-    both = index.plan({"a": 1.0, "never": 1.0}, {}, {"a": [(0, 2)]}, 10)
+    known = index.plan({"a": 1.0}, {}, {"a": {0: 2}}, 10)
+    both = index.plan({"a": 1.0, "never": 1.0}, {}, {"a": {0: 2}}, 10)
     assert both.ceiling == pytest.approx(2 * known.ceiling)
-    assert index.plan({"never": 1.0}, {}, {}, 10) == index.Plan((), (), 0.0)
-    assert index.Plan((), (), 0.0).relevance(3.0) == 0.0
+    assert index.plan({"never": 1.0}, {}, {}, 10) == index.Plan((), 0.0)
+    assert index.Plan((), 0.0).relevance(3.0) == 0.0
 
 
 def test_field_without_weight_is_not_scanned() -> None:
-    plan = index.plan({"a": 1.0}, {"text": 0.0}, {"a": [(0, 2), (2, 1)]}, 10)
-    assert [number for _, number, _, _ in plan.scan] == [2]
-
-
-def test_common_words_only_rerank_once_there_is_too_much_to_scan(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index, "SCAN", 100)
-    frequencies = {"rare": [(0, 5)], "some": [(0, 60)], "most": [(0, 900)]}
-    plan = index.plan(dict.fromkeys(frequencies, 1.0), {}, frequencies, 1000)
-    assert [term for term, *_ in plan.scan] == ["rare", "some"]
-    assert [term for term, *_ in plan.rerank] == ["most"]
-    alone = index.plan({"most": 1.0}, {}, frequencies, 1000)
-    assert [term for term, *_ in alone.scan] == ["most"]
+    plan = index.plan({"a": 1.0}, {"text": 0.0}, {"a": {0: 2, 2: 1}}, 10)
+    assert [listed.field for listed in plan.lists] == [2]
 
 
 # --- scores, by hand and by the store ------------------------------------------------------------------------------
@@ -129,23 +118,6 @@ def test_record_of_average_length_with_every_word_once_has_relevance_one(tmp_pat
         add(store, text)
     (hit,) = hits(store, "heron kestrel osprey", fields=ONLY_TEXT)
     assert (hit.record.id, hit.lexical) == (target.id, pytest.approx(1.0))
-    store.close()
-
-
-def test_pruned_plan_gives_the_same_best_hits_where_the_rare_word_decides(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = SQLiteStore(tmp_path / "state.db")
-    with store.write(HERE) as writer:
-        for n in range(300):
-            rare = " kestrel" if n % 40 == 0 else ""
-            writer.add(made(f"common plumage remark {n}{rare} " + "padding " * (n % 7)))
-    whole = [(hit.record.id, round(hit.lexical, 6)) for hit in hits(store, "common plumage kestrel", limit=8)]
-    monkeypatch.setattr(index, "SCAN", 50)
-    pruned = [(hit.record.id, round(hit.lexical, 6)) for hit in hits(store, "common plumage kestrel", limit=8)]
-    assert pruned == whole
-    assert len(pruned) == 8
-    assert len(found(store, "common plumage", limit=8)) == 8
     store.close()
 
 

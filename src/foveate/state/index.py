@@ -13,6 +13,7 @@ from typing import Any
 
 from foveate import dates, lexical, quantities
 from foveate.state.kinds import Kind
+from foveate.state.ranking import Listed
 from foveate.types import Record
 
 FIELDS = ("text", "summary", "tags", "subject", "entities", "paths", "dates")
@@ -21,10 +22,7 @@ FIELDS = ("text", "summary", "tags", "subject", "entities", "paths", "dates")
 SHELVES = {"knowledge": 0, "events": 1}
 
 LENGTH_WEIGHT = (0.75, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-"""BM25's b by field. Only running text has a length that says something; K1 = 1.2 stands in the SQL."""
-
-SCAN = 200_000
-"""Postings that one search reads for whole; beyond it, the commonest terms only re-rank what the rarer ones found."""
+"""BM25's b by field. Only running text has a length that says something."""
 
 
 def postings(record: Record, kind: Kind) -> tuple[list[tuple[str, int, int]], int]:
@@ -92,10 +90,9 @@ def rarity(frequencies: Mapping[str, int], docs: int) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a query is scored: (term, field, weight, b) rows to scan, rows that only re-rank, and the reachable maximum."""
+    """How a query is scored: the lists to read, the weightiest first, and the reachable maximum."""
 
-    scan: tuple[tuple[str, int, float, float], ...]
-    rerank: tuple[tuple[str, int, float, float], ...]
+    lists: tuple[Listed, ...]
     ceiling: float
 
     def relevance(self, score: float) -> float:
@@ -110,39 +107,31 @@ class Plan:
 def plan(
     terms: Mapping[str, float],
     fields: Mapping[str, float],
-    frequencies: Mapping[str, Sequence[tuple[int, int]]],
+    frequencies: Mapping[str, Mapping[int, int]],
     docs: int,
     related: Mapping[str, str] | None = None,
     related_weight: float = 0.0,
 ) -> Plan:
-    """Weigh terms by rarity and fields by their weight; scan the rare ones first.
+    """Weigh terms by rarity and fields by their weight.
 
-    `frequencies` gives (field, count) pairs for each term. A term's document frequency is that of the field in which
-    it is commonest. A `related` term is worth a part of the one that it stands for, however rare it is itself, and the
-    ceiling is what was asked for.
+    `frequencies` gives for each term how many records have it in each field. A term's document frequency is that of the
+    field in which it is commonest. A `related` term is worth a part of the one that it stands for, however rare it is
+    itself, and the ceiling is what was asked for.
     """
     meant = related if related and related_weight > 0 else {}
     weights = {**{term: related_weight * terms[asked] for term, asked in meant.items()}, **terms}
-    known = {term: max(count for _, count in frequencies[term]) for term in weights if frequencies.get(term)}
-    rare = rarity(known, docs)
+    rare = rarity({term: max(frequencies[term].values()) for term in weights if frequencies.get(term)}, docs)
     if not rare:
-        return Plan((), (), 0.0)
+        return Plan((), 0.0)
     rare |= {term: min(rare[term], rare.get(asked, rare[term])) for term, asked in meant.items() if term in rare}
     asked = [rare[term] for term in terms if term in rare] or list(rare.values())
     typical = sum(asked) / len(asked)
     # A word that the store has never seen counts as a typical one: it may be what the question is about, or chatter.
     worth = sorted((weight * rare.get(term, typical) for term, weight in terms.items()), reverse=True)
-    ceiling = sum(worth[: lexical.TELLING])
-    scan: list[tuple[str, int, float, float]] = []
-    rerank: list[tuple[str, int, float, float]] = []
-    room = SCAN
-    # What was asked for first: other words must not take the room of the question's own.
-    for term in sorted(known, key=lambda term: (term not in terms, known[term], term)):
-        size = sum(count for _, count in frequencies[term])
-        into = scan if size <= room or not scan else rerank
-        room -= size
-        for number, _ in frequencies[term]:
-            weight = weights[term] * rare[term] * fields.get(FIELDS[number], 1.0)
-            if weight > 0:
-                into.append((term, number, weight, LENGTH_WEIGHT[number]))
-    return Plan(tuple(scan), tuple(rerank), ceiling)
+    lists = [
+        Listed(term, number, weight, LENGTH_WEIGHT[number], size)
+        for term in rare
+        for number, size in frequencies[term].items()
+        if (weight := weights[term] * rare[term] * fields.get(FIELDS[number], 1.0)) > 0
+    ]
+    return Plan(tuple(sorted(lists, key=lambda listed: (-listed.weight, listed.key))), sum(worth[: lexical.TELLING]))

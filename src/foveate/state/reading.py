@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from foveate.errors import NotFound
-from foveate.state import index, vectors
-from foveate.state.kinds import KINDS
+from foveate.state import blocks, index, ranking, vectors
+from foveate.state.kinds import KINDS, kind_of
 from foveate.state.links import STRUCTURAL
 from foveate.state.records import Rules
 from foveate.state.rows import filter_params, from_row, thaw
@@ -32,12 +32,8 @@ class Database(Protocol):
     """The seam to a database driver, inside one open transaction."""
 
     def rows(self, query: str, params: Mapping[str, Any] | Sequence[Any] = ...) -> list[tuple[Any, ...]]: ...
-    def sql(self, text: str, params: Mapping[str, Any]) -> list[tuple[Any, ...]]: ...
     def run(self, query: str, params: Mapping[str, Any] | Sequence[Any] = ...) -> int: ...
     def many(self, query: str, rows: Sequence[Sequence[Any]]) -> None: ...
-    def insert(self, query: str, params: Sequence[Any]) -> int: ...
-    @property
-    def queries(self) -> Mapping[str, str]: ...
 
 
 class ReadTransaction:
@@ -49,8 +45,9 @@ class ReadTransaction:
         self._segments = segments
         self._space = space
         self._dirty = False
+        self._codes: dict[str, int] | None = None
         found = database.rows("project", {"name": scope.project})
-        self._project, self._revision = found[0] if found else (0, 0)
+        self._project, self._revision, self._docs = found[0] if found else (0, 0, 0)
         self._who = {"user": scope.user, "agent": scope.agent, "session": scope.session, "task": scope.task}
 
     @property
@@ -75,7 +72,7 @@ class ReadTransaction:
 
     def beginning(self, words: Sequence[str]) -> list[str]:
         """The terms of the knowledge index that begin with one of the words, a few for each."""
-        at = {"project": self._project, "shelf": index.SHELVES["knowledge"]}
+        at = {"project": self._project, "kinds": json.dumps(sorted(self._shelf("knowledge").values()))}
         found: dict[str, None] = {}
         for word in words:
             rows = self._db.rows("beginning", {**at, "word": word, "end": word + chr(0x10FFFF)})
@@ -85,16 +82,11 @@ class ReadTransaction:
     def rarity(self, terms: Sequence[str]) -> dict[str, float]:
         """How rare each term is; one that no record holds is not there. Knowledge decides, and events where it has none."""
         found: dict[str, float] = {}
-        for shelf in index.SHELVES.values():
-            at = {"project": self._project, "shelf": shelf}
-            size = self._db.rows("shelf", at)
-            asked = [term for term in dict.fromkeys(terms) if term not in found]
-            if not size or not asked:
-                continue
-            counts: dict[str, int] = {}
-            for term, _, count in self._db.rows("frequencies", {**at, "terms": json.dumps(asked)}):
-                counts[term] = max(count, counts.get(term, 0))
-            found |= index.rarity(counts, size[0][0])
+        volumes, sizes = self._volumes(), self._sizes(terms)
+        for shelf in index.SHELVES:
+            codes = set(self._shelf(shelf).values())
+            counts = {term: max(counted.values()) for term, counted in by_field(sizes, codes).items() if term not in found}
+            found |= index.rarity(counts, sum(volumes[code][0] for code in codes & volumes.keys()))
         return found
 
     def standing(self, kinds: Sequence[str], *, pinned: bool = False) -> list[Record]:
@@ -230,87 +222,114 @@ class ReadTransaction:
         found = self._db.rows("growth", {"project": self._project, "since": since, **self._who})[0]
         return dict(zip(("first", "added", "facts", "confirmed"), found, strict=True))
 
+    def postings(self) -> Iterator[tuple[str, int, int, Sequence[int], Sequence[int]]]:
+        """(term, kind code, field, numbers, codes) of every block of the project's index."""
+        last: tuple[Any, ...] = ("", -1, -1, -1)
+        while page := self._db.rows(
+            "every_block", dict(zip(("term", "kind", "field", "first"), last, strict=True)) | {"project": self._project}
+        ):
+            for term, kind, field, _, docs, codes in page:
+                yield term, kind, field, *blocks.joined([docs], [codes])
+            last = page[-1][:4]
+
+    def astray(self) -> str:
+        """In which way index and records differ, nothing when they agree: by their counts, then by what has no postings."""
+        counts = self.counts()
+        total = sum(number for kinds in counts["records"].values() for number in kinds.values())
+        if total != counts["indexed"]:
+            return f"{total} records, {counts['indexed']} indexed"
+        posted: set[int] = set()
+        for _, _, _, docs, _ in self.postings():
+            posted.update(docs)
+        lost = extra = after = 0
+        while page := self._db.rows("every_record", {"project": self._project, "after": after}):
+            # One of emoji alone has no terms.
+            unposted = [self._record(row) for row in page if row[0] not in posted]
+            lost += sum(bool(index.postings(record, kind_of(record.kind))[0]) for record in unposted)
+            extra += len(page) - len(unposted)
+            after = page[-1][0]
+        if lost:
+            return f"{lost} records have no postings"
+        return f"{len(posted) - extra} postings of no record" if extra < len(posted) else ""
+
     # --- search ------------------------------------------------------------------------------------------------
 
     def search(self, query: Query, wants: Sequence[Want]) -> list[list[Hit]]:
         """For each want its best `limit` records by words and, where the query has a vector, as many of the nearest."""
-        codes = dict(self._db.rows("kinds"))
         found: list[dict[int, Hit]] = [{} for _ in wants]
+        volumes, sizes = self._volumes(), self._sizes((*query.terms, *query.related))
         for shelf in index.SHELVES:
-            kinds = {name for name, kind in KINDS.items() if kind.shelf == shelf and name in codes}
-            groups = {n: kinds & set(want.kinds or kinds) for n, want in enumerate(wants)}
-            asked = {n: ([codes[kind] for kind in sorted(group)], wants[n].limit) for n, group in groups.items() if group}
+            codes = {kind: code for kind, code in self._shelf(shelf).items() if code in volumes}
+            groups = {n: codes.keys() & set(want.kinds or codes) for n, want in enumerate(wants)}
+            asked = {n: (sorted(codes[kind] for kind in group), wants[n].limit) for n, group in groups.items() if group}
             if asked:
-                for n, hits in self._search_shelf(query, index.SHELVES[shelf], asked).items():
+                inside = _Shelf(
+                    sum(volumes[code][0] for code in codes.values()),
+                    sum(volumes[code][1] for code in codes.values()),
+                    {key: size for key, size in sizes.items() if key[1] in codes.values()},
+                )
+                for n, hits in self._search_shelf(query, inside, asked).items():
                     found[n] = _best(found[n] | hits, wants[n].limit)
         if query.vector is not None:
             self._add_vector_hits(query, wants, found)
         return [list(_best(hits).values()) for hits in found]
 
     def _search_shelf(
-        self, query: Query, shelf: int, asked: Mapping[int, tuple[list[int], int]]
+        self, query: Query, shelf: _Shelf, asked: Mapping[int, tuple[list[int], int]]
     ) -> dict[int, dict[int, Hit]]:
-        at = {"project": self._project, "shelf": shelf}
-        size = self._db.rows("shelf", at)
-        if not size or not size[0][0]:
+        frequencies = by_field(shelf.sizes)
+        plan = index.plan(query.terms, query.fields, frequencies, shelf.docs, query.related, query.related_weight)
+        if not plan.lists:
             return {}
-        docs, tokens = size[0]
-        frequencies: dict[str, list[tuple[int, int]]] = defaultdict(list)
-        for term, number, count in self._db.rows("frequencies", {**at, "terms": json.dumps([*query.terms, *query.related])}):
-            frequencies[term].append((number, count))
-        plan = index.plan(query.terms, query.fields, frequencies, docs, query.related, query.related_weight)
-        if not plan.scan:
-            return {}
-        params = {**at, "average": max(tokens / docs, 1.0), "plan": json.dumps(plan.scan)}
-        wide = {n: (kinds, 2 * limit + OVERFETCH) for n, (kinds, limit) in asked.items()}
-        ranked = self._ranked("scored", wide, params, plan)
+        lists = _Lists(self._blocks, plan, shelf, {code for kinds, _ in asked.values() for code in kinds})
+        wide = {n: 2 * limit + OVERFETCH for n, (_, limit) in asked.items()}
+        ranked = {n: lists.best(kinds, wide[n]) for n, (kinds, _) in asked.items()}
         # Most hits hold and pass the filters: fetch as many as are wanted first, and the spare ones only where some do not.
-        first = {doc for n, (_, limit) in asked.items() for doc, _ in ranked.get(n, [])[:limit]}
+        first = {doc for n, (_, limit) in asked.items() for doc, _ in ranked[n][:limit]}
         found = self._by_docs(sorted(first), query.filters)
         if sum(record.status == "active" for record in found.values()) < len(first):
             spare = {doc for pairs in ranked.values() for doc, _ in pairs} - first
             found |= self._by_docs(sorted(spare), query.filters)
         out = {}
         for n, (kinds, limit) in asked.items():
-            pairs = ranked.get(n, [])
+            pairs = ranked[n]
             holding = [pair for pair in pairs if pair[0] in found and found[pair[0]].status == "active"][:limit]
             beaten = [pair for pair in pairs if pair[0] in found and found[pair[0]].status != "active"][:BEATEN]
-            if len(holding) < limit and len(pairs) == wide[n][1]:
-                holding, more = self._search_within(query, n, (kinds, limit), params, plan)
-                found |= more
+            if len(holding) < limit and len(pairs) == wide[n]:
+                # A filter lets so little through that the first best were not enough: it is asked first then.
+                holding = lists.best(kinds, limit, self._within(kinds, query.filters))
+                found |= self._by_docs([doc for doc, _ in holding], query.filters)
             out[n] = {doc: Hit(found[doc], plan.relevance(score)) for doc, score in (*holding, *beaten)}
         return out
 
-    def _ranked(
-        self, scored: str, asked: Mapping[int, tuple[list[int], int]], params: Mapping[str, Any], plan: index.Plan
-    ) -> dict[int, list[tuple[int, float]]]:
-        """(doc, score) for each want, best first."""
-        text = self._db.queries
-        parts = [
-            f"select {n}, doc, score from ({text['best'].format(codes=','.join(map(str, kinds)), limit=limit)})"
-            for n, (kinds, limit) in asked.items()
-        ]
-        every = ",".join(map(str, sorted({code for kinds, _ in asked.values() for code in kinds})))
-        scores = text[scored].replace("{codes}", every)
-        ranked: dict[int, list[tuple[int, float]]] = defaultdict(list)
-        for n, doc, score in self._db.sql(f"with {text['plan']}, {scores} {' union all '.join(parts)}", params):
-            ranked[n].append((doc, score))
-        if plan.rerank and ranked:
-            docs = {doc for pairs in ranked.values() for doc, _ in pairs}
-            again = {**params, "plan": json.dumps(plan.rerank), "docs": json.dumps(sorted(docs))}
-            extra = dict(self._db.sql(f"with {text['plan']} {text['rescored']}", again))
-            for n, pairs in ranked.items():
-                ranked[n] = sorted(((doc, round(score + extra.get(doc, 0.0), 9)) for doc, score in pairs), key=_best_first)
-        return ranked
+    def _shelf(self, shelf: str) -> dict[str, int]:
+        """The kinds of a shelf that the store has met, and their codes."""
+        if self._codes is None:
+            self._codes = dict(self._db.rows("kinds"))
+        return {kind: code for kind, code in self._codes.items() if kind in KINDS and KINDS[kind].shelf == shelf}
 
-    def _search_within(
-        self, query: Query, n: int, asked: tuple[list[int], int], params: Mapping[str, Any], plan: index.Plan
-    ) -> tuple[list[tuple[int, float]], dict[int, Record]]:
-        """The same, with the filter inside: for a filter that lets so little through that the first best were not enough."""
-        within = {**params, **self._who, **filter_params(query.filters)}
-        pairs = self._ranked("scored_within", {n: asked}, within, plan).get(n, [])
-        found = self._by_docs([doc for doc, _ in pairs], query.filters)
-        return [(doc, score) for doc, score in pairs if doc in found], found
+    def _volumes(self) -> dict[int, tuple[int, int]]:
+        """How many records of each kind (by its code) are in the index, and the terms of their texts; none that is empty."""
+        rows = self._db.rows("volumes", {"project": self._project})
+        return {kind: (docs, tokens) for kind, docs, tokens in rows if docs}
+
+    def _sizes(self, terms: Sequence[str]) -> dict[tuple[str, int, int], int]:
+        """How many records have each of the terms, by (term, kind, field)."""
+        if not terms:
+            return {}
+        rows = self._db.rows("frequencies", {"project": self._project, "terms": json.dumps(list(terms))})
+        return {(term, kind, field): int(size) for term, kind, field, size in rows}
+
+    def _blocks(self, keys: Sequence[tuple[str, int]], kinds: Sequence[int]) -> list[tuple[int, str, int, bytes, bytes]]:
+        """(kind, term, field, numbers, codes) of every block of these lists."""
+        params = {"project": self._project, "lists": json.dumps(list(keys)), "kinds": json.dumps(list(kinds))}
+        return self._db.rows("blocks", params)
+
+    def _within(self, kinds: Sequence[int], filters: Filters) -> set[int]:
+        """The records of some kinds that hold and pass the filters."""
+        names = [name for name, code in (self._codes or {}).items() if code in kinds]
+        params = {"project": self._project, "kinds": json.dumps(names), **self._who, **filter_params(filters)}
+        return {row[0] for row in self._db.rows("docs_within", params)}
 
     def _add_vector_hits(self, query: Query, wants: Sequence[Want], found: list[dict[int, Hit]]) -> None:
         known = self._db.rows("space", {"fingerprint": self._space})
@@ -366,6 +385,66 @@ class ReadTransaction:
         ]
 
 
+@dataclass(frozen=True, slots=True)
+class _Shelf:
+    """What is known of a shelf before a search: its records and their terms, and the sizes of the lists that were asked."""
+
+    docs: int
+    tokens: int
+    sizes: Mapping[tuple[str, int, int], int]
+
+
+class _Lists:
+    """The lists of one search, each read once however many wants need it."""
+
+    def __init__(
+        self,
+        read: Callable[[Sequence[tuple[str, int]], Sequence[int]], Sequence[tuple[int, str, int, bytes, bytes]]],
+        plan: index.Plan,
+        shelf: _Shelf,
+        kinds: set[int],
+    ) -> None:
+        self._read = read
+        self._plan = plan
+        self._sizes = shelf.sizes
+        self._average = max(shelf.tokens / shelf.docs, 1.0)
+        self._kinds = sorted(kinds)
+        self._held: dict[tuple[str, int], dict[int, tuple[list[bytes], list[bytes]]]] = {}
+
+    def best(self, kinds: Sequence[int], limit: int, within: set[int] | None = None) -> list[tuple[int, float]]:
+        """(number, score) of the best records of some kinds."""
+        lists = [
+            replace(listed, size=size)
+            for listed in self._plan.lists
+            if (size := sum(self._sizes.get((listed.term, kind, listed.field), 0) for kind in kinds))
+        ]
+        return ranking.best(lists, lambda batch: self._load(batch, kinds), self._average, limit, within)
+
+    def _load(self, batch: Sequence[ranking.Listed], kinds: Sequence[int]) -> dict[tuple[str, int], ranking.Postings]:
+        missing = [listed.key for listed in batch if listed.key not in self._held]
+        self._held |= {key: {} for key in missing}
+        for kind, term, field, docs, codes in self._read(missing, self._kinds) if missing else ():
+            parts = self._held[term, field].setdefault(kind, ([], []))
+            parts[0].append(docs)
+            parts[1].append(codes)
+        found = {}
+        for listed in batch:
+            held = [parts for kind, parts in self._held[listed.key].items() if kind in kinds]
+            numbers = [block for docs, _ in held for block in docs]
+            found[listed.key] = blocks.joined(numbers, [block for _, codes in held for block in codes])
+        return found
+
+
+def by_field(sizes: Mapping[tuple[str, int, int], int], kinds: Container[int] | None = None) -> dict[str, dict[int, int]]:
+    """How many records have each term in each field, of all kinds or some."""
+    found: dict[str, dict[int, int]] = {}
+    for (term, kind, field), size in sizes.items():
+        if kinds is None or kind in kinds:
+            counted = found.setdefault(term, {})
+            counted[field] = counted.get(field, 0) + size
+    return found
+
+
 def _weight(record: Record) -> tuple[bool, float]:
     """Which of several of one name is meant: one that holds, then the one that matters most."""
     return (record.status == "active", record.salience)
@@ -377,7 +456,3 @@ def _best(hits: Mapping[int, Hit], limit: int | None = None) -> dict[int, Hit]:
     holding = [pair for pair in ranked if pair[1].record.status == "active"]
     beaten = [pair for pair in ranked if pair[1].record.status != "active"]
     return dict((*holding[:limit], *beaten[:BEATEN])) if limit is not None else dict(ranked)
-
-
-def _best_first(pair: tuple[int, float]) -> tuple[float, int]:
-    return (-pair[1], -pair[0])

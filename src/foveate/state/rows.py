@@ -25,11 +25,11 @@ def filter_params(filters: Filters) -> dict[str, Any]:
     }
 
 
-def to_row(project: int, record: Record) -> tuple[Any, ...]:
+def to_row(project: int, doc: int, record: Record) -> tuple[Any, ...]:
     scope = record.scope
     sizes = record.tokens or {"full": 0, "summary": 0, "micro": 0}
     return (
-        project, record.id, record.kind, scope.user, scope.agent, scope.session, scope.task,
+        project, doc, record.id, record.kind, scope.user, scope.agent, scope.session, scope.task,
         kind_of(record.kind).private, record.text,
         None if record.summary == record.text else record.summary,
         None if record.micro == record.summary else record.micro,

@@ -29,7 +29,10 @@ def carry_all(source: apsw.Connection, target: apsw.Connection) -> None:
 
 def _carry(source: apsw.Connection, target: apsw.Connection, table: str, has_rowid: bool) -> None:
     """Copy a table row by row, past the rows that cannot be read."""
-    columns = [row[1] for row in target.execute(f"pragma table_info({table})")]
+    known = {row[1] for row in source.execute(f"pragma table_info({table})")}  # the file may be of an earlier schema
+    columns = [row[1] for row in target.execute(f"pragma table_info({table})") if row[1] in known]
+    if not columns:
+        return
     insert = f"insert or ignore into {table} ({','.join(columns)}) values ({','.join('?' * len(columns))})"
     for row in _readable(source, table, ",".join(columns), has_rowid):
         with suppress(apsw.ConstraintError, apsw.MismatchError):

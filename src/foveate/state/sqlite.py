@@ -20,8 +20,8 @@ import apsw
 from foveate import lexical, tokens
 from foveate.errors import Damaged, FoveateError, SchemaTooNew, StoreError
 from foveate.ids import new_id, now
-from foveate.state import index, queries, vectors
-from foveate.state.kinds import RENDERER, kind_of
+from foveate.state import queries, vectors
+from foveate.state.kinds import RENDERER
 from foveate.state.reading import ReadTransaction
 from foveate.state.records import measure
 from foveate.state.rows import from_row
@@ -220,43 +220,27 @@ class SQLiteStore:
     def _rebuild(self, database: _Database) -> int:
         for statement in self._queries["clear_index"].split(";"):
             database.connection.execute(statement)
-        names = dict(database.rows("project_names"))
-        writers: dict[int, WriteTransaction] = {}
-        done = after = 0
-        while page := database.rows("every_record", {"after": after}):
-            for project, *row in page:
-                if project not in writers:
-                    scope = Scope(names[project])
-                    writers[project] = WriteTransaction(database, scope, self._segments, self.space, "")
-                record = from_row(row, names[project])
-                sizes = measure(record, self.counter)
-                database.run("update_tokens", (row[0], sizes["full"], sizes["summary"], sizes["micro"]))
-                writers[project]._index(row[0], record, None)
-                done += 1
-            after = page[-1][1]
-        for writer in writers.values():
+        done = 0
+        for project, name in database.rows("project_names"):
+            writer, after = WriteTransaction(database, Scope(name), self._segments, self.space, ""), 0
+            while page := database.rows("every_record", {"project": project, "after": after}):
+                for row in page:
+                    record = from_row(row, name)
+                    sizes: Mapping[Any, int] = measure(record, self.counter)
+                    database.run("update_tokens", {"project": project, "doc": row[0], **sizes})
+                    writer._index(row[0], record, None)
+                done, after = done + len(page), page[-1][0]
             writer.finish()
         self._stamp(database)
         return done
 
     def _astray(self) -> str:
-        """In which way index and records differ, nothing when they agree: by their counts, then by what has no postings."""
+        """In which way index and records of any project differ; nothing when they agree."""
         with self._transaction("begin") as database:
-            for project, name in database.rows("project_names"):
-                reader = ReadTransaction(database, Scope(name), self._segments, self.space)
-                counts = reader.counts()
-                total = sum(number for kinds in counts["records"].values() for number in kinds.values())
-                if total != counts["indexed"]:
-                    return f"{total} records, {counts['indexed']} indexed"
-                if lost := self._unposted(database, project):
-                    return f"{lost} records have no postings"
+            for _, name in database.rows("project_names"):
+                if found := ReadTransaction(database, Scope(name), self._segments, self.space).astray():
+                    return found
         return ""
-
-    @staticmethod
-    def _unposted(database: _Database, project: int) -> int:
-        """Records that should have postings and have none; one of emoji alone has no terms."""
-        found = [from_row(row, "") for row in database.rows("unposted", {"project": project})]
-        return sum(bool(index.postings(record, kind_of(record.kind))[0]) for record in found)
 
     def _compact(self) -> tuple[str, ...]:
         """Write the file anew with what it holds and nothing else, and empty the log; a warning where that must wait.
@@ -441,15 +425,8 @@ class _Database:
         self.connection = connection
         self._named = named
 
-    @property
-    def queries(self) -> Mapping[str, str]:
-        return self._named
-
     def rows(self, query: str, params: Mapping[str, Any] | Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         return self.connection.execute(self._named[query], params).fetchall()
-
-    def sql(self, text: str, params: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        return self.connection.execute(text, params).fetchall()
 
     def run(self, query: str, params: Mapping[str, Any] | Sequence[Any] = ()) -> int:
         self.connection.execute(self._named[query], params)
@@ -458,10 +435,6 @@ class _Database:
     def many(self, query: str, rows: Sequence[Sequence[Any]]) -> None:
         if rows:
             self.connection.executemany(self._named[query], rows)
-
-    def insert(self, query: str, params: Sequence[Any]) -> int:
-        self.connection.execute(self._named[query], params)
-        return self.connection.last_insert_rowid()
 
 
 _ADVICE: tuple[tuple[type[Exception], str], ...] = (

@@ -13,12 +13,12 @@ from dataclasses import replace
 from typing import Any
 
 from foveate.errors import Conflict, InputError, NotFound
-from foveate.state import index, supersede, vectors
+from foveate.state import blocks, index, supersede, vectors
 from foveate.state.confirm import confirmed
 from foveate.state.kinds import kind_of
 from foveate.state.lines import title_of
 from foveate.state.links import ACYCLIC, circle
-from foveate.state.reading import Database, ReadTransaction
+from foveate.state.reading import Database, ReadTransaction, by_field
 from foveate.state.records import measure
 from foveate.state.rows import freeze, to_row
 from foveate.state.store import Added, Change, Embed, Scrub, StoredReceipt
@@ -45,12 +45,11 @@ class WriteTransaction(ReadTransaction):
         if not database.rows("project", {"name": scope.project}):
             database.run("add_project", {"name": scope.project})
         super().__init__(database, scope, segments, space)
-        self._codes = dict(database.rows("kinds"))
         self._change = change
         self._steps = 0
         self._together = False
         self._multi_valued = multi_valued
-        self._postings: list[tuple[Any, ...]] = []
+        self._postings: dict[tuple[str, int, int], list[blocks.Pair]] = defaultdict(list)
         self._growth: dict[int, list[int]] = defaultdict(lambda: [0, 0])
         self._unflushed = 0
 
@@ -107,12 +106,11 @@ class WriteTransaction(ReadTransaction):
         after = replace(record, kind=before.kind, version=before.version + 1)
         self._note(before, after.version, verb, after.updated)
         doc = self._doc(before.id)
-        self._unindex(doc, before)
         if after.text != before.text:  # a vector of other words, of any embedder, is worse than none
             self._db.run("delete_vectors", {"project": self._project, "doc": doc})
-        if not self._db.run("update_record", self._row(after)):
+        if not self._db.run("update_record", self._row(doc, after)):
             raise Conflict(f"{record.id!r} was changed by somebody else; read it again, then write.")
-        self._index(doc, after, vector)
+        self._reindex(doc, before, after, vector)
         place = (before.status, before.subject, before.attribute)
         if verb != "undo" and place != (after.status, after.subject, after.attribute):
             self._check_place(after)
@@ -255,19 +253,39 @@ class WriteTransaction(ReadTransaction):
 
     def flush(self) -> None:
         """Write the postings that are waiting, in key order: neighbours in the tree are written together."""
-        self._postings.sort()
-        self._db.many("add_posting", self._postings)
-        self._postings = []
-        for shelf, (docs, tokens) in self._growth.items():
-            self._db.run("grow_shelf", {"project": self._project, "shelf": shelf, "docs": docs, "tokens": tokens})
+        lists = sorted(self._postings)
+        held = self._blocks_at([(*key, self._postings[key][0][0]) for key in lists])
+        rows = []
+        for key in lists:
+            new = self._postings[key]
+            first, docs, codes = held.get(key, (new[0][0], b"", b""))
+            pairs = blocks.with_pairs(docs, codes, new)
+            cut = blocks.cut(pairs, appended=pairs[-1] == new[-1])
+            rows += [self._block(key, part[0][0] if n else first, part) for n, part in enumerate(cut)]
+        self._db.many("put_block", rows)
+        self._postings.clear()
+        for kind, (more, tokens) in self._growth.items():
+            self._db.run("grow_volume", {"project": self._project, "kind": kind, "docs": more, "tokens": tokens})
         self._growth.clear()
         self._unflushed = 0
+
+    def _blocks_at(
+        self, places: Sequence[tuple[str, int, int, int]]
+    ) -> dict[tuple[str, int, int], tuple[int, bytes, bytes]]:
+        """(first, numbers, codes) of the block of each list, by (term, kind, field), that a record's number belongs to."""
+        if not places:
+            return {}
+        rows = self._db.rows("block_at", {"project": self._project, "lists": json.dumps(places)})
+        return {(term, kind, field): (first, docs, codes) for term, kind, field, first, docs, codes in rows}
+
+    def _block(self, key: tuple[str, int, int], first: int, pairs: Sequence[blocks.Pair]) -> tuple[Any, ...]:
+        return (self._project, *key, first, len(pairs), *blocks.packed(pairs))
 
     def finish(self) -> None:
         """What belongs to the end of every transaction."""
         self.flush()
         if self._dirty:
-            self._db.run("bump", {"project": self._project})
+            self._db.run("bump", {"project": self._project, "docs": self._docs})
 
     # --- steps -------------------------------------------------------------------------------------------------
 
@@ -365,20 +383,18 @@ class WriteTransaction(ReadTransaction):
     def _insert(self, record: Record, vector: Sequence[float] | None) -> None:
         if kind_of(record.kind).derived:
             raise InputError(_DERIVED.get(record.kind, _FROM_FILES).format(kind=record.kind))
-        doc = self._db.insert("insert_record", self._row(record))
-        self._index(doc, record, vector)
+        self._docs += 1
+        self._db.run("insert_record", self._row(self._docs, record))
+        self._index(self._docs, record, vector)
 
     def _index(self, doc: int, record: Record, vector: Sequence[float] | None) -> None:
-        kind = kind_of(record.kind)
-        shelf, code = index.SHELVES[kind.shelf], self._code(record.kind)
-        rows, length = index.postings(record, kind)
-        project = self._project
-        self._postings += [(term, number, doc, code, tf, length, project, shelf) for term, number, tf in rows]
-        growth = self._growth[shelf]
-        growth[0] += 1
-        growth[1] += length
+        code = self._code(record.kind)
+        rows, length = index.postings(record, kind_of(record.kind))
+        for term, number, times in rows:
+            self._postings[term, code, number].append((doc, blocks.code(times, length)))
+        self._grow(code, 1, length)
         if record.kind == "entity":
-            self._db.many("add_name", [(project, name, doc) for name in sorted(index.names_of(record))])
+            self._db.many("add_name", [(self._project, name, doc) for name in sorted(index.names_of(record))])
         if vector is not None:
             self._put_vector(doc, vector)
         self._dirty = True
@@ -388,15 +404,33 @@ class WriteTransaction(ReadTransaction):
 
     def _unindex(self, doc: int, record: Record) -> int:
         self.flush()
-        kind = kind_of(record.kind)
-        shelf = index.SHELVES[kind.shelf]
-        rows, length = index.postings(record, kind)
-        self._db.many("delete_posting", [(self._project, shelf, term, number, doc) for term, number, _ in rows])
+        code = self._code(record.kind)
+        rows, length = index.postings(record, kind_of(record.kind))
+        held = self._blocks_at([(term, code, number, doc) for term, number, _ in rows])
+        left = {key: (first, blocks.without(docs, codes, doc)) for key, (first, docs, codes) in held.items()}
+        self._db.many("put_block", [self._block(key, first, pairs) for key, (first, pairs) in left.items() if pairs])
+        emptied = [(self._project, *key, first) for key, (first, pairs) in left.items() if pairs == []]
+        self._db.many("delete_block", emptied)
         self._db.run("delete_names", {"project": self._project, "doc": doc})
-        growth = self._growth[shelf]
-        growth[0] -= 1
-        growth[1] -= length
-        return len(rows)
+        self._grow(code, -1, -length)
+        return sum(pairs is not None for _, pairs in left.values())
+
+    def _reindex(self, doc: int, before: Record, after: Record, vector: Sequence[float] | None) -> None:
+        """Have the index say what a record says now. Most changes (a status, a count) leave its words as they are."""
+        kind = kind_of(before.kind)
+        if index.postings(before, kind) == index.postings(after, kind) and index.names_of(before) == index.names_of(after):
+            if vector is not None:
+                self._put_vector(doc, vector)
+            self._dirty = True
+            return
+        self._unindex(doc, before)
+        self._index(doc, after, vector)
+        self.flush()  # what waits together is of new records only: it all goes to the end of the lists
+
+    def _grow(self, code: int, docs: int, tokens: int) -> None:
+        growth = self._growth[code]
+        growth[0] += docs
+        growth[1] += tokens
 
     def _put_vector(self, doc: int, vector: Sequence[float]) -> None:
         self._db.run("add_space", {"fingerprint": self._space, "dim": len(vector)})
@@ -434,12 +468,12 @@ class WriteTransaction(ReadTransaction):
         for record in records:
             for term in {term for term, _, _ in index.postings(record, kind_of(record.kind))[0]}:
                 mine[term] += 1
-        most: dict[str, int] = defaultdict(int)
-        for shelf in index.SHELVES.values():
-            at = {"project": self._project, "shelf": shelf, "terms": json.dumps(list(mine))}
-            for term, _, count in self._db.rows("frequencies", at):
-                most[term] = max(most[term], count)
-        return frozenset(term for term, count in mine.items() if most[term] <= count)
+        held: dict[str, int] = defaultdict(int)
+        for shelf in index.SHELVES:
+            found = by_field(self._sizes(list(mine)), set(self._shelf(shelf).values()))
+            for term, counted in found.items():
+                held[term] = max(held[term], *counted.values())
+        return frozenset(term for term, count in mine.items() if held[term] <= count)
 
     def _scrub_receipts(self, scrub: Scrub, ids: frozenset[str], words: frozenset[str]) -> int:
         """In every receipt of the project, whoever asked."""
@@ -463,13 +497,13 @@ class WriteTransaction(ReadTransaction):
         return int(found[0][0])
 
     def _code(self, kind: str) -> int:
-        if kind not in self._codes:
+        if self._codes is None or kind not in self._codes:
             self._db.run("add_kind", {"name": kind})
             self._codes = dict(self._db.rows("kinds"))
-        return int(self._codes[kind])
+        return self._codes[kind]
 
-    def _row(self, record: Record) -> tuple[Any, ...]:
-        return to_row(self._project, record)
+    def _row(self, doc: int, record: Record) -> tuple[Any, ...]:
+        return to_row(self._project, doc, record)
 
 
 _FROM_FILES = (

@@ -11,7 +11,7 @@ insert into meta (name, value) values (:name, :value) on conflict (name) do noth
 delete from meta where name = :name
 
 -- name: project
-select project, revision from projects where name = :name
+select project, revision, docs from projects where name = :name
 
 -- name: add_project
 insert into projects (name) values (:name) on conflict (name) do nothing
@@ -20,7 +20,7 @@ insert into projects (name) values (:name) on conflict (name) do nothing
 select project, name from projects
 
 -- name: bump
-update projects set revision = revision + 1 where project = :project
+update projects set revision = revision + 1, docs = :docs where project = :project
 
 -- name: kinds
 select name, kind from kinds
@@ -152,22 +152,22 @@ where project = :project and {visible} and {filtered} and (:status is null or st
 and (:after = 0 or doc < :after) order by doc desc limit :limit
 
 -- name: every_record
-select project, {columns} from records where doc > :after order by doc limit 500
+select {columns} from records where project = :project and doc > :after order by doc limit 500
 
 -- name: insert_record
-insert into records (project, id, kind, user, agent, session, task, private, text, summary, micro, tags, entities, paths,
-  subject, attribute, status, outcome, salience, confidence, uses, wins, trust, pinned, origin, key, data, created,
+insert into records (project, doc, id, kind, user, agent, session, task, private, text, summary, micro, tags, entities,
+  paths, subject, attribute, status, outcome, salience, confidence, uses, wins, trust, pinned, origin, key, data, created,
   updated, valid_from, valid_to, hash, version, sketch, full_tokens, summary_tokens, micro_tokens)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: update_record
 update records set
-  user = ?4, agent = ?5, session = ?6, task = ?7, private = ?8, text = ?9, summary = ?10, micro = ?11, tags = ?12,
-  entities = ?13, paths = ?14, subject = ?15, attribute = ?16, status = ?17, outcome = ?18, salience = ?19,
-  confidence = ?20, uses = ?21, wins = ?22, trust = ?23, pinned = ?24, origin = ?25, key = ?26, data = ?27,
-  created = ?28, updated = ?29, valid_from = ?30, valid_to = ?31, hash = ?32, version = ?33, sketch = ?34,
-  full_tokens = ?35, summary_tokens = ?36, micro_tokens = ?37
-where project = ?1 and id = ?2 and kind = ?3 and version = ?33 - 1
+  user = ?5, agent = ?6, session = ?7, task = ?8, private = ?9, text = ?10, summary = ?11, micro = ?12, tags = ?13,
+  entities = ?14, paths = ?15, subject = ?16, attribute = ?17, status = ?18, outcome = ?19, salience = ?20,
+  confidence = ?21, uses = ?22, wins = ?23, trust = ?24, pinned = ?25, origin = ?26, key = ?27, data = ?28,
+  created = ?29, updated = ?30, valid_from = ?31, valid_to = ?32, hash = ?33, version = ?34, sketch = ?35,
+  full_tokens = ?36, summary_tokens = ?37, micro_tokens = ?38
+where project = ?1 and doc = ?2 and id = ?3 and kind = ?4 and version = ?34 - 1
 
 -- name: count_confirmation
 update records set data = :data, updated = :updated where project = :project and id = :id
@@ -176,79 +176,63 @@ update records set data = :data, updated = :updated where project = :project and
 update records set uses = uses + :uses, wins = wins + :wins where project = :project and id = :id
 
 -- name: update_tokens
-update records set full_tokens = ?2, summary_tokens = ?3, micro_tokens = ?4 where doc = ?1
+update records set full_tokens = :full, summary_tokens = :summary, micro_tokens = :micro
+where project = :project and doc = :doc
 
 -- name: delete_record
 delete from records where project = :project and doc = :doc
 
 -- name: frequencies
-select term, field, count(*) from postings
-where project = :project and shelf = :shelf and term in (select value from json_each(:terms))
-group by term, field
+select term, kind, field, sum(size) from postings
+where project = :project and term in (select value from json_each(:terms))
+group by term, kind, field
 
 -- name: beginning
 with recursive found (term) as (
-  select min(term) from postings where project = :project and shelf = :shelf and term >= :word and term < :end
+  select min(term) from postings where project = :project and term >= :word and term < :end
   union all
-  select (select min(p.term) from postings p
-    where p.project = :project and p.shelf = :shelf and p.term > found.term and p.term < :end)
+  select (select min(p.term) from postings p where p.project = :project and p.term > found.term and p.term < :end)
   from found where found.term is not null
-  limit 5
+  limit 20
 )
-select term from found where term is not null
+select term from found where exists (select 1 from postings p
+  where p.project = :project and p.term = found.term and p.kind in (select value from json_each(:kinds)))
+limit 5
 
--- name: unposted
-select {columns} from records
-where project = :project and doc not in (select doc from postings where project = :project) order by doc
+-- name: volumes
+select kind, docs, tokens from volumes where project = :project
 
--- name: shelf
-select docs, tokens from shelves where project = :project and shelf = :shelf
+-- name: grow_volume
+insert into volumes (project, kind, docs, tokens) values (:project, :kind, :docs, :tokens)
+on conflict (project, kind) do update set docs = docs + excluded.docs, tokens = tokens + excluded.tokens
 
--- name: grow_shelf
-insert into shelves (project, shelf, docs, tokens) values (:project, :shelf, :docs, :tokens)
-on conflict (project, shelf) do update set docs = docs + excluded.docs, tokens = tokens + excluded.tokens
+-- name: blocks
+select p.kind, p.term, p.field, p.docs, p.codes
+from json_each(:lists) l cross join json_each(:kinds) k cross join postings p
+  on p.project = :project and p.term = l.value ->> 0 and p.kind = k.value and p.field = l.value ->> 1
 
--- name: plan
-q as materialized (
-  select value ->> 0 as term, value ->> 1 as field, value ->> 2 as weight, value ->> 3 as b from json_each(:plan)
-)
+-- name: block_at
+select l.value ->> 0, l.value ->> 1, l.value ->> 2, p.first, p.docs, p.codes
+from json_each(:lists) l cross join postings p
+  on p.project = :project and p.term = l.value ->> 0 and p.kind = l.value ->> 1 and p.field = l.value ->> 2
+  and p.first = (select max(first) from postings where project = :project
+    and term = l.value ->> 0 and kind = l.value ->> 1 and field = l.value ->> 2 and first <= l.value ->> 3)
 
--- name: scored
-s as materialized (
-  select p.doc as doc, p.kind as kind,
-    round(sum(q.weight * p.tf * 2.2 / (p.tf + 1.2 * (1 - q.b + q.b * p.len / :average))), 9) as score
-  from q cross join postings p
-    on p.project = :project and p.shelf = :shelf and p.term = q.term and p.field = q.field
-  where p.kind in ({codes})
-  group by p.doc
-)
+-- name: every_block
+select term, kind, field, first, docs, codes from postings where project = :project
+and (term, kind, field, first) > (:term, :kind, :field, :first) order by term, kind, field, first limit 5000
 
--- name: scored_within
-s as materialized (
-  select p.doc as doc, p.kind as kind,
-    round(sum(q.weight * p.tf * 2.2 / (p.tf + 1.2 * (1 - q.b + q.b * p.len / :average))), 9) as score
-  from q cross join postings p
-    on p.project = :project and p.shelf = :shelf and p.term = q.term and p.field = q.field
-  where p.kind in ({codes}) and p.doc in (
-    select doc from records where project = :project and status = 'active' and {visible} and {filtered}
-  )
-  group by p.doc
-)
+-- name: put_block
+insert into postings (project, term, kind, field, first, size, docs, codes) values (?, ?, ?, ?, ?, ?, ?, ?)
+on conflict (project, term, kind, field, first)
+do update set size = excluded.size, docs = excluded.docs, codes = excluded.codes
 
--- name: rescored
-select p.doc, round(sum(q.weight * p.tf * 2.2 / (p.tf + 1.2 * (1 - q.b + q.b * p.len / :average))), 9)
-from q cross join json_each(:docs) d cross join postings p
-  on p.project = :project and p.shelf = :shelf and p.term = q.term and p.field = q.field and p.doc = d.value
-group by p.doc
+-- name: delete_block
+delete from postings where project = ? and term = ? and kind = ? and field = ? and first = ?
 
--- name: best
-select * from (select doc, score from s where kind in ({codes}) order by score desc, doc desc limit {limit})
-
--- name: add_posting
-insert into postings (term, field, doc, kind, tf, len, project, shelf) values (?, ?, ?, ?, ?, ?, ?, ?)
-
--- name: delete_posting
-delete from postings where project = ? and shelf = ? and term = ? and field = ? and doc = ?
+-- name: docs_within
+select doc from records where project = :project and kind in (select value from json_each(:kinds))
+and status = 'active' and {visible} and {filtered}
 
 -- name: add_name
 insert into names (project, name, doc) values (?, ?, ?) on conflict do nothing
@@ -408,10 +392,11 @@ select
   (select count(*) from history where project = :project),
   (select count(*) from receipts where project = :project),
   (select coalesce(sum(length(body)), 0) from receipts where project = :project),
-  (select coalesce(sum(docs), 0) from shelves where project = :project),
+  (select coalesce(sum(docs), 0) from volumes where project = :project),
   (select count(*) from vectors where project = :project)
 
 -- name: clear_strays
+update projects set docs = max(docs, (select coalesce(max(doc), 0) from records r where r.project = projects.project));
 delete from links where not exists (select 1 from records r where r.project = links.project and r.id = links.src)
   or not exists (select 1 from records r where r.project = links.project and r.id = links.dst);
 delete from history where not exists (select 1 from records r where r.project = history.project and r.id = history.id);
@@ -420,4 +405,4 @@ delete from receipt_items where not exists
   (select 1 from receipts r where r.project = receipt_items.project and r.id = receipt_items.receipt)
 
 -- name: clear_index
-delete from postings; delete from shelves; delete from names
+delete from postings; delete from volumes; delete from names

@@ -1,0 +1,150 @@
+"""Blocks of postings, and that leaving lists out never changes who is among the best."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foveate.state import blocks, index, ranking
+from foveate.state.kinds import kind_of
+from foveate.state.ranking import Listed
+from foveate.state.sqlite import SQLiteStore
+from foveate.testing.suite import HERE, change, found, hits, made
+
+Stored = dict[tuple[str, int], dict[int, int]]
+
+
+def stored(seed: int, docs: int, terms: int) -> tuple[Stored, list[Listed], float]:
+    """Lists of postings as a text has them: a few terms nearly everywhere, most in few records."""
+    chance = random.Random(seed)
+    lengths = [chance.randint(1, 90) for _ in range(docs)]
+    lists: Stored = {}
+    for n in range(terms):
+        share = chance.random() ** 3
+        having = [doc for doc in range(docs) if chance.random() < share]
+        lists[f"t{n}", 0] = {doc: blocks.code(chance.choice((1, 1, 1, 2, 5)), lengths[doc]) for doc in having}
+    rare = index.rarity({term: len(held) for (term, _), held in lists.items() if held}, docs)
+    plan = [Listed(term, 0, rare[term], 0.75, len(held)) for (term, _), held in lists.items() if held]
+    return lists, sorted(plan, key=lambda listed: -listed.weight), sum(lengths) / docs
+
+
+def exhaustive(lists: Stored, plan: Sequence[Listed], average: float, limit: int) -> list[tuple[int, float]]:
+    scores: dict[int, float] = defaultdict(float)
+    for listed in plan:
+        for doc, code in lists[listed.key].items():
+            times, length = code >> 12, code & 4095
+            norm = 1.2 * (1 - listed.b + listed.b * length / average)
+            scores[doc] += listed.weight * times * 2.2 / (times + norm)
+    ranked = sorted(((doc, round(score, 9)) for doc, score in scores.items()), key=lambda pair: (-pair[1], -pair[0]))
+    return ranked[:limit]
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.integers(0, 10**9), st.integers(1, 400), st.integers(1, 9), st.integers(1, 60), st.integers(1, 300))
+def test_pruned_search_gives_what_scoring_everything_gives(
+    seed: int, docs: int, terms: int, limit: int, round_: int
+) -> None:
+    lists, plan, average = stored(seed, docs, terms)
+    loaded: list[str] = []
+
+    def load(batch: Sequence[Listed]) -> dict[tuple[str, int], ranking.Postings]:
+        loaded.extend(listed.term for listed in batch)
+        return {listed.key: (list(lists[listed.key]), list(lists[listed.key].values())) for listed in batch}
+
+    before, ranking.ROUND = ranking.ROUND, round_
+    try:
+        assert ranking.best(plan, load, average, limit) == exhaustive(lists, plan, average, limit)
+        within = {doc for doc in range(docs) if doc % 3 == 0}
+        inside = {key: {doc: code for doc, code in held.items() if doc in within} for key, held in lists.items()}
+        assert ranking.best(plan, load, average, limit, within) == exhaustive(inside, plan, average, limit)
+    finally:
+        ranking.ROUND = before
+    assert len(loaded) == 2 * len(plan)  # each list once a search
+
+
+def test_common_word_is_not_scored_where_rare_ones_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = {"rare": 100, "common": 50_000}
+    lists = [Listed("rare", 0, 8.0, 0.75, 100), Listed("common", 0, 0.1, 0.75, 50_000)]
+    scored: list[int] = []
+    add = ranking._add
+    monkeypatch.setattr(
+        ranking, "_add", lambda scores, found, *rest: (scored.append(len(found[0])), add(scores, found, *rest))
+    )
+
+    def load(batch: Sequence[Listed]) -> dict[tuple[str, int], ranking.Postings]:
+        return {one.key: (range(sizes[one.term]), [blocks.code(1, 10)] * sizes[one.term]) for one in batch}
+
+    assert [doc for doc, _ in ranking.best(lists, load, 10.0, 20)] == list(range(99, 79, -1))
+    assert scored == [100]
+
+
+# --- blocks --------------------------------------------------------------------------------------------------------
+
+
+@given(st.dictionaries(st.integers(0, 2**32 - 1), st.tuples(st.integers(1, 99), st.integers(0, 9999)), max_size=600))
+def test_packed_pairs_come_back(held: dict[int, tuple[int, int]]) -> None:
+    pairs = sorted((doc, blocks.code(*value)) for doc, value in held.items())
+    for appended in (True, False):
+        parts = list(blocks.cut(pairs, appended=appended)) if pairs else []
+        assert all(0 < len(part) <= blocks.SIZE for part in parts)
+        packs = [blocks.packed(part) for part in parts]
+        docs, codes = blocks.joined([pack[0] for pack in packs], [pack[1] for pack in packs])
+        assert list(zip(docs, codes, strict=True)) == pairs
+    assert [blocks.decoded(code) for _, code in pairs] == [
+        (min(times, 15), min(length, 4095)) for _, (times, length) in sorted(held.items())
+    ]
+
+
+def test_index_is_what_the_records_say_whatever_was_written(tmp_path: Path) -> None:
+    """Adds, edits, forgets: afterwards each posting is there once, in order, in blocks of the right size."""
+    chance = random.Random(5)
+    words = [f"word{n}" for n in range(40)]
+    store = SQLiteStore(tmp_path / "state.db")
+
+    def text() -> str:
+        return " ".join(["often", *chance.choices(words, k=chance.randint(1, 12))])
+
+    with store.write(HERE) as writer:
+        held = [writer.add(made(f"{text()} {n}")).record for n in range(500)]
+    for _ in range(60):
+        n = chance.randrange(len(held))
+        held[n] = change(store, held[n], f"{text()} again {n}")
+    doomed = [held.pop(chance.randrange(len(held))) for _ in range(40)]
+    store.forget(HERE, [record.id for record in doomed])
+    with store.write(HERE) as writer:
+        held += [writer.add(made(f"{text()} later {n}")).record for n in range(300)]
+    with store.read(HERE) as reader:
+        docs = {record.id: reader._db.rows("doc_of", {"project": reader._project, "id": record.id})[0][0] for record in held}
+        wanted: dict[tuple[str, int], dict[int, int]] = defaultdict(dict)
+        for record in held:
+            rows, length = index.postings(record, kind_of(record.kind))
+            for term, field, times in rows:
+                wanted[term, field][docs[record.id]] = blocks.code(times, length)
+        seen: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
+        for term, _, field, numbers, codes in reader.postings():
+            assert 0 < len(numbers) <= blocks.SIZE
+            seen[term, field] += zip(numbers, codes, strict=True)
+        assert seen == {key: sorted(pairs.items()) for key, pairs in wanted.items()}
+        assert reader.astray() == ""
+    assert store.health().ok
+    assert len(found(store, "often", limit=1000)) == len(held)
+    store.close()
+
+
+def test_new_numbers_are_never_old_ones(tmp_path: Path) -> None:
+    store = SQLiteStore(tmp_path / "state.db")
+    with store.write(HERE) as writer:
+        last = [writer.add(made(f"remark {n}")).record for n in range(3)][-1]
+    store.forget(HERE, [last.id])
+    with store.write(HERE) as writer:
+        new = writer.add(made("something else")).record
+    with store.read(HERE) as reader:
+        assert reader._db.rows("doc_of", {"project": reader._project, "id": new.id})[0][0] == 4
+    assert [hit.record.id for hit in hits(store, "something")] == [new.id]
+    store.close()
