@@ -97,13 +97,13 @@ def test_other_words_stand_in_no_receipt() -> None:
     assert "toddler" not in json.dumps(dict(receipt.document))
 
 
-def test_other_words_take_no_room_from_those_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index, "SCAN", 10)
+def test_other_words_weigh_less_and_are_not_asked_for() -> None:
     asked, other = {"often": 1.0, "seldom": 1.0}, {"other": "often"}
-    counts = {"often": [(0, 8)], "seldom": [(0, 2)], "other": [(0, 5)]}
+    counts = {"often": {0: 8}, "seldom": {0: 2}, "other": {0: 5}}
     alone, beside, off = (index.plan(asked, {}, counts, 20, *also) for also in ((), (other, 0.4), (other, 0.0)))
-    assert [row[0] for row in beside.scan] == [row[0] for row in alone.scan] == ["seldom", "often"]
-    assert [row[0] for row in beside.rerank] == ["other"]
+    assert [listed.term for listed in alone.lists] == ["seldom", "often"]
+    assert [listed.term for listed in beside.lists] == ["seldom", "often", "other"]
+    assert beside.lists[2].weight == pytest.approx(0.4 * beside.lists[1].weight)
     assert off == alone
     assert beside.ceiling == alone.ceiling
 

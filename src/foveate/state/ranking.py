@@ -82,8 +82,9 @@ def best(
         floor = _floor(scores, limit)
     if start < len(lists):
         scores = _finished(scores, lists[start:], load, average, limit)
-    ranked = ((round(score, 9), doc) for doc, score in scores.items())
-    return [(doc, score) for score, doc in nlargest(limit, ranked)]
+    floor = _floor(scores, limit) - SLACK
+    ranked = sorted(((round(score, 9), doc) for doc, score in scores.items() if score >= floor), reverse=True)
+    return [(doc, score) for score, doc in ranked[:limit]]
 
 
 def _next(lists: Sequence[Listed], room: int) -> Sequence[Listed]:

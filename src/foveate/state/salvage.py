@@ -29,14 +29,21 @@ def carry_all(source: apsw.Connection, target: apsw.Connection) -> None:
 
 def _carry(source: apsw.Connection, target: apsw.Connection, table: str, has_rowid: bool) -> None:
     """Copy a table row by row, past the rows that cannot be read."""
-    known = {row[1] for row in source.execute(f"pragma table_info({table})")}  # the file may be of an earlier schema
-    columns = [row[1] for row in target.execute(f"pragma table_info({table})") if row[1] in known]
+    known = _columns(source, table)
+    columns = [name for name in _columns(target, table) if name in known]  # the file may be of an earlier schema
     if not columns:
         return
     insert = f"insert or ignore into {table} ({','.join(columns)}) values ({','.join('?' * len(columns))})"
     for row in _readable(source, table, ",".join(columns), has_rowid):
         with suppress(apsw.ConstraintError, apsw.MismatchError):
             target.execute(insert, row)
+
+
+def _columns(connection: apsw.Connection, table: str) -> list[str]:
+    try:
+        return [row[1] for row in connection.execute(f"pragma table_info({table})")]
+    except apsw.Error:  # nothing of the file can be read
+        return []
 
 
 def _readable(source: apsw.Connection, table: str, columns: str, has_rowid: bool) -> Iterator[tuple[Any, ...]]:
