@@ -32,6 +32,7 @@ from foveate.state.kinds import kind_of
 from foveate.state.lines import title_of
 from foveate.state.living import Living
 from foveate.state.records import Rules
+from foveate.state.retry import retried
 from foveate.state.stack import Stack, current
 from foveate.state.store import Added, Forgotten, Health, Reader, Store
 from foveate.state.task import lookup, state_of, unfinished
@@ -138,6 +139,7 @@ class Engine(Living):
 
     # --- the line ----------------------------------------------------------------------------------------------
 
+    @retried
     def compute(self, query: str | None = None, *, cached: bool | None = None, **options: Any) -> Context:
         """The context for a question, for a task, or for the goal on top of the stack. Options are those of `request`.
 
@@ -250,10 +252,12 @@ class Engine(Living):
 
     # --- receipts ----------------------------------------------------------------------------------------------
 
+    @retried
     def receipt(self, context: str | Context | None = None) -> Receipt:
         """The receipt of a context; without one, of the latest."""
         return self._journal.receipt(context)
 
+    @retried
     def receipts(self, limit: int = 50, after: tuple[int, str] | None = None, known: Collection[str] = ()) -> list[Receipt]:
         """The receipts of this scope, newest first, without those that are known.
 
@@ -265,6 +269,7 @@ class Engine(Living):
         """Why a record is, or is not, in a context."""
         return receipts.why(self.receipt(context), self._full_id(id))
 
+    @retried
     def why_not(self, id: str, context: str | Context | None = None) -> dict[str, Any]:
         """Why a record, or a piece of code, is not in a context, even where it was not a candidate at all."""
         id = self._full_id(id)
@@ -274,10 +279,12 @@ class Engine(Living):
             return why_not_shown(receipt, id, self.code.look())
         return self._journal.why_not(id, context, [name for name in self._sources if self._keeper(f"{name}:")])
 
+    @retried
     def diff(self, one: str | Context, other: str | Context) -> dict[str, Any]:
         """What changed between two contexts, and how much of their beginning they share."""
         return self._journal.diff(one, other, *(self._shown_again(self.receipt(each)) for each in (one, other)))
 
+    @retried
     def replay(self, context: str | Context, given: Any = ()) -> dict[str, Any]:
         """Compute a past context again from its receipt; says whether the bytes are the same, and why if not."""
         receipt = self.receipt(context)
@@ -298,6 +305,7 @@ class Engine(Living):
         """
         return refresh(self, query, previous, **options)
 
+    @retried
     def looked_at(self, query: str | None = None, **options: Any) -> tuple[Request, Signals, Profile]:
         """What a request is about and which profile it would get, without computing a context."""
         request = self.request(query, **options)
@@ -346,6 +354,7 @@ class Engine(Living):
         self.count_uses([id])
         return {"role": "user", "content": f"## {kind_of(record.kind).heading}\n{self.shown(record)}"}
 
+    @retried
     def shown(self, record: Record, level: Level = "full", *, session: str | None = None) -> str:
         """One record as a model may read it, outside of any context: what nobody vouches for stands in a fence."""
         with self.store.read(self.scope) as reader:
@@ -357,9 +366,14 @@ class Engine(Living):
         from foveate.feedback import feedback
 
         receipt = self.receipt(context)
-        code = {} if isinstance(context, Context) else self._shown_again(receipt)
-        with self.reader(scope_within(receipt, self.scope)) as state:
-            found = feedback(receipt, context, answer, state, code)
+
+        @retried
+        def used() -> Feedback:
+            code = {} if isinstance(context, Context) else self._shown_again(receipt)
+            with self.reader(scope_within(receipt, self.scope)) as state:
+                return feedback(receipt, context, answer, state, code)
+
+        found = used()
         counted = set(receipt.document.get("notes", {}).get("used", ()))
         self.note(receipt.id, used=list(found.used))
         ours = [id for id in found.used if not id.startswith(PREFIXES) and self._keeper(id) is None]
@@ -382,6 +396,7 @@ class Engine(Living):
         self.note(receipt.id, marks={id: mark})
         return advice
 
+    @retried
     def metrics(self) -> dict[str, Any]:
         """004's key metrics over the latest receipts, each with its target and whether it holds."""
         from foveate.metrics import DAY, DAYS, LATEST, measure
@@ -392,6 +407,7 @@ class Engine(Living):
             latest = [receipts.unpack(stored.body) for stored in reader.receipts(LATEST)]
             return measure(latest, reader.growth(now - DAYS * DAY), now)
 
+    @retried
     def context_stats(self) -> dict[str, Any]:
         """001's statistics over the latest contexts: how large and how full they are, by profile and by part."""
         from foveate.metrics import context_stats
@@ -410,6 +426,7 @@ class Engine(Living):
         except ProfileError as error:  # the record is kept; that the profile is wrong is another matter
             return replace(added, warnings=(str(error),))
 
+    @retried
     def outgrown(self, scope: Scope | None = None) -> list[str]:
         """Warnings on always-on slots that hold more than their room."""
         profile = profiles.resolve(self._default_profile or BASE, self._places)
@@ -437,6 +454,7 @@ class Engine(Living):
         """Whether an embedder is set."""
         return self._embedder is not None
 
+    @retried
     def stats(self) -> dict[str, Any]:
         """What the store holds."""
         with self.store.read(self.scope) as reader:

@@ -9,6 +9,7 @@
         ├── NotFound             exit 3   HTTP 404
         ├── Conflict             exit 1   HTTP 409   somebody else changed it first
         ├── SchemaTooNew         exit 1   HTTP 503   written by a newer foveate
+        ├── Interrupted          exit 1   HTTP 503   the database went away in the middle; nothing was written
         └── Damaged              exit 1   HTTP 503   the file is broken
 
 A message says what, which (`!r`) and what to do. `exit_code` and `status` are the class's, so that every front end
@@ -83,6 +84,10 @@ class Conflict(StoreError):
 
 class SchemaTooNew(StoreError):
     """The store was written by a newer foveate; upgrade foveate to open it."""
+
+
+class Interrupted(StoreError):
+    """The database ended the transaction, or went away in the middle of it: nothing was written. Try again."""
 
 
 class Damaged(StoreError):

@@ -23,6 +23,7 @@ from foveate.errors import BudgetError
 from foveate.importing.rows import BEGIN, END
 from foveate.state.fence import fenced
 from foveate.state.kinds import KINDS, kind_of
+from foveate.state.retry import retried
 from foveate.state.store import Reader, Writer
 from foveate.state.task import EVERY
 from foveate.types import LEVELS, NO_FILTERS, Candidate, Filters, Item, Level, Record, Scope
@@ -77,6 +78,7 @@ class _News:
     known: bool = False
 
 
+@retried
 def deliver(
     engine: Engine,
     query: str | None,
@@ -127,6 +129,7 @@ def deliver(
     )
 
 
+@retried
 def forget(engine: Engine, window: str) -> int:
     """The window is gone, and so is the record of what it held; of how many deliveries."""
     scope = replace(engine.scope, session=window)
@@ -139,6 +142,7 @@ def shown_in(reader: Reader, scope: Scope) -> dict[str, Shown]:
     return _folded(_records(reader, scope))
 
 
+@retried
 def ledger(engine: Engine) -> dict[str, int]:
     """How many items are on record for how many windows, in how many deliveries."""
     with engine.store.read(engine.scope) as reader:

@@ -18,6 +18,7 @@ from foveate.engine import Engine
 from foveate.errors import Conflict, InputError, NotFound, near
 from foveate.importing import claude_code, codex, keep
 from foveate.importing.rows import Call, Row, digest, mapping, message, public, used
+from foveate.state.retry import retried
 from foveate.state.task import lookup
 from foveate.types import NO_FILTERS
 
@@ -265,6 +266,7 @@ def _keep_words(engine: Engine, heard: Heard, role: str, text: str) -> None:
         keep(engine, iter([replace(row, values=values, alias="")]), heard.host)
 
 
+@retried
 def _last_prompt(engine: Engine, session: str) -> str | None:
     scope = replace(engine.scope, session=session)
     asked = replace(NO_FILTERS, event_types=("user_message",))
@@ -285,6 +287,7 @@ def _learn(engine: Engine, heard: Heard, text: str) -> None:
         log.warning("a handoff in session %s was not learned: %s", heard.session, error)
 
 
+@retried
 def _task_of(engine: Engine, heard: Heard, text: str) -> str | None:
     """The task that a handoff names, else the session's current goal, else the only one at work."""
     from foveate.handoff import parse

@@ -17,6 +17,7 @@ from foveate.engine import Engine
 from foveate.errors import Conflict, InputError, NotFound
 from foveate.state import records
 from foveate.state.lines import title_of
+from foveate.state.retry import retried
 from foveate.state.store import Reader, Writer
 from foveate.state.task import EVERY, Task, changed, find, shared, state_of, views
 from foveate.types import NO_FILTERS, Record
@@ -81,6 +82,7 @@ class Agents:
         started, lease = self._begun(agent, found.id, context)
         return Prepared(context, started, lease, beside)
 
+    @retried
     def renew(self, agent: str, task: str) -> Lease:
         """Still at work: the lease begins anew."""
         engine = self._engine
@@ -99,6 +101,7 @@ class Agents:
         """The task was given up and the agent's context released, with the reason."""
         return self._finish(agent, task, lambda id: self._engine.tasks.fail(id, reason))
 
+    @retried
     def active(self, *, agent: str | None = None, task: str | None = None) -> list[Lease]:
         """The contexts in use, oldest first; those of crashed agents are not, once their lease has run out."""
         now = self._engine.clock()
@@ -110,8 +113,7 @@ class Agents:
         """Release the contexts of an agent, of a task, or of both; how many. The tasks are open again."""
         if agent is None and task is None:
             raise InputError("Name an agent or a task whose contexts should be cleared.")
-        with self._engine.store.read(self._engine.scope) as reader:
-            id = find(reader, task).id if task is not None else None
+        id = self._engine.tasks.get(task).id if task is not None else None
         return self._release("cleared", lambda lease: _matches(lease, agent, id))
 
     def expire(self) -> int:
@@ -119,6 +121,7 @@ class Agents:
         now = self._engine.clock()
         return self._release("expired", lambda lease: lease.state == ACTIVE and lease.expires <= now)
 
+    @retried
     def stats(self) -> dict[str, Any]:
         """How many contexts were prepared, are in use and how they ended, and what they cost in tokens."""
         now = self._engine.clock()
@@ -140,6 +143,7 @@ class Agents:
 
     # --- steps -------------------------------------------------------------------------------------------------
 
+    @retried
     def _begun(self, agent: str, task: str, context: Context) -> tuple[Task, Lease]:
         """The task at work and the agent's lease on its context, renewed or new, in one transaction."""
         engine = self._engine
@@ -162,20 +166,28 @@ class Agents:
             return views(writer, [record])[0], _lease(known)
 
     def _finish(self, agent: str, task: str, move: Callable[[str], Task]) -> Task:
-        engine = self._engine
-        with engine.store.read(engine.scope) as reader:
-            id = self._own_record(reader, agent, task).data["task"]
+        id = self._held(agent, task)
         try:
             moved = move(id)
         except Conflict:  # another agent was faster: this one holds nothing any more either
             self.clear(agent=agent, task=id)
             raise
-        with engine.store.write(engine.scope) as writer:
-            held = writer.by_key(_key(agent, id))
-            if held is not None:
-                self._changed(writer, held, moved.status, state=moved.status)
+        self._let_go(agent, id, moved.status)
         return moved
 
+    @retried
+    def _held(self, agent: str, task: str) -> str:
+        with self._engine.store.read(self._engine.scope) as reader:
+            return str(self._own_record(reader, agent, task).data["task"])
+
+    @retried
+    def _let_go(self, agent: str, id: str, status: str) -> None:
+        with self._engine.store.write(self._engine.scope) as writer:
+            held = writer.by_key(_key(agent, id))
+            if held is not None:
+                self._changed(writer, held, status, state=status)
+
+    @retried
     def _release(self, state: str, wanted: Callable[[Lease], bool]) -> int:
         """End some leases; a task that nobody holds any more, and that was at work, is open again."""
         engine = self._engine

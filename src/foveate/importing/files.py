@@ -18,6 +18,7 @@ from foveate.errors import InputError, near
 from foveate.importing import claude_code, codex, jsonl, markdown
 from foveate.importing.rows import Given, Lines, Row, Skipped
 from foveate.state.memory import Memory
+from foveate.state.retry import retried
 from foveate.types import Record
 
 FOVEATE = "foveate"
@@ -168,8 +169,7 @@ def _guarded(given: Given) -> Given:
 
 def _write(memory: Memory, rows: Sequence[Row], name: str, notes: list[str]) -> Counter[str]:
     counts: Counter[str] = Counter()
-    with memory.reader() as reader:  # what is known need not be made again
-        new = [row for row in rows if not any(reader.by_key(key) for key in (row.values["key"], row.alias) if key)]
+    new = _unknown(memory, rows)
     counts["known"] += len(rows) - len(new)
     made: list[Record] = []
     for row in new:
@@ -179,8 +179,21 @@ def _write(memory: Memory, rows: Sequence[Row], name: str, notes: list[str]) -> 
         except InputError as error:
             counts["skipped"] += 1
             notes += [f"{name}: {row.values['key']} cannot be kept: {error}"] if len(notes) < SHOWN else []
+    counts.update(_kept(memory, made))
+    return counts
+
+
+@retried
+def _unknown(memory: Memory, rows: Sequence[Row]) -> list[Row]:
+    """What is known need not be made again."""
+    with memory.reader() as reader:
+        return [row for row in rows if not any(reader.by_key(key) for key in (row.values["key"], row.alias) if key)]
+
+
+@retried
+def _kept(memory: Memory, made: Sequence[Record]) -> list[str]:
+    """What became of each record: added, or known."""
     vectors = memory.embedded([record.text for record in made])
     with memory.store.write(memory.scope) as writer:
-        for record, vector in zip(made, vectors, strict=True):
-            counts["added" if writer.add(record, vector).action == "added" else "known"] += 1
-    return counts
+        actions = [writer.add(record, vector).action for record, vector in zip(made, vectors, strict=True)]
+    return ["added" if action == "added" else "known" for action in actions]

@@ -18,7 +18,7 @@ from threading import Thread
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from foveate.errors import FoveateError, ProfileError, SourceError, near
+from foveate.errors import FoveateError, Interrupted, ProfileError, SourceError, near
 from foveate.state.conflict import conflicting
 from foveate.state.kinds import kind_of
 from foveate.state.links import CONFLICTS_WITH
@@ -139,6 +139,8 @@ def _collected(
             error = (
                 f"TimeoutError: {late}" if answered else f"no answer within {getattr(sources[name], 'deadline', DEADLINE)} s"
             )
+        except Interrupted:  # the snapshot is gone for every source: the whole is computed again
+            raise
         except FoveateError as failure:
             error = str(failure)
         except Exception as failure:  # a source is foreign code: whatever it raises must not take the prompt down

@@ -18,6 +18,7 @@ from foveate.state import records
 from foveate.state.links import HANDOFF_OF, LEARNED_FROM
 from foveate.state.memory import Memory
 from foveate.state.paths import component_of
+from foveate.state.retry import retried
 from foveate.state.store import Writer
 from foveate.state.task import changed, find, shared, state_of
 from foveate.types import TRUST, Link, Record, Scope
@@ -47,6 +48,7 @@ class Learned:
     problems: tuple[str, ...] = ()
 
 
+@retried
 def ingest(memory: Memory, ref: str, source: Any, *, again: bool = False) -> Learned:
     """Keep a handoff and what it teaches, and complete its task."""
     from foveate.handoff import parse  # a dozen modules that few commands need

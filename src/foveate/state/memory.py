@@ -24,6 +24,7 @@ from foveate.state.conflict import conflicting
 from foveate.state.kinds import kind_of, problems_in
 from foveate.state.links import CONFLICTS_WITH, HANDOFF_OF, LEARNED_FROM, PROMOTED_FROM
 from foveate.state.records import Rules
+from foveate.state.retry import retried
 from foveate.state.store import Added, Change, Embed, Forgotten, Health, Hit, Query, Reader, Scrub, Store, Want
 from foveate.types import TRUST, Filters, Link, Record, Scope
 
@@ -75,6 +76,7 @@ class Memory:
 
     # --- write -------------------------------------------------------------------------------------------------
 
+    @retried
     def add(self, kind: str, text: str, *, own: bool = False, scope: Scope | None = None, **values: Any) -> Added:
         """Keep something. Known content is confirmed, a keyed fact supersedes the older value."""
         record = self.make(kind, text, self._place(own, scope), values)
@@ -95,17 +97,19 @@ class Memory:
     def add_many(self, rows: Iterable[tuple[str, str, dict[str, Any]]], scope: Scope | None = None) -> list[str]:
         """Keep many (kind, text, values), in large transactions; the ids under which they are kept."""
         where = scope or self.scope
-        out: list[str] = []
-        for batch in _batches(rows, BATCH):
-            # Embedded as they are kept, without secrets. Without an embedder each is made just before it is written, which
-            # spares analysing it twice.
-            made = (self.make(kind, text, where, values) for kind, text, values in batch)
-            kept = list(made) if self._vectors else made
-            vectors = self.embedded([record.text for record in kept]) if isinstance(kept, list) else repeat(None)
-            with self.store.write(where) as writer:
-                out += [writer.add(record, vector).record.id for record, vector in zip(kept, vectors, strict=False)]
-        return out
+        return [id for batch in _batches(rows, BATCH) for id in self._add_batch(batch, where)]
 
+    @retried
+    def _add_batch(self, batch: Sequence[tuple[str, str, dict[str, Any]]], where: Scope) -> list[str]:
+        # Embedded as they are kept, without secrets. Without an embedder each is made just before it is written, which
+        # spares analysing it twice.
+        made = (self.make(kind, text, where, values) for kind, text, values in batch)
+        kept = list(made) if self._vectors else made
+        vectors = self.embedded([record.text for record in kept]) if isinstance(kept, list) else repeat(None)
+        with self.store.write(where) as writer:
+            return [writer.add(record, vector).record.id for record, vector in zip(kept, vectors, strict=False)]
+
+    @retried
     def edit(self, id: str, *, expect: int | None = None, **values: Any) -> Record:
         """Change a record's text or fields; everything that follows from them is worked out again."""
 
@@ -142,12 +146,14 @@ class Memory:
 
     def count_uses(self, ids: Sequence[str], *, won: bool = False) -> None:
         """Count one use of each record that is still here: no change of what it says, so there is nothing to undo."""
-        with self.reader() as reader:
-            found = reader.get(ids)
+        found = self._seen(ids)
         for project in sorted({record.scope.project for record in found.values()}):
-            held = [id for id, record in found.items() if record.scope.project == project]
-            with self._holder(held[0]).write(self._scope_of(held[0])) as writer:
-                writer.count_uses(held, won=won)
+            self._count_uses([id for id, record in found.items() if record.scope.project == project], won)
+
+    @retried
+    def _count_uses(self, held: Sequence[str], won: bool) -> None:
+        with self._holder(held[0]).write(self._scope_of(held[0])) as writer:
+            writer.count_uses(held, won=won)
 
     def confirm(self, id: str) -> Record:
         """Say that it still holds."""
@@ -169,6 +175,7 @@ class Memory:
 
         return self._change(id, "pin" if pinned else "unpin", changed)
 
+    @retried
     def promote(self, id: str, *, kind: str | None = None) -> Record:
         """A person has read it and vouches for it: its trust becomes `user`.
 
@@ -197,11 +204,16 @@ class Memory:
 
     def undo(self, id: str) -> list[Record]:
         """Take back the last change of a record, and what that change did to others."""
-        with self._holder(id).write(self._scope_of(id)) as writer:
-            undone = writer.undo(id, self.clock())
+        undone = self._undone(id)
         self._embed_again(undone)
         return undone
 
+    @retried
+    def _undone(self, id: str) -> list[Record]:
+        with self._holder(id).write(self._scope_of(id)) as writer:
+            return writer.undo(id, self.clock())
+
+    @retried
     def link(self, src: str, name: str, dst: str, weight: float = 1.0) -> Link:
         link = Link(src, name, dst, weight)
         with self._holder(src).write(self._scope_of(src)) as writer:
@@ -212,8 +224,7 @@ class Memory:
         """Remove records for good: every table, index, version, receipt and byte."""
         if not ids:
             raise InputError("Name at least one record to forget.")
-        with self.reader() as reader:
-            found = reader.get(ids)
+        found = self._seen(ids)
         missing = [id for id in ids if id not in found]
         if missing:
             raise NotFound(f"There is no record {missing[0]!r} in this scope; nothing was forgotten.")
@@ -221,9 +232,9 @@ class Memory:
         mine = [id for id in ids if found[id].scope.project != OWN_PROJECT or self.own is None]
         theirs = [id for id in ids if id not in mine]
         mine += [id for id in raw if id not in mine]
-        done = [self.store.forget(self.scope, mine, self._scrub, elsewhere=theirs)]
+        done = [retried(self.store.forget)(self.scope, mine, self._scrub, elsewhere=theirs)]
         if theirs and self.own is not None:
-            done.append(self.own.forget(self._place(True), theirs, self._scrub))
+            done.append(retried(self.own.forget)(self._place(True), theirs, self._scrub))
         counts: dict[str, int] = {}
         for part in done:
             for table, number in part.counts.items():
@@ -231,6 +242,7 @@ class Memory:
         said = [f"The handoff {id!r} held its words and was forgotten with it." for id in raw]
         return Forgotten(counts, (*said, *(warning for part in done for warning in part.warnings)))
 
+    @retried
     def _raw_input(self, found: Mapping[str, Record]) -> list[str]:
         """Handoffs that hold what is to be forgotten: those of a task, and those that a record was learned from."""
         with self.store.read(self.scope) as reader:
@@ -258,6 +270,7 @@ class Memory:
             else:
                 yield Chain([first, stack.enter_context(self.own.read(replace(where, project=OWN_PROJECT)))])
 
+    @retried
     def get(self, id: str, *, as_of: int | None = None) -> Record:
         """A record, as it is or as it was at a time."""
         with self.reader() as reader:
@@ -271,10 +284,12 @@ class Memory:
             later = [step for step in reader.history(id) if step.at > as_of and step.before is not None]
             return later[0].before or record if later else record
 
+    @retried
     def history(self, id: str) -> list[Change]:
         with self.reader() as reader:
             return reader.history(id)
 
+    @retried
     def search(self, query: str, *, kinds: Sequence[str] = (), limit: int = 10, filters: Filters | None = None) -> list[Hit]:
         """Records by their words, best first; what no longer holds is found too, but behind what does."""
         for kind in kinds:
@@ -286,6 +301,7 @@ class Memory:
             found = reader.search(Query(terms, SEARCH_FIELDS, None, filters or Filters(), also), [Want(tuple(kinds), limit)])
         return sorted(found[0], key=lambda hit: hit.record.status != "active")[:limit]
 
+    @retried
     def page(
         self, limit: int = 50, *, filters: Filters | None = None, status: str | None = None, after: int = 0
     ) -> tuple[list[Record], int]:
@@ -312,20 +328,22 @@ class Memory:
         added = known = linked = 0
         for batch in _batches(enumerate(lines, 1), BATCH):
             parsed = [self._parse(number, line) for number, line in batch if line.strip()]
-            kept = [value for value in parsed if isinstance(value, Record)]
-            vectors = self.embedded([record.text for record in kept])
-            with self.store.write(self.scope) as writer:
-                for record, vector in zip(kept, vectors, strict=True):
-                    if writer.restore(record, vector):
-                        added += 1
-                    else:
-                        known += 1
-                for step in (value for value in parsed if isinstance(value, Change)):
-                    writer.restore_history(step)
-                for link in (value for value in parsed if isinstance(value, Link)):
-                    writer.link(link, anybody=True)
-                    linked += 1
+            done = self._import_batch(parsed)
+            added, known, linked = added + done.added, known + done.known, linked + done.links
         return Imported(added, known, linked)
+
+    @retried
+    def _import_batch(self, parsed: Sequence[Record | Link | Change]) -> Imported:
+        kept = [value for value in parsed if isinstance(value, Record)]
+        links = [value for value in parsed if isinstance(value, Link)]
+        vectors = self.embedded([record.text for record in kept])
+        with self.store.write(self.scope) as writer:
+            added = sum(writer.restore(record, vector) for record, vector in zip(kept, vectors, strict=True))
+            for step in (value for value in parsed if isinstance(value, Change)):
+                writer.restore_history(step)
+            for link in links:
+                writer.link(link, anybody=True)
+        return Imported(added, len(kept) - added, len(links))
 
     def embed_missing(self) -> int:
         """Give a vector to every record that has none by this embedder: after it was set or changed. How many did."""
@@ -333,11 +351,15 @@ class Memory:
             raise InputError('There is no embedder. Set one in .foveate/config.toml: embedder = "model2vec:...".')
         done, after = 0, 0
         while True:
-            with self.store.write(self.scope) as writer:
-                number, after = writer.embed_missing(self._vectors, after, EMBED_BATCH)
+            number, after = self._embed_batch(self._vectors, after)
             done += number
             if not after:
                 return done
+
+    @retried
+    def _embed_batch(self, embed: Embed, after: int) -> tuple[int, int]:
+        with self.store.write(self.scope) as writer:
+            return writer.embed_missing(embed, after, EMBED_BATCH)
 
     def backup(self, target: str | Path) -> None:
         self.store.backup(Path(target))
@@ -357,6 +379,11 @@ class Memory:
         now = self.clock()
         return records.make(kind, text, scope=scope, id=self.ids(kind, now), now=now, rules=self.rules, **values)
 
+    @retried
+    def _seen(self, ids: Sequence[str]) -> dict[str, Record]:
+        with self.reader() as reader:
+            return reader.get(ids)
+
     def _vector(self, text: str) -> Sequence[float] | None:
         return self.embedded([text])[0]
 
@@ -365,6 +392,7 @@ class Memory:
         found = self._vectors(texts) if self._vectors and texts else None
         return [None] * len(texts) if found is None else found
 
+    @retried
     def _embed_again(self, changed: Sequence[Record]) -> None:
         """Vectors of records whose words came back, unless somebody changed them in the meantime."""
         found = self._vectors([record.text for record in changed]) if self._vectors else None
@@ -393,6 +421,7 @@ class Memory:
     def _holder(self, id: str) -> Store:
         return self._target(self.get(id).scope.project == OWN_PROJECT)
 
+    @retried
     def _change(
         self,
         id: str,

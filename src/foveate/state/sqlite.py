@@ -18,13 +18,11 @@ from weakref import WeakSet
 import apsw
 
 from foveate import lexical, tokens
-from foveate.errors import Damaged, FoveateError, SchemaTooNew, StoreError
+from foveate.errors import Damaged, FoveateError, StoreError
 from foveate.ids import new_id, now
 from foveate.state import queries, vectors
 from foveate.state.kinds import RENDERER
 from foveate.state.reading import ReadTransaction
-from foveate.state.records import measure
-from foveate.state.rows import from_row
 from foveate.state.salvage import carry_all
 from foveate.state.store import Forgotten, Health, Scrub, StoredReceipt
 from foveate.state.writing import WriteTransaction
@@ -218,18 +216,10 @@ class SQLiteStore:
         return kept
 
     def _rebuild(self, database: _Database) -> int:
-        for statement in self._queries["clear_index"].split(";"):
-            database.connection.execute(statement)
         done = 0
-        for project, name in database.rows("project_names"):
-            writer, after = WriteTransaction(database, Scope(name), self._segments, self.space, ""), 0
-            while page := database.rows("every_record", {"project": project, "after": after}):
-                for row in page:
-                    record = from_row(row, name)
-                    sizes: Mapping[Any, int] = measure(record, self.counter)
-                    database.run("update_tokens", {"project": project, "doc": row[0], **sizes})
-                    writer._index(row[0], record, None)
-                done, after = done + len(page), page[-1][0]
+        for _, name in database.rows("project_names"):
+            writer = WriteTransaction(database, Scope(name), self._segments, self.space, "")
+            done += writer.rebuild(self.counter)
             writer.finish()
         self._stamp(database)
         return done
@@ -367,21 +357,14 @@ class SQLiteStore:
     def _migrate(self) -> None:
         """Bring the file to this version's schema, in one transaction; refuse a newer one."""
         connection = self._connection()
-        steps = queries.migrations("sqlite")
-        version, latest = connection.pragma("user_version"), steps[-1][0]
-        if version > latest:
-            raise SchemaTooNew(
-                f"{self.path!r} has schema {version}; this foveate knows up to {latest}. Upgrade foveate to open it."
-            )
-        if version == latest:
+        if not queries.pending("sqlite", connection.pragma("user_version"), repr(self.path)):
             return
         connection.execute("begin immediate")
         try:
             version = connection.pragma("user_version")  # another process may have been quicker
-            for number, script in steps:
-                if number > version:
-                    connection.execute(script)
-            connection.pragma("user_version", steps[-1][0])
+            for number, script in queries.pending("sqlite", version, repr(self.path)):
+                connection.execute(script)
+                connection.pragma("user_version", number)
             connection.pragma("application_id", APPLICATION)
             if version == 0:
                 self._stamp(_Database(connection, self._queries))

@@ -15,6 +15,7 @@ from foveate.state import records
 from foveate.state.lines import one_line
 from foveate.state.links import PART_OF
 from foveate.state.memory import Memory
+from foveate.state.retry import retried
 from foveate.state.store import Reader, Writer
 from foveate.state.task import Task, changed, state_of, views
 from foveate.types import Link, Record, Scope
@@ -37,6 +38,7 @@ class Stack:
         mine = memory.scope
         self._scope = Scope(mine.project, mine.user, agent or mine.agent, session or mine.session)
 
+    @retried
     def push(self, goal: str, *, name: str = "", **values: Any) -> Task:
         """Take up a goal, as a part of the current one."""
         memory = self._memory
@@ -54,6 +56,7 @@ class Stack:
             self._point(writer, record.id)
             return views(writer, [record])[0]
 
+    @retried
     def pop(self, result: str = "", *, outcome: str = "success") -> Task:
         """Complete the current goal with what came of it, and go back to the one above; the frame that was popped."""
         memory = self._memory
@@ -72,12 +75,14 @@ class Stack:
             self._point(writer, above.id if above else None)
             return views(writer, [frame])[0]
 
+    @retried
     def peek(self) -> Task | None:
         """The current frame."""
         with self._memory.store.read(self._scope) as reader:
             frame = current(reader)
             return views(reader, [frame])[0] if frame else None
 
+    @retried
     def path(self) -> list[Task]:
         """From the root goal to the current frame."""
         with self._memory.store.read(self._scope) as reader:

@@ -18,6 +18,7 @@ from foveate.state.learn import Learned, ingest
 from foveate.state.lines import one_line
 from foveate.state.links import DEPENDS_ON, LEARNED_FROM, PART_OF
 from foveate.state.memory import Memory
+from foveate.state.retry import retried
 from foveate.state.store import Reader, Writer
 from foveate.state.task import EVERY, Task, changed, find, lookup, shared, state_of, views
 from foveate.types import NO_FILTERS, Link, Record, Scope
@@ -36,11 +37,13 @@ class Tasks:
 
     # --- read --------------------------------------------------------------------------------------------------
 
+    @retried
     def get(self, ref: str) -> Task:
         """A task by its id, or by the key that its author gave it."""
         with self._memory.store.read(self._memory.scope) as reader:
             return views(reader, [find(reader, ref)])[0]
 
+    @retried
     def list(self, status: str | None = None, *, ready: bool = False, parent: str | None = None) -> Sequence[Task]:
         """All tasks in the order in which they were added: of one status, ready to start, or part of one task."""
         if status is not None and status not in TASK_STATES:
@@ -72,7 +75,6 @@ class Tasks:
 
         `values` are `type`, `complexity`, `description`, `estimated_time`, `tags`, `key`, ... A known key changes nothing.
         """
-        memory = self._memory
         touched = [_file(file) for file in _several(files)]
         fields: dict[str, Any] = {
             "acceptance_criteria": _texts(acceptance_criteria),
@@ -82,17 +84,22 @@ class Tasks:
         }
         if "state" in values:
             raise InputError("A new task is open; `start`, `complete`, `fail` and `block` change that.")
-        with memory.store.read(memory.scope) as reader:
-            dependencies, reads = _sorted_out(reader, _several(depends_on))
-            above = find(reader, parent).id if parent is not None else None
-        fields["reads"] = reads
-        paths = [*(file["path"] for file in touched), *reads, *values.pop("paths", ())]
-        known = {field: value for field, value in fields.items() if value}
         title = one_line(name) if isinstance(name, str) else ""
         if not title:
             raise InputError("A task needs a name; the rest can be empty.")
+        paths = [*(file["path"] for file in touched), *values.pop("paths", ())]
+        known = {field: value for field, value in fields.items() if value}
         values = {"name": title, "state": "open", "paths": paths, **known, **values}
-        record = memory.make("task", objective or name, self._scope(), values)
+        return self._add(objective or name, _several(depends_on), parent, values)
+
+    @retried
+    def _add(self, text: str, depends_on: Sequence[str], parent: str | None, values: Mapping[str, Any]) -> Task:
+        memory = self._memory
+        with memory.store.read(memory.scope) as reader:
+            dependencies, reads = _sorted_out(reader, depends_on)
+            above = find(reader, parent).id if parent is not None else None
+        paths = {"paths": [*values["paths"], *reads], **({"reads": reads} if reads else {})}
+        record = memory.make("task", text, self._scope(), {**values, **paths})
         (vector,) = memory.embedded([record.text])
         with memory.store.write(memory.scope) as writer:
             added = writer.add(record, vector)
@@ -105,6 +112,7 @@ class Tasks:
                     writer.link(Link(record.id, PART_OF, above))
             return views(writer, [added.record])[0]
 
+    @retried
     def depend(self, ref: str, on: Sequence[str]) -> Task:
         """Have a task wait for others, or name files to read first. A circle is refused, and named."""
         memory = self._memory
@@ -147,6 +155,7 @@ class Tasks:
         """
         return ingest(self._memory, ref, handoff, again=again)
 
+    @retried
     def answer(self, question: str, answer: str) -> Record:
         """Settle an open question: the answer becomes a decision of the same tasks, and the question is put away."""
         memory = self._memory
@@ -171,6 +180,7 @@ class Tasks:
     def _scope(self) -> Scope:
         return shared(self._memory.scope)
 
+    @retried
     def _move(self, ref: str, state: str, *, not_from: tuple[str, ...], outcome: str | None = None, **data: str) -> Task:
         memory = self._memory
         with memory.store.write(memory.scope) as writer:

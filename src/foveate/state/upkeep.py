@@ -12,6 +12,7 @@ from dataclasses import replace
 from foveate.state import lifecycle, records
 from foveate.state.lifecycle import Step, Thresholds
 from foveate.state.memory import OWN_PROJECT, Memory
+from foveate.state.retry import retried
 from foveate.state.store import Reader, Store, Writer
 from foveate.types import NO_FILTERS, Record, Scope
 
@@ -31,8 +32,7 @@ def gc(memory: Memory, thresholds: Thresholds, *, dry_run: bool = True) -> list[
     """What is due; done as well where it is no dry run. What somebody changed in the meantime is judged again."""
     found = []
     for store, scope in _places(memory):
-        with store.read(scope) as reader:
-            steps = _due(reader, memory.clock(), thresholds)
+        steps = _found(store, scope, memory.clock(), thresholds)
         if not dry_run:
             ids = [step.id for step in steps]
             batches = (ids[n : n + BATCH] for n in range(0, len(ids), BATCH))
@@ -43,21 +43,27 @@ def gc(memory: Memory, thresholds: Thresholds, *, dry_run: bool = True) -> list[
 
 def tick(memory: Memory, thresholds: Thresholds) -> list[Step]:
     """`gc`, unless the same user and agent had a round on this store within the hour: then nothing."""
+    return gc(memory, thresholds, dry_run=False) if _is_turn(memory) else []
+
+
+@retried
+def _is_turn(memory: Memory) -> bool:
+    """Whether the last round is an hour ago; then this one is on record."""
     now = memory.clock()
     owner = Scope(memory.scope.project, memory.scope.user, memory.scope.agent)
     with memory.store.read(owner) as reader:
         if _is_fresh(reader.by_key(TICK), now):
-            return []
+            return False
     with memory.store.write(owner) as writer:
         last = writer.by_key(TICK)  # again, inside the transaction: of two at once, one goes on
         if _is_fresh(last, now):
-            return []
+            return False
         if last is None:
             values = {"key": TICK, "type": "lifecycle", "status": "archived"}
             writer.add(memory.make("event", "Last round of upkeep", owner, values))
         else:
             writer.change(replace(last, updated=now), "tick")
-    return gc(memory, thresholds, dry_run=False)
+    return True
 
 
 def _is_fresh(last: Record | None, now: int) -> bool:
@@ -70,6 +76,12 @@ def _places(memory: Memory) -> Iterator[tuple[Store, Scope]]:
         yield memory.own, replace(memory.scope, project=OWN_PROJECT)
 
 
+@retried
+def _found(store: Store, scope: Scope, now: int, thresholds: Thresholds) -> list[Step]:
+    with store.read(scope) as reader:
+        return _due(reader, now, thresholds)
+
+
 def _due(reader: Reader, now: int, thresholds: Thresholds) -> list[Step]:
     old = replace(NO_FILTERS, until=now - round(thresholds.archive_after * lifecycle.DAY))
     others = [kind for kind in lifecycle.DUE_KINDS if kind != "episode"]
@@ -78,6 +90,7 @@ def _due(reader: Reader, now: int, thresholds: Thresholds) -> list[Step]:
     return [step for step in steps if not lifecycle.taken_back(reader.history(step.id), step)]
 
 
+@retried
 def _apply(memory: Memory, store: Store, scope: Scope, ids: Sequence[str], thresholds: Thresholds) -> list[Step]:
     applied = []
     now = memory.clock()

@@ -281,6 +281,23 @@ class WriteTransaction(ReadTransaction):
     def _block(self, key: tuple[str, int, int], first: int, pairs: Sequence[blocks.Pair]) -> tuple[Any, ...]:
         return (self._project, *key, first, len(pairs), *blocks.packed(pairs))
 
+    def rebuild(self, counter: str) -> int:
+        """Make the project's index anew from its records, and count their tokens again; how many were indexed."""
+        at = {"project": self._project}
+        for table in ("postings", "volumes", "names"):
+            self._db.run(f"clear_{table}", at)
+        done = after = 0
+        while page := self._db.rows("every_record", {**at, "after": after}):
+            sizes = []
+            for row in page:
+                record = self._record(row)
+                sizes.append((self._project, row[0], *measure(record, counter).values()))
+                self._index(row[0], record, None)
+            self._db.many("update_tokens", sizes)
+            done, after = done + len(page), page[-1][0]
+        self.flush()
+        return done
+
     def finish(self) -> None:
         """What belongs to the end of every transaction."""
         self.flush()
@@ -437,8 +454,13 @@ class WriteTransaction(ReadTransaction):
         ((space, dim),) = self._db.rows("space", {"fingerprint": self._space})
         if dim != len(vector):
             raise InputError(f"The embedder gave {len(vector)} dimensions where {dim} are stored for {self._space!r}.")
-        params = {"project": self._project, "space": space, "doc": doc, "vector": vectors.pack(vector)}
+        params = {"project": self._project, "space": space, "doc": doc, "vector": self._packed(vector)}
         self._db.run("add_vector", params)
+
+    @staticmethod
+    def _packed(vector: Sequence[float]) -> Any:
+        """A vector as the database takes it."""
+        return vectors.pack(vector)
 
     def _note(self, before: Record, version: int, verb: str, at: int) -> None:
         self._db.run("add_history", (self._project, before.id, version, self._step, at, verb, freeze(before)))

@@ -22,6 +22,7 @@ from foveate.engine import Engine
 from foveate.importing.rows import digest
 from foveate.state.records import clean
 from foveate.state.redact import redact_value
+from foveate.state.retry import retried
 from foveate.state.store import Reader, Writer
 from foveate.state.task import shared
 from foveate.types import Filters, Record, Trust
@@ -98,6 +99,7 @@ class FoveateStore(BaseStore):
         fitting = {name[: op.max_depth] for name in known if all(_matches(one, name) for one in op.match_conditions or ())}
         return sorted(fitting)[op.offset : op.offset + op.limit]
 
+    @retried
     def _write(self, puts: Sequence[PutOp]) -> None:
         engine = self._engine
         made = [self._made(op) for op in puts if op.value is not None]

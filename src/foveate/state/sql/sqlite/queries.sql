@@ -176,8 +176,7 @@ update records set data = :data, updated = :updated where project = :project and
 update records set uses = uses + :uses, wins = wins + :wins where project = :project and id = :id
 
 -- name: update_tokens
-update records set full_tokens = :full, summary_tokens = :summary, micro_tokens = :micro
-where project = :project and doc = :doc
+update records set full_tokens = ?3, summary_tokens = ?4, micro_tokens = ?5 where project = ?1 and doc = ?2
 
 -- name: delete_record
 delete from records where project = :project and doc = :doc
@@ -404,5 +403,11 @@ delete from vectors where not exists (select 1 from records r where r.project = 
 delete from receipt_items where not exists
   (select 1 from receipts r where r.project = receipt_items.project and r.id = receipt_items.receipt)
 
--- name: clear_index
-delete from postings; delete from volumes; delete from names
+-- name: clear_postings
+delete from postings where project = :project
+
+-- name: clear_volumes
+delete from volumes where project = :project
+
+-- name: clear_names
+delete from names where project = :project

@@ -1,0 +1,334 @@
+"""Connections to PostgreSQL: a pool, transactions that begin whatever happened to the last one, commits that are certain.
+
+Comes in: a URL and how patient to be. Goes out: connections inside an open transaction, and this store's errors in place
+of the driver's. No session state is kept on a server: all settings are the transaction's own, so that a pooler may sit
+between. No SQL of state is here.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from foveate.errors import FoveateError, InputError, Interrupted, StoreError
+
+try:
+    import psycopg
+    from psycopg import errors, sql
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo
+    from psycopg.pq import TransactionStatus
+    from psycopg.types.numeric import Int8BinaryDumper
+    from psycopg_pool import ConnectionPool, PoolTimeout
+except ImportError as error:
+    raise InputError("PostgreSQL needs its driver: install it with `pip install foveate[postgres]`.") from error
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+Cursor = psycopg.Cursor[tuple[Any, ...]]
+
+logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())  # what it says is ours to say: no noise on a terminal
+
+READ = "begin isolation level repeatable read read only"
+"""One snapshot, whatever others write."""
+
+WRITE = "begin isolation level read committed"
+"""Writers of one project take turns by its row; whoever comes next must see what the last one wrote."""
+
+PLANNED = "; set local jit = off; set local enable_seqscan = off"
+"""Every query has an index that leads with the project: what the planner knows of all projects together, or does not know
+yet of a new one, must not have it read a whole table. Queries are too short to be worth compiling."""
+
+TICKET = "; select pg_current_xact_id()::text, pg_backend_pid()"
+"""What is needed to learn what became of a transaction whose commit was not answered."""
+
+PAUSE = 0.05
+"""Seconds before the second attempt to begin; each further pause is twice as long, up to a second."""
+
+DEFAULTS = {
+    "application_name": "foveate",
+    "connect_timeout": "10",
+    "keepalives_idle": "30",  # a server that was cut off is noticed within a minute, not within two hours
+    "keepalives_interval": "10",
+    "keepalives_count": "3",
+}
+"""Of the connection, where the URL says nothing else."""
+
+LOST = ("08", "57P")
+"""Classes of errors by which a server ends a connection."""
+
+UNDONE = ("40001", "40P01")
+"""Serialization failures and deadlocks: the transaction is rolled back, and the next attempt may go through."""
+
+PREPARED = 400
+"""Statements that a connection keeps prepared: every named query, with several shapes of search."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How a store uses its server. Times are in seconds."""
+
+    connections: int = 10
+    """The most that the pool holds; a thread that reads while it reads takes two."""
+    reach: float = 15.0
+    """To try to begin while the server restarts or another takes over, and to wait for a connection."""
+    statement: float = 60.0
+    lock: float = 30.0
+    """To wait for another writer of the same project."""
+    idle: float = 300.0
+    """For a transaction in which nothing happens: an embedder may think inside of one."""
+    prepare: bool = True
+    """False behind a pooler that does not carry prepared statements over."""
+
+
+class Connections:
+    """The connections of one store to one database."""
+
+    def __init__(self, url: str, patience: Patience) -> None:
+        self.patience = patience
+        self.shown = masked(url)
+        self.path = "foveate, public"
+        try:
+            given = conninfo_to_dict(url)
+        except psycopg.ProgrammingError:
+            raise InputError(
+                f"{self.shown!r} is no PostgreSQL URL. Write postgresql://USER:PASSWORD@HOST:PORT/DATABASE."
+            ) from None
+        self._conninfo = make_conninfo(
+            **{**DEFAULTS, **{name: str(value) for name, value in given.items() if value is not None}}
+        )
+        self._lock = threading.Lock()
+        self._pool: ConnectionPool[Connection] | None = None
+        self._closed = False
+        self._local = threading.local()
+
+    def connect(self) -> Connection:
+        """A connection of one's own, outside of the pool."""
+        prepare = 2 if self.patience.prepare else None
+        connection = psycopg.connect(
+            self._conninfo, autocommit=True, prepare_threshold=prepare, cursor_factory=psycopg.RawCursor
+        )
+        _adapted(connection)
+        return connection
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """The driver's errors as ours: what happened, to which database, what to do."""
+        try:
+            yield
+        except psycopg.Error as error:
+            raise _explanation(error, self.shown) from error
+
+    @contextmanager
+    def transaction(self, begin: str, *, lock: float | None = None, unhurried: bool = False) -> Iterator[Connection]:
+        """A connection inside a transaction, which is committed at the end of the block.
+
+        Until the block begins, the server may go away and come back. A commit that was not answered is looked up.
+        """
+        with self.explained(), self._taken(self._settings(begin, lock, unhurried)) as (connection, ticket):
+            try:
+                yield connection
+            except BaseException:
+                with suppress(psycopg.Error):
+                    connection.execute("rollback")
+                raise
+            self._commit(connection, ticket)
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            if self._pool is not None:
+                self._pool.close()
+                self._pool = None
+
+    # --- beginning ---------------------------------------------------------------------------------------------
+
+    def _settings(self, begin: str, lock: float | None, unhurried: bool) -> str:
+        """The whole beginning as one message: it costs the server's answer once."""
+        times = {
+            "statement_timeout": 0.0 if unhurried else self.patience.statement,
+            "lock_timeout": self.patience.lock if lock is None else lock,
+            "idle_in_transaction_session_timeout": self.patience.idle,
+        }
+        settings = "".join(f"; set local {name} = {round(seconds * 1000)}" for name, seconds in times.items())
+        ticket = TICKET if begin == WRITE else ""
+        return f"{begin}; set local search_path = {self.path}{PLANNED}{settings}{ticket}"
+
+    @contextmanager
+    def _taken(self, begin: str) -> Iterator[tuple[Connection, tuple[str, int] | None]]:
+        """A connection on which a transaction has begun, and its ticket; given back at the end."""
+        until, pause = time.monotonic() + self.patience.reach, PAUSE
+        while True:
+            connection = self._take(until)
+            try:
+                cursor = connection.execute(begin)
+                break
+            except BaseException as error:
+                connection.close()
+                self._give(connection)
+                if not (isinstance(error, psycopg.Error) and _is_lost(error)) or time.monotonic() + pause > until:
+                    raise
+                time.sleep(pause)
+                pause = min(2 * pause, 1.0)
+                self._open().check()  # the others of the pool may be as dead as this one
+        self._depth += 1
+        try:
+            ticket = cursor.set_result(-1).fetchone() if TICKET in begin else None
+            yield connection, ticket
+        finally:
+            self._depth -= 1
+            if connection.info.transaction_status not in (TransactionStatus.IDLE, TransactionStatus.UNKNOWN):
+                connection.close()
+            self._give(connection)
+
+    def _take(self, until: float) -> Connection:
+        pool = self._open()
+        if self._depth:  # a thread that waits for itself would wait for ever
+            stats = pool.get_stats()
+            if not stats["pool_available"] and stats["pool_size"] >= self.patience.connections:
+                return self.connect()
+        return pool.getconn(max(until - time.monotonic(), 0.1))
+
+    def _give(self, connection: Connection) -> None:
+        pool = self._pool
+        if pool is not None and getattr(connection, "_pool", None) is not None:
+            pool.putconn(connection)
+        else:
+            connection.close()
+
+    def _open(self) -> ConnectionPool[Connection]:
+        with self._lock:
+            if self._closed:
+                raise StoreError("This store is closed; open it again.")
+            if self._pool is None:
+                self._pool = ConnectionPool(
+                    self._conninfo,
+                    connection_class=psycopg.Connection,
+                    kwargs={
+                        "autocommit": True,
+                        "prepare_threshold": 2 if self.patience.prepare else None,
+                        "cursor_factory": psycopg.RawCursor,
+                    },
+                    configure=_adapted,
+                    min_size=0,
+                    max_size=self.patience.connections,
+                    timeout=self.patience.reach,
+                    name="foveate",
+                    open=True,
+                )
+            return self._pool
+
+    @property
+    def _depth(self) -> int:
+        """Transactions that this thread has open."""
+        return getattr(self._local, "depth", 0)
+
+    @_depth.setter
+    def _depth(self, depth: int) -> None:
+        self._local.depth = depth
+
+    # --- the end -----------------------------------------------------------------------------------------------
+
+    def _commit(self, connection: Connection, ticket: tuple[str, int] | None) -> None:
+        try:
+            done = connection.execute("commit").statusmessage
+        except psycopg.Error as error:
+            if ticket is None or not _is_lost(error):
+                raise
+            if self._is_committed(*ticket):
+                return
+            raise Interrupted(_INTERRUPTED.format(shown=self.shown, why="the connection was lost")) from error
+        if done != "COMMIT":
+            raise Interrupted(_INTERRUPTED.format(shown=self.shown, why="an error before had ended the transaction"))
+
+    def _is_committed(self, xid: str, pid: int) -> bool:
+        """What became of a transaction whose commit was not answered, by the server's own record of it."""
+        until, pause = time.monotonic() + self.patience.reach, PAUSE
+        while time.monotonic() < until:
+            try:
+                with self.connect() as fresh:
+                    ((status,),) = fresh.execute("select pg_xact_status($1::text::xid8)", (xid,)).fetchall()
+                    if status != "in progress":
+                        return bool(status == "committed")
+                    # The server has not noticed yet that nobody listens: end it, so that it is decided.
+                    fresh.execute(
+                        "select pg_terminate_backend(pid) from pg_stat_activity "
+                        "where pid = $1 and backend_xid = $2::text::xid8::xid",
+                        (pid, xid),
+                    )
+            except errors.InvalidParameterValue:  # a server that took over and never saw it
+                return False
+            except psycopg.OperationalError:
+                pass
+            time.sleep(pause)
+            pause = min(2 * pause, 1.0)
+        raise StoreError(
+            f"{self.shown!r} went away while it was committing and cannot be asked what became of it. "
+            "Look before you write it again."
+        )
+
+
+def masked(url: str) -> str:
+    """A URL that may be shown: without password and whatever else might be secret."""
+    try:
+        given = conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        return "postgresql://..."
+    host = str(given.get("host") or "")
+    place = "" if host.startswith("/") else host
+    port = f":{given['port']}" if given.get("port") and place else ""
+    user = f"{given['user']}@" if given.get("user") else ""
+    return f"postgresql://{user}{place}{port}/{given.get('dbname') or ''}"
+
+
+def quoted(name: str) -> str:
+    """A name as an identifier of SQL."""
+    return sql.Identifier(name).as_string(None)
+
+
+def _adapted(connection: Connection) -> None:
+    """Numbers always of one type, truth values as 0 and 1: a statement is prepared once, and columns are SQLite's."""
+    for sort in (int, bool):
+        connection.adapters.register_dumper(sort, Int8BinaryDumper)
+    connection.prepared_max = PREPARED
+
+
+def _is_lost(error: psycopg.Error) -> bool:
+    if isinstance(error, PoolTimeout):
+        return False
+    state = error.sqlstate
+    return isinstance(error, psycopg.OperationalError) and (state is None or state.startswith(LOST) or state == "53300")
+
+
+_INTERRUPTED = "{shown!r}: {why}; nothing was written. Try again."
+
+_ADVICE: dict[str, str] = {
+    "42501": "{shown!r}: the role may not do that ({error}). The owner can let it in with `PostgresStore.grant`.",
+    "25006": "{shown!r} takes no writes: it is a replica. Name every server in the URL, and target_session_attrs=primary.",
+    "25P03": "{shown!r}: a transaction was idle for too long and was ended. Nothing was changed.",
+    "28000": "{shown!r} does not let this user in ({error}).",
+    "28P01": "{shown!r} does not take the password.",
+    "3D000": "{shown!r}: there is no such database. Create it with `createdb`.",
+    "53100": "The disk of {shown!r} is full. Nothing was changed; make room and try again.",
+    "55P03": "{shown!r} is busy: somebody else has been writing to the same project for long. Try again.",
+    "57014": "{shown!r}: a query took too long and was ended. Nothing was changed.",
+}
+
+
+def _explanation(error: psycopg.Error, shown: str) -> FoveateError:
+    said = str(error).strip().split("\n")[0]
+    state = error.sqlstate or ""
+    if isinstance(error, PoolTimeout):
+        return StoreError(f"{shown!r} cannot be reached, or all connections to it are in use. Try again.")
+    if state in _ADVICE:
+        return StoreError(_ADVICE[state].format(shown=shown, error=said))
+    if state in UNDONE:
+        return Interrupted(_INTERRUPTED.format(shown=shown, why=said))
+    if _is_lost(error):
+        return Interrupted(_INTERRUPTED.format(shown=shown, why=f"the connection was lost ({said})"))
+    if isinstance(error, psycopg.DataError):
+        return InputError(f"PostgreSQL cannot hold or look for that value: {said}.")
+    return StoreError(f"{shown!r}: {said}")

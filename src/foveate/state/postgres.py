@@ -1,0 +1,347 @@
+"""The shared store: PostgreSQL with pgvector, for a team or a platform; the rules of state are those of the embedded one.
+
+Comes in: a URL. Everything lives in the schema `foveate` of that database. Writers of one project take turns by a lock on
+the project's row; different projects write at once. A role that is not the owner sees the projects that it was granted and
+nothing else, whatever SQL it writes. `pooling` holds connections, retries and errors.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from foveate import lexical, tokens
+from foveate.errors import InputError, SchemaTooNew, StoreError
+from foveate.ids import new_id, now
+from foveate.state import queries, vectors
+from foveate.state.halfvec import Reading, Writing
+from foveate.state.kinds import RENDERER
+from foveate.state.pooling import READ, WRITE, Connection, Connections, Patience, quoted
+from foveate.state.postgres_database import PostgresDatabase
+from foveate.state.store import Forgotten, Health, Scrub, StoredReceipt
+from foveate.types import Scope
+
+# isort: split
+import psycopg  # after `pooling`, which says what to install where it is missing
+from psycopg import errors
+
+OLDEST = 140000
+"""PostgreSQL 14: the oldest that is still looked after when this is written."""
+
+MIGRATING = 0x666F7665
+"""The advisory lock of whoever brings the schema up to date: `fove`."""
+
+PATIENCE = 0.2
+"""Seconds to wait for others where the work can be done later as well: receipts."""
+
+RECEIPT_DAYS = 30
+RECEIPT_BYTES = 64 * 2**20
+
+SCHEMA = "schema"
+SECRET = "secret"
+COUNTER = "counter"
+"""Names in `meta`: the version of the tables; what is drawn once for a store; by which counter tokens are counted."""
+
+SHOWN = 5
+"""Projects with a problem that are named one by one."""
+
+BEYOND_REACH = (
+    "The server's write-ahead log, replicas and backups may hold what was forgotten until they are recycled; "
+    "that is for whoever runs the server."
+)
+
+
+class PostgresStore:
+    """A store in a PostgreSQL database, shared by everybody who has its URL."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        counter: str | None = None,
+        space: str | None = None,
+        multi_valued: Iterable[str] = (),
+        create: bool = True,
+        secret: str | None = None,
+        patience: Patience | None = None,
+    ) -> None:
+        self.space = space
+        self._multi_valued = frozenset(multi_valued)
+        self._connections = Connections(url, patience or Patience())
+        self.path = self._connections.shown
+        self._local = threading.local()
+        self._segments = vectors.Segments()  # of the embedded store; never filled here
+        self._queries = queries.load("postgres")
+        self._known: set[str] = set()
+        meta = self._opened(create, counter, secret or os.urandom(16).hex())
+        self.counter = counter or meta[COUNTER]
+        tokens.counter(self.counter)
+        if self.counter != meta[COUNTER]:
+            with self._transaction(WRITE) as database:
+                database.run("set_meta", {"name": COUNTER, "value": self.counter})
+
+    # --- the contract ------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def read(self, scope: Scope) -> Iterator[Reading]:
+        self._catch_up(scope.project)
+        with self._transaction(READ) as database:
+            yield Reading(database, scope, self._segments, self.space)
+
+    @contextmanager
+    def write(self, scope: Scope) -> Iterator[Writing]:
+        with self._locked(scope.project) as database:
+            writer = Writing(database, scope, self._segments, self.space, new_id("chg", now()), self._multi_valued)
+            yield writer
+            writer.finish()
+
+    def forget(
+        self, scope: Scope, ids: Sequence[str], scrub: Scrub | None = None, elsewhere: Sequence[str] = ()
+    ) -> Forgotten:
+        """Remove records from every table, and their dead rows from the files where this role may."""
+        with self.write(scope) as writer:
+            counts = writer.forget(ids, scrub, elsewhere)
+        return Forgotten(counts, (*self._vacuum(), BEYOND_REACH))
+
+    def save_receipts(self, scope: Scope, receipts: Iterable[StoredReceipt]) -> None:
+        """Keep receipts. They wait for no writer of the project: its row is not locked."""
+        kept = list(receipts)
+        with self._transaction(WRITE, lock=PATIENCE) as database:
+            writer = Writing(database, scope, self._segments, self.space, "")
+            for receipt in kept:
+                writer.save_receipt(receipt)
+            latest = min(max((receipt.created for receipt in kept), default=0), now())
+            writer.trim_receipts(latest - RECEIPT_DAYS * 86_400_000, RECEIPT_BYTES)
+
+    def backup(self, target: Path) -> None:
+        raise StoreError(
+            f"{self.path!r} is backed up by whoever runs the server (pg_dump); {str(target)!r} was not written."
+        )
+
+    def health(self) -> Health:
+        """Is the server fit, and does every project's index say what its records say?"""
+        with self._transaction(READ, unhurried=True) as database:
+            meta = dict(database.rows("meta"))
+            ((server, pgvector, size, own),) = database.rows("versions")
+            projects = [name for _, name in database.rows("project_names")]
+            astray = [said for name in projects if (said := self._astray(database, name))]
+        facts = {
+            "path": self.path,
+            "postgresql": server,
+            "pgvector": pgvector,
+            "schema": int(meta[SCHEMA]),
+            "bytes": own,
+            "database_bytes": size,
+            "projects": len(projects),
+            "counter": meta[COUNTER],
+            "analyser": str(lexical.VERSION),
+        }
+        problems = tuple(
+            f"The index disagrees with the records ({said}). Run `foveate doctor --fix`." for said in astray[:5]
+        )
+        return Health(not problems, facts, problems)
+
+    def close(self) -> None:
+        self._connections.close()
+
+    # --- who may see what --------------------------------------------------------------------------------------
+
+    def grant(self, role: str, project: str) -> None:
+        """Let a role of the server read and write a project, and nothing else. For the owner of the tables."""
+        who = quoted(role)
+        with self._locked(project) as database:
+            database.run("add_member", {"role": role, "project": database.project})
+            for statement in _GRANTS:
+                database.connection.execute(f"grant {statement} to {who}")
+
+    def revoke(self, role: str, project: str) -> None:
+        """Take a project from a role again; with the last one, every right in the schema."""
+        who = quoted(role)
+        with self._locked(project) as database:
+            database.run("delete_member", {"role": role, "project": database.project})
+            if not database.rows("memberships", {"role": role})[0][0]:
+                for statement in _GRANTS:
+                    database.connection.execute(f"revoke {statement} from {who}")
+
+    # --- repair ------------------------------------------------------------------------------------------------
+
+    def rebuild(self) -> int:
+        """Make the index of every project anew from its records, one project after the other; how many were indexed."""
+        with self._transaction(READ) as database:
+            names = [name for _, name in database.rows("project_names")]
+        done = 0
+        for name in names:
+            with self._locked(name, current=False) as database:
+                done += self._rebuild(database, name)
+        return done
+
+    def _rebuild(self, database: PostgresDatabase, name: str) -> int:
+        writer = Writing(database, Scope(name), self._segments, self.space, "")
+        done = writer.rebuild(self.counter)
+        writer.finish()
+        database.run("set_made_by", {"project": database.project, "made_by": self._made_by})
+        return done
+
+    def _astray(self, database: PostgresDatabase, name: str) -> str:
+        """In which way index and records of a project differ, nothing when they agree."""
+        found = Reading(database, Scope(name), self._segments, self.space).astray()
+        return found and f"project {name!r}: {found}"
+
+    def _vacuum(self) -> tuple[str, ...]:
+        """Have the server drop dead rows now. It skips tables of another owner with a notice."""
+        refused: list[str] = []
+        try:
+            with self._connections.connect() as connection:
+                connection.add_notice_handler(lambda notice: refused.append(str(notice.message_primary)))
+                connection.execute(f"vacuum {', '.join(f'foveate.{table}' for table in _PROJECT_TABLES)}")
+        except psycopg.Error as error:  # the records are gone all the same
+            refused.append(str(error))
+        return ("Dead rows stay in the tables until the server's own vacuum, or their owner's.",) if refused else ()
+
+    # --- projects ----------------------------------------------------------------------------------------------
+
+    @property
+    def _made_by(self) -> str:
+        """What an index and its token counts are made by; a project remembers it."""
+        return f"{lexical.VERSION}/{RENDERER}/{self.counter}"
+
+    def _catch_up(self, project: str) -> None:
+        """Have a project that an older foveate indexed indexed anew, when this process first reads it."""
+        if project in self._known or self._is_writing:
+            return
+        with self._transaction(READ) as database:
+            found = database.rows("made_by", {"name": project})
+        if found and found[0][0] != self._made_by and not _is_newer(found[0][0]):
+            with self._locked(project):
+                pass
+        if found:
+            self._known.add(project)
+
+    @contextmanager
+    def _locked(self, project: str, *, current: bool = True) -> Iterator[PostgresDatabase]:
+        """A transaction that is the only one to write to a project; its index is brought up to date first."""
+        if self._is_writing:
+            raise StoreError("This thread is writing already; use the writer that it has open.")
+        if not project:
+            raise InputError("A scope needs a project.")
+        self._local.writing = True
+        try:
+            with self._transaction(WRITE) as database:
+                made_by = database.lock(project)
+                if current and made_by != self._made_by:
+                    self._bring_up(database, project, made_by)
+                yield database
+        finally:
+            self._local.writing = False
+
+    def _bring_up(self, database: PostgresDatabase, project: str, made_by: str) -> None:
+        if _is_newer(made_by):
+            raise SchemaTooNew(f"Project {project!r} was indexed by a newer foveate. Upgrade foveate to write to it.")
+        counter = dict(database.rows("meta"))[COUNTER]
+        if counter != self.counter:
+            raise StoreError(f"{self.path!r} counts tokens with {counter!r} by now; open it again.")
+        self._rebuild(database, project)
+
+    @property
+    def _is_writing(self) -> bool:
+        return getattr(self._local, "writing", False)
+
+    @contextmanager
+    def _transaction(self, begin: str, **options: Any) -> Iterator[PostgresDatabase]:
+        with self._connections.transaction(begin, **options) as connection:
+            yield PostgresDatabase(connection, self._queries)
+
+    # --- schema ------------------------------------------------------------------------------------------------
+
+    def _opened(self, create: bool, counter: str | None, secret: str) -> dict[str, str]:
+        """What `meta` says, once the schema is this version's."""
+        try:
+            connection = self._connections.connect()
+        except psycopg.OperationalError as error:
+            raise StoreError(f"{self.path!r} cannot be reached: {' '.join(str(error).split())}") from None
+        with self._connections.explained(), connection:
+            version = self._version(connection)
+            if version == 0 and not create:
+                raise StoreError(f"There is no store in {self.path!r}. Create one with `foveate init`.")
+            if queries.pending("postgres", version, repr(self.path)):
+                self._migrate(connection)
+            found = connection.execute(
+                "select quote_ident(n.nspname) from pg_extension e join pg_namespace n on n.oid = e.extnamespace "
+                "where e.extname = 'vector'"
+            ).fetchone()
+            self._connections.path = ", ".join(dict.fromkeys(("foveate", found[0] if found else "public")))
+            return self._meta(connection, {COUNTER: counter or "o200k", SECRET: secret})
+
+    @staticmethod
+    def _meta(connection: Connection, first: Mapping[str, str]) -> dict[str, str]:
+        """What `meta` says; what it does not say yet is drawn and kept, by whoever is first."""
+        look = "select name, value from foveate.meta"
+        meta: dict[str, str] = dict(connection.execute(look).fetchall())
+        for name in first.keys() - meta.keys():
+            add = "insert into foveate.meta (name, value) values ($1, $2) on conflict (name) do nothing"
+            connection.execute(add, (name, first[name]))
+        return meta if first.keys() <= meta.keys() else dict(connection.execute(look).fetchall())
+
+    def _version(self, connection: Connection) -> int:
+        if connection.info.server_version < OLDEST:
+            raise StoreError(
+                f"{self.path!r} is PostgreSQL {connection.info.server_version // 10000}; 14 or later is needed."
+            )
+        try:
+            found = connection.execute("select value from foveate.meta where name = $1", (SCHEMA,)).fetchone()
+        except (errors.UndefinedTable, errors.InvalidSchemaName):
+            return 0
+        return int(found[0]) if found else 0
+
+    def _migrate(self, connection: Connection) -> None:
+        """Bring the schema to this version, in one transaction; several processes take turns."""
+        ((encoding,),) = connection.execute("select current_setting('server_encoding')").fetchall()
+        if encoding != "UTF8":
+            raise StoreError(f"{self.path!r} is encoded in {encoding}; create a database with encoding UTF8.")
+        try:
+            with connection.transaction():
+                connection.execute("select pg_advisory_xact_lock($1)", (MIGRATING,))
+                connection.execute("create schema if not exists foveate")
+                connection.execute("set local search_path = foveate, public")
+                for number, script in queries.pending("postgres", self._version_here(connection), repr(self.path)):
+                    connection.execute(script)
+                    PostgresDatabase(connection, self._queries).run("set_meta", {"name": SCHEMA, "value": str(number)})
+        except errors.InsufficientPrivilege as error:
+            raise StoreError(
+                f"This role may not bring the schema of {self.path!r} up to date ({error.diag.message_primary}). "
+                "Let the owner of the database run `foveate migrate`."
+            ) from None
+        except (errors.UndefinedFile, errors.FeatureNotSupported) as error:
+            raise StoreError(
+                f"The server of {self.path!r} has no pgvector ({error.diag.message_primary}). Install its package on the "
+                "server (postgresql-NN-pgvector), then open the store again."
+            ) from None
+
+    def _version_here(self, connection: Connection) -> int:
+        """The version inside of the migration: an error would end its transaction."""
+        ((there,),) = connection.execute("select to_regclass('foveate.meta') is not null").fetchall()
+        return self._version(connection) if there else 0
+
+
+_PROJECT_TABLES = (
+    "projects", "records", "postings", "volumes", "names", "links", "history", "vectors", "receipts", "receipt_items",
+)  # fmt: skip
+
+_GRANTS = (
+    "usage on schema foveate",
+    "select on foveate.meta, foveate.members, foveate.projects",
+    "update (revision, docs, made_by) on foveate.projects",
+    "select, insert on foveate.kinds, foveate.spaces",
+    f"select, insert, update, delete on {', '.join(f'foveate.{table}' for table in _PROJECT_TABLES[1:])}",
+)
+"""What a member needs; which rows, the policies of the tables say."""
+
+
+def _is_newer(made_by: str) -> bool:
+    """Whether a later analyser or renderer made it than this foveate has."""
+    parts = made_by.split("/")
+    return len(parts) == 3 and (int(parts[0]) > lexical.VERSION or int(parts[1]) > RENDERER)

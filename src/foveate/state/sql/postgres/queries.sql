@@ -1,0 +1,488 @@
+-- The queries of the embedded store in PostgreSQL's words. Lists come in as JSON; `= any (array(...))` has the planner see
+-- one look-up for each of them, whatever it knows about the tables. What SQLite gives in the order of an index is ordered
+-- here by name.
+
+-- name: meta
+select name, value from meta
+
+-- name: set_meta
+insert into meta (name, value) values (:name, :value) on conflict (name) do update set value = excluded.value
+
+-- name: add_meta
+insert into meta (name, value) values (:name, :value) on conflict (name) do nothing
+
+-- name: drop_meta
+delete from meta where name = :name
+
+-- name: project
+select project, revision, docs from projects where name = :name
+
+-- name: locked_project
+select project, made_by from projects where name = :name for no key update
+
+-- name: made_by
+select made_by from projects where name = :name
+
+-- name: add_project
+insert into projects (name, made_by) values (:name, '') on conflict (name) do nothing
+
+-- name: set_made_by
+update projects set made_by = :made_by where project = :project
+
+-- name: project_names
+select project, name from projects order by project
+
+-- name: bump
+update projects set revision = revision + 1, docs = :docs where project = :project
+
+-- name: kinds
+select name, kind from kinds
+
+-- name: add_kind
+insert into kinds (name) values (:name) on conflict (name) do nothing
+
+-- name: columns
+doc, id, kind, "user", agent, session, task, text, summary, micro, tags, entities, paths, subject, attribute, status,
+outcome, salience, confidence, uses, wins, trust, pinned, origin, key, data, created, updated, valid_from, valid_to,
+hash, version, sketch, full_tokens, summary_tokens, micro_tokens
+
+-- name: visible
+("user" is null or "user" = :user) and (agent is null or agent = :agent)
+and (private = 0 or ((session is null or session = :session) and (task is null or task = :task)))
+
+-- name: joined
+exists (select 1 from records where project = :project and id = links.src and {visible})
+and exists (select 1 from records where project = :project and id = links.dst and {visible})
+
+-- name: ours
+("user" is null or "user" = :user) and (agent is null or agent = :agent)
+
+-- name: live
+status not in ('retired', 'archived')
+
+-- name: filtered
+(:since::bigint is null or created >= :since) and (:until::bigint is null or created < :until)
+and (:trusts::json is null or trust = any (array(select json_array_elements_text(:trusts))))
+and (:tags::json is null or exists (select 1 from json_array_elements_text(tags::json) t
+  where t = any (array(select json_array_elements_text(:tags)))))
+and (:only::json is null or kind = any (array(select json_array_elements_text(:only))))
+and (:event_types::json is null or kind <> 'event'
+  or data::json ->> 'type' = any (array(select json_array_elements_text(:event_types))))
+and (:entity_types::json is null or kind <> 'entity'
+  or data::json ->> 'type' = any (array(select json_array_elements_text(:entity_types))))
+
+-- name: by_ids
+select {columns} from records
+where project = :project and id = any (array(select json_array_elements_text(:ids))) and {visible} order by id
+
+-- name: by_docs
+select {columns} from records
+where project = :project and doc = any (array(select json_array_elements_text(:docs)::bigint))
+and {live} and {visible} and {filtered} order by doc
+
+-- name: beside
+select h.id,
+  (select coalesce(json_agg(doc order by created, doc), '[]')::text from (
+    select created, doc from records where project = :project and session = h.session
+    and (created, doc) > (h.created, h.doc) and kind = any (array(select json_array_elements_text(:kinds)))
+    and {live} and {visible} order by created, doc limit :reach) after),
+  (select coalesce(json_agg(doc order by created desc, doc desc), '[]')::text from (
+    select created, doc from records where project = :project and session = h.session
+    and (created, doc) < (h.created, h.doc) and kind = any (array(select json_array_elements_text(:kinds)))
+    and {live} and {visible} order by created desc, doc desc limit :reach) before)
+from records h
+where h.project = :project and h.id = any (array(select json_array_elements_text(:ids))) and h.session is not null
+order by h.id
+
+-- name: by_key
+select {columns} from records
+where project = :project and key = :key and "user" is not distinct from :user and agent is not distinct from :agent
+and (private = 0 or (session is not distinct from :session and task is not distinct from :task)) order by doc
+
+-- name: by_key_visible
+select {columns} from records where project = :project and key = :key and {visible}
+order by (agent is not null)::int + ("user" is not null)::int + (private = 1 and session is not null)::int desc, doc limit 1
+
+-- name: number
+select count(*) from records where project = :project and kind = :kind and {live} and {visible}
+
+-- name: by_hash
+select doc, id, status, valid_from from records where project = :project and hash = :hash
+
+-- name: keyed
+select {columns} from records
+where project = :project and subject = :subject and attribute = :attribute and status in ('active', 'disputed')
+and "user" is not distinct from :user and agent is not distinct from :agent order by doc
+
+-- name: doc_of
+select doc, kind, status from records where project = :project and id = :id
+
+-- name: standing
+select {columns} from records
+where project = :project and kind = any (array(select json_array_elements_text(:kinds))) and status = 'active' and {visible}
+order by salience desc, created, id
+
+-- name: pinned
+select {columns} from records
+where project = :project and pinned = 1 and status = 'active' and {visible}
+and (:kinds::json is null or kind = any (array(select json_array_elements_text(:kinds))))
+order by salience desc, created, id
+
+-- name: recent
+select {columns} from records
+where project = :project and kind = :kind and {live} and {visible} and {filtered}
+order by created desc, doc desc limit :limit
+
+-- name: recent_of_session
+select {columns} from records
+where project = :project and session = :of and kind = :kind and {live} and {visible} and {filtered}
+order by created desc, doc desc limit :limit
+
+-- name: sessions
+with recursive named (name) as (
+  select min(session) from records where project = :project and session is not null
+  union all
+  select (select min(r.session) from records r where r.project = :project and r.session > named.name)
+  from named where named.name is not null
+)
+select name, latest from (
+  select name, (
+    select created from records
+    where project = :project and session = named.name and kind = :kind and {live} and {visible} and {filtered}
+    order by created desc limit 1
+  ) as latest
+  from named where name is not null
+) found
+where latest is not null order by latest desc, name limit :limit
+
+-- name: salient
+select {columns} from records
+where project = :project and kind = :kind and status = 'active' and {visible} and {filtered}
+order by salience desc, created desc, doc desc limit :limit
+
+-- name: recent_archived
+select {columns} from records
+where project = :project and kind = :kind and status = 'archived' and {visible} and {filtered}
+order by created desc, doc desc limit :limit
+
+-- name: all_records
+select {columns} from records where project = :project and {visible} and doc > :after order by doc limit 500
+
+-- name: records_page
+select {columns} from records
+where project = :project and {visible} and {filtered} and (:status::text is null or status = :status)
+and (:after = 0 or doc < :after) order by doc desc limit :limit
+
+-- name: every_record
+select {columns} from records where project = :project and doc > :after order by doc limit 500
+
+-- name: insert_record
+insert into records (project, doc, id, kind, "user", agent, session, task, private, text, summary, micro, tags, entities,
+  paths, subject, attribute, status, outcome, salience, confidence, uses, wins, trust, pinned, origin, key, data, created,
+  updated, valid_from, valid_to, hash, version, sketch, full_tokens, summary_tokens, micro_tokens)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: update_record
+update records set
+  "user" = ?5, agent = ?6, session = ?7, task = ?8, private = ?9, text = ?10, summary = ?11, micro = ?12, tags = ?13,
+  entities = ?14, paths = ?15, subject = ?16, attribute = ?17, status = ?18, outcome = ?19, salience = ?20,
+  confidence = ?21, uses = ?22, wins = ?23, trust = ?24, pinned = ?25, origin = ?26, key = ?27, data = ?28,
+  created = ?29, updated = ?30, valid_from = ?31, valid_to = ?32, hash = ?33, version = ?34, sketch = ?35,
+  full_tokens = ?36, summary_tokens = ?37, micro_tokens = ?38
+where project = ?1 and doc = ?2 and id = ?3 and kind = ?4 and version = ?34 - 1
+
+-- name: count_confirmation
+update records set data = :data, updated = :updated where project = :project and id = :id
+
+-- name: count_use
+update records set uses = uses + :uses, wins = wins + :wins where project = :project and id = :id
+
+-- name: update_tokens
+update records r set full_tokens = n.full_tokens, summary_tokens = n.summary_tokens, micro_tokens = n.micro_tokens
+from unnest(?::bigint[], ?::bigint[], ?::bigint[], ?::bigint[], ?::bigint[])
+  n (project, doc, full_tokens, summary_tokens, micro_tokens)
+where r.project = n.project and r.doc = n.doc
+and (r.full_tokens, r.summary_tokens, r.micro_tokens) is distinct from (n.full_tokens, n.summary_tokens, n.micro_tokens)
+
+-- name: delete_record
+delete from records where project = :project and doc = :doc
+
+-- name: frequencies
+select term, kind, field, sum(size)::bigint from postings
+where project = :project and term = any (array(select json_array_elements_text(:terms)))
+group by term, kind, field
+
+-- name: beginning
+with recursive found (term) as (
+  select min(term) from postings where project = :project and term >= :word and term < :end
+  union all
+  select (select min(p.term) from postings p where p.project = :project and p.term > found.term and p.term < :end)
+  from found where found.term is not null
+)
+select term from (select term from found where term is not null limit 20) found where exists (select 1 from postings p
+  where p.project = :project and p.term = found.term
+  and p.kind = any (array(select json_array_elements_text(:kinds)::bigint)))
+limit 5
+
+-- name: volumes
+select kind, docs, tokens from volumes where project = :project
+
+-- name: grow_volume
+insert into volumes (project, kind, docs, tokens) values (:project, :kind, :docs, :tokens)
+on conflict (project, kind) do update set docs = volumes.docs + excluded.docs, tokens = volumes.tokens + excluded.tokens
+
+-- name: blocks
+select p.kind, p.term, p.field, p.docs, p.codes
+from json_array_elements(:lists) l
+cross join lateral (select kind, term, field, docs, codes from postings
+  where project = :project and term = l ->> 0 and kind = any (array(select json_array_elements_text(:kinds)::bigint))
+  and field = (l ->> 1)::bigint offset 0) p
+
+-- name: block_at
+select p.term, p.kind, p.field, p.first, p.docs, p.codes
+from json_array_elements(:lists) l
+cross join lateral (select term, kind, field, first, docs, codes from postings
+  where project = :project and term = l ->> 0 and kind = (l ->> 1)::bigint and field = (l ->> 2)::bigint
+  and first <= (l ->> 3)::bigint order by first desc limit 1) p
+
+-- name: every_block
+select term, kind, field, first, docs, codes from postings where project = :project
+and (term, kind, field, first) > (:term, :kind, :field, :first) order by term, kind, field, first limit 5000
+
+-- name: put_block
+insert into postings (project, term, kind, field, first, size, docs, codes)
+select * from unnest(?::bigint[], ?::text[], ?::bigint[], ?::bigint[], ?::bigint[], ?::bigint[], ?::bytea[], ?::bytea[])
+on conflict (project, term, kind, field, first)
+do update set size = excluded.size, docs = excluded.docs, codes = excluded.codes
+
+-- name: delete_block
+delete from postings p using unnest(?::bigint[], ?::text[], ?::bigint[], ?::bigint[], ?::bigint[])
+  gone (project, term, kind, field, first)
+where p.project = gone.project and p.term = gone.term and p.kind = gone.kind and p.field = gone.field and p.first = gone.first
+
+-- name: docs_within
+select doc from records where project = :project and kind = any (array(select json_array_elements_text(:kinds)))
+and status = 'active' and {visible} and {filtered}
+
+-- name: add_name
+insert into names (project, name, doc) select * from unnest(?::bigint[], ?::text[], ?::bigint[]) on conflict do nothing
+
+-- name: delete_names
+delete from names where project = :project and doc = :doc
+
+-- name: named
+select n.name, n.doc from names n
+where n.project = :project and n.name = any (array(select json_array_elements_text(:names))) order by n.name, n.doc
+
+-- name: called
+select n.name, n.doc from names n
+where n.project = :project and n.name = any (array(select json_array_elements_text(:names)))
+union
+select n.name, n.doc from json_array_elements_text(:beginnings) b
+cross join lateral (select name, doc from names
+  where project = :project and name >= b and name < b || chr(1114111) offset 0) n
+order by 1, 2
+
+-- name: add_link
+insert into links (project, src, name, dst, weight) values (:project, :src, :name, :dst, :weight)
+on conflict (project, src, name, dst) do update set weight = excluded.weight
+
+-- name: delete_link
+delete from links where project = :project and src = :src and name = :name and dst = :dst
+
+-- name: delete_links_of
+delete from links where project = :project and (src = :id or dst = :id)
+
+-- name: links_from
+select src, name, dst, weight from links
+where project = :project and src = any (array(select json_array_elements_text(:ids)))
+and (:names::json is null or name = any (array(select json_array_elements_text(:names)))) and {joined}
+order by weight desc, src, name, dst
+
+-- name: links_to
+select src, name, dst, weight from links
+where project = :project and dst = any (array(select json_array_elements_text(:ids)))
+and (:names::json is null or name = any (array(select json_array_elements_text(:names)))) and {joined}
+order by weight desc, src, name, dst
+
+-- name: relations
+select src, name, dst, weight from (
+  select src, name, dst, weight from links
+  where project = :project and src = any (array(select json_array_elements_text(:ids)))
+  union
+  select src, name, dst, weight from links
+  where project = :project and dst = any (array(select json_array_elements_text(:ids)))
+) found
+where name <> all (array(select json_array_elements_text(:structural)))
+and exists (select 1 from records
+  where project = :project and id = found.src and kind = 'entity' and status = 'active' and {visible})
+and exists (select 1 from records
+  where project = :project and id = found.dst and kind = 'entity' and status = 'active' and {visible})
+order by weight desc, src, name, dst limit :limit
+
+-- name: all_links
+select src, name, dst, weight from links where project = :project and {joined} order by src, name, dst
+
+-- name: add_history
+insert into history (project, id, version, change, at, verb, before) values (?, ?, ?, ?, ?, ?, ?)
+
+-- name: history
+select id, version, change, at, verb, before from history where project = :project and id = :id order by version
+
+-- name: all_history
+select id, version, change, at, verb, before from history
+where project = :project and exists (select 1 from records where project = :project and id = history.id and {visible})
+order by id, version
+
+-- name: restore_history
+insert into history (project, id, version, change, at, verb, before) values (?, ?, ?, ?, ?, ?, ?) on conflict do nothing
+
+-- name: history_of_change
+select id, version, change, at, verb, before from history where project = :project and change = :change order by id, version
+
+-- name: delete_history
+delete from history where project = :project and id = :id
+
+-- name: space
+select space, dim from spaces where fingerprint = :fingerprint
+
+-- name: add_space
+insert into spaces (fingerprint, dim) values (:fingerprint, :dim) on conflict (fingerprint) do nothing
+
+-- name: add_vector
+insert into vectors (project, space, doc, vector) values (:project, :space, :doc, :vector::halfvec)
+on conflict (project, space, doc) do update set vector = excluded.vector
+
+-- name: delete_vectors
+delete from vectors where project = :project and doc = :doc
+
+-- name: near
+round((- (v.vector <#> :coarse::halfvec) - (v.vector <#> :fine::halfvec)) * 1e6) / 1e6
+
+-- name: nearest
+select doc, least(near, 1.0) from (
+  select v.doc, {near} as near from vectors v where v.project = :project and v.space = :space
+) found
+where near > 0 order by near desc, doc limit :limit
+
+-- name: nearest_within
+with found as materialized (
+  select v.doc, r.kind, {near} as near
+  from vectors v join (
+    select doc, kind from records where project = :project and {live} and {visible} and {filtered}
+    and (:kinds::json is null or kind = any (array(select json_array_elements_text(:kinds))))
+  ) r on r.doc = v.doc
+  where v.project = :project and v.space = :space
+)
+select w.place, f.doc, least(f.near, 1.0)
+from (
+  select (value ->> 0)::int as place, (value ->> 1)::bigint as most,
+    array(select json_array_elements_text(value -> 2)) as kinds
+  from json_array_elements(:wants) value
+) w cross join lateral (
+  select doc, near from found
+  where near > 0 and (w.kinds = '{}' or kind = any (w.kinds)) order by near desc, doc limit w.most
+) f
+order by w.place, f.near desc, f.doc
+
+-- name: near_of
+select v.doc, least(greatest({near}, 0.0), 1.0) from vectors v
+where v.project = :project and v.space = :space
+and v.doc = any (array(select json_array_elements_text(:docs)::bigint))
+
+-- name: without_vector
+select {columns} from records
+where project = :project and doc > :after and not exists
+  (select 1 from vectors v where v.project = :project and v.space = :space and v.doc = records.doc)
+order by doc limit :limit
+
+-- name: add_receipt
+insert into receipts (project, id, "user", agent, created, body)
+values (:project, :id, :user, :agent, :created, :body)
+on conflict (project, id) do update set body = excluded.body, created = excluded.created
+
+-- name: update_receipt
+update receipts set body = :body where project = :project and id = :id
+
+-- name: add_receipt_item
+insert into receipt_items (project, record, receipt) select * from unnest(?::bigint[], ?::text[], ?::text[])
+on conflict do nothing
+
+-- name: receipt
+select body from receipts where project = :project and id = :id and {ours}
+
+-- name: receipts
+select id, created, body from receipts where project = :project and {ours} order by created desc, id desc limit :limit
+
+-- name: receipts_page
+select id, created, body from receipts where project = :project and {ours}
+and (:created::bigint is null or (created, id) < (:created, :id)) order by created desc, id desc limit :limit
+
+-- name: every_receipt
+select id, body from receipts where project = :project and id > :after order by id limit 500
+
+-- name: receipts_of
+select r.id, r.created, r.body from receipt_items i join receipts r on r.project = i.project and r.id = i.receipt
+where i.project = :project and i.record = :record and {ours} order by r.created desc, r.id limit :limit
+
+-- name: old_receipts
+select id from receipts where project = :project and created < :before
+
+-- name: receipt_bytes
+select coalesce(sum(length(body)), 0)::bigint from receipts where project = :project
+
+-- name: receipt_sizes
+select id, length(body) from receipts where project = :project order by created desc, id desc
+
+-- name: delete_receipt
+delete from receipts where project = :project and id = :id
+
+-- name: delete_receipt_items
+delete from receipt_items where project = :project and receipt = :id
+
+-- name: delete_items_of_record
+delete from receipt_items where project = :project and record = :record
+
+-- name: count_records
+select kind, status, count(*) from records where project = :project group by kind, status order by kind, status
+
+-- name: growth
+select
+  coalesce(min(created), 0),
+  count(*) filter (where created >= :since),
+  count(*) filter (where kind = 'fact' and {live}),
+  count(*) filter (where kind = 'fact' and {live} and (data::json ->> 'confirmations')::numeric > 0)
+from records where project = :project and {visible}
+
+-- name: count_rest
+select
+  (select count(*) from links where project = :project),
+  (select count(*) from history where project = :project),
+  (select count(*) from receipts where project = :project),
+  (select coalesce(sum(length(body)), 0)::bigint from receipts where project = :project),
+  (select coalesce(sum(docs), 0)::bigint from volumes where project = :project),
+  (select count(*) from vectors where project = :project)
+
+-- name: clear_postings
+delete from postings where project = :project
+
+-- name: clear_volumes
+delete from volumes where project = :project
+
+-- name: clear_names
+delete from names where project = :project
+
+-- name: versions
+select current_setting('server_version'), coalesce((select extversion from pg_extension where extname = 'vector'), 'none'),
+  pg_database_size(current_database()),
+  (select coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint from pg_class c
+    join pg_namespace n on n.oid = c.relnamespace where n.nspname = 'foveate' and c.relkind = 'r')
+
+-- name: add_member
+insert into members (role, project) values (:role, :project) on conflict do nothing
+
+-- name: delete_member
+delete from members where role = :role and project = :project
+
+-- name: memberships
+select count(*) from members where role = :role

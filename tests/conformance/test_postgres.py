@@ -1,0 +1,54 @@
+"""The PostgreSQL store keeps the contract."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+for part in ("suite", "suite_writing", "suite_scope", "suite_search", "suite_whole"):
+    if f"foveate.testing.{part}" not in sys.modules:  # another test file may have been quicker
+        pytest.register_assert_rewrite(f"foveate.testing.{part}")
+
+from foveate.errors import StoreError  # noqa: E402
+from foveate.state.postgres import PostgresStore  # noqa: E402
+from foveate.state.sqlite import SQLiteStore  # noqa: E402
+from foveate.state.store import Store  # noqa: E402
+from foveate.testing.conformance import StoreConformance  # noqa: E402
+from foveate.testing.postgres import Server, postgres  # noqa: E402, F401
+
+
+@pytest.fixture(scope="module")
+def template(postgres: Server) -> str:  # noqa: F811
+    """A database with the schema and nothing in it: copying it is quicker than migrating each time."""
+    url = postgres.database()
+    PostgresStore(url).close()
+    with psycopg.connect(url) as connection:
+        connection.execute("delete from foveate.meta where name = 'secret'")  # each copy draws its own
+    return url
+
+
+class TestPostgres(StoreConformance):
+    @pytest.fixture(autouse=True)
+    def databases(self, postgres: Server, template: str) -> Iterator[None]:  # noqa: F811
+        self.server, self.template, self.urls = postgres, template, dict[Path, str]()
+        yield
+        for url in self.urls.values():
+            postgres.drop(url)
+
+    def open_store(self, tmp_path: Path, **options: Any) -> Store:
+        """Each folder stands for a database of its own."""
+        if tmp_path not in self.urls:
+            self.urls[tmp_path] = self.server.database(like=self.template)
+        return PostgresStore(self.urls[tmp_path], **options)
+
+    def open_backup(self, path: Path) -> Store:
+        return SQLiteStore(path, create=False)
+
+    def test_backup_taken_while_others_write_is_whole(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store, pytest.raises(StoreError, match="pg_dump"):
+            store.backup(tmp_path / "copy")

@@ -1,0 +1,33 @@
+"""One server for the session; for each test a database of its own, copied from one that has the schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from foveate.state.postgres import PostgresStore
+from foveate.testing.postgres import Server, postgres
+
+__all__ = ["postgres"]
+
+
+@pytest.fixture(scope="session")
+def template(postgres: Server) -> str:
+    url = postgres.database()
+    PostgresStore(url).close()
+    return url
+
+
+@pytest.fixture
+def url(postgres: Server, template: str) -> Iterator[str]:
+    made = postgres.database(like=template)
+    yield made
+    postgres.drop(made)
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[PostgresStore]:
+    opened = PostgresStore(url)
+    yield opened
+    opened.close()

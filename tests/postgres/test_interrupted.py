@@ -1,0 +1,345 @@
+"""A connection, a server or an answer that is lost: nothing is lost with it, and nothing is written twice."""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from random import Random
+from typing import Any
+from urllib.parse import quote
+
+import psycopg
+import pytest
+
+from foveate.engine import Engine
+from foveate.errors import Interrupted, StoreError
+from foveate.ids import new_id, now
+from foveate.state.memory import Memory
+from foveate.state.pooling import Patience
+from foveate.state.postgres import PostgresStore
+from foveate.state.records import Rules
+from foveate.testing.postgres import LocalServer, Server, server
+from foveate.types import NO_FILTERS, Scope
+
+HERE = Scope("alpha")
+
+
+class Fragile(PostgresStore):
+    """A store whose transactions something happens to, as often as `accidents` says."""
+
+    accidents = 0
+    writes = False
+    at_end = False
+
+    def happen(self, connection: psycopg.Connection[Any]) -> None:
+        raise NotImplementedError
+
+    @contextmanager
+    def _transaction(self, begin: str, **options: Any) -> Iterator[Any]:
+        with super()._transaction(begin, **options) as database:
+            due = self.accidents > 0 and self.writes == ("read only" not in begin)
+            self.accidents -= due
+            if due and not self.at_end:
+                self.happen(database.connection)
+            yield database
+            if due and self.at_end:
+                self.happen(database.connection)
+
+
+class Killed(Fragile):
+    """Its backend is terminated."""
+
+    def happen(self, connection: psycopg.Connection[Any]) -> None:
+        pid = connection.info.backend_pid
+        with psycopg.connect(connection.info.dsn, autocommit=True) as other:
+            assert other.execute("select pg_terminate_backend(%s, 5000)", (pid,)).fetchone() == (True,)
+
+
+class Unserializable(Fragile):
+    """The server cannot bring it in line with others."""
+
+    def happen(self, connection: psycopg.Connection[Any]) -> None:
+        connection.execute("do $$ begin raise exception 'could not serialize' using errcode = '40001'; end $$")
+
+
+def engine_on(store: PostgresStore) -> Engine:
+    return Engine(store, scope=HERE, rules=Rules(), clock=now, ids=new_id)
+
+
+def texts(store: PostgresStore) -> list[str]:
+    with store.read(HERE) as reader:
+        return [record.text for record in reader.records()]
+
+
+WRITES: dict[str, Callable[[Engine, str], object]] = {
+    "add": lambda engine, id: engine.add("event", "It rained", type="message"),
+    "add_many": lambda engine, id: engine.add_many([("event", f"Drop {n}", {"type": "message"}) for n in range(30)]),
+    "edit": lambda engine, id: engine.edit(id, text="Another text"),
+    "link": lambda engine, id: engine.link(id, "near", id),
+    "undo": lambda engine, id: engine.undo(id),
+    "task": lambda engine, id: engine.tasks.add("Sweep the yard", depends_on=(path for path in ["src/yard.py"])),
+    "push": lambda engine, id: engine.stack().push("Find the leak"),
+    "count_uses": lambda engine, id: engine.count_uses([id]),
+    "import": lambda engine, id: engine.import_(['{"kind": "note", "text": "Imported", "id": "note_x"}']),
+    "forget": lambda engine, id: engine.forget([id]),
+}
+
+
+@pytest.mark.parametrize("at_end", [False, True], ids=["at first", "at last"])
+@pytest.mark.parametrize("accident", [Killed, Unserializable])
+@pytest.mark.parametrize("verb", WRITES)
+def test_interrupted_write_happens_once(url: str, verb: str, accident: type[Fragile], at_end: bool) -> None:
+    counts = []
+    for accidents in (0, 2):
+        store = accident(url)
+        with engine_on(store) as engine:
+            engine.scope = Scope(f"project {accidents}")
+            id = engine.add("note", "Something to start from").record.id
+            store.writes, store.at_end, store.accidents = True, at_end, accidents
+            WRITES[verb](engine, id)
+            assert store.accidents == 0
+            with store.read(engine.scope) as reader:
+                uses = [record.uses for record in reader.records()]
+                counts.append((reader.counts(), reader.revision, uses, len(list(reader.all_links()))))
+            assert store.health().ok
+    assert counts[0] == counts[1]
+
+
+@pytest.mark.parametrize("accident", [Killed, Unserializable])
+def test_interrupted_context_is_computed_again(url: str, accident: type[Fragile]) -> None:
+    store = accident(url)
+    with engine_on(store) as engine:
+        engine.add("decision", "We chose Redis for caching")
+        store.accidents = 3
+        context = engine.compute("Which cache did we choose?", budget=1000)
+        assert "Redis" in context.text
+        assert store.accidents == 0
+        assert not [report for report in engine.receipt(context).document["sources"] if report.get("error")]
+
+
+def test_after_some_tries_the_caller_is_told(url: str) -> None:
+    store = Killed(url)
+    with engine_on(store) as engine:
+        engine.add("note", "Before")
+        store.writes, store.accidents = True, 4
+        with pytest.raises(Interrupted, match="nothing was written"):
+            engine.add("event", "It rained", type="message")
+        assert texts(store) == ["Before"]
+
+
+def test_backends_killed_at_random_lose_nothing_and_double_nothing(url: str) -> None:
+    store, stop, failures = PostgresStore(url), threading.Event(), []
+    memory = Memory(store, scope=HERE, rules=Rules(), clock=now, ids=new_id)
+
+    def work(name: str) -> None:
+        try:
+            for n in range(8):
+                memory.add("event", f"{name} {n}", type="message")
+        except BaseException as failure:
+            failures.append(failure)
+
+    def kill() -> None:
+        draw = Random(5)
+        with psycopg.connect(url, autocommit=True) as other:
+            while not stop.wait(draw.uniform(0.01, 0.06)):
+                pids = other.execute(
+                    "select pid from pg_stat_activity where application_name = 'foveate' and pid <> pg_backend_pid() "
+                    "and datname = current_database() order by pid"
+                ).fetchall()
+                if pids:
+                    other.execute("select pg_terminate_backend(%s)", draw.choice(pids))
+
+    memory.add("event", "first", type="message")
+    threads = [threading.Thread(target=work, args=(name,)) for name in ("ash", "birch", "cedar")]
+    killer = threading.Thread(target=kill)
+    for thread in (killer, *threads):
+        thread.start()
+    for thread in threads:
+        thread.join()
+    stop.set()
+    killer.join()
+    assert failures == []
+    assert sorted(texts(store)) == sorted(
+        ["first", *(f"{name} {n}" for name in ("ash", "birch", "cedar") for n in range(8))]
+    )
+    assert store.health().ok
+    store.close()
+
+
+@pytest.fixture(scope="module")
+def own_server() -> Iterator[LocalServer]:
+    """A server that may be stopped."""
+    with server() as running:
+        yield running
+
+
+@pytest.mark.parametrize("crash", [False, True], ids=["stopped", "killed"])
+def test_server_that_comes_back_is_waited_for(own_server: LocalServer, crash: bool) -> None:
+    store = PostgresStore(own_server.database())
+    with engine_on(store) as engine:
+        engine.add("note", "Before")
+        own_server.kill() if crash else own_server.stop()
+        back = threading.Timer(0.7, own_server.start)
+        back.start()
+        engine.add("event", "Meanwhile", type="message")
+        back.join()
+        assert texts(store) == ["Before", "Meanwhile"]
+
+
+def test_server_that_does_not_come_back_is_an_error_that_says_so(own_server: LocalServer) -> None:
+    store = PostgresStore(own_server.database(), patience=Patience(reach=0.5))
+    own_server.stop()
+    try:
+        with pytest.raises(StoreError, match=r"cannot be reached|connection was lost"):
+            texts(store)
+    finally:
+        store.close()
+        own_server.start()
+
+
+class Proxy:
+    """Stands before a server's socket and loses the answer to the next commit, or the commit itself."""
+
+    def __init__(self, folder: Path, target: str) -> None:
+        self.lose = ""
+        self.lost = 0
+        self._target = target
+        self._ends = [socket.socket(socket.AF_UNIX)]
+        self._ends[0].bind(str(folder / ".s.PGSQL.5432"))
+        self._ends[0].listen()
+        self._threads: list[threading.Thread] = []
+        self._start(self._accept)
+
+    def _start(self, target: Callable[..., None], *sockets: socket.socket) -> None:
+        self._threads.append(threading.Thread(target=target, args=sockets))
+        self._threads[-1].start()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._ends[0].accept()
+                behind = socket.socket(socket.AF_UNIX)
+                self._ends += [client, behind]
+                behind.connect(self._target)
+                self._start(self._forward, client, behind)
+                self._start(self._answer, behind, client)
+
+    def _forward(self, client: socket.socket, behind: socket.socket) -> None:
+        with suppress(OSError):
+            while data := client.recv(65536):
+                if self.lose and data.startswith(b"Q") and b"commit\0" in data:
+                    how, self.lose = self.lose, ""
+                    self.lost += 1
+                    client.shutdown(socket.SHUT_RDWR)  # first: the answer finds nobody
+                    if how == "answer":
+                        behind.sendall(data)
+                    return  # the server's end stays open: it does not know
+                behind.sendall(data)
+            behind.shutdown(socket.SHUT_RDWR)
+
+    def _answer(self, behind: socket.socket, client: socket.socket) -> None:
+        with suppress(OSError):
+            while data := behind.recv(65536):
+                client.sendall(data)
+        with suppress(OSError):
+            client.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        for end in self._ends:
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+        for thread in self._threads:
+            thread.join()
+
+
+@pytest.mark.parametrize("lost", ["answer", "commit"])
+def test_commit_without_an_answer_is_settled(own_server: LocalServer, tmp_path: Path, lost: str) -> None:
+    url = own_server.database()
+    PostgresStore(url).close()
+    proxy = Proxy(tmp_path, str(own_server.folder / ".s.PGSQL.5432"))
+    store = PostgresStore(re.sub(r"host=[^&]*", f"host={quote(str(tmp_path), safe='')}", url))
+    with engine_on(store) as engine:
+        engine.add("note", "Before")
+        proxy.lose = lost
+        engine.add("event", "Only once", type="message")
+        assert proxy.lost == 1
+        assert texts(store) == ["Before", "Only once"]
+    proxy.close()
+
+
+def test_writers_of_one_project_take_turns_and_others_do_not_wait(url: str) -> None:
+    store = PostgresStore(url, patience=Patience(lock=0.2))
+    outcome: dict[str, Any] = {}
+    with store.write(HERE):
+        pass
+
+    def other(project: str) -> None:
+        try:
+            with store.write(Scope(project)) as writer:
+                outcome[project] = writer.scope
+        except StoreError as error:
+            outcome[project] = error
+
+    with store.write(HERE):
+        for project in ("alpha", "beta"):
+            thread = threading.Thread(target=other, args=(project,))
+            thread.start()
+            thread.join()
+        store.save_receipts(HERE, [])  # an answer does not wait for its explanation
+    assert "busy" in str(outcome["alpha"])
+    assert outcome["beta"] == Scope("beta")
+    store.close()
+
+
+def test_thread_that_reads_while_it_reads_needs_no_second_place_in_the_pool(url: str) -> None:
+    store = PostgresStore(url, patience=Patience(connections=1, reach=1.0))
+    with store.read(HERE) as outer, store.read(HERE) as inner, store.write(HERE) as writer:
+        assert outer.recent(["note"], 1, NO_FILTERS) == inner.recent(["note"], 1, NO_FILTERS) == []
+        assert writer.revision == "0"
+    store.close()
+
+
+def test_long_statement_is_ended(url: str) -> None:
+    store = PostgresStore(url, patience=Patience(statement=0.1))
+    began = time.monotonic()
+    with pytest.raises(StoreError, match="took too long"), store.read(HERE) as reader:
+        reader._db.connection.execute("select pg_sleep(20)")  # type: ignore[attr-defined]
+    assert time.monotonic() - began < 10
+    store.close()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ada:s3cret@localhost:1/shop",
+        "postgresql://ada@localhost:1/shop?password=s3cret",
+        "host=localhost port=1 user=ada password=s3cret",
+        "postgresql://ada:s3cret@localhost:1/shop?nonsense=1",
+        "postgresql://ada:s3cret@[localhost/shop",
+    ],
+)
+def test_password_is_never_shown(url: str) -> None:
+    with pytest.raises((StoreError, Exception)) as caught:
+        PostgresStore(url)
+    error: BaseException | None = caught.value
+    while error is not None:
+        assert "s3cret" not in str(error)
+        assert "s3cret" not in repr(error)
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+
+
+def test_unused_server_is_used_lazily(postgres: Server) -> None:
+    """Opening a store holds no connection: a thousand processes may have one open."""
+    url = postgres.database()
+    store = PostgresStore(url)
+    with psycopg.connect(url) as other:
+        assert other.execute(
+            "select count(*) from pg_stat_activity where application_name = 'foveate' and datname = current_database()"
+        ).fetchone() == (0,)
+    store.close()

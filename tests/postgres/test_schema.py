@@ -1,0 +1,156 @@
+"""The schema of the shared store: who brings it up to date, what is refused, and what a project remembers of its index."""
+
+from __future__ import annotations
+
+import threading
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+import pytest
+
+from foveate import lexical
+from foveate.errors import SchemaTooNew, StoreError
+from foveate.ids import new_id, now
+from foveate.state.memory import Memory
+from foveate.state.postgres import PostgresStore
+from foveate.state.records import Rules
+from foveate.testing.postgres import Server
+from foveate.types import Scope
+
+HERE = Scope("alpha")
+
+
+def memory_of(store: PostgresStore) -> Memory:
+    return Memory(store, scope=HERE, rules=Rules(), clock=now, ids=new_id)
+
+
+def execute(url: str, statement: str) -> None:
+    with psycopg.connect(url, autocommit=True, options="-csearch_path=foveate,public") as connection:
+        connection.execute(statement.encode())
+
+
+def test_database_without_a_store_is_not_created_by_looking(postgres: Server) -> None:
+    with pytest.raises(StoreError, match="foveate init"):
+        PostgresStore(postgres.database(), create=False)
+
+
+def test_processes_that_open_a_new_database_at_once_all_find_one_store(postgres: Server) -> None:
+    url, secrets = postgres.database(), []
+
+    def work() -> None:
+        store = PostgresStore(url)
+        with store.read(HERE) as reader:
+            secrets.append(reader.secret)
+        store.close()
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(secrets) == 4
+    assert len(set(secrets)) == 1
+
+
+def test_schema_of_a_newer_foveate_is_refused(url: str) -> None:
+    execute(url, "update meta set value = '99' where name = 'schema'")
+    with pytest.raises(SchemaTooNew, match="Upgrade foveate"):
+        PostgresStore(url)
+
+
+def test_role_that_may_not_create_says_who_should(postgres: Server) -> None:
+    url = postgres.database()
+    postgres.execute("create role visitor login")
+    try:
+        parts = urlsplit(url)
+        with pytest.raises(StoreError, match="owner of the database run `foveate migrate`"):
+            PostgresStore(urlunsplit(parts._replace(netloc="visitor@" + parts.netloc.partition("@")[2])))
+    finally:
+        postgres.execute("drop role visitor")
+
+
+def test_server_that_is_not_there_is_said_at_once() -> None:
+    with pytest.raises(StoreError, match="cannot be reached"):
+        PostgresStore("postgresql://localhost:1/shop")
+
+
+def test_other_encodings_are_refused(postgres: Server) -> None:
+    postgres.execute("create database latin template template0 encoding 'LATIN1' locale 'C'")
+    try:
+        with pytest.raises(StoreError, match="UTF8"):
+            PostgresStore(urlunsplit(urlsplit(postgres.url)._replace(path="/latin")))
+    finally:
+        postgres.execute("drop database latin")
+
+
+def test_project_of_an_older_index_is_indexed_anew_when_it_is_first_used(url: str) -> None:
+    store = PostgresStore(url)
+    id = memory_of(store).add("note", "Walnuts are brown").record.id
+    store.close()
+    execute(url, "update projects set made_by = '0/0/o200k'; delete from postings; update records set full_tokens = 0")
+    again = PostgresStore(url)
+    assert [hit.record.id for hit in memory_of(again).search("walnuts")] == [id]
+    assert (memory_of(again).get(id).tokens or {})["full"] > 0
+    assert again.health().ok
+    again.close()
+
+
+def test_project_that_a_newer_foveate_indexed_can_be_read_and_not_written(url: str) -> None:
+    store = PostgresStore(url)
+    memory = memory_of(store)
+    id = memory.add("note", "Walnuts are brown").record.id
+    execute(url, f"update projects set made_by = '{lexical.VERSION + 1}/1/o200k'")
+    assert memory.get(id).text == "Walnuts are brown"
+    with pytest.raises(SchemaTooNew, match="Upgrade foveate to write"):
+        memory.add("note", "Another")
+    store.close()
+
+
+def test_another_counter_counts_again_and_older_handles_are_told(url: str) -> None:
+    store = PostgresStore(url)
+    id = memory_of(store).add("note", "Internationalisation of unusual 日本語 words " * 5).record.id
+    before = memory_of(store).get(id).tokens
+    other = PostgresStore(url, counter="chars4")
+    assert memory_of(other).get(id).tokens != before
+    with pytest.raises(StoreError, match="open it again"):
+        memory_of(store).add("note", "Another")
+    assert PostgresStore(url).counter == "chars4"
+    other.close()
+    store.close()
+
+
+def test_index_that_disagrees_is_found_and_made_anew(url: str) -> None:
+    store = PostgresStore(url)
+    id = memory_of(store).add("note", "Walnuts are brown").record.id
+    execute(url, "delete from postings")
+    health = store.health()
+    assert not health.ok
+    assert "project 'alpha'" in health.problems[0]
+    assert store.rebuild() == 1
+    assert store.health().ok
+    assert [hit.record.id for hit in memory_of(store).search("walnuts")] == [id]
+    store.close()
+
+
+def test_health_says_what_the_server_is(store: PostgresStore) -> None:
+    facts = store.health().facts
+    assert facts["postgresql"].startswith(("14", "15", "16", "17", "18", "19"))
+    assert facts["pgvector"].startswith("0.")
+    assert (facts["schema"], facts["projects"]) == (1, 0)
+    assert facts["bytes"] > 0
+
+
+def test_forgotten_rows_are_gone_from_the_tables_and_the_rest_is_said(url: str) -> None:
+    store = PostgresStore(url)
+    memory = memory_of(store)
+    id = memory.add("note", "The password of Mallory is xyzzy").record.id
+    memory.add("note", "Something else")
+    done = memory.forget([id])
+    assert "write-ahead log" in done.warnings[-1]
+    assert len(done.warnings) == 1
+    with psycopg.connect(url) as connection:
+        dead = connection.execute(
+            "select sum(n_dead_tup) from pg_stat_user_tables where schemaname = 'foveate' and relname <> 'projects'"
+        ).fetchone()
+    assert dead == (0,)
+    store.close()

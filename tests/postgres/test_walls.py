@@ -1,0 +1,155 @@
+"""A role sees and writes the projects that it was granted, whatever SQL it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+import pytest
+from psycopg import errors
+
+from foveate.errors import StoreError
+from foveate.ids import new_id, now
+from foveate.state.memory import Memory
+from foveate.state.postgres import PostgresStore
+from foveate.state.records import Rules
+from foveate.state.store import StoredReceipt
+from foveate.testing import embedder
+from foveate.testing.postgres import Server
+from foveate.types import Scope
+
+MODEL = embedder()
+TABLES = (
+    "projects", "records", "postings", "volumes", "names", "links", "history", "vectors", "receipts", "receipt_items",
+)  # fmt: skip
+
+_roles = count(1)
+
+
+def filled(store: PostgresStore, project: str) -> str:
+    """A project with a row in every table; the id of a record."""
+    memory = Memory(store, scope=Scope(project), rules=Rules(), clock=now, ids=new_id, vectors=MODEL.embed)
+    one, two = (memory.add("entity", f"{name} of {project}", name=name).record for name in ("Redis", "Postgres"))
+    memory.link(one.id, "near", two.id)
+    memory.edit(one.id, salience=0.9)
+    store.save_receipts(Scope(project), [StoredReceipt(f"ctx_{project}", now(), b"body", (one.id,))])
+    return one.id
+
+
+@pytest.fixture
+def owner(url: str) -> Iterator[PostgresStore]:
+    store = PostgresStore(url, space=MODEL.fingerprint)
+    for project in ("mine", "theirs"):
+        filled(store, project)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def member(postgres: Server, url: str, owner: PostgresStore) -> Iterator[str]:
+    """The URL of a role that may use project `mine`."""
+    role = f"member_{next(_roles)}"
+    postgres.execute(f"create role {role} login")
+    owner.grant(role, "mine")
+    parts = urlsplit(url)
+    yield urlunsplit(parts._replace(netloc=role + "@" + parts.netloc.partition("@")[2]))
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"drop owned by {role}".encode())
+    postgres.execute(f"drop role {role}")
+
+
+def rows(url: str, statement: str, *params: Any) -> list[tuple[Any, ...]]:
+    with psycopg.connect(url, options="-csearch_path=foveate,public") as connection:
+        cursor = connection.execute(statement.encode(), params)
+        return cursor.fetchall() if cursor.description else [(cursor.rowcount,)]
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_raw_sql_sees_only_what_was_granted(url: str, member: str, table: str) -> None:
+    everything = {project for (project,) in rows(url, f"select distinct project from {table}")}
+    seen = {project for (project,) in rows(member, f"select distinct project from {table}")}
+    assert len(everything) == 2
+    assert len(seen) == 1
+    assert rows(member, "select name from projects") == [("mine",)]
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_raw_sql_changes_only_what_was_granted(url: str, member: str, table: str) -> None:
+    ((theirs,),) = rows(url, "select project from projects where name = 'theirs'")
+    before = rows(url, f"select * from {table} where project = %s", theirs)
+    column = "revision" if table == "projects" else "project"
+    assert rows(member, f"update {table} set {column} = {column} where project = %s", theirs) == [(0,)]
+    with pytest.raises(errors.InsufficientPrivilege):
+        rows(member, f"update {table} set project = %s", theirs)
+    with pytest.raises(errors.InsufficientPrivilege):  # of one's own rows, a copy in another project
+        rows(member, _copied(url, table), theirs)
+    with pytest.raises(errors.InsufficientPrivilege):
+        rows(member, f"truncate {table}")
+    assert rows(url, f"select * from {table} where project = %s", theirs) == before
+
+
+def _copied(url: str, table: str) -> str:
+    names = [row[0] for row in rows(url, "select column_name from information_schema.columns where table_name = %s", table)]
+    columns = [f'"{name}"' for name in names if name != "project"]
+    return f"insert into {table} (project, {', '.join(columns)}) select %s, {', '.join(columns)} from {table}"
+
+
+def test_member_cannot_change_who_is_a_member_nor_what_all_share(member: str) -> None:
+    for statement in (
+        "insert into members select role, project + 1 from members",
+        "update members set project = project + 1",
+        "delete from members",
+        "update meta set value = 'x'",
+        "update projects set name = 'theirs'",
+        "insert into projects (name) values ('another')",
+        "delete from projects",
+        "alter table records disable row level security",
+        "create table foveate.more (a int)",
+    ):
+        with pytest.raises(errors.InsufficientPrivilege):
+            rows(member, statement)
+    assert len(rows(member, "select * from members")) == 1
+
+
+def test_member_uses_the_store_as_any_other(member: str) -> None:
+    store = PostgresStore(member, space=MODEL.fingerprint)
+    id = filled(store, "mine")
+    memory = Memory(store, scope=Scope("mine"), rules=Rules(), clock=now, ids=new_id)
+    assert id in [hit.record.id for hit in memory.search("redis of mine")]
+    assert memory.forget([id]).counts["records"] == 1
+    assert store.health().ok
+    with store.read(Scope("theirs")) as reader:
+        assert list(reader.records()) == []
+    with pytest.raises(StoreError, match="may not"), store.write(Scope("theirs")):
+        pass
+    store.close()
+
+
+def test_what_was_revoked_is_out_of_sight(owner: PostgresStore, member: str) -> None:
+    role = str(urlsplit(member).username)
+    owner.grant(role, "theirs")
+    assert len(rows(member, "select * from projects")) == 2
+    owner.revoke(role, "mine")
+    assert rows(member, "select name from projects") == [("theirs",)]
+    owner.revoke(role, "theirs")
+    with pytest.raises(errors.InsufficientPrivilege):
+        rows(member, "select * from foveate.records")
+
+
+def test_walls_do_not_keep_a_search_from_its_index(url: str, member: str) -> None:
+    """The rule of a wall is worked out once for a statement; the index finds the rows."""
+    rows(url, "insert into postings select 1, 'term' || n, 1, 0, n, 1, '', '' from generate_series(1, 9000) n")
+    rows(url, "insert into links select 1, 'id' || n, 'near', 'id' || n, 1.0 from generate_series(1, 9000) n")
+    rows(url, "analyze postings, links")
+    for statement in (
+        "select * from links where project = 1 and src = 'id7'",
+        "select docs, codes from postings where project = 1 and term = 'term7' and kind = 1 and field = 0",
+        "select min(term) from postings where project = 1 and term > 'term7'",
+    ):
+        plan = "\n".join(row[0] for row in rows(member, f"explain {statement}"))
+        condition = next(line for line in plan.splitlines() if "Index Cond" in line and "project = 1" in line)
+        assert condition.count("AND") >= statement.count(" and ")
+        assert "hashed SubPlan" in plan
