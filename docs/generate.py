@@ -33,6 +33,9 @@ SOURCE = Path(foveate.__file__).parent
 NOTE = "<!-- Written by docs/generate.py from the code. Change the code, then run it again. -->"
 
 SETTINGS = {
+    "store": "The URL of a PostgreSQL database that holds the state instead of a file: `postgresql://user@host/db`. `$NAME` "
+    "and `${NAME}` are taken from the environment, so that no password needs to be here; names that begin with FOVEATE_ or "
+    "PG, or one variable for the whole URL. Needs `project.name`. See [teams](../guides/teams.md).",
     "profile": "The profile of a context that names none; `base` where it is not set.",
     "budget": "The total of a context that names none, in tokens; else the profile's.",
     "counter": "What counts tokens: `o200k` (the default), `cl100k`, `anthropic`, `chars4` or `bytes`.",
@@ -50,9 +53,12 @@ SETTINGS = {
     "variants": "Profiles to compare: a table of names, each with the share of sessions that gets this profile laid over "
     "its own, such as `variants.wide = 0.5`.",
     "project": "What the project is, where its files do not say it or say it wrong: `name`, `language`, `framework`, "
-    "`test_framework`.",
+    "`test_framework`. In a shared store, `name` is the project's name there.",
 }
 VARIABLES = {
+    "FOVEATE_STORE": "What `--store` is where it is not given: a project's directory, or the URL of a shared store.",
+    "FOVEATE_PROJECT": "The project's name in a shared store, where `--project` is not given.",
+    "FOVEATE_TEST_POSTGRES": "The URL of a PostgreSQL server for `foveate.testing.postgres`, instead of one of its own.",
     "FOVEATE_OWN_STORE": "The file of your own store, instead of the one in the user's data directory.",
     "FOVEATE_DEBUG_CONTEXT": "`true`: every computed context is explained on stderr.",
     "FOVEATE_EMBED_URL": "The address of an embedding server with OpenAI's interface.",
@@ -244,7 +250,6 @@ def variables_read() -> set[str]:
 
 def exit_rows() -> list[tuple[str, str, str]]:
     rows = [("0", "", "Done."), ("2", "`UsageError`", "The command line itself is not understood.")]
-    rows += [("4", "", "Auth: a service refused the credentials. Nothing local asks for any.")]
     rows += [(str(INTERRUPTED), "", "Interrupted by Ctrl-C, or the answer to a question was no.")]
     todo: list[type[errors.FoveateError]] = [errors.FoveateError]
     while todo:

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from foveate.testing.postgres import postgres as postgres
+
 settings.register_profile("default", deadline=None, derandomize=os.environ.get("CI") == "true")
 settings.load_profile("default")
 

@@ -3,7 +3,7 @@
 A page is one story: its blocks run in order, in one namespace and one empty working directory. `python` blocks run
 here, `console` blocks run their `$ foveate ...` lines in a child process. Info strings: `exit=N` gives the exit code
 of a console block's last command (0 otherwise), `notest` leaves a block out. A `text output` block is what the block
-before it printed, word for word.
+before it printed, word for word. A page that names DATABASE_URL has a fresh database of a real server there, and a role.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
@@ -20,6 +21,8 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+from foveate.testing.postgres import Server
 
 ROOT = Path(__file__).parents[1]
 
@@ -131,7 +134,24 @@ def run_console(page: Path, block: Block, folder: Path, env: dict[str, str]) -> 
     return printed
 
 
+@pytest.fixture
+def database(page: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """For a page that wants one: a database, and a role `ada` that may log in and nothing else."""
+    if "DATABASE_URL" not in page.read_text(encoding="utf-8"):
+        yield
+        return
+    server: Server = request.getfixturevalue("postgres")  # started only for such a page
+    if not server.execute("select 1 from pg_roles where rolname = 'ada'"):
+        server.execute("create role ada login")
+    url = server.database()
+    monkeypatch.setenv("DATABASE_URL", url)
+    monkeypatch.setenv("ADA_DATABASE_URL", re.sub("//.*?@", "//ada@", url, count=1))
+    yield
+    server.drop(url)
+
+
 @pytest.mark.parametrize("page", [p for p in existing("README.md") if any(runnable(p))], ids=name_of)
+@pytest.mark.usefixtures("database")
 def test_every_block_of_the_page_runs(
     page: Path, tmp_path: Path, no_network_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

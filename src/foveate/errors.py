@@ -8,6 +8,7 @@
     └── StoreError               exit 1   HTTP 503   the database: unreadable, read-only, full, damaged
         ├── NotFound             exit 3   HTTP 404
         ├── Conflict             exit 1   HTTP 409   somebody else changed it first
+        ├── Denied               exit 4   HTTP 403   the database server does not let us in, or do this
         ├── SchemaTooNew         exit 1   HTTP 503   written by a newer foveate
         ├── Interrupted          exit 1   HTTP 503   the database went away in the middle; nothing was written
         └── Damaged              exit 1   HTTP 503   the file is broken
@@ -80,6 +81,13 @@ class Conflict(StoreError):
     """The record was changed by somebody else; read it again, then write."""
 
     status = 409
+
+
+class Denied(StoreError):
+    """The database server does not let this role in, or not do this."""
+
+    exit_code = 4
+    status = 403
 
 
 class SchemaTooNew(StoreError):

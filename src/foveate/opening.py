@@ -1,11 +1,11 @@
-"""`foveate.open`: from a path to an engine, with the project's settings filled in."""
+"""`foveate.open`: from a path or a database's URL to an engine, with the project's settings filled in."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from foveate import profiles, project
 from foveate.engine import Engine
@@ -13,6 +13,7 @@ from foveate.errors import InputError, near
 from foveate.ids import Clock, Ids, new_id, now
 from foveate.scoring import Reranker
 from foveate.sources import Source
+from foveate.state.address import is_url
 from foveate.state.lifecycle import Thresholds
 from foveate.state.records import Rules
 from foveate.state.redact import Allow, load_allow
@@ -22,7 +23,10 @@ from foveate.types import Scope
 if TYPE_CHECKING:
     from foveate.code.workspace import Workspace
     from foveate.embed import Embedder
+    from foveate.state.postgres import PostgresStore
     from foveate.summarize import Summarizer
+
+    AnyStore = SQLiteStore | PostgresStore
 
 
 def open_engine(
@@ -32,7 +36,8 @@ def open_engine(
     agent: str | None = None,
     session: str | None = None,
     task: str | None = None,
-    project_name: str = "main",
+    project_name: str | None = None,
+    store: str | None = None,
     embedder: str | Embedder | None = None,
     sources: Iterable[Source] = (),
     reranker: Reranker | None = None,
@@ -50,37 +55,41 @@ def open_engine(
 ) -> Engine:
     """An engine on the project that a path belongs to; `:memory:` for one that leaves nothing behind.
 
+    A URL (`postgresql://...`) instead of a path: a shared database and no folder. `store`: such a URL for a project that
+    has a folder. `project_name`: which project of the store is meant; a shared one does not guess it.
     `code`: whether it looks at the project's files; unless told, it does in a repository or a folder with a manifest.
     `secret`: what the marks around untrusted text are made from, for tests; unless told, a new store draws one.
     """
     memory = str(path) == ":memory:"
-    place = project.Place(Path()) if memory else project.find(path)
+    place = _place(path, store)
+    bare = memory or is_url(path)  # no folder
     settings = place.settings
+    name = project.name_of(place, project_name)
     chosen = embedder if embedder is not None else settings.get("embedder")
     encoder = _encoder(chosen) if chosen else None
-    if not memory and create:
+    if create and not bare and (place.shared is None or code or place.has_code):
         project.create(place)
     space = encoder.fingerprint if encoder else None
-    store = SQLiteStore(
-        ":memory:" if memory else place.store,
+    state = _store(
+        place.shared or (":memory:" if memory else place.store),
         counter=counter or settings.get("counter"),
         space=space,
         multi_valued=settings.get("multi_valued", ()),
         create=create,
         secret=secret,
     )
-    allow = load_allow(place.allow) if not memory and place.allow.is_file() else None
-    rules = Rules(counter=store.counter, allow=allow)
+    allow = load_allow(place.allow) if not bare and place.allow.is_file() else None
+    rules = Rules(counter=state.counter, allow=allow)
     if summarizer is not None:
         rules = replace(rules, summarizer=summarizer)
     wants_own = settings.get("own_store", True) if own is None else own
     own_path = project.own_store()
     mine = (
-        SQLiteStore(own_path, counter=store.counter, space=space) if wants_own and not memory and own_path.exists() else None
+        SQLiteStore(own_path, counter=state.counter, space=space) if wants_own and not memory and own_path.exists() else None
     )
     return Engine(
-        store,
-        scope=Scope(project_name, user=user or settings.get("user"), agent=agent, session=session, task=task),
+        state,
+        scope=Scope(name, user=user or settings.get("user"), agent=agent, session=session, task=task),
         rules=rules,
         clock=clock,
         ids=ids,
@@ -88,17 +97,43 @@ def open_engine(
         embedder=encoder,
         reranker=reranker,
         sources=sources,
-        places=() if memory else profiles.places(place.root),
+        places=() if bare else profiles.places(place.root),
         profile=profile or settings.get("profile"),
         budget=budget if budget is not None else settings.get("budget"),
-        root=None if memory else place.root,
-        workspace=None if memory else _workspace(place, code, allow),
+        root=None if bare else place.root,
+        workspace=None if bare else _workspace(place, code, allow),
         domains=settings.get("domains"),
         thresholds=Thresholds(**settings.get("lifecycle", {})),
         explain=settings.get("debug_context", False),
         cache_seconds=cache_seconds,
         variants=_variants(place),
     )
+
+
+def _place(path: str | Path, store: str | None) -> project.Place:
+    """Where a project is: a folder, with or without a shared store, or neither folder nor file."""
+    if is_url(path):
+        if store is not None:
+            raise InputError("The path is a store's URL already. Pass a folder and `store`, or the URL alone.")
+        return project.Place(Path(), shared=str(path))
+    if isinstance(path, Path) and path.parts[:1] in (("postgresql:",), ("postgres:",)):
+        raise InputError("A store's URL is text: pass it as a str, not as a Path, which drops a part of it.")
+    if str(path) == ":memory:":
+        return project.Place(Path())
+    return project.find(path, store)
+
+
+def _store(where: str | Path, **options: Any) -> AnyStore:
+    """The store by what it is given: a server for a URL, a file for a path."""
+    if not is_url(where):
+        return SQLiteStore(where, **options)
+    from importlib.util import find_spec
+
+    if find_spec("psycopg") is None or find_spec("psycopg_pool") is None:
+        raise InputError("A store on PostgreSQL needs its driver: install it with `pip install foveate[postgres]`.")
+    from foveate.state.postgres import PostgresStore
+
+    return PostgresStore(str(where), **options)
 
 
 def _variants(place: project.Place) -> Mapping[str, float]:

@@ -1,4 +1,4 @@
-"""Where a project's state lives: `.foveate/` at its root, its settings, and the user's own store.
+"""Where a project's state lives: `.foveate/` at its root or a shared database, its settings, and the user's own store.
 
 Comes in: a path. Goes out: a `Place` (files and settings). Worktrees of one repository share the main worktree's state.
 It opens no database.
@@ -14,10 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from foveate.errors import InputError, StoreError, near
+from foveate.state.address import expanded
 
 FOLDER = ".foveate"
 STORE = "state.db"
 INDEX = "code.db"
+MAIN = "main"
+"""The name of the only project in a project's own file."""
 
 MARKS = (
     ".git",
@@ -34,6 +37,7 @@ MARKS = (
 """What makes a folder a project of code."""
 
 SETTINGS = {
+    "store": str,
     "profile": str,
     "budget": int,
     "counter": str,
@@ -60,6 +64,8 @@ class Place:
     settings: Mapping[str, Any] = field(default_factory=dict)
     tree: Path | None = None
     """The folder whose files are meant, where that is not the root: a linked worktree."""
+    shared: str | None = None
+    """The URL of the database that holds the state, where that is not a file of the project's own."""
 
     @property
     def folder(self) -> Path:
@@ -68,6 +74,11 @@ class Place:
     @property
     def store(self) -> Path:
         return self.folder / STORE
+
+    @property
+    def has_store(self) -> bool:
+        """Whether there is something to open; a shared database says so itself."""
+        return self.shared is not None or self.store.exists()
 
     @property
     def allow(self) -> Path:
@@ -101,16 +112,50 @@ class Place:
         return self.index.exists() or any((self.files / name).exists() for name in MARKS)
 
 
-def find(path: str | Path) -> Place:
-    """The project that a path belongs to: the nearest `.foveate/`, else the repository's root, else the path itself."""
+def find(path: str | Path, store: str | None = None) -> Place:
+    """The project that a path belongs to: the nearest `.foveate/`, else the repository's root, else the path itself.
+
+    `store`: the URL of a shared database; unless told, the project's settings may name one.
+    """
     here = Path(path).expanduser().absolute()
     for folder in (here, *here.parents):
         if (folder / FOLDER).is_dir():
             tree, root = _repository(here)
             linked = tree != folder and root == folder.resolve()  # a worktree inside of the main one
-            return Place(folder, _settings(folder / FOLDER / "config.toml"), tree if linked else None)
+            return _place(folder, tree if linked else None, store)
     tree, root = _repository(here)
-    return Place(root, _settings(root / FOLDER / "config.toml"), tree if tree != root else None)
+    return _place(root, tree if tree != root else None, store)
+
+
+def _place(root: Path, tree: Path | None, store: str | None) -> Place:
+    settings = _settings(root / FOLDER / "config.toml")
+    return Place(root, settings, tree, _shared(store, settings))
+
+
+def _shared(given: str | None, settings: Mapping[str, Any]) -> str | None:
+    """The shared database, where the call or the settings name one.
+
+    The environment does not: every folder that a program opens, also one for a test, would write to the same database.
+    """
+    named = given or settings.get("store")
+    return expanded(named) if named else None
+
+
+def name_of(place: Place, given: str | None = None) -> str:
+    """The project's name in its store.
+
+    Nothing is guessed for a shared database: clones have folders of any name, and a wrong guess would split a project's
+    memory, or mix two.
+    """
+    if given is not None or place.shared is None:
+        return given or MAIN
+    name: str | None = os.environ.get("FOVEATE_PROJECT") or place.settings.get("project", {}).get("name")
+    if not name:
+        raise InputError(
+            "A shared store holds many projects, and nothing says which one is meant. Set `name` under [project] in "
+            ".foveate/config.toml, or FOVEATE_PROJECT, or pass --project (in Python: project_name)."
+        )
+    return name
 
 
 def create(place: Place) -> None:
@@ -177,7 +222,7 @@ def _settings(path: Path) -> dict[str, Any]:
         raise InputError(f"{str(path)!r} is not valid TOML: {error}.") from None
     problems = [f"{path.name} has no setting {name!r}.{near(name, SETTINGS)}" for name in values if name not in SETTINGS]
     problems += [
-        f"{path.name}: {name} must be {SETTINGS[name].__name__}, not {value!r}."
+        f"{path.name}: {name} must be {SETTINGS[name].__name__}" + (f", not {value!r}." if name != "store" else ".")
         for name, value in values.items()
         if name in SETTINGS and not isinstance(value, SETTINGS[name])
     ]

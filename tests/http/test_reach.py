@@ -81,6 +81,7 @@ NOT_REACHED = {
     "eval": "it measures for hours, with data of its own",
     "serve": "it is the service",
     "token": "whoever has a token must not make others",
+    "role": "it changes what the service itself may see, which is for the owner of the store",
     "mcp": "it is a front end of its own, mounted at /mcp",
     "hook": "it is what calls POST /v1/hooks/{host}",
     "install": "it writes the settings of programs on this machine",

@@ -14,6 +14,8 @@ import sys
 from typing import Any
 
 FOLDER, STORE, INDEX, SERVICE, LOG = ".foveate", "state.db", "code.db", "service.json", "hook.log"
+CONFIG, SHARED = "config.toml", "FOVEATE_STORE"
+"""Where a project may say that its state is in a shared database, and where a person may say so for all."""
 
 HOSTS = ("claude", "codex", "cursor", "gemini")
 
@@ -53,11 +55,8 @@ def main() -> None:
             raw, event = _read()
             root = root_of(event)
             folder = os.path.join(root, FOLDER) if root else ""
-            if root and _is_shipped(root):
-                _log(
-                    folder,
-                    f"{FOLDER}/{STORE} is tracked by git, so that anybody may have written it: take it out of git first",
-                )
+            if shipped := root and _shipped(root):
+                _log(folder, f"{shipped} is tracked by git, so that anybody may have written it: take it out of git first")
             elif root:
                 _say(_answer(folder, host, raw, event))
     except BaseException as error:
@@ -107,14 +106,39 @@ def root_of(event: dict[str, Any]) -> str:
     here = os.path.normpath(start)
     main = ""
     while True:
-        if os.path.isfile(os.path.join(here, FOLDER, STORE)):
+        if _says_where(here):
             return here
         main = main or _main_worktree(os.path.join(here, ".git"))
         above = os.path.dirname(here)
         if above == here:
             break
         here = above
-    return main if main and os.path.isfile(os.path.join(main, FOLDER, STORE)) else ""
+    return main if main and _says_where(main) else ""
+
+
+def _says_where(root: str) -> str:
+    """What says where the state of a project is: its file, a person's environment, or its settings; empty: nothing."""
+    folder = os.path.join(root, FOLDER)
+    if _shared() and os.path.isdir(folder):
+        return SHARED
+    if os.path.isfile(os.path.join(folder, STORE)):
+        return STORE
+    return CONFIG if _names_store(os.path.join(folder, CONFIG)) else ""
+
+
+def _shared() -> str | None:
+    """The shared database that a person's environment names."""
+    given = os.environ.get(SHARED, "")
+    return given if given.startswith(("postgresql://", "postgres://")) else None
+
+
+def _names_store(config: str) -> bool:
+    """Whether settings have a line for a shared store: TOML itself is read by whoever opens it."""
+    try:
+        with open(config, encoding="utf-8", errors="replace") as file:
+            return any(line.split("=")[0].strip() == "store" for line in file if "=" in line)
+    except OSError:
+        return False
 
 
 def _main_worktree(marker: str) -> str:
@@ -141,13 +165,17 @@ def _names(file: str, marker: str) -> bool:
         return False
 
 
-def _is_shipped(root: str) -> bool:
-    """Whether the store came with the repository: then its rules are somebody else's word, and nobody accepted them."""
+def _shipped(root: str) -> str:
+    """What came with the repository and should not: then rules, or where prompts are sent, are somebody else's word, and
+    nobody accepted them."""
+    name = _says_where(root)
+    if name == SHARED:
+        return ""
     try:
         with open(os.path.join(root, ".git", "index"), "rb") as file:
-            return f"{FOLDER}/{STORE}".encode() in file.read(MAX_INDEX)
+            return f"{FOLDER}/{name}" if f"{FOLDER}/{name}".encode() in file.read(MAX_INDEX) else ""
     except OSError:
-        return False
+        return ""
 
 
 # --- who answers ---------------------------------------------------------------------------------------------------
@@ -254,7 +282,7 @@ def _from_here(folder: str, host: str, event: dict[str, Any]) -> Any:
     logging.getLogger("foveate").addHandler(Kept())
     root = os.path.dirname(folder)
     code = None if os.path.exists(os.path.join(folder, INDEX)) else False
-    with foveate.open(root, code=code, create=False) as engine:
+    with foveate.open(root, store=_shared(), code=code, create=False) as engine:
         return handle(engine, host, event)
 
 

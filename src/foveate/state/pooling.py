@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from foveate.errors import FoveateError, InputError, Interrupted, StoreError
+from foveate.state.address import masked
+from foveate.state.refusals import refusal
 
 try:
     import psycopg
@@ -90,6 +92,7 @@ class Connections:
     def __init__(self, url: str, patience: Patience) -> None:
         self.patience = patience
         self.shown = masked(url)
+        self._url = url
         self.path = "foveate, public"
         try:
             given = conninfo_to_dict(url)
@@ -120,7 +123,7 @@ class Connections:
         try:
             yield
         except psycopg.Error as error:
-            raise _explanation(error, self.shown) from error
+            raise _explanation(error, self._url) from error
 
     @contextmanager
     def transaction(self, begin: str, *, lock: float | None = None, unhurried: bool = False) -> Iterator[Connection]:
@@ -271,19 +274,6 @@ class Connections:
         )
 
 
-def masked(url: str) -> str:
-    """A URL that may be shown: without password and whatever else might be secret."""
-    try:
-        given = conninfo_to_dict(url)
-    except psycopg.ProgrammingError:
-        return "postgresql://..."
-    host = str(given.get("host") or "")
-    place = "" if host.startswith("/") else host
-    port = f":{given['port']}" if given.get("port") and place else ""
-    user = f"{given['user']}@" if given.get("user") else ""
-    return f"postgresql://{user}{place}{port}/{given.get('dbname') or ''}"
-
-
 def quoted(name: str) -> str:
     """A name as an identifier of SQL."""
     return sql.Identifier(name).as_string(None)
@@ -306,21 +296,20 @@ def _is_lost(error: psycopg.Error) -> bool:
 _INTERRUPTED = "{shown!r}: {why}; nothing was written. Try again."
 
 _ADVICE: dict[str, str] = {
-    "42501": "{shown!r}: the role may not do that ({error}). The owner can let it in with `PostgresStore.grant`.",
     "25006": "{shown!r} takes no writes: it is a replica. Name every server in the URL, and target_session_attrs=primary.",
     "25P03": "{shown!r}: a transaction was idle for too long and was ended. Nothing was changed.",
-    "28000": "{shown!r} does not let this user in ({error}).",
-    "28P01": "{shown!r} does not take the password.",
-    "3D000": "{shown!r}: there is no such database. Create it with `createdb`.",
     "53100": "The disk of {shown!r} is full. Nothing was changed; make room and try again.",
     "55P03": "{shown!r} is busy: somebody else has been writing to the same project for long. Try again.",
     "57014": "{shown!r}: a query took too long and was ended. Nothing was changed.",
 }
 
 
-def _explanation(error: psycopg.Error, shown: str) -> FoveateError:
+def _explanation(error: psycopg.Error, url: str) -> FoveateError:
+    shown = masked(url)
     said = str(error).strip().split("\n")[0]
     state = error.sqlstate or ""
+    if known := refusal(error, url):
+        return known
     if isinstance(error, PoolTimeout):
         return StoreError(f"{shown!r} cannot be reached, or all connections to it are in use. Try again.")
     if state in _ADVICE:

@@ -259,11 +259,7 @@ class PostgresStore:
 
     def _opened(self, create: bool, counter: str | None, secret: str) -> dict[str, str]:
         """What `meta` says, once the schema is this version's."""
-        try:
-            connection = self._connections.connect()
-        except psycopg.OperationalError as error:
-            raise StoreError(f"{self.path!r} cannot be reached: {' '.join(str(error).split())}") from None
-        with self._connections.explained(), connection:
+        with self._connections.explained(), self._connections.connect() as connection:
             version = self._version(connection)
             if version == 0 and not create:
                 raise StoreError(f"There is no store in {self.path!r}. Create one with `foveate init`.")

@@ -138,6 +138,8 @@ def _told(file: Path, n: int, line: Line) -> Told | None:
         store = _place(file, line["store"])
         if not (store / project.FOLDER).is_dir():  # a store above it is not the one that was named
             raise NotFound(f"{str(file)!r}, line {n}: There is no store in {line['store']!r}.")
+        if project.find(store).shared is not None:  # a copy is asked, and its settings would lead back to the original
+            raise InputError(f"{str(file)!r}, line {n}: its state is in a shared database. Name a copy of it in a file.")
         return Told(f"store {line['store']}", store=store)
     if "records" not in line:
         return None

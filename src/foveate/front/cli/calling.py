@@ -35,14 +35,29 @@ class Call:
     """One run of the command line: where, for whom, and in which form the answer is wanted."""
 
     store: Path | None = None
+    """A project's directory."""
+    url: str | None = None
+    """A shared database, whatever the project's settings say."""
     user: str | None = None
+    project: str | None = None
     as_json: bool = False
 
     def place(self) -> Place:
         """The project that `--store`, or the current directory, belongs to."""
         from foveate import project
 
-        return project.find(self.store or Path())
+        return project.find(self.store or Path(), self.url)
+
+    def project_name(self) -> str:
+        """The project's name in its store."""
+        from foveate import project
+
+        return project.name_of(self.place(), self.project)
+
+    def go_to(self, store: str | Path | None) -> None:
+        """What `--store` says: a directory or a URL."""
+        self.store = store if isinstance(store, Path) else None
+        self.url = store if isinstance(store, str) else None
 
     def open(self, **options: Any) -> Engine:
         """The engine on an existing store, as `engine` gives it; whoever looks at a terminal sees what takes time."""
@@ -65,17 +80,29 @@ class Call:
         create: bool = False,
     ) -> Engine:
         """The engine on an existing store; with `create`, a project of code gets one when it is first asked about."""
+        from foveate.project import create as make_folder
+
         place = self.place()
-        missing = not place.store.exists()
-        if missing and not (create and (place.has_code if code is None else code)):
+        wanted = create and (place.has_code if code is None else code)
+        missing = not place.has_store
+        if missing and not wanted:
             where, how = "here", "foveate init"
             if self.store is not None:
                 where, how = f"at {str(self.store)!r}", f"foveate init --store {shlex.quote(str(self.store))}"
             raise InputError(f"there is no store {where}. Create one with `{how}`.")
         from foveate.opening import open_engine
 
+        if place.shared is not None and wanted:
+            make_folder(place)  # the index of the code is a file here, wherever the state is
         here = self.store or Path()  # not its root: a worktree has files of its own
-        engine = open_engine(here, user=self.user, agent=agent, session=session, task=task, code=code, create=missing)
+        names: dict[str, Any] = {
+            "user": self.user,
+            "agent": agent,
+            "session": session,
+            "task": task,
+            "project_name": self.project,
+        }
+        engine = open_engine(here, **names, store=self.url, code=code, create=missing)
         if missing:
             say(f"created {place.folder}")
         return engine
@@ -101,24 +128,40 @@ def pass_call(function: Callable[..., Any]) -> Callable[..., Any]:
     return click.make_pass_decorator(Call)(function)
 
 
+def _where(value: str) -> str | Path:
+    """A project's directory, or the URL of a shared store, which a path would spoil."""
+    from foveate.state.address import names_database
+
+    return value if names_database(value) else Path(value)
+
+
+def _complete_folders(ctx: click.Context, param: click.Parameter, incomplete: str) -> Any:
+    return click.Path(file_okay=False).shell_complete(ctx, param, incomplete)
+
+
+STORE: dict[str, Any] = {"type": _where, "metavar": "PATH|URL", "shell_complete": _complete_folders}
+"""What `--store` takes, on both sides of a verb."""
+
+
 def _sets(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
     """An option after the verb does what it does before it."""
 
     def callback(ctx: click.Context, param: click.Parameter, value: Any) -> None:
         call = ctx.find_object(Call)
         if value and call is not None:
-            setattr(call, name, value)
+            call.go_to(value) if name == "store" else setattr(call, name, value)
 
     return callback
 
 
 class Verb(click.Command):
-    """A command that also takes `--store`, `--user` and `--json`, and refuses what is no text."""
+    """A command that also takes `--store`, `--project`, `--user` and `--json`, and refuses what is no text."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         shared = (
-            (("--store",), "store", {"type": click.Path(path_type=Path), "metavar": "PATH"}, "A project's directory."),
+            (("--store",), "store", STORE, "A project's directory, or the URL of a shared store."),
+            (("--project",), "project", {"metavar": "NAME"}, "Which project of the store is meant."),
             (("--user",), "user", {"metavar": "NAME"}, "Whose state it is."),
             (("--json",), "as_json", {"is_flag": True}, "One JSON document on stdout."),
         )

@@ -34,7 +34,7 @@ def _opened(call: Call) -> Engine:
     from foveate.code.derived import NO_CODE
 
     place = call.place()
-    if not place.store.exists() and not place.has_code:
+    if not place.has_store and not place.has_code:
         raise InputError(NO_CODE)
     return call.open(create=True)
 

@@ -48,7 +48,7 @@ def install(call: Call, host: str | None, plugin_dir: bool, scope: Scope, dry_ru
     if host is None:
         raise click.UsageError(f"Name the agent: {', '.join(HOSTS)}.")
     where = place(call)
-    if scope == "project" and not (where.root / ".foveate" / "state.db").exists():
+    if scope == "project" and not call.place().has_store:
         raise InputError("there is no store here, so that hooks would do nothing. Create one with `foveate init`.")
     files = wanted.files(host, scope, where)
     changes = apply.planned(files)

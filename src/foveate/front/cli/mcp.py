@@ -35,7 +35,8 @@ def mcp(call: Call, http: bool, port: int, **scope: Any) -> None:
     `claude mcp add foveate -- foveate mcp`. On stdio, and where `foveate serve` runs for this project, that service answers;
     otherwise this process does. The store is opened when a tool is first called. HTTP is for this machine only.
     """
-    if not http and not call.user and not any(scope.values()) and (service := _service(call)):
+    narrowed = call.user or call.project or call.url or any(scope.values())
+    if not http and not narrowed and (service := _service(call)):
         from foveate.front.mcp.bridge import Bridge
 
         Bridge(service, lambda: _service(call)).run(sys.stdin.buffer, sys.stdout.buffer)

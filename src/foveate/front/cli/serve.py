@@ -39,6 +39,7 @@ def serve(call: Call, host: str, port: int, names: tuple[str, ...], require_toke
         raise InputError("The service needs further packages: `pip install foveate[server]`.")
     from foveate.front.http.serving import RATE, run
     from foveate.front.http.settings import Settings
+    from foveate.project import create as make_folder
 
     place = call.place()
     options = {name: value for name, value in given.items() if value is not None}
@@ -48,6 +49,7 @@ def serve(call: Call, host: str, port: int, names: tuple[str, ...], require_toke
         own = secrets.token_urlsafe(32)
         settings = Settings(host=host, names=names, require_token=True, tokens=place.tokens, own_token=own, **options)
     with call.open(create=True) as engine:
+        make_folder(place)  # it says there where it is, wherever the state is
         run(engine, settings, port, place.service)
 
 

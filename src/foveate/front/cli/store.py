@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from foveate.errors import InputError
 from foveate.front.cli.calling import STDIN, Call, Verb, pass_call, say, scoped
+
+if TYPE_CHECKING:
+    from foveate.project import Place
 
 FILE = click.Path(dir_okay=False, allow_dash=True, path_type=str)
 AGENTS_MD = "agents-md"
@@ -28,8 +32,12 @@ RECORD = '{"id":'
 def init(call: Call, own: bool) -> None:
     """Create a project's store, .foveate/.
 
-    At the root of the repository, or in the current directory where there is none; prints where it is.
+    At the root of the repository, or in the current directory where there is none; prints where it is. With the URL of a
+    PostgreSQL database, `--store URL --project NAME`, the state is there, and .foveate/config.toml says so from then on.
     """
+    if not own and call.place().shared is not None:
+        _share(call)
+        return
     path, created = _create_own(call) if own else _create(call)
     if call.as_json:
         call.print_json({"path": str(path), "created": created})
@@ -44,8 +52,55 @@ def _create(call: Call) -> tuple[Path, bool]:
 
     place = call.place()
     created = not place.store.exists()
-    open_engine(place.root).close()
+    open_engine(place.root, project_name=call.project).close()
     return place.folder, created
+
+
+def _share(call: Call) -> None:
+    """Put a project's state into a shared database: its tables where there are none yet, then a line in the settings."""
+    from foveate import project
+    from foveate.opening import open_engine
+    from foveate.state.address import masked
+
+    place = call.place()
+    if place.store.exists():
+        raise InputError(
+            f"{str(place.store)!r} holds this project's state. Take it along with `foveate copy`, or move it away."
+        )
+    name = call.project_name()
+    text = _told_to_share(call, place, name)
+    open_engine(place.root, store=call.url, project_name=name, code=False).close()
+    project.create(place)
+    if text is not None:
+        (place.folder / "config.toml").write_text(text, "utf-8")
+    where = masked(place.shared or "")
+    if call.as_json:
+        call.print_json({"path": str(place.folder), "store": where, "project": name, "configured": text is not None})
+        return
+    click.echo(f"{where}  project {name}")
+
+
+def _told_to_share(call: Call, place: Place, name: str) -> str | None:
+    """config.toml with the lines that say so; None where it does already, or the environment does."""
+    from foveate.state.address import has_password
+
+    held = place.settings.get("project", {})
+    if call.url in (None, os.environ.get("FOVEATE_STORE")) or (place.settings.get("store"), held.get("name")) == (
+        call.url,
+        name,
+    ):
+        return None
+    config = place.folder / "config.toml"
+    if "store" in place.settings or held:
+        raise InputError(f"{str(config)!r} has `store` or [project] already. Write there yourself what you want to change.")
+    if has_password(call.url or ""):
+        raise InputError(
+            f"The URL holds a password, and {str(config)!r} is no place for one. Write $FOVEATE_PASSWORD instead of it, in "
+            "single quotes, and set that variable; or keep it in ~/.pgpass."
+        )
+    before = config.read_text("utf-8") if config.exists() else ""
+    store, project = (json.dumps(text, ensure_ascii=False) for text in (call.url, name))
+    return f"store = {store}\n{before}\n[project]\nname = {project}\n"
 
 
 def _create_own(call: Call) -> tuple[Path, bool]:
@@ -140,8 +195,6 @@ def export(call: Call, file: str, target: str | None, force: bool, check: bool, 
         held = sum(number for by_status in engine.stats()["records"].values() for number in by_status.values())
         with closing(_lines(engine.export())) as lines:
             if call.as_json and file == STDIN:
-                import json
-
                 found = [json.loads(line) for line in lines]
                 links = [entry["link"] for entry in found if "link" in entry]
                 history = [entry["history"] for entry in found if "history" in entry]

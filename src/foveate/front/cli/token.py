@@ -12,14 +12,14 @@ from foveate.front.cli.calling import Call, Verb, pass_call, say, when
 from foveate.front.texts import AGO
 from foveate.front.tokens import SCOPES, Token, Tokens
 
-PROJECT = "main"
-"""The project of a store that holds only one."""
-
 
 def _tokens(call: Call) -> Tokens:
+    from foveate.project import create as make_folder
+
     place = call.place()
-    if not place.store.exists():
+    if not place.has_store:
         raise InputError("there is no store here. Create one with `foveate init`.")
+    make_folder(place)  # tokens are kept where the service runs
     return Tokens(place.tokens)
 
 
@@ -38,18 +38,18 @@ def token() -> None:
 @token.command("create", cls=Verb)
 @click.argument("name")
 @click.option("--scope", "scopes", multiple=True, metavar="SCOPE", help=f"What it allows: {', '.join(SCOPES)}. Repeatable.")
-@click.option("--project", default=PROJECT, show_default=True, help="The project that it is for: its holder sees no other.")
 @click.option("--for-user", "user", metavar="NAME", help="Speaks for this user alone; else for any that a request names.")
 @click.option("--for-agent", "agent", metavar="NAME", help="Speaks for this agent alone.")
 @click.option("--expires", type=_until, metavar="TIME", help="Ends then: 2027-01-31, or 30d from now.")
 @pass_call
-def create(call: Call, name: str, scopes: tuple[str, ...], project: str, **options: Any) -> None:
+def create(call: Call, name: str, scopes: tuple[str, ...], **options: Any) -> None:
     """Make a token; prints it, this once.
 
-    `foveate token create ci --scope context:read --expires 90d`. Without --scope, all but admin. The file keeps its hash.
+    `foveate token create ci --scope context:read --expires 90d`. Without --scope, all but admin. It is for one project, this
+    one or that of --project: its holder sees no other. The file keeps its hash.
     """
     wanted = scopes or [scope for scope in SCOPES if scope != "admin"]
-    made, secret = _tokens(call).create(name, wanted, project, **options)
+    made, secret = _tokens(call).create(name, wanted, call.project_name(), **options)
     if call.as_json:
         call.print_json({"token": secret, **_public(made)})
         return

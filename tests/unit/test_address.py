@@ -1,0 +1,75 @@
+"""URLs of shared stores: what is one, what the environment fills in, what is never shown."""
+
+from __future__ import annotations
+
+import pytest
+
+from foveate.errors import InputError
+from foveate.state.address import expanded, has_password, is_url, masked, names_database
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("postgresql://ada@db/shop", True),
+        ("postgres://db", True),
+        ("./postgresql", False),
+        ("sqlite:///x", False),
+        (None, False),
+    ],
+)
+def test_a_url_is_told_from_a_path(text: str | None, wanted: bool) -> None:
+    assert is_url(text) is wanted
+    assert text is None or names_database(text) is wanted
+
+
+def test_a_variable_may_name_a_database() -> None:
+    assert names_database("$DATABASE_URL")
+    assert not names_database("$HOME/shop")
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://ada@db/shop", "postgresql://ada@db/shop"),
+        ("postgresql://ada:s3cret@db:5432/shop", "postgresql://ada:***@db:5432/shop"),
+        ("postgresql://ada:s3:c@r/e?t@one,two:5433/shop", "postgresql://ada:***@one,two:5433/shop"),
+        ("postgresql://:s3cret@db", "postgresql://:***@db"),
+        ("postgresql:///shop?host=/run&password=s3cret&user=ada", "postgresql:///shop?host=/run&password=***&user=ada"),
+        ("postgresql:///shop?pass%77ord=s3cret&sslpassword=s3cret", "postgresql:///shop?pass%77ord=***&sslpassword=***"),
+        ("postgresql://db:5432/shop", "postgresql://db:5432/shop"),
+    ],
+)
+def test_no_password_is_shown(url: str, shown: str) -> None:
+    assert masked(url) == shown
+    assert has_password(url) is (url != shown)
+
+
+def test_a_variable_is_no_password() -> None:
+    assert not has_password("postgresql://ada:$FOVEATE_PASSWORD@db/shop")
+    assert has_password("postgresql://ada:x$FOVEATE_PASSWORD@db/shop")
+
+
+def test_variables_are_filled_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FOVEATE_PASSWORD", "s3cret")
+    monkeypatch.setenv("PGHOST", "db")
+    monkeypatch.setenv("DATABASE_URL", "postgres://whole")
+    assert expanded("postgresql://ada:${FOVEATE_PASSWORD}@$PGHOST/shop") == "postgresql://ada:s3cret@db/shop"
+    assert expanded("$DATABASE_URL") == "postgres://whole"
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("postgresql://$FOVEATE_GONE@db", "FOVEATE_GONE, which is not set"),
+        ("postgresql://evil/$CLOUD_SECRET", r"\$CLOUD_SECRET does not"),
+        ("$NO_URL", "begins with postgresql://"),
+        ("./state.db", "begins with postgresql://"),
+    ],
+)
+def test_what_cannot_be_filled_in_is_refused(url: str, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLOUD_SECRET", "s3cret")
+    monkeypatch.setenv("NO_URL", "s3cret")
+    with pytest.raises(InputError, match=problem) as caught:
+        expanded(url)
+    assert "s3cret" not in str(caught.value)

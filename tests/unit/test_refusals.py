@@ -1,0 +1,87 @@
+"""What a real server refuses becomes a sentence that says what to do, with the exit code of its class."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import quote
+
+import psycopg
+import pytest
+
+from foveate.errors import Denied, FoveateError, InputError, StoreError
+from foveate.state.refusals import explained
+from foveate.testing.postgres import LocalServer, server
+
+RULES = "local all ada scram-sha-256\nlocal all postgres trust\nlocal all locked trust\nlocal all gone trust\n"
+
+
+@pytest.fixture(scope="module")
+def guarded() -> Iterator[LocalServer]:
+    with server() as running:
+        running.execute("create role ada login password 'right'")
+        running.execute("create role locked")
+        (running.folder / "data" / "pg_hba.conf").write_text(RULES)
+        running.restart()
+        yield running
+
+
+def refused(url: str, statement: str = "select 1") -> FoveateError:
+    with pytest.raises(FoveateError) as caught, explained(url), psycopg.connect(url, connect_timeout=5) as connection:
+        connection.execute(statement.encode())
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("user", "database", "statement", "sort", "advice"),
+    [
+        ("ada:s3cret", "postgres", "", Denied, "password is wrong. Check the URL, PGPASSWORD or ~/.pgpass"),
+        ("ada", "postgres", "", Denied, "wants a password"),
+        ("locked", "postgres", "", Denied, "may not log in"),
+        ("eve", "postgres", "", Denied, "pg_hba.conf has no entry"),
+        ("gone", "postgres", "", Denied, "no such role"),
+        ("postgres:s3cret", "nope", "", StoreError, "no such database. Create it"),
+        ("ada:right", "postgres", "create schema foveate", Denied, "foveate role grant ROLE"),
+        ("ada:right", "postgres", "create extension vector", StoreError, "have a superuser run `create extension vector`"),
+        ("postgres", "postgres", "select 1 / 0", StoreError, "division by zero"),
+    ],
+)
+def test_a_server_refuses(
+    guarded: LocalServer, user: str, database: str, statement: str, sort: type[FoveateError], advice: str
+) -> None:
+    error = refused(f"postgresql://{user}@/{database}?host={quote(str(guarded.folder), safe='')}", statement or "select 1")
+    assert type(error) is sort
+    assert advice in str(error)
+    assert "s3cret" not in str(error)
+    assert error.exit_code == (4 if sort is Denied else 1)
+
+
+@pytest.mark.parametrize(
+    ("url", "sort", "advice"),
+    [
+        ("postgresql://ada:s3cret@127.0.0.1:1/shop", StoreError, "nothing listens there. Start the server"),
+        ("postgresql://ada:s3cret@/shop?host=%2Fno%2Fsocket", StoreError, "nothing listens at that socket"),
+        ("postgresql://ada:s3cret@127.0.0.1/shop?nope=1", InputError, 'invalid URI query parameter: "nope"'),
+        ("postgresql://ada:s3cret@ho st/shop", InputError, "percent-encoded"),
+    ],
+)
+def test_no_server_is_there(url: str, sort: type[FoveateError], advice: str) -> None:
+    error = refused(url)
+    assert type(error) is sort
+    assert advice in str(error)
+    assert "s3cret" not in str(error)
+
+
+def test_an_unknown_host_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def resolve(*_: object, **__: object) -> None:  # tests reach no name server
+        raise OSError(-2, "Name or service not known")
+
+    monkeypatch.setattr("socket.getaddrinfo", resolve)
+    assert "there is no host of that name" in str(refused("postgresql://ada:s3cret@db.invalid/shop"))
+
+
+def test_a_server_that_ends_says_so(guarded: LocalServer) -> None:
+    with psycopg.connect(guarded.url) as connection:
+        guarded.kill()
+        with pytest.raises(StoreError, match=r"terminating connection|closed the connection"), explained(guarded.url):
+            connection.execute("select 1")
+    guarded.start()
