@@ -69,8 +69,8 @@ def test_rarity_is_the_probabilistic_idf_of_the_commonest_field() -> None:
     rare, common = log(1 + 9.5 / 1.5), log(1 + 2.5 / 8.5)
     assert [(*listed.key, listed.weight, listed.b, listed.size) for listed in plan.lists] == [
         ("rare", 0, pytest.approx(2 * rare), 0.75, 1),
-        ("common", 0, pytest.approx(0.5 * 2 * common), 0.75, 8),
         ("common", 2, pytest.approx(0.5 * common), 0.0, 3),
+        ("common", 0, pytest.approx(0.5 * 2 * common), 0.75, 8),
     ]
     assert plan.ceiling == pytest.approx(rare + 0.5 * common)
 

@@ -90,7 +90,7 @@ def rarity(frequencies: Mapping[str, int], docs: int) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a query is scored: the lists to read, the weightiest first, and the reachable maximum."""
+    """How a query is scored: the lists to read, those that weigh most for their length first, and the reachable maximum."""
 
     lists: tuple[Listed, ...]
     ceiling: float
@@ -134,4 +134,5 @@ def plan(
         for number, size in frequencies[term].items()
         if (weight := weights[term] * rare[term] * fields.get(FIELDS[number], 1.0)) > 0
     ]
-    return Plan(tuple(sorted(lists, key=lambda listed: (-listed.weight, listed.key))), sum(worth[: lexical.TELLING]))
+    lists.sort(key=lambda listed: (-listed.weight / listed.size, listed.key))
+    return Plan(tuple(lists), sum(worth[: lexical.TELLING]))

@@ -282,20 +282,17 @@ class ReadTransaction:
         if not plan.lists:
             return {}
         lists = _Lists(self._blocks, plan, shelf, {code for kinds, _ in asked.values() for code in kinds})
-        wide = {n: 2 * limit + OVERFETCH for n, (_, limit) in asked.items()}
-        ranked = {n: lists.best(kinds, wide[n]) for n, (kinds, _) in asked.items()}
-        # Most hits hold and pass the filters: fetch as many as are wanted first, and the spare ones only where some do not.
-        first = {doc for n, (_, limit) in asked.items() for doc, _ in ranked[n][:limit]}
-        found = self._by_docs(sorted(first), query.filters)
-        if sum(record.status == "active" for record in found.values()) < len(first):
-            spare = {doc for pairs in ranked.values() for doc, _ in pairs} - first
-            found |= self._by_docs(sorted(spare), query.filters)
+        ranked = {n: lists.best(kinds, limit) for n, (kinds, limit) in asked.items()}
+        found = self._by_docs(sorted({doc for pairs in ranked.values() for doc, _ in pairs}), query.filters)
         out = {}
         for n, (kinds, limit) in asked.items():
-            pairs = ranked[n]
-            holding = [pair for pair in pairs if pair[0] in found and found[pair[0]].status == "active"][:limit]
-            beaten = [pair for pair in pairs if pair[0] in found and found[pair[0]].status != "active"][:BEATEN]
-            if len(holding) < limit and len(pairs) == wide[n]:
+            # Most hits hold and pass the filters; more are ranked only where some do not.
+            if any(doc not in found or found[doc].status != "active" for doc, _ in ranked[n]):
+                ranked[n] = lists.best(kinds, 2 * limit + OVERFETCH)
+                found |= self._by_docs([doc for doc, _ in ranked[n] if doc not in found], query.filters)
+            holding = [pair for pair in ranked[n] if pair[0] in found and found[pair[0]].status == "active"][:limit]
+            beaten = [pair for pair in ranked[n] if pair[0] in found and found[pair[0]].status != "active"][:BEATEN]
+            if len(holding) < limit and len(ranked[n]) == 2 * limit + OVERFETCH:
                 # A filter lets so little through that the first best were not enough: it is asked first then.
                 holding = lists.best(kinds, limit, self._within(kinds, query.filters))
                 found |= self._by_docs([doc for doc, _ in holding], query.filters)
