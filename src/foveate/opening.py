@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from foveate import profiles, project
 from foveate.engine import Engine
@@ -18,15 +18,13 @@ from foveate.state.lifecycle import Thresholds
 from foveate.state.records import Rules
 from foveate.state.redact import Allow, load_allow
 from foveate.state.sqlite import SQLiteStore
+from foveate.state.where import open_store
 from foveate.types import Scope
 
 if TYPE_CHECKING:
     from foveate.code.workspace import Workspace
     from foveate.embed import Embedder
-    from foveate.state.postgres import PostgresStore
     from foveate.summarize import Summarizer
-
-    AnyStore = SQLiteStore | PostgresStore
 
 
 def open_engine(
@@ -70,7 +68,7 @@ def open_engine(
     if create and not bare and (place.shared is None or code or place.has_code):
         project.create(place)
     space = encoder.fingerprint if encoder else None
-    state = _store(
+    state = open_store(
         place.shared or (":memory:" if memory else place.store),
         counter=counter or settings.get("counter"),
         space=space,
@@ -121,19 +119,6 @@ def _place(path: str | Path, store: str | None) -> project.Place:
     if str(path) == ":memory:":
         return project.Place(Path())
     return project.find(path, store)
-
-
-def _store(where: str | Path, **options: Any) -> AnyStore:
-    """The store by what it is given: a server for a URL, a file for a path."""
-    if not is_url(where):
-        return SQLiteStore(where, **options)
-    from importlib.util import find_spec
-
-    if find_spec("psycopg") is None or find_spec("psycopg_pool") is None:
-        raise InputError("A store on PostgreSQL needs its driver: install it with `pip install foveate[postgres]`.")
-    from foveate.state.postgres import PostgresStore
-
-    return PostgresStore(str(where), **options)
 
 
 def _variants(place: project.Place) -> Mapping[str, float]:

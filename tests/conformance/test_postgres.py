@@ -14,7 +14,6 @@ for part in ("suite", "suite_writing", "suite_scope", "suite_search", "suite_who
     if f"foveate.testing.{part}" not in sys.modules:  # another test file may have been quicker
         pytest.register_assert_rewrite(f"foveate.testing.{part}")
 
-from foveate.errors import StoreError  # noqa: E402
 from foveate.state.postgres import PostgresStore  # noqa: E402
 from foveate.state.sqlite import SQLiteStore  # noqa: E402
 from foveate.state.store import Store  # noqa: E402
@@ -48,7 +47,3 @@ class TestPostgres(StoreConformance):
 
     def open_backup(self, path: Path) -> Store:
         return SQLiteStore(path, create=False)
-
-    def test_backup_taken_while_others_write_is_whole(self, tmp_path: Path) -> None:
-        with self.opened(tmp_path) as store, pytest.raises(StoreError, match="pg_dump"):
-            store.backup(tmp_path / "copy")

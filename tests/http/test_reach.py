@@ -75,6 +75,9 @@ REACHED = {
 
 NOT_REACHED = {
     "init": "a service has its store",
+    "restore": "it puts a file of this machine in the place of the store that the service serves",
+    "copy": "it reaches files and databases with the rights of whoever runs it",
+    "migrate": "opening does it, and a service has its store open",
     "doctor": "it mends files, which is for whoever has them; GET /v1/health says what is wrong",
     "compact": "it has a language model write, with the key of whoever runs it",
     "completion": "it is for a shell",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -43,6 +43,12 @@ WRITE = "begin isolation level read committed"
 PLANNED = "; set local jit = off; set local enable_seqscan = off"
 """Every query has an index that leads with the project: what the planner knows of all projects together, or does not know
 yet of a new one, must not have it read a whole table. Queries are too short to be worth compiling."""
+
+MIGRATING = 0x666F7665
+"""The advisory lock of whoever brings the schema up to date, alone, and of every writer, shared: `fove`."""
+
+LOOK = "; select value from meta where name = 'schema'"
+"""The schema's version, in every transaction: another process may have changed it since."""
 
 TICKET = "; select pg_current_xact_id()::text, pg_backend_pid()"
 """What is needed to learn what became of a transaction whose commit was not answered."""
@@ -126,13 +132,16 @@ class Connections:
             raise _explanation(error, self._url) from error
 
     @contextmanager
-    def transaction(self, begin: str, *, lock: float | None = None, unhurried: bool = False) -> Iterator[Connection]:
-        """A connection inside a transaction, which is committed at the end of the block.
+    def transaction(
+        self, begin: str, check: Callable[[int], None], *, lock: float | None = None, unhurried: bool = False
+    ) -> Iterator[Connection]:
+        """A connection inside a transaction, which is committed at the end of the block; `check` is told the schema.
 
         Until the block begins, the server may go away and come back. A commit that was not answered is looked up.
         """
-        with self.explained(), self._taken(self._settings(begin, lock, unhurried)) as (connection, ticket):
+        with self.explained(), self._taken(self._settings(begin, lock, unhurried)) as (connection, ticket, schema):
             try:
+                check(schema)
                 yield connection
             except BaseException:
                 with suppress(psycopg.Error):
@@ -157,12 +166,14 @@ class Connections:
             "idle_in_transaction_session_timeout": self.patience.idle,
         }
         settings = "".join(f"; set local {name} = {round(seconds * 1000)}" for name, seconds in times.items())
+        # A migration waits for the writers of the old schema, and whoever comes after it finds the new one.
+        shared = f"; select pg_advisory_xact_lock_shared({MIGRATING})" if begin == WRITE else ""
         ticket = TICKET if begin == WRITE else ""
-        return f"{begin}; set local search_path = {self.path}{PLANNED}{settings}{ticket}"
+        return f"{begin}; set local search_path = {self.path}{PLANNED}{settings}{shared}{LOOK}{ticket}"
 
     @contextmanager
-    def _taken(self, begin: str) -> Iterator[tuple[Connection, tuple[str, int] | None]]:
-        """A connection on which a transaction has begun, and its ticket; given back at the end."""
+    def _taken(self, begin: str) -> Iterator[tuple[Connection, tuple[str, int] | None, int]]:
+        """A connection on which a transaction has begun, its ticket, and the schema's version; given back at the end."""
         until, pause = time.monotonic() + self.patience.reach, PAUSE
         while True:
             connection = self._take(until)
@@ -180,7 +191,8 @@ class Connections:
         self._depth += 1
         try:
             ticket = cursor.set_result(-1).fetchone() if TICKET in begin else None
-            yield connection, ticket
+            seen = cursor.set_result(-1 if ticket is None else -2).fetchone()
+            yield connection, ticket, int(seen[0]) if seen else 0
         finally:
             self._depth -= 1
             if connection.info.transaction_status not in (TransactionStatus.IDLE, TransactionStatus.UNKNOWN):

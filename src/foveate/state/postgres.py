@@ -20,8 +20,10 @@ from foveate.ids import new_id, now
 from foveate.state import queries, vectors
 from foveate.state.halfvec import Reading, Writing
 from foveate.state.kinds import RENDERER
-from foveate.state.pooling import READ, WRITE, Connection, Connections, Patience, quoted
+from foveate.state.pooling import MIGRATING, READ, WRITE, Connection, Connections, Patience, quoted
 from foveate.state.postgres_database import PostgresDatabase
+from foveate.state.postgres_tables import PostgresTables
+from foveate.state.standing import Standing, standing
 from foveate.state.store import Forgotten, Health, Scrub, StoredReceipt
 from foveate.types import Scope
 
@@ -31,9 +33,6 @@ from psycopg import errors
 
 OLDEST = 140000
 """PostgreSQL 14: the oldest that is still looked after when this is written."""
-
-MIGRATING = 0x666F7665
-"""The advisory lock of whoever brings the schema up to date: `fove`."""
 
 PATIENCE = 0.2
 """Seconds to wait for others where the work can be done later as well: receipts."""
@@ -68,7 +67,9 @@ class PostgresStore:
         create: bool = True,
         secret: str | None = None,
         patience: Patience | None = None,
+        unfinished: bool = False,
     ) -> None:
+        """`unfinished`: open it also where it holds a copy that was cut short, to finish that."""
         self.space = space
         self._multi_valued = frozenset(multi_valued)
         self._connections = Connections(url, patience or Patience())
@@ -76,8 +77,9 @@ class PostgresStore:
         self._local = threading.local()
         self._segments = vectors.Segments()  # of the embedded store; never filled here
         self._queries = queries.load("postgres")
+        self._schema = queries.migrations("postgres")[-1][0]
         self._known: set[str] = set()
-        meta = self._opened(create, counter, secret or os.urandom(16).hex())
+        meta = self._opened(create, unfinished, counter, secret or os.urandom(16).hex())
         self.counter = counter or meta[COUNTER]
         tokens.counter(self.counter)
         if self.counter != meta[COUNTER]:
@@ -118,9 +120,10 @@ class PostgresStore:
             writer.trim_receipts(latest - RECEIPT_DAYS * 86_400_000, RECEIPT_BYTES)
 
     def backup(self, target: Path) -> None:
-        raise StoreError(
-            f"{self.path!r} is backed up by whoever runs the server (pg_dump); {str(target)!r} was not written."
-        )
+        """A consistent copy as an SQLite file, taken while others write."""
+        from foveate.state.sqlite_files import copy_to_file
+
+        copy_to_file(self, target)
 
     def health(self) -> Health:
         """Is the server fit, and does every project's index say what its records say?"""
@@ -144,6 +147,26 @@ class PostgresStore:
             f"The index disagrees with the records ({said}). Run `foveate doctor --fix`." for said in astray[:5]
         )
         return Health(not problems, facts, problems)
+
+    @property
+    def label(self) -> str:
+        return self.path
+
+    @contextmanager
+    def tables(self, *, write: bool = False) -> Iterator[PostgresTables]:
+        """Every table as plain rows, in one transaction, for copying."""
+
+        def check(version: int) -> None:
+            queries.refuse_other(version, self._schema, repr(self.path), unfinished=True)
+
+        with self._connections.transaction(WRITE if write else READ, check, unhurried=True) as connection:
+            ((filtered,),) = connection.execute("select row_security_active('records')").fetchall()
+            if filtered:
+                raise StoreError(f"{self.path!r}: this role sees its own projects only. Copy as the owner of the tables.")
+            yield PostgresTables(connection, self._schema)
+
+    def _check_schema(self, version: int) -> None:
+        queries.refuse_other(version, self._schema, repr(self.path))
 
     def close(self) -> None:
         self._connections.close()
@@ -252,12 +275,12 @@ class PostgresStore:
 
     @contextmanager
     def _transaction(self, begin: str, **options: Any) -> Iterator[PostgresDatabase]:
-        with self._connections.transaction(begin, **options) as connection:
+        with self._connections.transaction(begin, self._check_schema, **options) as connection:
             yield PostgresDatabase(connection, self._queries)
 
     # --- schema ------------------------------------------------------------------------------------------------
 
-    def _opened(self, create: bool, counter: str | None, secret: str) -> dict[str, str]:
+    def _opened(self, create: bool, unfinished: bool, counter: str | None, secret: str) -> dict[str, str]:
         """What `meta` says, once the schema is this version's."""
         with self._connections.explained(), self._connections.connect() as connection:
             version = self._version(connection)
@@ -265,6 +288,7 @@ class PostgresStore:
                 raise StoreError(f"There is no store in {self.path!r}. Create one with `foveate init`.")
             if queries.pending("postgres", version, repr(self.path)):
                 self._migrate(connection)
+            queries.refuse_other(self._version(connection), self._schema, repr(self.path), unfinished=unfinished)
             found = connection.execute(
                 "select quote_ident(n.nspname) from pg_extension e join pg_namespace n on n.oid = e.extnamespace "
                 "where e.extname = 'vector'"
@@ -321,6 +345,23 @@ class PostgresStore:
         """The version inside of the migration: an error would end its transaction."""
         ((there,),) = connection.execute("select to_regclass('foveate.meta') is not null").fetchall()
         return self._version(connection) if there else 0
+
+
+def standing_of(url: str) -> Standing:
+    """How a database's schema stands; nothing is changed there."""
+    connections = Connections(url, Patience())
+    try:
+        with connections.explained(), connections.connect() as connection:
+            meta: dict[str, str] = dict(connection.execute("select name, value from foveate.meta").fetchall())
+            makers = [made_by for (made_by,) in connection.execute("select distinct made_by from foveate.projects")]
+    except StoreError as error:
+        if isinstance(error.__cause__, errors.UndefinedTable | errors.InvalidSchemaName):
+            raise StoreError(f"There is no store in {connections.shown!r}. Create one with `foveate init`.") from None
+        raise
+    for made_by in makers:
+        if made_by and not made_by.startswith(f"{lexical.VERSION}/{RENDERER}/"):
+            meta |= zip(("analyser", "renderer"), made_by.split("/"), strict=False)
+    return standing("postgres", connections.shown, abs(int(meta[SCHEMA])), meta)
 
 
 _PROJECT_TABLES = (

@@ -24,7 +24,9 @@ from foveate.state import queries, vectors
 from foveate.state.kinds import RENDERER
 from foveate.state.reading import ReadTransaction
 from foveate.state.salvage import carry_all
+from foveate.state.sqlite_tables import SQLiteTables
 from foveate.state.store import Forgotten, Health, Scrub, StoredReceipt
+from foveate.state.tables import RESIDUE
 from foveate.state.writing import WriteTransaction
 from foveate.types import Scope
 
@@ -44,10 +46,6 @@ RECEIPT_DAYS = 30
 RECEIPT_BYTES = 64 * 2**20
 """Receipts explain the recent past: a month or 64 MB of it, whichever is less."""
 
-RESIDUE = "residue"
-"""The mark in `meta` that something was forgotten and the file not yet written anew."""
-
-
 SECRET = "secret"
 """The name in `meta` of what is drawn once for a store and never changes."""
 
@@ -64,7 +62,9 @@ class SQLiteStore:
         multi_valued: Iterable[str] = (),
         create: bool = True,
         secret: str | None = None,
+        unfinished: bool = False,
     ) -> None:
+        """`unfinished`: open it also where it holds a copy that was cut short, to finish that."""
         self.path = str(path)
         self.counter = counter or "o200k"
         self.space = space
@@ -77,11 +77,13 @@ class SQLiteStore:
         self._connections: WeakSet[apsw.Connection] = WeakSet()  # a thread's connection goes with the thread
         self._segments = vectors.Segments()
         self._queries = queries.load("sqlite")
+        self._schema = queries.migrations("sqlite")[-1][0]
         if not self._memory and not create and not self._size(self.path):
             raise StoreError(f"There is no store at {self.path!r}. Create one with `foveate init`.")
         with _explained(self.path):
             self._shared = self._connect() if self._memory else None
-            self._migrate()
+            if self._migrate(unfinished):
+                return
             if counter is None:  # nobody asks for another: the one that the store was counted with
                 self.counter = self._meta().get("counter", self.counter)
             self._catch_up()
@@ -165,6 +167,18 @@ class SQLiteStore:
         if not self._memory and self._checkpoint("truncate"):
             facts["log_bytes"] = self._size(self.path + "-wal")
         return Health(not problems, facts, tuple(problems), damaged=bool(damage))
+
+    @property
+    def label(self) -> str:
+        return self.path if self._memory else os.path.realpath(self.path)
+
+    @contextmanager
+    def tables(self, *, write: bool = False) -> Iterator[SQLiteTables]:
+        """Every table as plain rows, in one transaction, for copying."""
+        with self._transaction("begin immediate" if write else "begin", unfinished=True) as database:
+            yield SQLiteTables(database.connection, self._schema)
+        if write:
+            self._mind_the_log()
 
     def close(self) -> None:
         """Close every connection; the last one empties the log."""
@@ -294,10 +308,11 @@ class SQLiteStore:
             yield
 
     @contextmanager
-    def _transaction(self, begin: str) -> Iterator[_Database]:
+    def _transaction(self, begin: str, *, unfinished: bool = False) -> Iterator[_Database]:
         with _explained(self.path), self._exclusive(), self._free(begin) as (connection, (start, commit, rollback)):
             connection.execute(start)
             try:
+                self._check_schema(connection, unfinished)
                 yield _Database(connection, self._queries)
                 connection.execute(commit)
             except BaseException:
@@ -354,24 +369,29 @@ class SQLiteStore:
 
     # --- schema ------------------------------------------------------------------------------------------------
 
-    def _migrate(self) -> None:
-        """Bring the file to this version's schema, in one transaction; refuse a newer one."""
+    def _migrate(self, unfinished: bool) -> bool:
+        """Bring the file to this version's schema, in one transaction. True: it holds a copy that is not finished."""
         connection = self._connection()
-        if not queries.pending("sqlite", connection.pragma("user_version"), repr(self.path)):
-            return
-        connection.execute("begin immediate")
-        try:
-            version = connection.pragma("user_version")  # another process may have been quicker
-            for number, script in queries.pending("sqlite", version, repr(self.path)):
-                connection.execute(script)
-                connection.pragma("user_version", number)
-            connection.pragma("application_id", APPLICATION)
-            if version == 0:
-                self._stamp(_Database(connection, self._queries))
-            connection.execute("commit")
-        except BaseException:
-            connection.execute("rollback")
-            raise
+        if queries.pending("sqlite", connection.pragma("user_version"), repr(self.path)):
+            connection.execute("begin immediate")
+            try:
+                version = connection.pragma("user_version")  # another process may have been quicker
+                for number, script in queries.pending("sqlite", version, repr(self.path)):
+                    connection.execute(script)
+                    connection.pragma("user_version", number)
+                connection.pragma("application_id", APPLICATION)
+                if version == 0:
+                    self._stamp(_Database(connection, self._queries))
+                connection.execute("commit")
+            except BaseException:
+                connection.execute("rollback")
+                raise
+        return self._check_schema(connection, unfinished) < 0
+
+    def _check_schema(self, connection: apsw.Connection, unfinished: bool) -> int:
+        version: int = connection.pragma("user_version")  # costs a microsecond
+        queries.refuse_other(version, self._schema, repr(self.path), unfinished=unfinished)
+        return version
 
     def _refuse_foreign(self, connection: apsw.Connection) -> None:
         """Before anything is set, since a journal mode is written into the file."""

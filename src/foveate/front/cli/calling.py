@@ -86,10 +86,7 @@ class Call:
         wanted = create and (place.has_code if code is None else code)
         missing = not place.has_store
         if missing and not wanted:
-            where, how = "here", "foveate init"
-            if self.store is not None:
-                where, how = f"at {str(self.store)!r}", f"foveate init --store {shlex.quote(str(self.store))}"
-            raise InputError(f"there is no store {where}. Create one with `{how}`.")
+            self.existing()
         from foveate.opening import open_engine
 
         if place.shared is not None and wanted:
@@ -106,6 +103,16 @@ class Call:
         if missing:
             say(f"created {place.folder}")
         return engine
+
+    def existing(self) -> str:
+        """Where the store is; an error where there is none."""
+        place = self.place()
+        if not place.has_store:
+            where, how = "here", "foveate init"
+            if self.store is not None:
+                where, how = f"at {str(self.store)!r}", f"foveate init --store {shlex.quote(str(self.store))}"
+            raise InputError(f"there is no store {where}. Create one with `{how}`.")
+        return place.shared or str(place.store)
 
     def print_json(self, document: Mapping[str, Any]) -> None:
         """One document on one line; `schema_version` leads it."""

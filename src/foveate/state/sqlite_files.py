@@ -1,0 +1,176 @@
+"""An SQLite store as a file: how its schema stands, and putting a backup in its place.
+
+Comes in: paths. Nothing here opens a file for writing before it has been found sound.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.parse import quote
+
+import apsw
+
+from foveate.errors import Conflict, Damaged, StoreError
+from foveate.state.moving import Movable, copy, is_empty, raise_revisions
+from foveate.state.sqlite import APPLICATION, BUSY, SQLiteStore, _explained
+from foveate.state.standing import Standing, standing
+from foveate.state.tables import Span
+
+LOGS = ("-wal", "-shm")
+
+
+def standing_of(path: str | Path) -> Standing:
+    """How a file's schema stands; the file is not touched."""
+    with _looked_at(path) as connection:
+        return _standing(connection, path)
+
+
+def restore(file: str | Path, path: str | Path, *, replace: bool = False) -> Path | None:
+    """Put a backup in the place of a store; where the replaced one was kept, if there was anything in it.
+
+    Programs that have the store open see the backup from their next transaction on. The backup itself is not changed: a
+    copy of it is migrated and examined first.
+    """
+    path = Path(path)
+    if os.path.realpath(file) == os.path.realpath(path):
+        raise Conflict(f"{str(file)!r} is the store itself; name a backup.")
+    staged = path.with_name(path.name + ".restoring")
+    _remove(staged)
+    try:
+        _stage(file, staged)
+        kept = _set_aside(path, replace)
+        _put_in_place(staged, path)
+    finally:
+        _remove(staged)
+    return kept
+
+
+def restore_shared(file: str | Path, target: Movable, *, replace: bool = False) -> Path | None:
+    """Copy a backup into a store that is no file; where the replaced one was kept: in a file beside the backup."""
+    with TemporaryDirectory(prefix="foveate-") as folder:
+        staged = Path(folder, "state.db")
+        _stage(file, staged)
+        with target.tables() as tables:
+            empty = is_empty(tables)
+        if not empty and not replace:
+            raise Conflict(f"{target.label!r} holds records or receipts. Pass --replace to restore over them.")
+        kept = None if empty else _free_name(Path(file))
+        if kept is not None:
+            copy_to_file(target, kept)
+        with closing(SQLiteStore(staged)) as source:
+            copy(source, target, replace=replace)
+    return kept
+
+
+def copy_to_file(source: Movable, target: Path) -> None:
+    """A backup of any store as one SQLite file, which appears when it is whole."""
+    if target.exists():
+        raise StoreError(f"{str(target)!r} exists already; choose another name for the backup.")
+    part = target.with_name(target.name + ".part")
+    _remove(part)
+    try:
+        with closing(SQLiteStore(part, unfinished=True)) as store:
+            copy(source, store)
+        with _explained(str(target)), closing(apsw.Connection(str(part))) as connection:
+            connection.pragma("journal_mode", "delete")
+        os.replace(part, target)
+    finally:
+        _remove(part)
+
+
+def _stage(file: str | Path, staged: Path) -> None:
+    """A sound copy of the backup, of this version's schema."""
+    with _looked_at(file) as connection:
+        found = _standing(connection, file)
+        if found.is_too_new or found.unfinished:
+            raise StoreError(f"{str(file)!r} cannot be restored. {found.advice}")
+        with _explained(str(file)), closing(apsw.Connection(str(staged))) as copied:
+            _overwrite(copied, connection)
+    with closing(SQLiteStore(staged)) as store:
+        health = store.health()
+        if health.damaged:
+            raise Damaged(f"{str(file)!r} is damaged, and nothing was changed. Choose another backup.", path=str(file))
+        if not health.ok:
+            store.rebuild()
+
+
+def _set_aside(path: Path, replace: bool) -> Path | None:
+    """A backup of the store that is there now; nothing where nobody has written into it."""
+    if not path.exists() or not path.stat().st_size:
+        return None
+    try:
+        with closing(SQLiteStore(path, unfinished=True)) as store:
+            with store.tables() as tables:
+                if is_empty(tables):
+                    return None
+            if not replace:
+                raise Conflict(f"{str(path)!r} holds records or receipts. Pass --replace to restore over them.")
+            kept = _free_name(path)
+            store.backup(kept)
+            return kept
+    except Damaged:
+        if not replace:
+            raise
+    kept = _free_name(path)  # too damaged to be copied page by page: the file itself is kept
+    for log in ("", *LOGS):
+        if os.path.exists(f"{path}{log}"):
+            os.replace(f"{path}{log}", f"{kept}{log}")
+    return kept
+
+
+def _put_in_place(staged: Path, path: Path) -> None:
+    """Overwrite the store in one transaction, with revisions above its own, so that no cache takes new rows for old."""
+    with closing(SQLiteStore(path, unfinished=True)) as live, closing(SQLiteStore(staged)) as store:
+        with live.tables() as tables:
+            most = max((revision for (revision,) in tables.page(Span("projects"), ("revision",))), default=-1)
+        with store.tables(write=True) as tables:
+            raise_revisions(tables, most + 1)
+    with (
+        _explained(str(path)),
+        closing(apsw.Connection(str(path))) as target,
+        closing(apsw.Connection(str(staged))) as source,
+    ):
+        target.set_busy_timeout(BUSY)
+        _overwrite(target, source)
+
+
+def _overwrite(target: apsw.Connection, source: apsw.Connection) -> None:
+    with target.backup("main", source, "main") as steps:
+        steps.step(-1)
+
+
+@contextmanager
+def _looked_at(path: str | Path) -> Iterator[apsw.Connection]:
+    """A connection that cannot write, to a file that is a store."""
+    if not os.path.exists(path):
+        raise StoreError(f"There is no file {str(path)!r}.")
+    has_log = os.path.exists(f"{path}-wal") and os.path.getsize(f"{path}-wal")
+    # Without a log nobody writes, and SQLite need not lay files of its own beside it.
+    address = f"file:{quote(os.path.abspath(path))}?mode=ro{'' if has_log else '&immutable=1'}"
+    with _explained(str(path)):
+        connection = apsw.Connection(address, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+        with closing(connection):
+            connection.set_busy_timeout(BUSY)
+            if connection.pragma("application_id") != APPLICATION:
+                raise StoreError(f"{str(path)!r} is not a foveate store, but a file of another program or an empty one.")
+            yield connection
+
+
+def _standing(connection: apsw.Connection, path: str | Path) -> Standing:
+    meta: dict[str, str] = dict(connection.execute("select name, value from meta").fetchall())  # type: ignore[arg-type]
+    return standing("sqlite", str(path), abs(connection.pragma("user_version")), meta)
+
+
+def _free_name(path: Path) -> Path:
+    """`state.db.replaced`, or with a number where there is one already."""
+    names = (path.with_name(f"{path.name}.replaced{number}") for number in ("", *(f"-{n}" for n in range(2, 10_000))))
+    return next(name for name in names if not name.exists())
+
+
+def _remove(path: Path) -> None:
+    for log in ("", *LOGS):
+        Path(f"{path}{log}").unlink(missing_ok=True)

