@@ -10,10 +10,10 @@ from pathlib import Path
 
 NAMES = (
     "precision", "rules", "locomo", "speed", "cold", "adapters", "crash", "tasks", "codeindex", "scale", "swebench", "cosqa",
-    "cache", "hook", "service",
+    "cache", "hook", "service", "vectors",
 )  # fmt: skip
-NAMED_ONLY = ("scale", "codeindex", "service")
-"""Run only when named: a million records, peers at work on Django, and a server under load for minutes."""
+NAMED_ONLY = ("scale", "codeindex", "service", "vectors")
+"""Run only when named: a million records, peers at work on Django, a server under load for minutes, many vectors."""
 
 
 def main() -> None:

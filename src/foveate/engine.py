@@ -88,6 +88,7 @@ class Engine(Living):
         variants: Mapping[str, float] | None = None,
     ) -> None:
         self._embedder = embedder
+        self.embed_trouble = ""
         self._reranker = reranker
         self._sources = {source.name: source for source in (*SHIPPED, *sources)}
         self._places = tuple(places)
@@ -157,7 +158,7 @@ class Engine(Living):
             look, blind = self._look(profile)
             around = Around(request, signals, profile, state, self._root, look, blind)
             found = gather(self._sources, around, count=self.debug)
-            warnings += [*_waiting(request, state), *(look.notes if look else ())]
+            warnings += [*_waiting(request, state), *_unembedded(embedding, state), *(look.notes if look else ())]
             revision, tag = state.revision, fence.tag_of(state.secret, request.scope.session)
         candidates = score(found.candidates, profile, signals, request.now, self.thresholds)
         candidates = self._reranked(candidates, request, profile, warnings)
@@ -454,6 +455,19 @@ class Engine(Living):
         """Whether an embedder is set."""
         return self._embedder is not None
 
+    def vectors(self) -> dict[str, Any]:
+        """How far the project's records have vectors by the embedder that is set, and what those of others take."""
+        with self.store.read(self.scope) as reader:
+            lacking, spaces = reader.lacking(), reader.spaces()
+        held = next((space for space in spaces if space.used), None)
+        others = [{"embedder": space.fingerprint, "vectors": space.vectors, "bytes": space.bytes} for space in spaces]
+        return {
+            "embedder": self._embedder.fingerprint if self._embedder else None,
+            "held": held.vectors if held else 0,
+            "lacking": lacking,
+            "unused": [other for other, space in zip(others, spaces, strict=True) if not space.used],
+        }
+
     @retried
     def stats(self) -> dict[str, Any]:
         """What the store holds."""
@@ -673,7 +687,8 @@ class Engine(Living):
         from foveate.embed import embed_or_none
 
         assert self._embedder is not None
-        return embed_or_none(self._embedder, texts)[0]
+        found, self.embed_trouble = embed_or_none(self._embedder, texts)
+        return found
 
 
 def _described(asked: str, task: Record | None, code_query: str | None) -> str | None:
@@ -721,6 +736,13 @@ def _waiting(request: Request, state: Reader) -> list[str]:
     """What the task depends on and does not have yet."""
     found = unfinished(state, request.task) if request.task else []
     return [f"{title_of(record) or record.id}, on which the task depends, is {state_of(record)}." for record in found]
+
+
+def _unembedded(embedding: tuple[float, ...] | None, state: Reader) -> list[str]:
+    """What cannot be near to the question yet."""
+    lacking = 0 if embedding is None else state.lacking()
+    said = f"{lacking:,} records have no vector by this embedder yet and are found by words alone. Run `foveate embed`."
+    return [said] if lacking else []
 
 
 def _question(query: Any) -> str:

@@ -197,3 +197,25 @@ def test_requests_at_work_are_finished_before_it_ends(serve: Serve, tmp_path: Pa
             statuses = [job.result()[0] for job in work if job.exception() is None]
         assert set(statuses) <= {201}
         assert statuses
+
+
+def lacking(server: Process) -> float:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    connection.request("GET", "/metrics")
+    lines = connection.getresponse().read().decode().splitlines()
+    connection.close()
+    return next(float(line.split()[1]) for line in lines if line.startswith("foveate_vectors_lacking "))
+
+
+def test_records_without_a_vector_are_given_one_in_the_background(serve: Serve, tmp_path: Path) -> None:
+    with foveate.open(tmp_path, own=False) as engine:
+        engine.add_many(("note", f"Host {n} restarts at night", {}) for n in range(1500))
+        engine.within(foveate.Scope("aside")).add("note", "Of another project")
+    (tmp_path / ".foveate" / "config.toml").write_text('embedder = "hash:32"\n', "utf-8")
+    with serve() as server:
+        until(lambda: 0 < lacking(server) < 1500)  # it is at work, and more is to come
+        assert ended(server) == 0
+    with foveate.open(tmp_path, own=False) as engine:
+        assert 0 < engine.vectors()["lacking"] < 1500
+        assert engine.within(foveate.Scope("aside")).vectors()["lacking"] == 0
+        assert engine.embed_missing().remaining == 0

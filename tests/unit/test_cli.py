@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -778,3 +779,43 @@ def test_context_into_a_pipe_imports_no_rich(known: dict[str, str]) -> None:
     code += "print('rich' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip().endswith("False")
+
+
+def embed_with(project: Path, embedder: str) -> None:
+    (project / ".foveate" / "config.toml").write_text(f'embedder = "{embedder}"\n', "utf-8")
+
+
+def test_embed_gives_every_record_a_vector_and_drops_the_old_ones_where_told(project: Path) -> None:
+    ok("add", "note", "Redis runs on port 6379")
+    assert run("embed").exit_code == 2
+    embed_with(project, "hash:32")
+    assert document("embed") == {"schema_version": 1, "made": 1, "remaining": 0, "reason": "", "dropped": {}}
+    assert document("embed")["made"] == 0
+    embed_with(project, "hash:64")
+    warned = document("context", "the port of Redis")["warnings"]
+    assert any("1 records have no vector by this embedder yet" in warning for warning in warned)
+    facts = document("doctor")["facts"]
+    assert facts["vectors"] == "0; 1 records have none yet: `foveate embed`"
+    assert facts["unused vectors"].startswith("1 of hash:32:1 (0.0 MB); `foveate embed --prune`")
+    assert document("embed", "--prune")["dropped"] == {"hash:32:1": 1}
+    assert document("context", "the port of Redis")["warnings"] == []
+    facts = document("doctor")["facts"]
+    assert (facts["vectors"], "unused vectors" in facts) == ("1, of every record", False)
+
+
+def test_embed_says_how_many_remain_where_the_embedder_does_not_answer(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from foveate.embed import Endpoint
+
+    ok("add", "note", "Redis runs on port 6379")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    monkeypatch.setenv("FOVEATE_EMBED_URL", f"http://127.0.0.1:{port}/v1")
+    monkeypatch.setattr(Endpoint, "fingerprint", "openai:some:8")  # as if it had answered once
+    embed_with(project, "openai:some")
+    result = run("embed")
+    assert result.exit_code == 1
+    assert result.stdout.strip() == "0 records given a vector, 1 without one."
+    assert "does not answer" in result.stderr
+    assert "gave no answer" in result.stderr

@@ -48,8 +48,8 @@ EXTRAS = frozenset(
 )  # fmt: skip
 """Optional packages: the core can be imported without them."""
 
-EDGES = ("foveate.front", "foveate.agents.adapters")
-"""Not core: each needs its extra and says so."""
+EDGES = ("foveate.front", "foveate.agents.adapters", "foveate.state.segments")
+"""Not core: each needs its extra and says so. The segments of vectors are imported with the first search by vector."""
 
 
 def modules(package: Path) -> dict[str, ast.Module]:

@@ -98,8 +98,8 @@ def test_records_from_before_the_embedder_are_given_vectors(tmp_path: Path) -> N
         plain.add("fact", "Lunch is at noon")
     with foveate.open(tmp_path, own=False, embedder="hash:64") as engine:
         assert engine.stats()["vectors"] == 0
-        assert engine.embed_missing() == 2
-        assert engine.embed_missing() == 0
+        assert engine.embed_missing().made == 2
+        assert engine.embed_missing().made == 0
         features = engine.compute("the Redis port").items[0].candidate.features
         assert features["vector"] > 0
 

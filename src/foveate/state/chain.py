@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
-from foveate.state.store import Beside, Change, Hit, Query, Reader, StoredReceipt, Want
+from foveate.state.store import Beside, Change, Hit, Query, Reader, Space, StoredReceipt, Want
 from foveate.types import Filters, Link, Record, Scope
 
 
@@ -127,6 +127,18 @@ class Chain:
 
     def counts(self) -> dict[str, Any]:
         return self._readers[0].counts()
+
+    def lacking(self) -> int:
+        return sum(reader.lacking() for reader in self._readers)
+
+    def without_vector(self, after: int, limit: int) -> tuple[list[Record], int]:
+        return self._readers[0].without_vector(after, limit)
+
+    def last(self) -> int:
+        return self._readers[0].last()
+
+    def spaces(self) -> list[Space]:
+        return self._readers[0].spaces()
 
     def _holder(self, id: str) -> Reader:
         return next((reader for reader in self._readers if id in reader.get([id])), self._readers[0])

@@ -1,76 +1,52 @@
 """Vector search in PostgreSQL, by pgvector: exact, under every filter, and no vector is brought into this process.
 
-Comes in: a question's vector. Goes out: hits, as from the embedded store. The cosine of unit vectors is their product.
+Comes in: what a transaction sees, and a question's vector. Goes out: the nearest, as from the embedded store. The cosine
+of unit vectors is their product.
 """
 
 from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Sequence
 
-from foveate.state.reading import OVERFETCH, ReadTransaction
-from foveate.state.rows import filter_params
-from foveate.state.store import Hit, Query, Want
+from foveate.state.vectors import BEATEN, Asked, Scored, View, best
 from foveate.state.writing import WriteTransaction
 
-
-class _Nearest(ReadTransaction):
-    """A transaction that asks the database for the nearest."""
-
-    def _add_vector_hits(self, query: Query, wants: Sequence[Want], found: list[dict[int, Hit]]) -> None:
-        known = self._db.rows("space", {"fingerprint": self._space})
-        if not known or query.vector is None:
-            return
-        at = {"project": self._project, "space": known[0][0], **_halves(query.vector)}
-        width = 2 * max((want.limit for want in wants), default=0) + OVERFETCH
-        near = dict(self._db.rows("nearest", {**at, "limit": width}))
-        records = self._by_docs(sorted(near), query.filters)
-        best = [
-            [doc for doc in near if doc in records and (not want.kinds or records[doc].kind in want.kinds)][: want.limit]
-            for want in wants
-        ]
-        lacking = {n: want for n, want in enumerate(wants) if len(best[n]) < want.limit}
-        if lacking and len(near) == width:
-            inside = self._nearest_within(query, lacking, at)
-            near |= {doc: score for pairs in inside.values() for doc, score in pairs}
-            records |= self._by_docs(
-                sorted({doc for pairs in inside.values() for doc, _ in pairs} - set(records)), query.filters
-            )
-            for n, pairs in inside.items():
-                best[n] = [doc for doc, _ in pairs]
-        for hits, docs in zip(found, best, strict=True):
-            for doc in docs:
-                hits.setdefault(doc, Hit(records[doc], 0.0))
-        others = {doc for hits in found for doc in hits if doc not in near}
-        near |= dict(self._db.rows("near_of", {**at, "docs": json.dumps(sorted(others))})) if others else {}
-        for hits in found:
-            for doc, hit in hits.items():
-                hits[doc] = replace(hit, vector=near.get(doc))
-
-    def _nearest_within(
-        self, query: Query, wants: Mapping[int, Want], at: Mapping[str, Any]
-    ) -> dict[int, list[tuple[int, float]]]:
-        """The same, with the filter inside: for a filter or kinds that let little through."""
-        kinds = sorted({kind for want in wants.values() for kind in want.kinds})
-        anything = any(not want.kinds for want in wants.values())
-        params = {
-            **at, **self._who, **filter_params(query.filters), "kinds": None if anything else json.dumps(kinds),
-            "wants": json.dumps([(n, want.limit, want.kinds) for n, want in wants.items()]),
-        }  # fmt: skip
-        inside: dict[int, list[tuple[int, float]]] = {n: [] for n in wants}
-        for n, doc, near in self._db.rows("nearest_within", params):
-            inside[n].append((doc, near))
-        return inside
+SPARE = 50
+"""Records scored first beyond those that are wanted: mostly enough, and the filters are then asked of these alone."""
 
 
-class Reading(_Nearest):
-    """One snapshot of one scope."""
+class HalfVectors:
+    """A `VectorSearch` in SQL: the nearest of all first; where they do not suffice, with the filter inside."""
+
+    def nearest(self, view: View, vector: Sequence[float], asked: Sequence[Asked]) -> list[list[Scored]]:
+        at = {"project": view.project, "space": view.space, **view.within, **_halves(vector), "beaten": BEATEN}
+        width = 2 * max((group.limit for group in asked), default=0) + SPARE
+        near = view.rows("nearest", {**at, "limit": width})
+        found = [self._of(group, near) for group in asked]
+        if not near or near[0][4] < width:  # these were all
+            return found
+        few = [n for n, group in enumerate(asked) if sum(one.holds for one in found[n]) < group.limit]
+        if few:
+            wants = [(n, asked[n].limit, None if (kinds := asked[n].kinds) is None else list(kinds)) for n in few]
+            rows = view.rows("nearest_within", {**at, "wants": json.dumps(wants)})
+            for n in few:
+                found[n] = best((Scored(*row[1:]) for row in rows if row[0] == n), asked[n].limit)
+        return found
+
+    def nearness(self, view: View, vector: Sequence[float], docs: Sequence[int]) -> dict[int, float]:
+        at = {"project": view.project, "space": view.space, **_halves(vector), "docs": json.dumps(list(docs))}
+        return dict(view.rows("near_of", at)) if docs else {}
+
+    @staticmethod
+    def _of(group: Asked, near: Sequence[tuple[int, float, bool, str, int]]) -> list[Scored]:
+        """What one group takes of rows that passed the filters."""
+        fitting = (row for row in near if row[0] is not None and (group.kinds is None or row[3] in group.kinds))
+        return best((Scored(*row[:3]) for row in fitting), group.limit)
 
 
-class Writing(_Nearest, WriteTransaction):
+class Writing(WriteTransaction):
     """One transaction on one scope."""
 
     @staticmethod

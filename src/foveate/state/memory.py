@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import repeat
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,10 @@ from foveate import dates, lexical, quantities
 from foveate.errors import InputError, NotFound
 from foveate.ids import Clock, Ids
 from foveate.related import related
-from foveate.state import records
+from foveate.state import embedding, records
 from foveate.state.chain import Chain
 from foveate.state.conflict import conflicting
+from foveate.state.embedding import Embedded
 from foveate.state.kinds import kind_of, problems_in
 from foveate.state.links import CONFLICTS_WITH, HANDOFF_OF, LEARNED_FROM, PROMOTED_FROM
 from foveate.state.records import Rules
@@ -33,10 +35,12 @@ BATCH = 5000
 half of what they do by the thousand."""
 
 EMBED_BATCH = 256
-"""Records embedded in one transaction: a slow model holds the store for a moment, not for minutes."""
+"""Records embedded at once: what is lost where it is interrupted."""
 
 OWN_PROJECT = "~"
 """The project of the user's own store."""
+
+NO_EMBEDDER = 'There is no embedder. Set one in .foveate/config.toml: embedder = "model2vec:...".'
 
 SEARCH_FIELDS = {"text": 1.0, "summary": 0.5, "tags": 1.5, "subject": 1.5, "entities": 1.0, "paths": 1.0}
 
@@ -345,21 +349,50 @@ class Memory:
                 writer.link(link, anybody=True)
         return Imported(added, len(kept) - added, len(links))
 
-    def embed_missing(self) -> int:
-        """Give a vector to every record that has none by this embedder: after it was set or changed. How many did."""
-        if self._vectors is None:
-            raise InputError('There is no embedder. Set one in .foveate/config.toml: embedder = "model2vec:...".')
-        done, after = 0, 0
-        while True:
-            number, after = self._embed_batch(self._vectors, after)
-            done += number
-            if not after:
-                return done
+    def embed_missing(
+        self,
+        *,
+        batch: int = EMBED_BATCH,
+        everywhere: bool = False,
+        progress: Callable[[int, int], None] = lambda done, total: None,
+        **options: Any,
+    ) -> Embedded:
+        """Give a vector to every record that has none by this embedder: after it was set or changed.
 
-    @retried
-    def _embed_batch(self, embed: Embed, after: int) -> tuple[int, int]:
-        with self.store.write(self.scope) as writer:
-            return writer.embed_missing(embed, after, EMBED_BATCH)
+        Of the project and the user's own store; `everywhere`, of all projects of the store. Other options are those of
+        `embedding.embed_missing`. It can be stopped at any point and goes on from there.
+        """
+        if self._vectors is None:
+            raise InputError(NO_EMBEDDER)
+        places = self._embedded_places(everywhere)
+        lacking = [embedding.lacking(store, scope) for store, scope in places]
+        done = Embedded()
+        for (store, scope), number in zip(places, lacking, strict=True):
+            part = Embedded(0, number, done.answered)
+            if number and done.answered:
+                told = partial(_told, progress, done.made, sum(lacking))
+                part = embedding.embed_missing(store, scope, self._vectors, batch, progress=told, **options)
+            done = Embedded(done.made + part.made, done.remaining + part.remaining, part.answered)
+        return done
+
+    def drop_unused_vectors(self) -> dict[str, int]:
+        """Drop the vectors of other embedders than the one that is set, once every record has one of its; how many went."""
+        if self._vectors is None:
+            raise InputError(NO_EMBEDDER)
+        with self.reader() as reader:
+            lacking = reader.lacking()
+        if lacking:
+            raise InputError(f"{lacking} records have no vector by this embedder yet. Run `foveate embed` first.")
+        dropped: dict[str, int] = {}
+        for store, scope in self._embedded_places(False):
+            for name, number in embedding.drop_unused(store, scope).items():
+                dropped[name] = dropped.get(name, 0) + number
+        return dropped
+
+    def _embedded_places(self, everywhere: bool) -> list[tuple[Store, Scope]]:
+        names = self.store.projects() if everywhere else [self.scope.project]
+        own = [] if self.own is None else [(self.own, Scope(OWN_PROJECT))]
+        return [*((self.store, Scope(name)) for name in names), *own]
 
     def backup(self, target: str | Path) -> None:
         self.store.backup(Path(target))
@@ -465,6 +498,11 @@ _CARRIED = {
 
 TELLING = 4
 """Words by which a statement that says otherwise is looked for: the longest, which are seldom the common ones."""
+
+
+def _told(progress: Callable[[int, int], None], before: int, total: int, done: int, of: int) -> None:
+    """How far one project is, as a part of all."""
+    progress(before + done, max(total, before + of))
 
 
 def contradicted(reader: Reader, record: Record) -> list[Record]:

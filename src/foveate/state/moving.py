@@ -191,12 +191,13 @@ def _finish(left: Tables, target: Movable, raised: int, *, deleted: bool) -> Non
 
 
 def raise_revisions(tables: Tables, by: int) -> None:
-    """Have every project's revision be one that its store has not had: caches ask for nothing else."""
-    columns = tables.columns("projects")
-    at = columns.index("revision")
-    rows = [(*row[:at], row[at] + by, *row[at + 1 :]) for row in tables.page(Span("projects"), columns)]
-    tables.delete(Span("projects"))
-    tables.insert("projects", columns, rows)
+    """Have every project's revision, and the last change of its vectors, be one that its store has not had: caches ask
+    for nothing else."""
+    for table, raised in (("projects", ("revision",)), ("segments", ("latest", "removed"))):
+        columns = tables.columns(table)
+        rows = [dict(zip(columns, row, strict=True)) for row in tables.page(Span(table), columns)]
+        tables.delete(Span(table))
+        tables.insert(table, columns, [tuple((row | dict.fromkeys(raised, row[raised[0]] + by)).values()) for row in rows])
 
 
 def _meta(tables: Tables) -> dict[str, str]:

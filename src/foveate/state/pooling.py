@@ -40,9 +40,9 @@ READ = "begin isolation level repeatable read read only"
 WRITE = "begin isolation level read committed"
 """Writers of one project take turns by its row; whoever comes next must see what the last one wrote."""
 
-PLANNED = "; set local jit = off; set local enable_seqscan = off"
+PLANNED = "; set local enable_seqscan = off; set local jit = off; set local max_parallel_workers_per_gather = 0"
 """Every query has an index that leads with the project: what the planner knows of all projects together, or does not know
-yet of a new one, must not have it read a whole table. Queries are too short to be worth compiling."""
+yet of a new one, must not have it read a whole table. Queries are too short to be compiled, or for several processes."""
 
 MIGRATING = 0x666F7665
 """The advisory lock of whoever brings the schema up to date, alone, and of every writer, shared: `fove`."""

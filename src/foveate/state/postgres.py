@@ -17,12 +17,13 @@ from typing import Any
 from foveate import lexical, tokens
 from foveate.errors import InputError, SchemaTooNew, StoreError
 from foveate.ids import new_id, now
-from foveate.state import queries, vectors
-from foveate.state.halfvec import Reading, Writing
+from foveate.state import queries
+from foveate.state.halfvec import HalfVectors, Writing
 from foveate.state.kinds import RENDERER
 from foveate.state.pooling import MIGRATING, READ, WRITE, Connection, Connections, Patience, quoted
 from foveate.state.postgres_database import PostgresDatabase
 from foveate.state.postgres_tables import PostgresTables
+from foveate.state.reading import ReadTransaction
 from foveate.state.standing import Standing, standing
 from foveate.state.store import Forgotten, Health, Scrub, StoredReceipt
 from foveate.types import Scope
@@ -75,7 +76,7 @@ class PostgresStore:
         self._connections = Connections(url, patience or Patience())
         self.path = self._connections.shown
         self._local = threading.local()
-        self._segments = vectors.Segments()  # of the embedded store; never filled here
+        self._segments = HalfVectors()
         self._queries = queries.load("postgres")
         self._schema = queries.migrations("postgres")[-1][0]
         self._known: set[str] = set()
@@ -88,11 +89,15 @@ class PostgresStore:
 
     # --- the contract ------------------------------------------------------------------------------------------
 
+    def projects(self) -> list[str]:
+        with self._transaction(READ) as database:
+            return sorted(name for _, name in database.rows("project_names"))
+
     @contextmanager
-    def read(self, scope: Scope) -> Iterator[Reading]:
+    def read(self, scope: Scope) -> Iterator[ReadTransaction]:
         self._catch_up(scope.project)
         with self._transaction(READ) as database:
-            yield Reading(database, scope, self._segments, self.space)
+            yield ReadTransaction(database, scope, self._segments, self.space)
 
     @contextmanager
     def write(self, scope: Scope) -> Iterator[Writing]:
@@ -211,7 +216,7 @@ class PostgresStore:
 
     def _astray(self, database: PostgresDatabase, name: str) -> str:
         """In which way index and records of a project differ, nothing when they agree."""
-        found = Reading(database, Scope(name), self._segments, self.space).astray()
+        found = ReadTransaction(database, Scope(name), self._segments, self.space).astray()
         return found and f"project {name!r}: {found}"
 
     def _vacuum(self) -> tuple[str, ...]:
@@ -365,7 +370,8 @@ def standing_of(url: str) -> Standing:
 
 
 _PROJECT_TABLES = (
-    "projects", "records", "postings", "volumes", "names", "links", "history", "vectors", "receipts", "receipt_items",
+    "projects", "records", "postings", "volumes", "names", "links", "history", "vectors", "segments", "receipts",
+    "receipt_items",
 )  # fmt: skip
 
 _GRANTS = (

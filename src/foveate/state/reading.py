@@ -12,17 +12,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from foveate.errors import NotFound
-from foveate.state import blocks, index, ranking, vectors
+from foveate.state import blocks, index, ranking
 from foveate.state.kinds import KINDS, kind_of
 from foveate.state.links import STRUCTURAL
 from foveate.state.records import Rules
 from foveate.state.rows import filter_params, from_row, thaw
-from foveate.state.store import Beside, Change, Hit, Query, StoredReceipt, Want
+from foveate.state.store import Beside, Change, Hit, Query, Space, StoredReceipt, Want
+from foveate.state.vectors import BEATEN, Asked, VectorSearch, View
 from foveate.types import Filters, Link, Record, Scope
-
-BEATEN = 10
-"""Superseded and disputed hits shown beside those that hold, so that a receipt can say what overruled them. They come on
-top of the limit: what no longer holds must never crowd out what does."""
 
 OVERFETCH = 50
 """Hits fetched beyond twice the limit, so that a filter seldom needs a second query."""
@@ -39,7 +36,7 @@ class Database(Protocol):
 class ReadTransaction:
     """One snapshot of one scope."""
 
-    def __init__(self, database: Database, scope: Scope, segments: vectors.Segments, space: str | None = None) -> None:
+    def __init__(self, database: Database, scope: Scope, segments: VectorSearch, space: str | None = None) -> None:
         self.scope = scope
         self._db = database
         self._segments = segments
@@ -252,6 +249,30 @@ class ReadTransaction:
             return f"{lost} records have no postings"
         return f"{len(posted) - extra} postings of no record" if extra < len(posted) else ""
 
+    # --- vectors -----------------------------------------------------------------------------------------------
+
+    def lacking(self) -> int:
+        """How many records have no vector by the store's embedder yet; 0 where it has none. It costs no look at them."""
+        if self._space is None:
+            return 0
+        space = self._known_space() or 0
+        return max(0, int(self._db.rows("lacking", {"project": self._project, "space": space})[0][0]))
+
+    def without_vector(self, after: int, limit: int) -> tuple[list[Record], int]:
+        """Records of the whole project that have no vector by the store's embedder, and where to go on; 0: no further."""
+        at = {"project": self._project, "space": self._known_space() or 0, "after": after, "limit": limit}
+        rows = self._db.rows("without_vector", at)
+        return [self._record(row) for row in rows], rows[-1][0] if len(rows) == limit else 0
+
+    def last(self) -> int:
+        """A number that no record's place is above."""
+        return int(self._db.rows("last_doc", {"project": self._project})[0][0])
+
+    def spaces(self) -> list[Space]:
+        """Whose vectors the project holds, and how many bytes they take."""
+        rows = self._db.rows("spaces_held", {"project": self._project})
+        return [Space(name, number, number * 2 * dim, name == self._space) for name, dim, number in rows]
+
     # --- search ------------------------------------------------------------------------------------------------
 
     def search(self, query: Query, wants: Sequence[Want]) -> list[list[Hit]]:
@@ -282,17 +303,20 @@ class ReadTransaction:
         if not plan.lists:
             return {}
         lists = _Lists(self._blocks, plan, shelf, {code for kinds, _ in asked.values() for code in kinds})
-        ranked = {n: lists.best(kinds, limit) for n, (kinds, limit) in asked.items()}
-        found = self._by_docs(sorted({doc for pairs in ranked.values() for doc, _ in pairs}), query.filters)
+        wide = {n: 2 * limit + OVERFETCH for n, (_, limit) in asked.items()}
+        ranked = {n: lists.best(kinds, wide[n]) for n, (kinds, _) in asked.items()}
+        # Most hits hold and pass the filters: fetch as many as are wanted first, and the spare ones only where some do not.
+        first = {doc for n, (_, limit) in asked.items() for doc, _ in ranked[n][:limit]}
+        found = self._by_docs(sorted(first), query.filters)
+        if sum(record.status == "active" for record in found.values()) < len(first):
+            spare = {doc for pairs in ranked.values() for doc, _ in pairs} - first
+            found |= self._by_docs(sorted(spare), query.filters)
         out = {}
         for n, (kinds, limit) in asked.items():
-            # Most hits hold and pass the filters; more are ranked only where some do not.
-            if any(doc not in found or found[doc].status != "active" for doc, _ in ranked[n]):
-                ranked[n] = lists.best(kinds, 2 * limit + OVERFETCH)
-                found |= self._by_docs([doc for doc, _ in ranked[n] if doc not in found], query.filters)
-            holding = [pair for pair in ranked[n] if pair[0] in found and found[pair[0]].status == "active"][:limit]
-            beaten = [pair for pair in ranked[n] if pair[0] in found and found[pair[0]].status != "active"][:BEATEN]
-            if len(holding) < limit and len(ranked[n]) == 2 * limit + OVERFETCH:
+            pairs = ranked[n]
+            holding = [pair for pair in pairs if pair[0] in found and found[pair[0]].status == "active"][:limit]
+            beaten = [pair for pair in pairs if pair[0] in found and found[pair[0]].status != "active"][:BEATEN]
+            if len(holding) < limit and len(pairs) == wide[n]:
                 # A filter lets so little through that the first best were not enough: it is asked first then.
                 holding = lists.best(kinds, limit, self._within(kinds, query.filters))
                 found |= self._by_docs([doc for doc, _ in holding], query.filters)
@@ -329,31 +353,29 @@ class ReadTransaction:
         return {row[0] for row in self._db.rows("docs_within", params)}
 
     def _add_vector_hits(self, query: Query, wants: Sequence[Want], found: list[dict[int, Hit]]) -> None:
-        known = self._db.rows("space", {"fingerprint": self._space})
-        if not known or query.vector is None:
+        space = self._known_space()
+        if space is None or query.vector is None:
             return
-        nearness = dict(self._segment((self._project, known[0][0])).nearest(query.vector))
-        docs = [doc for doc, near in nearness.items() if near > 0]
-        lacking = [want.limit for want in wants]
-        start, width = 0, max(lacking, default=0) * 2 + OVERFETCH
-        while start < len(docs) and any(lack > 0 for lack in lacking):
-            page = docs[start : start + width]
-            near = self._by_docs(page, query.filters)
-            for n, want in enumerate(wants):
-                fitting = [doc for doc in page if doc in near and (not want.kinds or near[doc].kind in want.kinds)]
-                for doc in fitting[: lacking[n]]:
-                    found[n].setdefault(doc, Hit(near[doc], 0.0))
-                lacking[n] -= min(len(fitting), lacking[n])
-            start, width = start + width, width * 2  # a filter that lets little through is met by wider pages
+        codes = dict(self._db.rows("kinds"))
+        within = {**self._who, **filter_params(query.filters)}
+        view = View(self._db.rows, self._project, space, within, self._dirty)
+        asked = [Asked(_codes_of(want.kinds, codes), want.limit) for want in wants]
+        near = self._segments.nearest(view, query.vector, asked)
+        new = {one.doc for hits, group in zip(found, near, strict=True) for one in group if one.doc not in hits}
+        fresh = self._by_docs(sorted(new), query.filters) if new else {}
+        for hits, group in zip(found, near, strict=True):
+            hits |= {one.doc: Hit(fresh[one.doc], 0.0) for one in group if one.doc not in hits}
+        nearness = {one.doc: one.nearness for group in near for one in group}
+        others = {doc for hits in found for doc in hits if doc not in nearness}
+        nearness |= self._segments.nearness(view, query.vector, sorted(others))
         for hits in found:
             for doc, hit in hits.items():
                 hits[doc] = replace(hit, vector=nearness.get(doc))
 
-    def _segment(self, key: tuple[int, int]) -> vectors.Segment:
-        """The project's vectors as this transaction sees them."""
-        segments = vectors.Segments() if self._dirty else self._segments
-        held = segments.held(key, self.revision)
-        return held or segments.load(key, self.revision, self._db.rows("vectors", {"project": key[0], "space": key[1]}))
+    def _known_space(self) -> int | None:
+        """The number of the space that the store was opened for, once it holds a vector."""
+        known = self._db.rows("space", {"fingerprint": self._space}) if self._space else []
+        return known[0][0] if known else None
 
     # --- helpers -----------------------------------------------------------------------------------------------
 
@@ -440,6 +462,11 @@ def by_field(sizes: Mapping[tuple[str, int, int], int], kinds: Container[int] | 
             counted = found.setdefault(term, {})
             counted[field] = counted.get(field, 0) + size
     return found
+
+
+def _codes_of(kinds: Sequence[str], codes: Mapping[str, int]) -> dict[str, int] | None:
+    """The kinds that there are, of those that are asked for; None where any kind is."""
+    return {kind: codes[kind] for kind in kinds if kind in codes} if kinds else None
 
 
 def _weight(record: Record) -> tuple[bool, float]:

@@ -20,13 +20,14 @@ import apsw
 from foveate import lexical, tokens
 from foveate.errors import Damaged, FoveateError, StoreError
 from foveate.ids import new_id, now
-from foveate.state import queries, vectors
+from foveate.state import queries
 from foveate.state.kinds import RENDERER
 from foveate.state.reading import ReadTransaction
 from foveate.state.salvage import carry_all
 from foveate.state.sqlite_tables import SQLiteTables
 from foveate.state.store import Forgotten, Health, Scrub, StoredReceipt
 from foveate.state.tables import RESIDUE
+from foveate.state.vectors import Asked, Scored, VectorSearch, View
 from foveate.state.writing import WriteTransaction
 from foveate.types import Scope
 
@@ -75,7 +76,7 @@ class SQLiteStore:
         self._lock = threading.RLock()
         self._local = threading.local()
         self._connections: WeakSet[apsw.Connection] = WeakSet()  # a thread's connection goes with the thread
-        self._segments = vectors.Segments()
+        self._segments = _Segments()
         self._queries = queries.load("sqlite")
         self._schema = queries.migrations("sqlite")[-1][0]
         if not self._memory and not create and not self._size(self.path):
@@ -90,10 +91,17 @@ class SQLiteStore:
 
     # --- the contract ------------------------------------------------------------------------------------------
 
+    def projects(self) -> list[str]:
+        with self._transaction("begin") as database:
+            return sorted(name for _, name in database.rows("project_names"))
+
     @contextmanager
     def read(self, scope: Scope) -> Iterator[ReadTransaction]:
-        with self._transaction("begin") as database:
-            yield ReadTransaction(database, scope, self._segments, self.space)
+        # In memory, a reader inside of a writer sees what may be rolled back: what it loads is its own.
+        with self._exclusive():
+            nested = self._shared is not None and self._shared.in_transaction
+            with self._transaction("begin") as database:
+                yield ReadTransaction(database, scope, _Segments() if nested else self._segments, self.space)
 
     @contextmanager
     def write(self, scope: Scope) -> Iterator[WriteTransaction]:
@@ -203,6 +211,7 @@ class SQLiteStore:
         """Carry every readable row into a new file and put it in place; the damaged one is kept beside it."""
         self.close()
         kept = self.salvage_file(self.path, counter=self.counter, space=self.space)
+        self._segments = _Segments()
         self._closed = False
         return kept
 
@@ -218,8 +227,9 @@ class SQLiteStore:
             fresh = cls(new, counter=counter, space=space, secret=_secret_in(source))
             with fresh._transaction("begin immediate") as database:
                 carry_all(source, database.connection)
-                for statement in fresh._queries["clear_strays"].split(";"):
-                    database.connection.execute(statement)
+                for name in ("clear_strays", "count_segments"):
+                    for statement in fresh._queries[name].split(";"):
+                        database.connection.execute(statement)
                 kept = fresh._rebuild(database)
             fresh.close()
             source.close()
@@ -438,6 +448,28 @@ class _Database:
     def many(self, query: str, rows: Sequence[Sequence[Any]]) -> None:
         if rows:
             self.connection.executemany(self._named[query], rows)
+
+
+class _Segments:
+    """Vector search in this process, over what it holds in memory. NumPy is imported with the first search."""
+
+    def __init__(self) -> None:
+        self._search: VectorSearch | None = None
+        self._lock = threading.Lock()
+
+    def nearest(self, view: View, vector: Sequence[float], asked: Sequence[Asked]) -> list[list[Scored]]:
+        return self._made().nearest(view, vector, asked)
+
+    def nearness(self, view: View, vector: Sequence[float], docs: Sequence[int]) -> dict[int, float]:
+        return self._made().nearness(view, vector, docs)
+
+    def _made(self) -> VectorSearch:
+        with self._lock:
+            if self._search is None:
+                from foveate.state.segments import Search
+
+                self._search = Search()
+            return self._search
 
 
 _ADVICE: tuple[tuple[type[Exception], str], ...] = (

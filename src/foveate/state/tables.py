@@ -23,6 +23,7 @@ KEYS: dict[str, tuple[str, ...]] = {
     "postings": ("project", "term", "kind", "field", "first"),
     "volumes": ("project", "kind"),
     "vectors": ("project", "space", "doc"),
+    "segments": ("project", "space"),
     "receipts": ("project", "id"),
     "receipt_items": ("project", "record", "receipt"),
     "meta": ("name",),

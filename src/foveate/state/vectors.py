@@ -1,20 +1,20 @@
-"""Exact vector search over one project's vectors: a matrix and a product. NumPy is imported here and nowhere earlier.
+"""Vectors as a store keeps them, and the seam to whatever searches them. No NumPy here: most stores have no vectors.
 
-Exact is quick enough while a search stays inside one project (under a millisecond for 20,000 vectors), and it cannot
-lose a record to an approximate index under a filter.
+Comes in: what a transaction may see (`View`), a question's vector, and groups of kinds. Goes out: the nearest records of
+each group, exact under every filter. `segments` searches in this process; a database that can do it in SQL brings its own
+`VectorSearch`.
 """
 
 from __future__ import annotations
 
 import struct
-from collections import OrderedDict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from threading import Lock
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
 
-MAX_SEGMENTS = 8
-"""Projects whose vectors stay in memory."""
+BEATEN = 10
+"""Superseded and disputed hits shown beside those that hold, so that a receipt can say what overruled them. They come on
+top of the limit: what no longer holds must never crowd out what does."""
 
 
 def pack(vector: Sequence[float]) -> bytes:
@@ -22,48 +22,58 @@ def pack(vector: Sequence[float]) -> bytes:
     return struct.pack(f"<{len(vector)}e", *vector)
 
 
-class Segments:
-    """Matrices of vectors by (project, space), dropped when the project's revision moves on."""
+@dataclass(frozen=True, slots=True)
+class View:
+    """The vectors of one project and space, as one transaction sees them under one filter."""
 
-    def __init__(self) -> None:
-        self._held: OrderedDict[tuple[int, int], tuple[str, Segment]] = OrderedDict()
-        self._lock = Lock()
-
-    def held(self, key: tuple[int, int], revision: str) -> Segment | None:
-        held = self._held.get(key)
-        return held[1] if held is not None and held[0] == revision else None
-
-    def load(self, key: tuple[int, int], revision: str, rows: Iterable[tuple[int, bytes]]) -> Segment:
-        """Hold these vectors for the revision; readers in other threads keep the segment that they have."""
-        import numpy as np
-
-        docs, blobs = [], []
-        for doc, blob in rows:
-            docs.append(doc)
-            blobs.append(blob)
-        matrix = np.frombuffer(b"".join(blobs), dtype="<f2").reshape(len(docs), -1).astype("f4") if docs else None
-        segment = Segment(docs, matrix)
-        with self._lock:
-            self._held[key] = (revision, segment)
-            self._held.move_to_end(key)
-            while len(self._held) > MAX_SEGMENTS:
-                self._held.popitem(last=False)
-        return segment
+    rows: Callable[[str, Mapping[str, Any]], list[tuple[Any, ...]]]
+    project: int
+    space: int
+    within: Mapping[str, Any] = field(default_factory=dict)
+    """Parameters of the scope and the filters."""
+    dirty: bool = False
+    """Whether it holds what is not committed: nobody else may come to see it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
-    """One project's vectors in one space, at one revision."""
+class Asked:
+    """One group of a search: kinds by name with their codes (None: any), and how many."""
 
-    docs: list[int]
-    matrix: Any
+    kinds: Mapping[str, int] | None
+    limit: int
 
-    def nearest(self, vector: Sequence[float]) -> list[tuple[int, float]]:
-        """(doc, relevance) of every vector, nearest first; ties by doc. Relevance is the cosine, within 0..1."""
-        import numpy as np
 
-        if self.matrix is None:
-            return []
-        scores = np.round(self.matrix @ np.asarray(vector, dtype="f4"), 6)
-        order = np.lexsort((np.asarray(self.docs), -scores))
-        return [(self.docs[i], min(1.0, max(0.0, float(scores[i])))) for i in order]
+class Scored(NamedTuple):
+    """A record that passed the filters. `nearness` is the cosine, to six places."""
+
+    doc: int
+    nearness: float
+    holds: bool
+
+
+class VectorSearch(Protocol):
+    """What a database brings that searches vectors by itself."""
+
+    def nearest(self, view: View, vector: Sequence[float], asked: Sequence[Asked]) -> list[list[Scored]]:
+        """For each group what `best` takes of all that is visible and passes the filters."""
+        ...
+
+    def nearness(self, view: View, vector: Sequence[float], docs: Sequence[int]) -> dict[int, float]:
+        """The nearness of these records, of those that have a vector."""
+        ...
+
+
+def best(found: Iterable[Scored], limit: int) -> list[Scored]:
+    """The nearest that hold, ties by doc, and a few of those between them that no longer do; none that is not near."""
+    ranked = sorted((one for one in found if one.nearness > 0), key=lambda one: (-one.nearness, one.doc))
+    kept: list[Scored] = []
+    holding = beaten = 0
+    for one in ranked:
+        if holding == limit:
+            break
+        if one.holds:
+            holding += 1
+        elif (beaten := beaten + 1) > BEATEN:
+            continue
+        kept.append(one)
+    return kept

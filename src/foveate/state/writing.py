@@ -21,7 +21,7 @@ from foveate.state.links import ACYCLIC, circle
 from foveate.state.reading import Database, ReadTransaction, by_field
 from foveate.state.records import measure
 from foveate.state.rows import freeze, to_row
-from foveate.state.store import Added, Change, Embed, Scrub, StoredReceipt
+from foveate.state.store import Added, Change, Hit, Query, Scrub, StoredReceipt, Want
 from foveate.types import Link, Record, Scope
 
 FLUSH = 5000
@@ -35,7 +35,7 @@ class WriteTransaction(ReadTransaction):
         self,
         database: Database,
         scope: Scope,
-        segments: vectors.Segments,
+        segments: vectors.VectorSearch,
         space: str | None,
         change: str,
         multi_valued: frozenset[str] = frozenset(),
@@ -52,6 +52,8 @@ class WriteTransaction(ReadTransaction):
         self._postings: dict[tuple[str, int, int], list[blocks.Pair]] = defaultdict(list)
         self._growth: dict[int, list[int]] = defaultdict(lambda: [0, 0])
         self._unflushed = 0
+        self._vectors: dict[int, tuple[int, bytes]] = {}
+        self._place: tuple[int, int] | None = None
 
     def add(self, record: Record, vector: Sequence[float] | None = None) -> Added:
         """Keep a new record, unless it is known: the same caller's key changes nothing, the same content confirms."""
@@ -107,7 +109,7 @@ class WriteTransaction(ReadTransaction):
         self._note(before, after.version, verb, after.updated)
         doc = self._doc(before.id)
         if after.text != before.text:  # a vector of other words, of any embedder, is worse than none
-            self._db.run("delete_vectors", {"project": self._project, "doc": doc})
+            self._drop_vectors(doc, replaced=vector is not None)
         if not self._db.run("update_record", self._row(doc, after)):
             raise Conflict(f"{record.id!r} was changed by somebody else; read it again, then write.")
         self._reindex(doc, before, after, vector)
@@ -194,7 +196,7 @@ class WriteTransaction(ReadTransaction):
             doc = self._doc(record.id)
             counts["names"] += self._db.run("delete_names", {**at, "doc": doc})
             counts["postings"] += self._unindex(doc, record)
-            counts["vectors"] += self._db.run("delete_vectors", {**at, "doc": doc})
+            counts["vectors"] += self._drop_vectors(doc)
             counts["links"] += self._db.run("delete_links_of", {**at, "id": record.id})
             counts["history"] += self._db.run("delete_history", {**at, "id": record.id})
             counts["records"] += self._db.run("delete_record", {**at, "doc": doc})
@@ -228,23 +230,40 @@ class WriteTransaction(ReadTransaction):
             self._db.run("delete_receipt_items", {**at, "id": id})
         return len(doomed)
 
-    def embed_missing(self, embed: Embed, after: int, limit: int) -> tuple[int, int]:
-        """Vectors for some records that have none in this space: how many, and the number to go on from (0: done)."""
-        known = self._db.rows("space", {"fingerprint": self._space})
-        space = known[0][0] if known else 0
-        at = {"project": self._project, "space": space, "after": after, "limit": limit}
-        rows = self._db.rows("without_vector", at)
-        found = embed([self._record(row).text for row in rows]) if rows else None
-        if found is None:
-            return 0, 0
-        for row, vector in zip(rows, found, strict=True):
-            self._put_vector(row[0], vector)
-        self._dirty = True
-        return len(rows), rows[-1][0] if len(rows) == limit else 0
+    def fill_vectors(self, found: Sequence[tuple[Record, Sequence[float]]]) -> int:
+        """Keep vectors that were made outside of the transaction; how many.
+
+        A record that has another text by now, or is gone, or that somebody else was quicker with, is left as it is.
+        """
+        self.flush()
+        space = self._known_space() or 0
+        at = {"project": self._project, "space": space, "ids": json.dumps([record.id for record, _ in found])}
+        waiting = {id: (doc, text) for doc, id, text in self._db.rows("texts_without_vector", at)}
+        done = 0
+        for record, vector in found:
+            doc, text = waiting.get(record.id, (0, None))
+            if text == record.text:
+                self._put_vector(doc, record.kind, vector)
+                done += 1
+        self._dirty = self._dirty or done > 0
+        return done
+
+    def drop_vectors(self, fingerprint: str, limit: int) -> int:
+        """Drop up to so many vectors of another embedder; how many went."""
+        if fingerprint == self._space:
+            raise InputError(f"{fingerprint!r} is the embedder that is set; its vectors are in use.")
+        known = self._db.rows("space", {"fingerprint": fingerprint})
+        if not known:
+            return 0
+        at = {"project": self._project, "space": known[0][0]}
+        gone = self._db.run("drop_vectors", {**at, "limit": limit})
+        if gone:
+            self._db.run("shrink_segment", {**at, "number": gone})
+        return gone
 
     def put_vector(self, id: str, vector: Sequence[float]) -> None:
         """Keep the vector of a record that is here already."""
-        self._put_vector(self._doc(id), vector)
+        self._put_vector(self._doc(id), self._seen(id).kind, vector)
         self._dirty = True
 
     def mark(self, name: str) -> None:
@@ -268,6 +287,32 @@ class WriteTransaction(ReadTransaction):
             self._db.run("grow_volume", {"project": self._project, "kind": kind, "docs": more, "tokens": tokens})
         self._growth.clear()
         self._unflushed = 0
+        self._flush_vectors()
+
+    def _flush_vectors(self) -> None:
+        """Write the vectors that are waiting, each with the next number: readers take in those above theirs."""
+        if not self._vectors or self._place is None:
+            return
+        at = {"project": self._project, "space": self._place[0]}
+        state = self._db.rows("segment", at)
+        latest = state[0][0] if state else 0
+        known = self._db.rows("vectors_of", {**at, "docs": json.dumps(list(self._vectors))})
+        rows = [
+            (self._project, self._place[0], doc, kind, seq, blob)
+            for seq, (doc, (kind, blob)) in enumerate(self._vectors.items(), latest + 1)
+        ]
+        self._db.many("add_vector", rows)
+        self._db.run("grow_segment", {**at, "latest": latest + len(rows), "number": len(rows) - len(known)})
+        self._vectors = {}
+
+    def _drop_vectors(self, doc: int, *, replaced: bool = False) -> int:
+        """Delete a record's vectors, of every embedder; how many. `replaced`: but the one in whose place another comes."""
+        self._flush_vectors()
+        keep = (self._known_space() or 0) if replaced else 0
+        gone = self._db.rows("delete_vectors", {"project": self._project, "doc": doc, "keep": keep})
+        for (space,) in gone:
+            self._db.run("shrink_segment", {"project": self._project, "space": space, "number": 1})
+        return len(gone)
 
     def _blocks_at(
         self, places: Sequence[tuple[str, int, int, int]]
@@ -296,6 +341,7 @@ class WriteTransaction(ReadTransaction):
             self._db.many("update_tokens", sizes)
             done, after = done + len(page), page[-1][0]
         self.flush()
+        self._dirty = True
         return done
 
     def finish(self) -> None:
@@ -413,7 +459,7 @@ class WriteTransaction(ReadTransaction):
         if record.kind == "entity":
             self._db.many("add_name", [(self._project, name, doc) for name in sorted(index.names_of(record))])
         if vector is not None:
-            self._put_vector(doc, vector)
+            self._put_vector(doc, record.kind, vector)
         self._dirty = True
         self._unflushed += 1
         if self._unflushed >= FLUSH:
@@ -437,7 +483,7 @@ class WriteTransaction(ReadTransaction):
         kind = kind_of(before.kind)
         if index.postings(before, kind) == index.postings(after, kind) and index.names_of(before) == index.names_of(after):
             if vector is not None:
-                self._put_vector(doc, vector)
+                self._put_vector(doc, after.kind, vector)
             self._dirty = True
             return
         self._unindex(doc, before)
@@ -449,13 +495,20 @@ class WriteTransaction(ReadTransaction):
         growth[0] += docs
         growth[1] += tokens
 
-    def _put_vector(self, doc: int, vector: Sequence[float]) -> None:
-        self._db.run("add_space", {"fingerprint": self._space, "dim": len(vector)})
-        ((space, dim),) = self._db.rows("space", {"fingerprint": self._space})
-        if dim != len(vector):
-            raise InputError(f"The embedder gave {len(vector)} dimensions where {dim} are stored for {self._space!r}.")
-        params = {"project": self._project, "space": space, "doc": doc, "vector": self._packed(vector)}
-        self._db.run("add_vector", params)
+    def _put_vector(self, doc: int, kind: str, vector: Sequence[float]) -> None:
+        if self._place is None:
+            self._db.run("add_space", {"fingerprint": self._space, "dim": len(vector)})
+            ((space, dim),) = self._db.rows("space", {"fingerprint": self._space})
+            self._place = (space, dim)
+        if self._place[1] != len(vector):
+            raise InputError(
+                f"The embedder gave {len(vector)} dimensions where {self._place[1]} are stored for {self._space!r}."
+            )
+        self._vectors[doc] = (self._code(kind), self._packed(vector))
+
+    def _add_vector_hits(self, query: Query, wants: Sequence[Want], found: list[dict[int, Hit]]) -> None:
+        self._flush_vectors()
+        super()._add_vector_hits(query, wants, found)
 
     @staticmethod
     def _packed(vector: Sequence[float]) -> Any:

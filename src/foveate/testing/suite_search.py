@@ -12,6 +12,7 @@ from foveate.testing.suite import (
     DAY,
     FIELDS,
     HERE,
+    MINUTE,
     T0,
     Suite,
     add,
@@ -406,3 +407,66 @@ class Vectors(Suite):
             assert self.near(store, "cached page", filters=Filters(tags=("rare",))) == [tagged]
             assert self.near(store, "cached page", kinds=("fact",)) == [fact]
             assert self.near(store, "cached page", scope=Scope("beta")) == []
+
+    def test_a_filter_that_lets_little_through_loses_nothing(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path, space=self.model.fingerprint) as store:
+            with store.write(HERE) as writer:
+                for n in range(400):
+                    text = f"cached page {n}"
+                    writer.add(made(text, now=T0 - n * MINUTE), self.model.embed([text])[0])
+            ranked = self.near(store, "cached page", limit=400)
+            assert len(ranked) == 400
+            with store.read(HERE) as reader:
+                kept = reader.get(ranked)
+            for share in (2, 20, 130):
+                filters = Filters(since=T0 - 400 // share * MINUTE + MINUTE)
+                passing = [id for id in ranked if kept[id].created >= (filters.since or 0)]
+                assert len(passing) == 400 // share
+                assert self.near(store, "cached page", limit=5, filters=filters) == passing[:5]
+
+    def test_what_was_overruled_takes_no_place_of_what_holds(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path, space=self.model.fingerprint) as store:
+            values = [
+                self.put(store, f"cached pages live {n} days", kind="fact", subject="page", attribute="days", now=T0 + n)
+                for n in range(5)
+            ]
+            other = self.put(store, "cached pages and more of them", kind="fact")
+            found = self.near(store, "cached pages live days", limit=2)
+            assert {values[-1], other} <= set(found)
+            assert len(found) > 2
+
+    def test_records_without_a_vector_are_counted_paged_and_filled(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path, space=self.model.fingerprint) as store:
+            self.put(store, "has one")
+            first, second, third = (add(store, f"cached page {n}") for n in range(3))
+            with store.read(HERE) as reader:
+                page, further = reader.without_vector(0, 2)
+                rest, end = reader.without_vector(further, 2)
+                assert ([record.id for record in (*page, *rest)], end) == ([first.id, second.id, third.id], 0)
+                assert (reader.lacking(), reader.last() >= further) == (3, True)
+            vectors = self.model.embed([record.text for record in (first, second, third)])
+            change(store, first, "other words by now")
+            store.forget(HERE, [second.id])
+            with store.write(HERE) as writer:
+                assert writer.fill_vectors(list(zip((first, second, third), vectors, strict=True))) == 1
+                assert writer.fill_vectors([(third, vectors[2])]) == 0
+            assert third.id in self.near(store, "cached page 2")
+            with store.read(HERE) as reader:
+                assert reader.lacking() == 1
+            assert store.projects() == ["alpha"]
+
+    def test_vectors_of_other_embedders_are_counted_and_dropped(self, tmp_path: Path) -> None:
+        other = embedder(32)
+        with self.opened(tmp_path, space=self.model.fingerprint) as store:
+            self.put(store, "caching responses")
+            id = self.put(store, "cached pages")
+            with self.reopened(tmp_path, space=other.fingerprint) as second:
+                with second.read(HERE) as reader:
+                    assert [(space.vectors, space.used) for space in reader.spaces()] == [(2, False)]
+                with second.write(HERE) as writer:
+                    assert writer.drop_vectors(self.model.fingerprint, 1) == 1
+                    assert writer.drop_vectors(self.model.fingerprint, 9) == 1
+            assert self.near(store, "cached pages") == []
+            with store.write(HERE) as writer:
+                writer.put_vector(id, self.model.embed(["cached pages"])[0])
+            assert self.near(store, "cached pages") == [id]

@@ -27,7 +27,7 @@ def doctor(call: Call, fix: bool) -> None:
     with engine:
         facts, problems = _store(engine.store, fix)
         if fix and engine.embeds:
-            say(f"{engine.embed_missing()} records given a vector.")
+            say(f"{engine.embed_missing().made} records given a vector.")
         warnings: list[str] = []
         if not problems:
             warnings = engine.outgrown()
@@ -36,9 +36,8 @@ def doctor(call: Call, fix: bool) -> None:
             problems += [f"Your own store: {problem}" for problem in own_problems]
             facts["own store"] = own_facts.get("path", "")
         facts |= _settings(call.place(), engine)
-        server_facts, server_warnings = _server(call, engine)
-        facts |= server_facts
-        warnings += server_warnings
+        if not problems:
+            facts |= _vectors(engine)
         code_facts, code_warnings = _code(engine)
         hook_facts, hook_problems, hook_warnings = _hooks(call, engine)
         facts |= code_facts | hook_facts
@@ -111,17 +110,17 @@ def _settings(place: Place, engine: Engine) -> dict[str, Any]:
     return facts
 
 
-def _server(call: Call, engine: Engine) -> tuple[dict[str, Any], list[str]]:
-    """Of a shared store: who we are there, what we see, how far away it is."""
-    place = call.place()
-    if place.shared is None:
-        return {}, []
-    from foveate.state.server import facts
-
-    found, warnings = facts(place.shared, engine.scope.project)
-    if place.store.exists():
-        warnings.append(f"{str(place.store)!r} is not used: the state is in the shared store. Move the file away.")
-    return {"project": engine.scope.project, **found}, warnings
+def _vectors(engine: Engine) -> dict[str, Any]:
+    """How far the records have vectors, and what those of other embedders take; nothing where there are none."""
+    found = engine.vectors()
+    facts = {}
+    if found["embedder"]:
+        left = f"; {found['lacking']:,} records have none yet: `foveate embed`" if found["lacking"] else ", of every record"
+        facts["vectors"] = f"{found['held']:,}{left}"
+    if found["unused"]:
+        each = [f"{one['vectors']:,} of {one['embedder']} ({one['bytes'] / 2**20:,.1f} MB)" for one in found["unused"]]
+        facts["unused vectors"] = f"{', '.join(each)}; `foveate embed --prune` drops them"
+    return facts
 
 
 def _code(engine: Engine) -> tuple[dict[str, Any], list[str]]:

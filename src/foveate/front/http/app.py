@@ -24,6 +24,7 @@ from foveate.agents.adapters.opentelemetry import instrument
 from foveate.engine import Engine
 from foveate.front.http import problems
 from foveate.front.http.access import Door, Who, bearer, refuse_unguarded
+from foveate.front.http.embedding import embedding
 from foveate.front.http.metrics import Metrics
 from foveate.front.http.middleware import Admitted, AnsweredOnce, Answers, Limited, Observed, rate_of
 from foveate.front.http.problems import Refused, of_error
@@ -33,7 +34,6 @@ from foveate.front.mcp import server as mcp_server
 from foveate.front.tokens import Tokens
 from foveate.opening import open_engine
 from foveate.project import find
-from foveate.state.address import is_url
 
 BESIDE = 4
 """Threads for what must be answered while all workers are busy: readiness, and streams of events."""
@@ -44,7 +44,7 @@ PROBLEM = {"description": "What is wrong, and what to do.", "content": {problems
 def create_app(where: Engine | str | Path, *, settings: Settings | None = None) -> FastAPI:
     """The service on an engine, or on the project at a path; an engine of the caller's is not closed."""
     chosen = settings or Settings()
-    file = chosen.tokens or (None if isinstance(where, Engine) or is_url(where) else find(where).tokens)
+    file = chosen.tokens or (None if isinstance(where, Engine) else find(where).tokens)
     tokens = Tokens(file) if file else None
     refuse_unguarded(chosen, tokens)
     rate = rate_of(chosen.rate)
@@ -57,7 +57,8 @@ def create_app(where: Engine | str | Path, *, settings: Settings | None = None) 
         anyio.to_thread.current_default_thread_limiter().total_tokens = chosen.workers
         app.state.beside = anyio.CapacityLimiter(BESIDE)
         async with mcp.running():
-            yield
+            with embedding(engine, app.state.metrics, app.state.stopping):
+                yield
         app.state.stopping.set()
         await anyio.to_thread.run_sync(engine.save if engine is where else engine.close)
 

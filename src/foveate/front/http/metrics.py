@@ -22,6 +22,13 @@ class Metrics:
             "foveate_compute_seconds", "Time to compute a context.", buckets=SECONDS, registry=registry
         )
         self.tokens = Counter("foveate_context_tokens", "Tokens of the contexts that were computed.", registry=registry)
+        self.vectors_lacking = Gauge(
+            "foveate_vectors_lacking", "Records without a vector by the embedder that is set.", registry=registry
+        )
+        self.vectors_made = Counter("foveate_vectors_made", "Vectors made in the background.", registry=registry)
+        self.embedder_failures = Counter(
+            "foveate_embedder_failures", "Times that the embedder did not answer in the background.", registry=registry
+        )
 
     def text(self) -> bytes:
         return generate_latest(self._registry)

@@ -145,9 +145,20 @@ create table vectors (
   project bigint not null,
   space   bigint not null,
   doc     bigint not null,
+  kind    bigint not null,
+  seq     bigint not null,              -- grows with every vector that is put
   vector  halfvec not null,             -- half floats, length one
   primary key (project, space, doc)
 ) with (toast_tuple_target = 8160);
+
+create table segments (
+  project bigint not null,
+  space   bigint not null,
+  latest  bigint not null,              -- the number of the last change
+  removed bigint not null,              -- and of the last that took a vector away
+  vectors bigint not null,
+  primary key (project, space)
+);
 
 alter table vectors alter column vector set storage main;
 
@@ -188,7 +199,8 @@ declare
   guarded text;
 begin
   foreach guarded in array array[
-    'projects', 'records', 'postings', 'volumes', 'names', 'links', 'history', 'vectors', 'receipts', 'receipt_items'
+    'projects', 'records', 'postings', 'volumes', 'names', 'links', 'history', 'vectors', 'segments',
+    'receipts', 'receipt_items'
   ] loop
     execute format('alter table %I enable row level security', guarded);
     -- A list that is made once for a statement, not a look-up for each row.

@@ -1,6 +1,6 @@
 -- The queries of the embedded store in PostgreSQL's words. Lists come in as JSON; `= any (array(...))` has the planner see
--- one look-up for each of them, whatever it knows about the tables. What SQLite gives in the order of an index is ordered
--- here by name.
+-- one look-up for each of them, and `lateral (... offset 0)` makes sure of it where it would rather read a whole project.
+-- What SQLite gives in the order of an index is ordered here by name.
 
 -- name: meta
 select name, value from meta
@@ -118,8 +118,9 @@ and "user" is not distinct from :user and agent is not distinct from :agent orde
 select doc, kind, status from records where project = :project and id = :id
 
 -- name: standing
-select {columns} from records
-where project = :project and kind = any (array(select json_array_elements_text(:kinds))) and status = 'active' and {visible}
+select {columns} from (select distinct json_array_elements_text(:kinds) as wanted) k
+cross join lateral (select * from records
+  where project = :project and kind = wanted and status = 'active' and {visible} order by created, doc offset 0) found
 order by salience desc, created, id
 
 -- name: pinned
@@ -350,51 +351,100 @@ select space, dim from spaces where fingerprint = :fingerprint
 insert into spaces (fingerprint, dim) values (:fingerprint, :dim) on conflict (fingerprint) do nothing
 
 -- name: add_vector
-insert into vectors (project, space, doc, vector) values (:project, :space, :doc, :vector::halfvec)
-on conflict (project, space, doc) do update set vector = excluded.vector
+insert into vectors (project, space, doc, kind, seq, vector)
+select project, space, doc, kind, seq, vector::halfvec
+from unnest(?::bigint[], ?::bigint[], ?::bigint[], ?::bigint[], ?::bigint[], ?::text[])
+  new (project, space, doc, kind, seq, vector)
+on conflict (project, space, doc) do update set kind = excluded.kind, seq = excluded.seq, vector = excluded.vector
 
 -- name: delete_vectors
-delete from vectors where project = :project and doc = :doc
+delete from vectors
+where project = :project and space in (select space from spaces where space <> :keep) and doc = :doc returning space
+
+-- name: drop_vectors
+delete from vectors where project = :project and space = :space and doc in (
+  select doc from vectors where project = :project and space = :space order by doc limit :limit
+)
+
+-- name: segment
+select latest, removed from segments where project = :project and space = :space
+
+-- name: grow_segment
+insert into segments (project, space, latest, removed, vectors) values (:project, :space, :latest, 0, :number)
+on conflict (project, space) do update set latest = excluded.latest, vectors = segments.vectors + excluded.vectors
+
+-- name: shrink_segment
+update segments set latest = latest + 1, removed = latest + 1, vectors = vectors - :number
+where project = :project and space = :space
+
+-- name: vectors_of
+select doc from vectors
+where project = :project and space = :space and doc = any (array(select json_array_elements_text(:docs)::bigint))
 
 -- name: near
 round((- (v.vector <#> :coarse::halfvec) - (v.vector <#> :fine::halfvec)) * 1e6) / 1e6
 
 -- name: nearest
-select doc, least(near, 1.0) from (
-  select v.doc, {near} as near from vectors v where v.project = :project and v.space = :space
-) found
-where near > 0 order by near desc, doc limit :limit
+with first as materialized (
+  select doc, near from (
+    select v.doc, {near} as near from vectors v where v.project = :project and v.space = :space
+  ) scored
+  where near > 0 order by near desc, doc limit :limit
+)
+select r.doc, least(f.near, 1.0), r.status = 'active', r.kind, (select count(*) from first)
+from first f left join (
+  select doc, status, kind from records
+  where project = :project and doc = any (array(select doc from first)) and {live} and {visible} and {filtered}
+) r on r.doc = f.doc
 
 -- name: nearest_within
-with found as materialized (
-  select v.doc, r.kind, {near} as near
+with w as materialized (
+  select (value ->> 0)::int as place, (value ->> 1)::bigint as most,
+    case when json_typeof(value -> 2) = 'array' then array(select json_array_elements_text(value -> 2)) end as kinds
+  from json_array_elements(:wants) value
+), found as materialized (
+  select v.doc, r.kind, r.status = 'active' as holds, {near} as near
   from vectors v join (
-    select doc, kind from records where project = :project and {live} and {visible} and {filtered}
-    and (:kinds::json is null or kind = any (array(select json_array_elements_text(:kinds))))
+    select doc, kind, status from records where project = :project and {live} and {visible} and {filtered}
+    and (exists (select 1 from w where kinds is null) or kind = any (array(select unnest(kinds) from w)))
   ) r on r.doc = v.doc
   where v.project = :project and v.space = :space
 )
-select w.place, f.doc, least(f.near, 1.0)
-from (
-  select (value ->> 0)::int as place, (value ->> 1)::bigint as most,
-    array(select json_array_elements_text(value -> 2)) as kinds
-  from json_array_elements(:wants) value
-) w cross join lateral (
-  select doc, near from found
-  where near > 0 and (w.kinds = '{}' or kind = any (w.kinds)) order by near desc, doc limit w.most
+select w.place, f.doc, least(f.near, 1.0), f.holds
+from w cross join lateral (
+  (select doc, near, holds from found
+  where near > 0 and holds and (w.kinds is null or kind = any (w.kinds)) order by near desc, doc limit w.most)
+  union all
+  (select doc, near, holds from found
+  where near > 0 and not holds and (w.kinds is null or kind = any (w.kinds)) order by near desc, doc limit :beaten)
 ) f
-order by w.place, f.near desc, f.doc
 
 -- name: near_of
 select v.doc, least(greatest({near}, 0.0), 1.0) from vectors v
 where v.project = :project and v.space = :space
 and v.doc = any (array(select json_array_elements_text(:docs)::bigint))
 
+-- name: lacking
+select (select coalesce(sum(docs), 0)::bigint from volumes where project = :project)
+  - coalesce((select vectors from segments where project = :project and space = :space), 0)
+
 -- name: without_vector
 select {columns} from records
 where project = :project and doc > :after and not exists
   (select 1 from vectors v where v.project = :project and v.space = :space and v.doc = records.doc)
 order by doc limit :limit
+
+-- name: texts_without_vector
+select doc, id, text from records
+where project = :project and id = any (array(select json_array_elements_text(:ids))) and not exists
+  (select 1 from vectors v where v.project = :project and v.space = :space and v.doc = records.doc)
+
+-- name: last_doc
+select coalesce(max(doc), 0) from records where project = :project
+
+-- name: spaces_held
+select s.fingerprint, s.dim, g.vectors from segments g join spaces s on s.space = g.space
+where g.project = :project and g.vectors > 0 order by s.space
 
 -- name: add_receipt
 insert into receipts (project, id, "user", agent, created, body)

@@ -313,20 +313,78 @@ select space, dim from spaces where fingerprint = :fingerprint
 insert into spaces (fingerprint, dim) values (:fingerprint, :dim) on conflict (fingerprint) do nothing
 
 -- name: add_vector
-insert into vectors (project, space, doc, vector) values (:project, :space, :doc, :vector)
-on conflict (project, space, doc) do update set vector = excluded.vector
+insert into vectors (project, space, doc, kind, seq, vector) values (?, ?, ?, ?, ?, ?)
+on conflict (project, space, doc) do update set kind = excluded.kind, seq = excluded.seq, vector = excluded.vector
 
 -- name: delete_vectors
-delete from vectors where project = :project and doc = :doc
+delete from vectors
+where project = :project and space in (select space from spaces where space <> :keep) and doc = :doc returning space
 
--- name: vectors
-select v.doc, v.vector from vectors v where v.project = :project and v.space = :space order by v.doc
+-- name: drop_vectors
+delete from vectors where rowid in (
+  select rowid from vectors where project = :project and space = :space order by seq limit :limit
+)
+
+-- name: segment
+select latest, removed from segments where project = :project and space = :space
+
+-- name: grow_segment
+insert into segments (project, space, latest, removed, vectors) values (:project, :space, :latest, 0, :number)
+on conflict (project, space) do update set latest = excluded.latest, vectors = vectors + excluded.vectors
+
+-- name: shrink_segment
+update segments set latest = latest + 1, removed = latest + 1, vectors = vectors - :number
+where project = :project and space = :space
+
+-- name: count_segments
+delete from segments;
+insert into segments (project, space, latest, removed, vectors)
+select project, space, max(seq), max(seq), count(*) from vectors group by project, space
+
+-- name: vectors_since
+select seq, doc, kind, vector from vectors
+where project = :project and space = :space and seq > :after order by seq limit :limit
+
+-- name: vector_docs
+select json_group_array(doc) from vectors where project = :project and space = :space
+
+-- name: vectors_of
+select doc, vector from vectors
+where project = :project and space = :space and doc in (select value from json_each(:docs))
+
+-- name: vectors_within
+select doc, status,
+  (select v.vector from vectors v where v.project = :project and v.space = :space and v.doc = records.doc)
+from records
+where project = :project and doc in (select value from json_each(:docs)) and {live} and {visible} and {filtered}
+
+-- name: few_within
+select doc from records
+where project = :project and kind in (select value from json_each(coalesce(:kinds, (select json_group_array(name) from kinds))))
+and created >= coalesce(:since, 0) and created < coalesce(:until, 9223372036854775807)
+and {live} and {visible} and {filtered} limit :limit
+
+-- name: lacking
+select (select coalesce(sum(docs), 0) from volumes where project = :project)
+  - coalesce((select vectors from segments where project = :project and space = :space), 0)
 
 -- name: without_vector
 select {columns} from records
 where project = :project and doc > :after and not exists
   (select 1 from vectors v where v.project = :project and v.space = :space and v.doc = records.doc)
 order by doc limit :limit
+
+-- name: texts_without_vector
+select doc, id, text from records
+where project = :project and id in (select value from json_each(:ids)) and not exists
+  (select 1 from vectors v where v.project = :project and v.space = :space and v.doc = records.doc)
+
+-- name: last_doc
+select coalesce(max(doc), 0) from records where project = :project
+
+-- name: spaces_held
+select s.fingerprint, s.dim, g.vectors from segments g join spaces s on s.space = g.space
+where g.project = :project and g.vectors > 0 order by s.space
 
 -- name: add_receipt
 insert into receipts (project, id, user, agent, created, body)
