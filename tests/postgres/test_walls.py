@@ -123,7 +123,7 @@ def test_member_uses_the_store_as_any_other(member: str) -> None:
     assert store.health().ok
     with store.read(Scope("theirs")) as reader:
         assert list(reader.records()) == []
-    with pytest.raises(StoreError, match="may not"), store.write(Scope("theirs")):
+    with pytest.raises(StoreError, match="refuses"), store.write(Scope("theirs")):
         pass
     store.close()
 

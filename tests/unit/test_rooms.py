@@ -43,12 +43,18 @@ EXTRAS = frozenset(
         "numpy", "rich", "pydantic", "fastapi", "starlette", "uvicorn", "limits", "prometheus_client", "opentelemetry",
         "mcp",
         "httpx", "httpx2", "matplotlib", "anthropic", "openai", "agents", "pydantic_ai", "langchain", "langchain_core",
-        "langgraph", "llama_index", "agent_framework", "llm", "mem0", "graphiti_core",
+        "langgraph", "llama_index", "agent_framework", "llm", "mem0", "graphiti_core", "psycopg", "psycopg_pool",
     )
 )  # fmt: skip
 """Optional packages: the core can be imported without them."""
 
-EDGES = ("foveate.front", "foveate.agents.adapters", "foveate.state.segments")
+EDGES = (
+    "foveate.front",
+    "foveate.agents.adapters",
+    "foveate.state.segments",
+    "foveate.state.pooling",
+    "foveate.state.postgres",
+)
 """Not core: each needs its extra and says so. The segments of vectors are imported with the first search by vector."""
 
 

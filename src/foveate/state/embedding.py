@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from foveate.state.retry import retried
 from foveate.state.store import Embed, Store
 from foveate.types import Record, Scope
 
@@ -77,6 +78,7 @@ def lacking(store: Store, scope: Scope) -> int:
         return reader.lacking()
 
 
+@retried
 def _written(store: Store, scope: Scope, page: Sequence[Record], vectors: Sequence[Sequence[float] | None]) -> int:
     found = [(record, vector) for record, vector in zip(page, vectors, strict=True) if vector is not None]
     if not found:

@@ -341,7 +341,6 @@ class WriteTransaction(ReadTransaction):
             self._db.many("update_tokens", sizes)
             done, after = done + len(page), page[-1][0]
         self.flush()
-        self._dirty = True
         return done
 
     def finish(self) -> None:
