@@ -10,10 +10,10 @@ from pathlib import Path
 
 NAMES = (
     "precision", "rules", "locomo", "speed", "cold", "adapters", "crash", "tasks", "codeindex", "scale", "swebench", "cosqa",
-    "cache", "hook", "service", "vectors",
+    "cache", "hook", "service", "vectors", "writers",
 )  # fmt: skip
-NAMED_ONLY = ("scale", "codeindex", "service", "vectors")
-"""Run only when named: a million records, peers at work on Django, a server under load for minutes, many vectors."""
+NAMED_ONLY = ("scale", "codeindex", "service", "vectors", "writers")
+"""Run only when named: a million records, peers at work on Django, a server under load for minutes, many vectors or writers."""
 
 
 def main() -> None:

@@ -45,6 +45,8 @@ SETTINGS = {
     "multi_valued": "Attributes (`attribute` or `subject.attribute`) that hold several values: none supersedes another.",
     "own_store": "Whether your own store is read with the project's; `true` where it is not set.",
     "lifecycle": "When records pass from one stage to the next: a table of thresholds, such as `lifecycle.core_at = 3`.",
+    "retention": "How long receipts and events are kept: `receipt_days` (30), `receipt_mb` (64), `event_days` and `events` "
+    "(how many; unless one is set, all are kept). What is pinned, linked or of a task that is not done stays.",
     "debug_context": "Whether every context is explained on stderr, as `--debug` does; `false` where it is not set.",
     "domains": 'A table of domains with their words, such as `domains.billing = ["invoice", "refund"]`. Words are added to '
     "those that ship; an empty list switches a domain off.",

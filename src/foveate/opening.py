@@ -17,6 +17,7 @@ from foveate.state.address import is_url
 from foveate.state.lifecycle import Thresholds
 from foveate.state.records import Rules
 from foveate.state.redact import Allow, load_allow
+from foveate.state.retention import Retention
 from foveate.state.sqlite import SQLiteStore
 from foveate.state.where import open_store
 from foveate.types import Scope
@@ -75,6 +76,7 @@ def open_engine(
         multi_valued=settings.get("multi_valued", ()),
         create=create,
         secret=secret,
+        retention=Retention(**settings.get("retention", {})),
     )
     allow = load_allow(place.allow) if not bare and place.allow.is_file() else None
     rules = Rules(counter=state.counter, allow=allow)

@@ -49,6 +49,7 @@ SETTINGS = {
     "debug_context": bool,
     "domains": dict,
     "lifecycle": dict,
+    "retention": dict,
     "code": dict,
     "project": dict,
     "variants": dict,
@@ -235,6 +236,10 @@ def _settings(path: Path) -> dict[str, Any]:
         from foveate.state.lifecycle import problems_in
 
         problems += [f"{path.name}, [lifecycle]: {problem}" for problem in problems_in(values["lifecycle"])]
+    if isinstance(values.get("retention"), dict):
+        from foveate.state.retention import problems_in as retention_problems
+
+        problems += [f"{path.name}, [retention]: {problem}" for problem in retention_problems(values["retention"])]
     if isinstance(values.get("variants"), dict):
         from foveate.profiles.assign import problems_in as variant_problems
 

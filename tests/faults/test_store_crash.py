@@ -13,11 +13,12 @@ from pathlib import Path
 
 import apsw
 import pytest
+from bench.writers import written
 
 import foveate
 from foveate import lexical
 from foveate.errors import NotFound, SchemaTooNew, StoreError
-from foveate.state import sqlite
+from foveate.state import sqlite, turns
 from foveate.state.sqlite import SQLiteStore
 from foveate.state.store import Store
 from foveate.testing.suite import HERE, add, change, found, get, made
@@ -140,7 +141,7 @@ def current(store: Store, subject: str) -> list[foveate.Record]:
 
 
 def test_reader_that_stays_does_not_hold_up_the_writers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite, "WAL_LIMIT", 50_000)
+    monkeypatch.setattr(sqlite, "LOG_PAGES", 12)
     monkeypatch.setattr(sqlite, "PATIENCE", 1)
     store = filled(tmp_path / "state.db", 20)
     with store.read(HERE) as reader:
@@ -395,6 +396,93 @@ def test_forget_that_was_cut_short_is_finished_when_the_store_is_next_opened(tmp
     assert "forgotten records" in store.health().problems[0]
     store.close()
     store = SQLiteStore(path)
+    assert store.health().ok
+    store.close()
+    assert word(7).encode() not in path.read_bytes()
+
+
+# --- many writers, long readers, free room ---------------------------------------------------------------------------
+
+
+def test_four_writers_get_their_turns_and_no_locked_error(tmp_path: Path) -> None:
+    figures = written(tmp_path, seconds=6, writers=4, readers=1)
+    assert figures["missed"] == []
+    assert figures["records"] > 100
+
+
+def test_stopped_process_at_the_head_of_the_line_holds_nobody_up_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turns, "LONGEST", 50)
+    store = SQLiteStore(tmp_path / "state.db")
+    with turns.in_line(store.path, 50):  # and it never comes to write
+        assert add(store, "Past the line").text == "Past the line"
+    store.close()
+
+
+def test_line_that_cannot_be_made_is_gone_without(tmp_path: Path) -> None:
+    store = SQLiteStore(tmp_path / "state.db")
+    (tmp_path / "state.db-line").unlink(missing_ok=True)
+    (tmp_path / "state.db-line").mkdir()
+    assert add(store, "Without manners").text == "Without manners"
+    store.close()
+
+
+def test_log_is_short_again_after_a_reader_that_stayed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "LOG_PAGES", 24)
+    monkeypatch.setattr(sqlite, "PATIENCE", 20)
+    path = tmp_path / "state.db"
+    store, other = filled(path, 20), SQLiteStore(path)
+    store._checkpoint("truncate")
+    with other.read(HERE) as reader:
+        assert len(list(reader.records())) == 20
+        began = time.perf_counter()
+        for n in range(200):
+            add(store, f"Meanwhile {n} " + "and more " * 50)
+        assert time.perf_counter() - began < 200 * 0.02, "not every write waits for the reader"
+    grown = path.with_name("state.db-wal").stat().st_size
+    assert grown > 200_000
+    monkeypatch.setattr(sqlite, "TRY_EVERY", 0.0)  # the second is over
+    add(store, "The first after it"), add(store, "The second")
+    assert path.with_name("state.db-wal").stat().st_size <= 100_000
+    store.close()
+    other.close()
+
+
+@pytest.mark.parametrize("before_this_version", [False, True])
+def test_free_room_is_given_back_beyond_a_quarter(tmp_path: Path, before_this_version: bool) -> None:
+    path = tmp_path / "state.db"
+    store = filled(path, 600)
+    if before_this_version:
+        store._connection().pragma("auto_vacuum", "none")
+        store._connection().execute("vacuum")
+        store.close()
+        store = SQLiteStore(path)
+    ids = ids_of(store)
+    with store.write(HERE) as writer:
+        writer.forget(ids[:500])
+    assert store._free_share() > 0.5
+    store._checkpoint("truncate")
+    full = path.stat().st_size
+    assert store.tidy() > full / 3
+    assert path.stat().st_size < full * 2 / 3
+    assert store._free_share() <= 0.25
+    assert (ids_of(store), store.health().ok) == (ids[500:], True)
+    assert found(store, word(599)) == [ids[-1]]
+    assert store.tidy() == 0
+    store.close()
+
+
+def test_forget_on_a_file_too_large_to_wait_for_is_finished_by_gc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "AT_ONCE", 1000)
+    path = tmp_path / "state.db"
+    store = filled(path, 50)
+    (warning,) = store.forget(HERE, [ids_of(store)[7]]).warnings
+    assert "foveate gc --apply" in warning
+    store.close()
+    store = SQLiteStore(path)
+    assert not store.health().ok
+    store.tidy()
     assert store.health().ok
     store.close()
     assert word(7).encode() not in path.read_bytes()

@@ -9,8 +9,8 @@ import pytest
 import foveate
 from foveate.engine import Engine
 from foveate.errors import NotFound
-from foveate.state import sqlite
 from foveate.state.records import Rules
+from foveate.state.retention import Retention
 from foveate.state.sqlite import SQLiteStore
 from foveate.state.store import Query, StoredReceipt, Want
 from foveate.testing import FixedClock, embedder, engine
@@ -82,9 +82,8 @@ def test_export_can_be_read_while_its_own_store_is_written() -> None:
         assert (done.added, done.known) == (0, 5)
 
 
-def test_receipts_beyond_their_size_go_oldest_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite, "RECEIPT_BYTES", 1000)
-    store, scope = SQLiteStore(tmp_path / "state.db"), Scope("main")
+def test_receipts_beyond_their_size_go_oldest_first(tmp_path: Path) -> None:
+    store, scope = SQLiteStore(tmp_path / "state.db", retention=Retention(receipt_mb=1000 / 2**20)), Scope("main")
     store.save_receipts(scope, [StoredReceipt(f"ctx_{n}", n, b"x" * 300, (f"note_{n}",)) for n in range(5)])
     with store.read(scope) as reader:
         assert [stored.id for stored in reader.receipts(10)] == ["ctx_4", "ctx_3", "ctx_2"]

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
+from foveate.state.retention import Gone, Retention
 from foveate.state.store import Beside, Change, Hit, Query, Reader, Space, StoredReceipt, Want
 from foveate.types import Filters, Link, Record, Scope
 
@@ -139,6 +140,9 @@ class Chain:
 
     def spaces(self) -> list[Space]:
         return self._readers[0].spaces()
+
+    def outlived(self, retention: Retention, now: int) -> Gone:
+        return self._readers[0].outlived(retention, now)
 
     def _holder(self, id: str) -> Reader:
         return next((reader for reader in self._readers if id in reader.get([id])), self._readers[0])

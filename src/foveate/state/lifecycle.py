@@ -138,6 +138,8 @@ class Step:
     was: str
     to: str
     why: str
+    number: int = 1
+    """Of how many records, where they are not named one by one: then `id` is empty."""
 
 
 DUE_KINDS = ("episode", "procedure", "pattern", "censor")

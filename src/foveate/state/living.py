@@ -5,6 +5,7 @@ The rules are elsewhere and pure (`lifecycle.py`, `triggers.py`, `relations.py`,
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -31,8 +32,18 @@ class Living(Memory):
         return lifecycle.stage(self.get(id), self.clock(), self.thresholds)
 
     def gc(self, *, dry_run: bool = True) -> list[lifecycle.Step]:
-        """What the rules of the lifecycles would change, and why; done where it is no dry run. Nothing is deleted."""
+        """What the rules of lifecycles and retention would change, and why; done where it is no dry run.
+
+        Of records, only events beyond what the settings keep are dropped.
+        """
         return upkeep.gc(self, self.thresholds, dry_run=dry_run)
+
+    def drop_outlived(self, rest: Callable[[], bool] | None = None) -> list[lifecycle.Step]:
+        """For the background: drop the project's receipts and events that are beyond their retention, in small batches.
+
+        `rest` is called between two of them, and ends the round where it says so.
+        """
+        return upkeep.dropped(self.store, self.scope, self.clock(), rest=rest)
 
     def tick(self) -> list[lifecycle.Step]:
         """For the background: `gc`, at most once an hour on a store. No context ever waits for it."""

@@ -24,6 +24,7 @@ from foveate.state.pooling import MIGRATING, READ, WRITE, Connection, Connection
 from foveate.state.postgres_database import PostgresDatabase
 from foveate.state.postgres_tables import PostgresTables
 from foveate.state.reading import ReadTransaction
+from foveate.state.retention import DEFAULT, Retention
 from foveate.state.standing import Standing, standing
 from foveate.state.store import Forgotten, Health, Scrub, StoredReceipt
 from foveate.types import Scope
@@ -37,9 +38,6 @@ OLDEST = 140000
 
 PATIENCE = 0.2
 """Seconds to wait for others where the work can be done later as well: receipts."""
-
-RECEIPT_DAYS = 30
-RECEIPT_BYTES = 64 * 2**20
 
 SCHEMA = "schema"
 SECRET = "secret"
@@ -68,10 +66,12 @@ class PostgresStore:
         create: bool = True,
         secret: str | None = None,
         patience: Patience | None = None,
+        retention: Retention = DEFAULT,
         unfinished: bool = False,
     ) -> None:
         """`unfinished`: open it also where it holds a copy that was cut short, to finish that."""
         self.space = space
+        self.retention = retention
         self._multi_valued = frozenset(multi_valued)
         self._connections = Connections(url, patience or Patience())
         self.path = self._connections.shown
@@ -122,7 +122,11 @@ class PostgresStore:
             for receipt in kept:
                 writer.save_receipt(receipt)
             latest = min(max((receipt.created for receipt in kept), default=0), now())
-            writer.trim_receipts(latest - RECEIPT_DAYS * 86_400_000, RECEIPT_BYTES)
+            writer.drop_receipts(self.retention, latest, overdue=True)
+
+    def tidy(self) -> int:
+        """Nothing: the server gives unused room to new rows by itself (autovacuum)."""
+        return 0
 
     def backup(self, target: Path) -> None:
         """A consistent copy as an SQLite file, taken while others write."""

@@ -16,6 +16,7 @@ from foveate.state import blocks, index, ranking
 from foveate.state.kinds import KINDS, kind_of
 from foveate.state.links import STRUCTURAL
 from foveate.state.records import Rules
+from foveate.state.retention import SLACK, Gone, Retention
 from foveate.state.rows import filter_params, from_row, thaw
 from foveate.state.store import Beside, Change, Hit, Query, Space, StoredReceipt, Want
 from foveate.state.vectors import BEATEN, Asked, VectorSearch, View
@@ -272,6 +273,30 @@ class ReadTransaction:
         """Whose vectors the project holds, and how many bytes they take."""
         rows = self._db.rows("spaces_held", {"project": self._project})
         return [Space(name, number, number * 2 * dim, name == self._space) for name, dim, number in rows]
+
+    def outlived(self, retention: Retention, now: int) -> Gone:
+        """How many receipts and events of the project are beyond what is kept, whoever they belong to."""
+        limits = {"project": self._project, **self._event_limits(retention, now)}
+        events = self._db.rows("count_outlived_events", limits)[0][0] if retention.drops_events else 0
+        return Gone(len(self._outlived_receipts(retention, now)), events)
+
+    def _event_limits(self, retention: Retention, now: int) -> dict[str, int]:
+        """Times before which an event goes: by age, and whatever its age, because there are enough newer ones."""
+        kept = retention.events
+        found = self._db.rows("oldest_kept_event", {"project": self._project, "kept": kept}) if kept else []
+        return {"before": retention.events_before(now), "beyond": found[0][0] if found else 0}
+
+    def _outlived_receipts(self, retention: Retention, now: int) -> list[str]:
+        at = {"project": self._project}
+        doomed = {row[0] for row in self._db.rows("old_receipts", {**at, "before": retention.receipts_before(now)})}
+        most = retention.receipt_bytes
+        if most is not None and self._db.rows("receipt_bytes", at)[0][0] > most:
+            size = 0
+            for id, length in self._db.rows("receipt_sizes", at):
+                size += length
+                if size > most * (1 - SLACK):
+                    doomed.add(id)
+        return sorted(doomed)
 
     # --- search ------------------------------------------------------------------------------------------------
 

@@ -20,9 +20,10 @@ import apsw
 from foveate import lexical, tokens
 from foveate.errors import Damaged, FoveateError, StoreError
 from foveate.ids import new_id, now
-from foveate.state import queries
+from foveate.state import queries, turns
 from foveate.state.kinds import RENDERER
 from foveate.state.reading import ReadTransaction
+from foveate.state.retention import DEFAULT, Retention
 from foveate.state.salvage import carry_all
 from foveate.state.sqlite_tables import SQLiteTables
 from foveate.state.store import Forgotten, Health, Scrub, StoredReceipt
@@ -37,15 +38,29 @@ APPLICATION = 0x464F5645
 BUSY = 30_000
 """Milliseconds to wait for another writer: longer than any transaction of ours."""
 
-WAL_LIMIT = 32 * 2**20
-"""Bytes of log after which a writer checkpoints by itself: constant readers would otherwise let it grow without end."""
+LOG_PAGES = 8192
+"""Pages of log, 32 MB of them, after which it is made to begin anew: constant readers would otherwise keep it from that."""
+
+COPIED_PAGES = 1000
+"""Pages of log that are copied into the file together."""
+
+TRY_EVERY = 1.0
+"""Seconds between two tries of all processes to have it begin anew."""
+
+MAPPED = 2**32
+"""Bytes of a file that are read where the system has them, without a copy: more than most files have."""
 
 PATIENCE = 200
-"""Milliseconds to wait for others where the work can be done later as well: a long log, receipts."""
+"""Milliseconds to wait for others where the work can be done later as well: receipts, a long log."""
 
-RECEIPT_DAYS = 30
-RECEIPT_BYTES = 64 * 2**20
-"""Receipts explain the recent past: a month or 64 MB of it, whichever is less."""
+FREE = 1 / 4
+"""The part of the file that may lie free for what comes next; `tidy` gives the rest back to the system."""
+
+STEP = 1000
+"""Pages moved in one transaction to give room back: some 20 ms."""
+
+AT_ONCE = 4 * 2**30
+"""Bytes of a file that is written anew while others wait: 28 seconds, less than they are ready to wait."""
 
 SECRET = "secret"
 """The name in `meta` of what is drawn once for a store and never changes."""
@@ -64,8 +79,10 @@ class SQLiteStore:
         create: bool = True,
         secret: str | None = None,
         unfinished: bool = False,
+        retention: Retention = DEFAULT,
     ) -> None:
         """`unfinished`: open it also where it holds a copy that was cut short, to finish that."""
+        self.retention = retention
         self.path = str(path)
         self.counter = counter or "o200k"
         self.space = space
@@ -108,7 +125,7 @@ class SQLiteStore:
         with self._transaction("begin immediate") as database:
             writer = WriteTransaction(database, scope, self._segments, self.space, new_id("chg", now()), self._multi_valued)
             yield writer
-            writer.finish()
+            writer.finish(self.retention)
         self._mind_the_log()
 
     def forget(
@@ -117,23 +134,50 @@ class SQLiteStore:
         """Remove records down to the bytes of the file.
 
         Deleted content is overwritten, but not the copies that SQLite leaves in the unused middle of a page when it
-        splits or merges pages. So the file is written anew, without them: about 7 ms for each megabyte.
+        splits or merges pages. So the file is written anew, without them: about 7 ms for each megabyte, in which others
+        read and nobody else writes. A file for which writers would not wait so long keeps its mark until `tidy`.
         """
         with self.write(scope) as writer:
             counts = writer.forget(ids, scrub, elsewhere)
             writer.mark(RESIDUE)
-        return Forgotten(counts, self._compact())
+        if self._size(self.path) <= AT_ONCE:
+            return Forgotten(counts, self._compact())
+        later = "The file is too large to be written anew while others wait; stray bytes may be in it until"
+        return Forgotten(counts, (f"{later} `foveate gc --apply`.",))
+
+    def tidy(self) -> int:
+        """Give back what lies free beyond a quarter of the file, in small steps, and finish a forget; how many bytes."""
+        if self._memory:
+            return 0
+        connection = self._connection()
+        with _explained(self.path):
+            before, incremental = self._pages(), connection.pragma("auto_vacuum") == 2
+            too_free = self._free_share() > FREE
+            if RESIDUE in self._meta() or (too_free and not incremental and self._size(self.path) <= AT_ONCE):
+                self._compact()
+            while incremental and self._free_share() > FREE:
+                with self._transaction("begin immediate"):
+                    connection.execute(f"pragma incremental_vacuum({STEP})").fetchall()
+                self._mind_the_log()
+            self._checkpoint("passive")
+            return (before - self._pages()) * int(connection.pragma("page_size"))
+
+    def _pages(self) -> int:
+        return int(self._connection().pragma("page_count"))
+
+    def _free_share(self) -> float:
+        return int(self._connection().pragma("freelist_count")) / max(1, self._pages())
 
     def save_receipts(self, scope: Scope, receipts: Iterable[StoredReceipt]) -> None:
         """Keep receipts, unless another process is writing: an answer must not wait for its explanation."""
-        with self._exclusive(), self._impatient(), self._transaction("begin immediate") as database:
+        with self._transaction("begin immediate", PATIENCE) as database:
             writer = WriteTransaction(database, scope, self._segments, self.space, "")
             latest = 0
             for receipt in receipts:
                 writer.save_receipt(receipt)
                 latest = max(latest, receipt.created)
             latest = min(latest, now())  # a request may be dated ahead: that is no reason to drop the others
-            writer.trim_receipts(latest - RECEIPT_DAYS * 86_400_000, RECEIPT_BYTES)
+            writer.drop_receipts(self.retention, latest, overdue=True)
         self._mind_the_log()
 
     def backup(self, target: Path) -> None:
@@ -284,16 +328,18 @@ class SQLiteStore:
 
     def _connect(self) -> apsw.Connection:
         connection = apsw.Connection(self.path)
-        connection.set_busy_timeout(BUSY)
+        connection.set_busy_handler(turns.Waiting(BUSY))
         if not self._memory:
             self._refuse_foreign(connection)
+            connection.pragma("auto_vacuum", "incremental")  # of a new file, or of one that is next written anew
             connection.pragma("journal_mode", "wal")
         connection.pragma("synchronous", "normal")
         # Deleted content is overwritten: `forget` means it.
         connection.pragma("secure_delete", True)
-        connection.pragma("journal_size_limit", WAL_LIMIT)
+        connection.pragma("journal_size_limit", LOG_PAGES * 4096)
+        connection.pragma("wal_autocheckpoint", 0)  # see `_mind_the_log`
         connection.pragma("cache_size", -16_000)
-        connection.pragma("mmap_size", 2**30)
+        connection.pragma("mmap_size", MAPPED)
         with self._lock:
             self._connections.add(connection)
         return connection
@@ -318,9 +364,13 @@ class SQLiteStore:
             yield
 
     @contextmanager
-    def _transaction(self, begin: str, *, unfinished: bool = False) -> Iterator[_Database]:
+    def _transaction(self, begin: str, patience: int = BUSY, *, unfinished: bool = False) -> Iterator[_Database]:
         with _explained(self.path), self._exclusive(), self._free(begin) as (connection, (start, commit, rollback)):
-            connection.execute(start)
+            if begin == "begin" or self._memory:
+                connection.execute(start)
+            else:
+                with turns.in_line(self.path, patience), _patient(connection, patience):
+                    connection.execute(start)
             try:
                 self._check_schema(connection, unfinished)
                 yield _Database(connection, self._queries)
@@ -353,25 +403,31 @@ class SQLiteStore:
             if writes:
                 self._local.writing = False
 
-    @contextmanager
-    def _impatient(self) -> Iterator[None]:
-        connection = self._connection()
-        connection.set_busy_timeout(PATIENCE)
-        try:
-            yield
-        finally:
-            connection.set_busy_timeout(BUSY)
-
     def _checkpoint(self, mode: str) -> bool:
-        busy, _, _ = next(iter(self._connection().execute(f"pragma wal_checkpoint({mode})")))
-        return not busy
+        return not self._log(mode)[0]
+
+    def _log(self, mode: str) -> tuple[int, int, int]:
+        """Copy the log into the file, as far as a mode goes: was somebody in the way, its pages, and those copied."""
+        busy, pages, copied = next(iter(self._connection().execute(f"pragma wal_checkpoint({mode})")))
+        return busy, pages, copied
 
     def _mind_the_log(self) -> None:
-        if not self._memory and self._size(self.path + "-wal") > WAL_LIMIT:
-            connection = self._connection()
-            connection.set_busy_timeout(PATIENCE)
-            self._checkpoint("restart")
-            connection.set_busy_timeout(BUSY)
+        """Copy the log into the file from time to time, and have a long one begin anew.
+
+        SQLite would do the first after every commit of a log that cannot begin anew, and whoever copies keeps others from
+        the second. New readers do not hinder that: they need no log once all of it is in the file. One that stays longer
+        than our patience does. Meanwhile the log grows, and one process tries it once a second: a try holds up the writers.
+        """
+        if self._memory or self._connection().in_transaction:  # it wrote beside a snapshot of its own: the next one will do
+            return
+        _, pages, copied = self._log("noop")
+        if pages > LOG_PAGES:
+            if turns.due(self.path, TRY_EVERY):
+                with _patient(self._connection(), PATIENCE):
+                    self._checkpoint("restart")
+                turns.due(self.path, 0.0)  # the second begins now
+        elif pages - copied >= COPIED_PAGES:
+            self._checkpoint("passive")
 
     @staticmethod
     def _size(path: str) -> int:
@@ -427,7 +483,7 @@ class SQLiteStore:
         meta = self._meta()
         if not self._versions().items() <= meta.items() or SECRET not in meta:
             self.rebuild()
-        elif RESIDUE in meta:
+        elif RESIDUE in meta and self._size(self.path) <= AT_ONCE:
             self._compact()
 
 
@@ -481,6 +537,16 @@ _ADVICE: tuple[tuple[type[Exception], str], ...] = (
     (apsw.CantOpenError, "{path!r} cannot be opened: does its directory exist, and may you write there?"),
     (apsw.IOError, "{path!r} cannot be read or written ({error}). Nothing was changed."),
 )
+
+
+@contextmanager
+def _patient(connection: apsw.Connection, milliseconds: int) -> Iterator[None]:
+    """Have a connection wait this long for others."""
+    connection.set_busy_handler(turns.Waiting(milliseconds))
+    try:
+        yield
+    finally:
+        connection.set_busy_handler(turns.Waiting(BUSY))
 
 
 def _secret_in(source: apsw.Connection) -> str | None:

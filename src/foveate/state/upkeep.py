@@ -1,17 +1,19 @@
-"""Upkeep: finds what `lifecycle` says is due in the stores of a memory, and does it.
+"""Upkeep: finds what `lifecycle` and `retention` say is due in the stores of a memory, and does it.
 
-Each change is a version of its record together with an event (type `lifecycle`) that says what was done and why: one step,
-which `undo` takes back as one. The events are archived from the start: they are for people who look, not for prompts.
+Each change of a lifecycle is a version of its record together with an event (type `lifecycle`) that says what was done and
+why: one step, which `undo` takes back as one. The events are archived from the start: they are for people who look, not for
+prompts. What is beyond its retention is dropped for good, in small batches, whoever it belongs to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from foveate.state import lifecycle, records
 from foveate.state.lifecycle import Step, Thresholds
 from foveate.state.memory import OWN_PROJECT, Memory
+from foveate.state.retention import Gone
 from foveate.state.retry import retried
 from foveate.state.store import Reader, Store, Writer
 from foveate.types import NO_FILTERS, Record, Scope
@@ -37,8 +39,44 @@ def gc(memory: Memory, thresholds: Thresholds, *, dry_run: bool = True) -> list[
             ids = [step.id for step in steps]
             batches = (ids[n : n + BATCH] for n in range(0, len(ids), BATCH))
             steps = [step for batch in batches for step in _apply(memory, store, scope, batch, thresholds)]
-        found += steps
+        found += steps + dropped(store, scope, memory.clock(), dry_run=dry_run)
+        if not dry_run:
+            store.tidy()
     return found
+
+
+def dropped(
+    store: Store, scope: Scope, now: int, *, dry_run: bool = False, rest: Callable[[], bool] | None = None
+) -> list[Step]:
+    """Drop the receipts and events of a project that are beyond their retention, batch by batch; what went, or would.
+
+    `rest` is called between two batches, and ends the round where it says so.
+    """
+    kept = store.retention
+    if dry_run:
+        with store.read(scope) as reader:
+            gone = reader.outlived(kept, now)
+    else:
+        gone = Gone()
+        for batch in _batches(store, scope, now):
+            gone += batch
+            if rest is not None and rest():
+                break
+    numbers = {"receipt": gone.receipts, "event": gone.events}
+    return [Step("", kind, "drop", "kept", "gone", kept.why(kind), number) for kind, number in numbers.items() if number]
+
+
+def _batches(store: Store, scope: Scope, now: int) -> Iterator[Gone]:
+    number = 1
+    while number:
+        with store.write(scope) as writer:
+            number = writer.drop_receipts(store.retention, now)
+        yield Gone(receipts=number)
+    after: tuple[int, int] | None = (0, 0) if store.retention.drops_events else None
+    while after is not None:
+        with store.write(scope) as writer:
+            number, after = writer.drop_events(store.retention, now, after)
+        yield Gone(events=number)
 
 
 def tick(memory: Memory, thresholds: Thresholds) -> list[Step]:

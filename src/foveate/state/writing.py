@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from foveate.errors import Conflict, InputError, NotFound
+from foveate.ids import now
 from foveate.state import blocks, index, supersede, vectors
 from foveate.state.confirm import confirmed
 from foveate.state.kinds import kind_of
@@ -20,6 +21,7 @@ from foveate.state.lines import title_of
 from foveate.state.links import ACYCLIC, circle
 from foveate.state.reading import Database, ReadTransaction, by_field
 from foveate.state.records import measure
+from foveate.state.retention import BATCH, EVERY, SLACK, Retention
 from foveate.state.rows import freeze, to_row
 from foveate.state.store import Added, Change, Hit, Query, Scrub, StoredReceipt, Want
 from foveate.types import Link, Record, Scope
@@ -193,13 +195,8 @@ class WriteTransaction(ReadTransaction):
         at = {"project": self._project}
         words = self._only_in(found.values()) if scrub is not None else frozenset()
         for record in found.values():
-            doc = self._doc(record.id)
-            counts["names"] += self._db.run("delete_names", {**at, "doc": doc})
-            counts["postings"] += self._unindex(doc, record)
-            counts["vectors"] += self._drop_vectors(doc)
-            counts["links"] += self._db.run("delete_links_of", {**at, "id": record.id})
-            counts["history"] += self._db.run("delete_history", {**at, "id": record.id})
-            counts["records"] += self._db.run("delete_record", {**at, "doc": doc})
+            for table, number in self._remove(self._doc(record.id), record).items():
+                counts[table] += number
         gone = frozenset(found) | frozenset(elsewhere)
         for id in sorted(gone):
             counts["receipt_items"] += self._db.run("delete_items_of_record", {**at, "record": id})
@@ -215,20 +212,37 @@ class WriteTransaction(ReadTransaction):
         )
         self._db.many("add_receipt_item", [(self._project, record, receipt.id) for record in receipt.kept])
 
-    def trim_receipts(self, before: int, max_bytes: int) -> int:
-        """Drop receipts older than a time, then the oldest beyond a size; how many went."""
+    def drop_receipts(self, retention: Retention, now: int, *, overdue: bool = False) -> int:
+        """Drop receipts beyond their age or size, at most a few batches; how many went. `overdue`: not for a few only."""
         at = {"project": self._project}
-        doomed = {row[0] for row in self._db.rows("old_receipts", {**at, "before": before})}
-        if self._db.rows("receipt_bytes", at)[0][0] > max_bytes:
-            size = 0
-            for id, length in self._db.rows("receipt_sizes", at):
-                size += length
-                if size > max_bytes:
-                    doomed.add(id)
-        for id in sorted(doomed):
-            self._db.run("delete_receipt", {**at, "id": id})
-            self._db.run("delete_receipt_items", {**at, "id": id})
-        return len(doomed)
+        if overdue:
+            oldest, before = self._db.rows("oldest_receipt", at), retention.receipts_before(now)
+            too_old = bool(oldest) and oldest[0][0] < before - round((now - before) * SLACK)
+            most = retention.receipt_bytes
+            if not too_old and (most is None or self._db.rows("receipt_bytes", at)[0][0] <= most):
+                return 0
+        which = {**at, "ids": json.dumps(self._outlived_receipts(retention, now)[: 10 * BATCH])}
+        self._db.run("delete_items_of_receipts", which)
+        return self._db.run("delete_receipts", which)
+
+    def drop_events(
+        self, retention: Retention, now: int, after: tuple[int, int] = (0, 0)
+    ) -> tuple[int, tuple[int, int] | None]:
+        """Drop those of a batch of old events that nothing needs; how many went, and after which to go on, if any.
+
+        They are gone from every table and index, whoever they belonged to. Receipts that name one keep its id, so that a
+        replay can say that it is missing: this is about room and not, as `forget` is, about words.
+        """
+        at, limits = {"project": self._project}, self._event_limits(retention, now)
+        page = {"created": after[0], "doc": after[1], "until": max(limits.values()), "limit": BATCH}
+        old = self._db.rows("old_events", {**at, **page})
+        rows = self._db.rows("outlived_events", {**at, **limits, "docs": json.dumps([doc for _, doc in old])})
+        for row in rows:
+            record = self._record(row)
+            self._remove(row[0], record)
+            self._db.run("delete_items_of_record", {**at, "record": record.id})
+        self._dirty = self._dirty or bool(rows)
+        return len(rows), old[-1] if len(old) == BATCH else None
 
     def fill_vectors(self, found: Sequence[tuple[Record, Sequence[float]]]) -> int:
         """Keep vectors that were made outside of the transaction; how many.
@@ -343,8 +357,13 @@ class WriteTransaction(ReadTransaction):
         self.flush()
         return done
 
-    def finish(self) -> None:
-        """What belongs to the end of every transaction."""
+    def finish(self, retention: Retention | None = None) -> None:
+        """What belongs to the end of every transaction; now and then, a batch of old events is dropped with it."""
+        now_and_then = self._dirty and self._revision % EVERY == EVERY - 1
+        if now_and_then and retention is not None and retention.drops_events:
+            newest = self._db.rows("newest_event", {"project": self._project})
+            # By the newest event's clock where that is behind: a store that nobody adds to loses nothing.
+            self.drop_events(retention, min(now(), newest[0][0]) if newest else 0)
         self.flush()
         if self._dirty:
             self._db.run("bump", {"project": self._project, "docs": self._docs})
@@ -463,6 +482,19 @@ class WriteTransaction(ReadTransaction):
         self._unflushed += 1
         if self._unflushed >= FLUSH:
             self.flush()
+
+    def _remove(self, doc: int, record: Record) -> dict[str, int]:
+        """Take a record out of every table but the receipts, and how many rows that were, table by table."""
+        at = {"project": self._project, "doc": doc}
+        which = {"project": self._project, "id": record.id}
+        return {
+            "names": self._db.run("delete_names", at),
+            "postings": self._unindex(doc, record),
+            "vectors": self._drop_vectors(doc),
+            "links": self._db.run("delete_links_of", which),
+            "history": self._db.run("delete_history", which),
+            "records": self._db.run("delete_record", at),
+        }
 
     def _unindex(self, doc: int, record: Record) -> int:
         self.flush()

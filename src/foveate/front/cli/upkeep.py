@@ -17,10 +17,11 @@ from foveate.front.cli.memory import print_changed
 @scoped
 @pass_call
 def gc(call: Call, apply: bool, **scope: Any) -> None:
-    """Move old and proven records on.
+    """Move old and proven records on, and drop what is beyond its retention.
 
     Archives old episodes, flags procedures that mostly fail, turns a warning that trips often into a block and withdraws
-    one that is mostly wrong. Nothing is deleted, no decision is touched, and `undo` takes each change back.
+    one that is mostly wrong: no decision is touched, and `undo` takes each change back. Receipts and events beyond the
+    limits of [retention] in config.toml are dropped for good, and unused room in the file is given back.
     """
     with call.open(**scope) as engine:
         steps = engine.gc(dry_run=not apply)
@@ -28,7 +29,8 @@ def gc(call: Call, apply: bool, **scope: Any) -> None:
         call.print_json({"applied": apply, "steps": [asdict(step) for step in steps]})
         return
     for step in steps:
-        click.echo(f"{step.id}  {step.verb}: {step.was} -> {step.to}, {step.why}")
+        what = step.id or f"{step.number:,} {step.kind}{'' if step.number == 1 else 's'}"
+        click.echo(f"{what}  {step.verb}: {step.was} -> {step.to}, {step.why}")
     if not steps:
         say("nothing is due.")
     elif not apply:

@@ -7,7 +7,7 @@ a few threads (`Settings.workers`); requests beyond that wait in line, so that a
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from threading import Event
 
@@ -22,6 +22,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from foveate import __version__
 from foveate.agents.adapters.opentelemetry import instrument
 from foveate.engine import Engine
+from foveate.errors import StoreError
 from foveate.front.http import problems
 from foveate.front.http.access import Door, Who, bearer, refuse_unguarded
 from foveate.front.http.embedding import embedding
@@ -37,6 +38,9 @@ from foveate.project import find
 
 BESIDE = 4
 """Threads for what must be answered while all workers are busy: readiness, and streams of events."""
+
+UPKEEP, REST = 600.0, 0.25
+"""Seconds between two rounds of retention, and between two batches of one: it is never in a hurry."""
 
 PROBLEM = {"description": "What is wrong, and what to do.", "content": {problems.MEDIA: {"schema": {"type": "object"}}}}
 
@@ -56,10 +60,12 @@ def create_app(where: Engine | str | Path, *, settings: Settings | None = None) 
         app.state.stopping.clear()
         anyio.to_thread.current_default_thread_limiter().total_tokens = chosen.workers
         app.state.beside = anyio.CapacityLimiter(BESIDE)
-        async with mcp.running():
+        async with mcp.running(), anyio.create_task_group() as beside:
+            beside.start_soon(_kept_up, app)
             with embedding(engine, app.state.metrics, app.state.stopping):
                 yield
-        app.state.stopping.set()
+            app.state.stopping.set()
+            beside.cancel_scope.cancel()
         await anyio.to_thread.run_sync(engine.save if engine is where else engine.close)
 
     app = FastAPI(
@@ -80,6 +86,16 @@ def create_app(where: Engine | str | Path, *, settings: Settings | None = None) 
     problems.register(app)
     _wrap(app, Door(chosen, tokens, engine.scope), rate, chosen.max_body)
     return app
+
+
+async def _kept_up(app: FastAPI) -> None:
+    """Drop what is beyond its retention, now and then and slowly, as long as the service runs."""
+    engine: Engine = app.state.engine
+    stopping: Event = app.state.stopping
+    while True:
+        await anyio.sleep(UPKEEP)
+        with suppress(StoreError):  # another process is writing: the next round has it too
+            await anyio.to_thread.run_sync(engine.drop_outlived, lambda: stopping.wait(REST), limiter=app.state.beside)
 
 
 def _fill(app: FastAPI, engine: Engine, settings: Settings) -> None:

@@ -57,6 +57,14 @@ and exists (select 1 from records where project = :project and id = links.dst an
 -- name: ours
 ("user" is null or "user" = :user) and (agent is null or agent = :agent)
 
+-- name: outlived
+pinned = 0 and (created < :beyond or (created < :before and updated < :before))
+and not exists (select 1 from links l where l.project = :project and l.src = records.id)
+and not exists (select 1 from links l where l.project = :project and l.dst = records.id)
+and (task is null or not exists (select 1 from records t
+  where t.project = :project and t.id = records.task and t.kind = 'task' and t.status = 'active'
+  and coalesce(t.data::json ->> 'state', 'open') not in ('completed', 'failed')))
+
 -- name: live
 status not in ('retired', 'archived')
 
@@ -475,6 +483,9 @@ select id, body from receipts where project = :project and id > :after order by 
 select r.id, r.created, r.body from receipt_items i join receipts r on r.project = i.project and r.id = i.receipt
 where i.project = :project and i.record = :record and {ours} order by r.created desc, r.id limit :limit
 
+-- name: oldest_receipt
+select created from receipts where project = :project order by created limit 1
+
 -- name: old_receipts
 select id from receipts where project = :project and created < :before
 
@@ -484,11 +495,30 @@ select coalesce(sum(length(body)), 0)::bigint from receipts where project = :pro
 -- name: receipt_sizes
 select id, length(body) from receipts where project = :project order by created desc, id desc
 
--- name: delete_receipt
-delete from receipts where project = :project and id = :id
+-- name: delete_receipts
+delete from receipts where project = :project and id = any (array(select json_array_elements_text(:ids)))
 
--- name: delete_receipt_items
-delete from receipt_items where project = :project and receipt = :id
+-- name: delete_items_of_receipts
+delete from receipt_items where project = :project and receipt = any (array(select json_array_elements_text(:ids)))
+
+-- name: newest_event
+select created from records where project = :project and kind = 'event' order by created desc limit 1
+
+-- name: oldest_kept_event
+select created from records where project = :project and kind = 'event'
+order by created desc limit 1 offset greatest(:kept - 1, 0)
+
+-- name: old_events
+select created, doc from records
+where project = :project and kind = 'event' and (created, doc) > (:created, :doc) and created < :until
+order by created, doc limit :limit
+
+-- name: outlived_events
+select {columns} from records
+where project = :project and doc = any (array(select json_array_elements_text(:docs)::bigint)) and {outlived}
+
+-- name: count_outlived_events
+select count(*) from records where project = :project and kind = 'event' and {outlived}
 
 -- name: delete_items_of_record
 delete from receipt_items where project = :project and record = :record

@@ -1,0 +1,176 @@
+"""Retention: receipts and events go by age and number, in batches, from every table; what is needed stays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import foveate
+from foveate.errors import InputError
+from foveate.front.cli import cli
+from foveate.state.retention import BATCH, EVERY, Retention, problems_in
+from foveate.state.sqlite import SQLiteStore
+from foveate.testing import FixedClock
+from worlds import DAY, NOW, ago
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> foveate.Engine:
+    return foveate.open(tmp_path, own=False, code=False, clock=FixedClock(NOW), embedder="hash:16")
+
+
+def keep(engine: foveate.Engine, **limits: float) -> None:
+    engine.store.retention = Retention(**limits)  # type: ignore[arg-type]
+
+
+def events(engine: foveate.Engine) -> list[str]:
+    with engine.reader() as reader:
+        return [record.text for record in reader.records() if record.kind == "event"]
+
+
+def tables(engine: foveate.Engine, id: str) -> dict[str, int]:
+    """In how many rows of each table a record is, by its id or number."""
+    store = engine.store
+    assert isinstance(store, SQLiteStore)
+    run = store._connection().execute
+    found = run("select doc from records where id = ?", (id,)).fetchone()
+    by_id = {"history": "id", "links": "src", "receipt_items": "record"}
+    counts = {
+        table: run(f"select count(*) from {table} where {column} = ?", (id,)).fetchone()[0]
+        for table, column in by_id.items()
+    }
+    return counts | {
+        table: run(f"select count(*) from {table} where doc = ?", (found[0],)).fetchone()[0] if found else 0
+        for table in ("records", "postings", "vectors")
+    }
+
+
+def old(engine: foveate.Engine, text: str, days: float = 100, **values: object) -> str:
+    """An event that was kept as long ago as it happened."""
+    clock, engine.clock = engine.clock, FixedClock(NOW - round(days * DAY))
+    try:
+        return engine.add("event", text, **values).record.id
+    finally:
+        engine.clock = clock
+
+
+def test_old_event_goes_from_every_table_and_the_receipts_keep_its_id(engine: foveate.Engine) -> None:
+    id = old(engine, "Ran the zebra suite")
+    engine.pin(id)
+    engine.pin(id, pinned=False)
+    context = engine.compute("zebra suite")
+    assert [item.candidate.record.id for item in context.items] == [id]
+    engine.save()
+    assert all(tables(engine, id)[name] for name in ("records", "postings", "vectors", "history", "receipt_items"))
+    engine.clock = FixedClock(NOW + 200 * DAY)  # the edits count: it was changed today
+    keep(engine, event_days=90, receipt_days=1000)
+    assert [(step.kind, step.number, step.why) for step in engine.gc()] == [("event", 1, "older than 90 days")]
+    assert events(engine) == ["Ran the zebra suite"], "a dry run changes nothing"
+    engine.gc(dry_run=False)
+    assert events(engine) == []
+    assert set(tables(engine, id).values()) == {0}
+    assert engine.health().ok
+    assert engine.gc() == []
+    assert engine.why(id, context)["id"] == id
+    assert engine.replay(context)["missing"] == [id]
+
+
+def test_events_that_something_needs_stay(engine: foveate.Engine) -> None:
+    open_task, done = engine.tasks.add("Build it"), engine.tasks.add("Ship it")
+    engine.tasks.start(done.id)
+    engine.tasks.complete(done.id, result="It is out.")
+    keep(engine, event_days=90)
+    old(engine, "nobody needs it")
+    engine.pin(old(engine, "pinned"))
+    engine.link(engine.add("fact", "The cache is cold").record.id, "learned_from", old(engine, "taught"))
+    for task, text in ((open_task.id, "of an open task"), (done.id, "of a task that is done")):
+        at = engine.within(foveate.Scope("main", task=task))
+        at.clock = FixedClock(NOW - 100 * DAY)
+        at.add("event", text, scope=at.scope)
+    engine.add("event", "imported today", created=ago(400))
+    old(engine, "recent", days=80)
+    engine.gc(dry_run=False)
+    assert events(engine) == ["pinned", "taught", "of an open task", "imported today", "recent"]
+
+
+@pytest.mark.parametrize("number", [3, BATCH, 2 * BATCH + 7])
+def test_only_the_newest_events_stay_however_many_batches_that_takes(engine: foveate.Engine, number: int) -> None:
+    engine.add_many(("event", f"Step {n}", {"created": NOW - n}) for n in range(number))
+    engine.add("note", "A note of old", created=ago(1000))
+    keep(engine, events=2)
+    steps = engine.gc(dry_run=False)
+    assert [(step.kind, step.number, step.why) for step in steps] == [("event", number - 2, "beyond the newest 2")]
+    assert events(engine) == ["Step 0", "Step 1"]
+    assert engine.stats()["records"]["note"] == {"active": 1}
+
+
+def test_protected_events_at_the_beginning_do_not_hide_the_others(engine: foveate.Engine) -> None:
+    ids = engine.add_many(("event", f"Step {n}", {"created": NOW + n}) for n in range(2 * BATCH))
+    for id in ids[:BATCH]:
+        engine.pin(id)
+    keep(engine, events=10)
+    engine.gc(dry_run=False)
+    assert len(events(engine)) == BATCH + 10
+
+
+def test_writers_drop_old_events_now_and_then(engine: foveate.Engine) -> None:
+    keep(engine, events=5)
+    for n in range(2 * EVERY + 1):
+        engine.add("event", f"Step {n}", created=NOW + n)
+    assert 5 <= len(events(engine)) <= EVERY + 5
+    assert engine.health().ok
+
+
+def test_without_a_limit_events_are_kept_for_ever(engine: foveate.Engine) -> None:
+    old(engine, "long ago", days=4000)
+    assert engine.gc(dry_run=False) == []
+    assert events(engine) == ["long ago"]
+
+
+def test_receipts_go_by_age_and_gc_says_so(engine: foveate.Engine) -> None:
+    engine.add("fact", "Caches are cold")
+    engine.compute("caches")
+    engine.save()
+    engine.clock = FixedClock(NOW + 31 * DAY)
+    assert [(step.kind, step.number) for step in engine.gc()] == [("receipt", 1)]
+    (step,) = engine.gc(dry_run=False)
+    assert step.why == "older than 30 days or beyond the newest 64 MB"
+    assert (engine.stats()["receipts"], engine.gc()) == (0, [])
+
+
+def test_undo_of_a_step_whose_event_was_dropped(engine: foveate.Engine) -> None:
+    id = engine.add("episode", "Moved the crawler. " * 20, created=ago(100)).record.id
+    engine.gc(dry_run=False)
+    engine.clock = FixedClock(NOW + 200 * DAY)
+    keep(engine, event_days=90)
+    engine.gc(dry_run=False)
+    assert events(engine) == []
+    engine.undo(id)
+    assert not engine.get(id).data.get("archived")
+
+
+def test_limits_come_from_the_settings_and_the_command_drops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with foveate.open(tmp_path, own=False, code=False) as engine:
+        engine.add_many(("event", f"Step {n}", {"created": NOW + n}) for n in range(9))
+    (tmp_path / ".foveate" / "config.toml").write_text("[retention]\nevents = 4\n")
+    for words, expected in ((["gc"], "5 events  drop"), (["gc", "--apply"], "5 events  drop"), (["gc"], "")):
+        done = CliRunner().invoke(cli, words)
+        assert done.exit_code == 0
+        assert done.stdout.startswith(expected)
+
+
+def test_wrong_limits_are_named(tmp_path: Path) -> None:
+    assert problems_in({"receipt_days": 1.5, "events": 10}) == []
+    assert [problem.split()[0] for problem in problems_in({"events": 1.5, "event_days": 0, "receipt_mb": True})] == [
+        "events",
+        "event_days",
+        "receipt_mb",
+    ]
+    folder = tmp_path / ".foveate"
+    folder.mkdir()
+    (folder / "config.toml").write_text("[retention]\nevent_dayz = 3\n")
+    with pytest.raises(InputError, match=r"\[retention\].*Did you mean 'event_days'"):
+        foveate.open(tmp_path)
