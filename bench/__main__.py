@@ -13,7 +13,7 @@ NAMES = (
     "cache", "hook", "service", "vectors", "writers",
 )  # fmt: skip
 NAMED_ONLY = ("scale", "codeindex", "service", "vectors", "writers")
-"""Run only when named: a million records, peers at work on Django, a server under load for minutes, many vectors or writers."""
+"""Run only when named: a million records or vectors, peers at work on Django, servers and writers under load for minutes."""
 
 
 def main() -> None:

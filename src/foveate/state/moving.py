@@ -175,8 +175,7 @@ def _claim(left: Tables, target: Movable, replace: bool) -> int:
         if not replace and (begun or not is_empty(right)):
             what = "an unfinished copy of another store" if begun else "records or receipts already"
             raise Conflict(f"{target.label!r} holds {what}. Pass --replace to have them replaced; nothing was changed.")
-        revisions = right.page(Span("projects"), ("revision",))
-        most = 1 + max((revision for (revision,) in revisions), default=-1)
+        most = 1 + highest(right)
         _set_meta(right, {**meta, COPYING: f"{source} {most}"})
     return most
 
@@ -188,6 +187,12 @@ def _finish(left: Tables, target: Movable, raised: int, *, deleted: bool) -> Non
         raise_revisions(right, raised)
         right.settle(left.stamps(), deleted=deleted)
         right.refuse_others(False)
+
+
+def highest(tables: Tables) -> int:
+    """The highest revision of any project, or number of a change of its vectors."""
+    rows = (*tables.page(Span("projects"), ("revision",)), *tables.page(Span("segments"), ("latest",)))
+    return max((number for (number,) in rows), default=-1)
 
 
 def raise_revisions(tables: Tables, by: int) -> None:

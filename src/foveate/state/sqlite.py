@@ -281,6 +281,7 @@ class SQLiteStore:
         for log in logs:
             Path(path + log).unlink(missing_ok=True)
         os.replace(new, path)
+        Path(new + turns.LINE).unlink(missing_ok=True)
         return kept
 
     def _rebuild(self, database: _Database) -> int:

@@ -15,10 +15,10 @@ from urllib.parse import quote
 import apsw
 
 from foveate.errors import Conflict, Damaged, StoreError
-from foveate.state.moving import Movable, copy, is_empty, raise_revisions
+from foveate.state.moving import Movable, copy, highest, is_empty, raise_revisions
 from foveate.state.sqlite import APPLICATION, BUSY, SQLiteStore, _explained
 from foveate.state.standing import Standing, standing
-from foveate.state.tables import Span
+from foveate.state.turns import LINE
 
 LOGS = ("-wal", "-shm")
 
@@ -126,7 +126,7 @@ def _put_in_place(staged: Path, path: Path) -> None:
     """Overwrite the store in one transaction, with revisions above its own, so that no cache takes new rows for old."""
     with closing(SQLiteStore(path, unfinished=True)) as live, closing(SQLiteStore(staged)) as store:
         with live.tables() as tables:
-            most = max((revision for (revision,) in tables.page(Span("projects"), ("revision",))), default=-1)
+            most = highest(tables)
         with store.tables(write=True) as tables:
             raise_revisions(tables, most + 1)
     with (
@@ -172,5 +172,5 @@ def _free_name(path: Path) -> Path:
 
 
 def _remove(path: Path) -> None:
-    for log in ("", *LOGS):
+    for log in ("", *LOGS, LINE):
         Path(f"{path}{log}").unlink(missing_ok=True)

@@ -54,7 +54,9 @@ class Waiting:
 def in_line(path: str, milliseconds: int) -> Iterator[None]:
     """A place at the head of the line for a file, or none where it cannot be had in time."""
     try:
-        line = os.open(path + LINE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644) if flock is not None else -1
+        line = (
+            os.open(path + LINE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644) if flock is not None else -1
+        )
     except OSError:
         line = -1
     try:
