@@ -50,6 +50,9 @@ TRY_EVERY = 1.0
 MAPPED = 2**32
 """Bytes of a file that are read where the system has them, without a copy: more than most files have."""
 
+INCREMENTAL = 2
+"""SQLite's number for a file that gives room back when it is asked to."""
+
 PATIENCE = 200
 """Milliseconds to wait for others where the work can be done later as well: receipts, a long log."""
 
@@ -151,7 +154,7 @@ class SQLiteStore:
             return 0
         connection = self._connection()
         with _explained(self.path):
-            before, incremental = self._pages(), connection.pragma("auto_vacuum") == 2
+            before, incremental = self._pages(), connection.pragma("auto_vacuum") == INCREMENTAL
             too_free = self._free_share() > FREE
             if RESIDUE in self._meta() or (too_free and not incremental and self._size(self.path) <= AT_ONCE):
                 self._compact()
@@ -332,7 +335,8 @@ class SQLiteStore:
         connection.set_busy_handler(turns.Waiting(BUSY))
         if not self._memory:
             self._refuse_foreign(connection)
-            connection.pragma("auto_vacuum", "incremental")  # of a new file, or of one that is next written anew
+            if connection.pragma("auto_vacuum") != INCREMENTAL:  # of a new file, or of one that is next written anew
+                connection.pragma("auto_vacuum", INCREMENTAL)  # even where it is so already, that would write
             connection.pragma("journal_mode", "wal")
         connection.pragma("synchronous", "normal")
         # Deleted content is overwritten: `forget` means it.

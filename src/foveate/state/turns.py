@@ -87,7 +87,7 @@ def due(path: str, seconds: float) -> bool:
     try:
         if abs(time() - os.path.getmtime(line)) < seconds:
             return False
-        os.utime(line)
+        os.utime(line, follow_symlinks=False)
     except OSError:  # no line, no turns
         pass
     return True
