@@ -103,6 +103,11 @@ class LocalServer(Server):
         file = self.folder / "log"
         return file.read_text("utf-8", "replace") if file.exists() else ""
 
+    @property
+    def pid(self) -> int:
+        """The server's first process, while it runs; 0 when it does not."""
+        return self._postmaster.pid if self._postmaster is not None else 0
+
     def create(self, locale: str) -> None:
         """Make the empty data folder."""
         done = subprocess.run(
