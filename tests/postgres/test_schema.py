@@ -154,3 +154,19 @@ def test_forgotten_rows_are_gone_from_the_tables_and_the_rest_is_said(url: str) 
         ).fetchone()
     assert dead == (0,)
     store.close()
+
+
+def test_every_index_begins_with_the_project_and_none_refers_to_another_table(url: str) -> None:
+    """What Citus and the like ask for, except of the small tables that every node holds."""
+    PostgresStore(url).close()
+    with psycopg.connect(url) as connection:
+        keys = connection.execute(
+            "select t.relname, i.relname, "
+            "(select attname from pg_attribute where attrelid = t.oid and attnum = x.indkey[0]) from pg_index x join pg_class t on t.oid = x.indrelid join pg_class i on i.oid = x.indexrelid "
+            "join pg_namespace n on n.oid = t.relnamespace where n.nspname = 'foveate' and t.relkind = 'r'"
+        ).fetchall()
+        refers = connection.execute("select count(*) from pg_constraint where contype = 'f'").fetchone()
+    shared = {"meta", "projects", "kinds", "spaces", "members"}
+    assert {table for table, _, _ in keys} > shared
+    assert {(table, index) for table, index, first in keys if table not in shared and first != "project"} == set()
+    assert refers == (0,)

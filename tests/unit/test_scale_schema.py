@@ -1,0 +1,61 @@
+"""What a distributed database asks of the schema: every key begins with the project, and no query forgets it."""
+
+from __future__ import annotations
+
+import re
+
+import apsw
+import pytest
+
+from foveate.state import queries
+
+SHARED = {"meta", "projects", "kinds", "spaces", "members"}
+"""Small tables that every node holds: who and what there is, no state."""
+
+WHOLE = {"count_segments", "clear_strays"}
+"""What a salvage does to a file that it has just made, of all its projects, before anybody can open it."""
+
+DIALECTS = ("sqlite", "postgres")
+
+
+def schema(dialect: str) -> str:
+    """All migrations, without comments."""
+    text = "\n".join(script for _, script in queries.migrations(dialect))
+    return re.sub(r"--[^\n]*", "", text)
+
+
+def guarded(dialect: str) -> set[str]:
+    """Tables that hold the state of projects."""
+    return set(re.findall(r"create table (\w+)", schema(dialect))) - SHARED
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_every_query_on_state_names_its_project(dialect: str) -> None:
+    for name, text in queries.load(dialect).items():
+        used = {table for table in guarded(dialect) if re.search(rf"\b(?:from|into|update|join) {table}\b", text)}
+        said = re.search(r"\bproject (?:=|in)|\(project,|:project|\$project", text)
+        assert not used or said or name in WHOLE, f"{name} reads or writes {sorted(used)} without a project"
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_no_table_refers_to_another(dialect: str) -> None:
+    assert not re.search(r"\breferences\b|foreign key", schema(dialect), re.IGNORECASE)
+
+
+def test_every_index_of_a_file_begins_with_the_project() -> None:
+    connection = apsw.Connection(":memory:")
+    for _, script in queries.migrations("sqlite"):
+        connection.execute(script)
+    names = "select name from sqlite_schema where type = 'table' and name not like 'sqlite_%'"
+    tables = {row[0] for row in connection.execute(names)} - SHARED
+    assert tables == guarded("sqlite") - {"numbered", "shelves"}  # a name on the way, and one that is gone
+    for table in tables:
+        found = connection.execute(f"pragma index_list({table})").fetchall()
+        assert found, f"{table} has no key"
+        for _, index, *_ in found:
+            first = connection.execute(f"pragma index_info({index})").fetchall()[0][2]
+            assert first == "project", f"{index} of {table} begins with {first}"
+
+
+def test_both_dialects_know_the_same_tables() -> None:
+    assert guarded("postgres") == guarded("sqlite") - {"numbered", "shelves"}
