@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import threading
 from collections.abc import Iterator
@@ -11,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 import stores
 from dying import COPY, ran, steps_of
 from foveate.errors import Conflict, SchemaTooNew, StoreError
+from foveate.front.cli import cli
 from foveate.state import moving, where
 from foveate.state.moving import copy
 from foveate.state.sqlite import SQLiteStore
@@ -246,3 +249,27 @@ def test_a_program_of_the_older_version_stops(place: Any) -> None:
             with pytest.raises(SchemaTooNew, match="Upgrade foveate"):
                 attempt()
         assert where.standing_of(url).is_too_new
+
+
+def test_the_command_line_moves_a_shared_store(
+    place: Any, full: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = place("postgres").replace("postgres@", "postgres:hidden@")
+    monkeypatch.setenv("FOVEATE_TEAM", url)
+    at, backup = ("--store", url, "--project", "main", "--json"), str(tmp_path / "backup.db")
+
+    def ran_with(*arguments: str, code: int = 0) -> Any:
+        result = CliRunner().invoke(cli, list(arguments), catch_exceptions=False)
+        assert "hidden" not in result.output
+        assert result.exit_code == code, result.stderr
+        return json.loads(result.stdout)
+
+    ran_with("migrate", "--check", *at, code=1)
+    assert ran_with("copy", str(full), "$FOVEATE_TEAM", "--json")["tables"]["records"]["rows"] > 0
+    assert ran_with("migrate", "--check", *at)["current"]
+    ran_with("backup", backup, *at)
+    ran_with("add", "note", "Newer than the backup", *at)
+    ran_with("restore", backup, *at, code=1)
+    assert Path(ran_with("restore", backup, "--replace", *at)["kept"]).exists()
+    with closing(SQLiteStore(full)) as left, opened(url) as right:
+        assert stores.rows(right) == stores.rows(left)

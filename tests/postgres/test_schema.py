@@ -162,7 +162,8 @@ def test_every_index_begins_with_the_project_and_none_refers_to_another_table(ur
     with psycopg.connect(url) as connection:
         keys = connection.execute(
             "select t.relname, i.relname, "
-            "(select attname from pg_attribute where attrelid = t.oid and attnum = x.indkey[0]) from pg_index x join pg_class t on t.oid = x.indrelid join pg_class i on i.oid = x.indexrelid "
+            "(select attname from pg_attribute where attrelid = t.oid and attnum = x.indkey[0]) from pg_index x "
+            "join pg_class t on t.oid = x.indrelid join pg_class i on i.oid = x.indexrelid "
             "join pg_namespace n on n.oid = t.relnamespace where n.nspname = 'foveate' and t.relkind = 'r'"
         ).fetchall()
         refers = connection.execute("select count(*) from pg_constraint where contype = 'f'").fetchone()

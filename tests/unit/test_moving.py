@@ -17,6 +17,7 @@ from foveate.state import moving, sqlite
 from foveate.state.moving import copy
 from foveate.state.sqlite import SQLiteStore
 from foveate.state.sqlite_files import restore, standing_of
+from foveate.state.tables import KEYS
 from foveate.testing.suite import HERE, add, change, found, get, keep, made
 from foveate.types import Link, Scope
 
@@ -57,6 +58,12 @@ def test_a_copy_holds_every_row_and_answers_the_same(source: SQLiteStore, tmp_pa
             assert (reader.secret, reader.revision) == (here.secret, here.revision)
 
 
+def test_no_table_is_forgotten(source: SQLiteStore) -> None:
+    with closing(apsw.Connection(source.path)) as connection:
+        names = connection.execute("select name from sqlite_schema where type = 'table' and name not like 'sqlite_%'")
+        assert {name for (name,) in names} == set(KEYS)
+
+
 @pytest.mark.parametrize("page", [1, 7, 5000])
 def test_copying_again_writes_what_changed_and_nothing_else(
     source: SQLiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: int
@@ -76,7 +83,7 @@ def test_copying_again_writes_what_changed_and_nothing_else(
         assert get(there, strange.id, main) == strange
         again = copy(source, there, replace=True)
         assert stores.rows(there) == stores.rows(source)
-        assert again["vectors"].written < again["vectors"].rows or page == 5000
+        assert again["receipts"].written < again["receipts"].rows or page == 5000
         assert there.health().ok or "forgotten" in there.health().problems[0]
 
 
@@ -201,6 +208,41 @@ def test_a_backup_is_seen_at_once_by_whoever_has_the_store_open(source: SQLiteSt
     with closing(SQLiteStore(kept)) as replaced, replaced.read(Scope("main")) as reader:
         assert len(list(reader.records())) == held
     assert sorted(path.name for path in tmp_path.iterdir() if "restoring" in path.name) == []
+
+
+ASKED = [1.0, *[0.0] * 49]
+
+
+@pytest.mark.parametrize("way", ["restore", "copy"])
+def test_vectors_that_a_program_holds_in_memory_give_way_to_those_that_replace_them(tmp_path: Path, way: str) -> None:
+    def filled(path: Path, number: int, turned: int) -> SQLiteStore:
+        store = SQLiteStore(path, space="s")
+        with store.write(HERE) as writer:
+            for n in range(number):
+                vector = [float((n + turned) % 50 == axis) for axis in range(50)]
+                writer.add(made(f"Record {n}", id=f"note_{n}"), vector)
+        return store
+
+    def nearest(store: SQLiteStore) -> list[str]:
+        return found(store, "nothing", limit=3, vector=ASKED)
+
+    for number, others in ((600, 600), (600, 900), (900, 600)):
+        folder = tmp_path / f"{number}-{others}"
+        folder.mkdir()
+        with (
+            closing(filled(folder / "open.db", number, 0)) as live,
+            closing(filled(folder / "other.db", others, 1)) as other,
+        ):
+            assert "note_0" in nearest(live)
+            if way == "copy":
+                copy(other, live, replace=True)
+            else:
+                other.backup(folder / "backup.db")
+                restore(folder / "backup.db", live.path, replace=True)
+            assert nearest(live) == nearest(other)
+            with live.write(HERE) as writer:
+                kept = writer.add(made("One more"), ASKED).record
+            assert kept.id in found(live, "nothing", limit=99, vector=ASKED)
 
 
 def test_a_store_with_records_is_not_restored_over_unasked(source: SQLiteStore, backup: Path) -> None:

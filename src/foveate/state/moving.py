@@ -55,10 +55,10 @@ def copy(source: Movable, target: Movable, *, replace: bool = False, progress: P
     """Make the target hold what the source holds, and prove it; what was moved, by table."""
     with source.tables() as left:
         journey = _Journey(left, target, progress or (lambda doing, done, total: None))
-        raised = _claim(left, target, replace)
+        known = _claim(left, target, replace)
         done = {table: journey.move(table) for table in COPIED}
         journey.prove(done)
-        _finish(left, target, raised, deleted=journey.deleted)
+        _finish(left, target, known, deleted=journey.deleted)
     return done
 
 
@@ -163,46 +163,30 @@ def _hash(digest: Any, rows: Sequence[Row]) -> None:
 
 
 def _claim(left: Tables, target: Movable, replace: bool) -> int:
-    """Mark the target as one that is being copied to. By how much revisions must rise, so that no cache takes the new
-    rows for the old ones."""
+    """Mark the target as one that is being copied to; the highest number by which anybody knows what it held before."""
     source = blake2b(_meta(left)["secret"].encode(), digest_size=8).hexdigest()
     with target.tables(write=True) as right:
         right.refuse_others(True)  # first, so that no writer is under way when it is looked at
         meta = _meta(right)
-        begun, _, raised = meta.get(COPYING, "").partition(" ")
+        begun, _, before = meta.get(COPYING, "").partition(" ")
         if begun == source:
-            return int(raised)
+            return int(before)
         if not replace and (begun or not is_empty(right)):
             what = "an unfinished copy of another store" if begun else "records or receipts already"
             raise Conflict(f"{target.label!r} holds {what}. Pass --replace to have them replaced; nothing was changed.")
-        most = 1 + highest(right)
-        _set_meta(right, {**meta, COPYING: f"{source} {most}"})
-    return most
+        known = max(right.highest(), int(before or -1))
+        _set_meta(right, {**meta, COPYING: f"{source} {known}"})
+    return known
 
 
-def _finish(left: Tables, target: Movable, raised: int, *, deleted: bool) -> None:
+def _finish(left: Tables, target: Movable, known: int, *, deleted: bool) -> None:
     """The target is a store of its own from now on."""
     with target.tables(write=True) as right:
         _set_meta(right, {name: value for name, value in _meta(right).items() if name != COPYING})
-        raise_revisions(right, raised)
+        if known >= 0:
+            right.raise_above(known)
         right.settle(left.stamps(), deleted=deleted)
         right.refuse_others(False)
-
-
-def highest(tables: Tables) -> int:
-    """The highest revision of any project, or number of a change of its vectors."""
-    rows = (*tables.page(Span("projects"), ("revision",)), *tables.page(Span("segments"), ("latest",)))
-    return max((number for (number,) in rows), default=-1)
-
-
-def raise_revisions(tables: Tables, by: int) -> None:
-    """Have every project's revision, and the last change of its vectors, be one that its store has not had: caches ask
-    for nothing else."""
-    for table, raised in (("projects", ("revision",)), ("segments", ("latest", "removed"))):
-        columns = tables.columns(table)
-        rows = [dict(zip(columns, row, strict=True)) for row in tables.page(Span(table), columns)]
-        tables.delete(Span(table))
-        tables.insert(table, columns, [tuple((row | dict.fromkeys(raised, row[raised[0]] + by)).values()) for row in rows])
 
 
 def _meta(tables: Tables) -> dict[str, str]:

@@ -15,7 +15,7 @@ from urllib.parse import quote
 import apsw
 
 from foveate.errors import Conflict, Damaged, StoreError
-from foveate.state.moving import Movable, copy, highest, is_empty, raise_revisions
+from foveate.state.moving import Movable, copy, is_empty
 from foveate.state.sqlite import APPLICATION, BUSY, SQLiteStore, _explained
 from foveate.state.standing import Standing, standing
 from foveate.state.turns import LINE
@@ -123,12 +123,12 @@ def _set_aside(path: Path, replace: bool) -> Path | None:
 
 
 def _put_in_place(staged: Path, path: Path) -> None:
-    """Overwrite the store in one transaction, with revisions above its own, so that no cache takes new rows for old."""
+    """Overwrite the store in one transaction, with numbers above its own, so that nobody takes new rows for old."""
     with closing(SQLiteStore(path, unfinished=True)) as live, closing(SQLiteStore(staged)) as store:
         with live.tables() as tables:
-            most = highest(tables)
+            known = tables.highest()
         with store.tables(write=True) as tables:
-            raise_revisions(tables, most + 1)
+            tables.raise_above(known)
     with (
         _explained(str(path)),
         closing(apsw.Connection(str(path))) as target,

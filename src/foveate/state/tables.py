@@ -61,6 +61,14 @@ class Tables(Protocol):
     def page(self, span: Span, columns: Sequence[str], limit: int | None = None) -> list[Row]: ...
     def delete(self, span: Span) -> None: ...
     def insert(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None: ...
+    def highest(self) -> int:
+        """The highest number by which anybody may know what he holds of this store in memory; -1 where it has none."""
+        ...
+
+    def raise_above(self, known: int) -> None:
+        """Have all such numbers be higher than `known`, so that nobody takes rows that were replaced for what he holds."""
+        ...
+
     def refuse_others(self, refuse: bool) -> None:
         """Wait for writers and have every other transaction refused while a copy is unfinished; or let them in again."""
         ...
@@ -86,6 +94,19 @@ class SQLTables:
 
     def count(self, table: str) -> int:
         return int(self._execute(f"select count(*) from {quoted(table)}")[0][0])
+
+    def highest(self) -> int:
+        text = (
+            "select max(n) from (select max(revision) as n from projects union all select max(latest) from segments) known"
+        )
+        found = self._execute(text)[0][0]
+        return -1 if found is None else int(found)
+
+    def raise_above(self, known: int) -> None:
+        by = known + 1 + max(self.highest(), 0)  # more than any has, so that none meets another on its way up
+        self._execute("update projects set revision = revision + ?", (by,))
+        self._execute("update vectors set seq = seq + ?", (by,))
+        self._execute("update segments set latest = latest + ?, removed = latest + ?", (by, by))
 
     def page(self, span: Span, columns: Sequence[str], limit: int | None = None) -> list[Row]:
         where, values = self._where(span)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from foveate.errors import InputError
 from foveate.state.address import is_url
 
 if TYPE_CHECKING:
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
 def open_store(where: str | Path, **options: Any) -> SQLiteStore | PostgresStore:
     """The store at a path or URL, with a store's own options."""
     if is_url(where):
+        from importlib.util import find_spec
+
+        if find_spec("psycopg") is None or find_spec("psycopg_pool") is None:
+            raise InputError("A store on PostgreSQL needs its driver: install it with `pip install foveate[postgres]`.")
         from foveate.state.postgres import PostgresStore
 
         return PostgresStore(str(where), **options)
