@@ -94,6 +94,10 @@ class SchemaTooNew(StoreError):
     """The store was written by a newer foveate; upgrade foveate to open it."""
 
 
+class Busy(StoreError):
+    """Others are writing, and have been for longer than this was ready to wait: nothing was changed. Try again."""
+
+
 class Interrupted(StoreError):
     """The database ended the transaction, or went away in the middle of it: nothing was written. Try again."""
 

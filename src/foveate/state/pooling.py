@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from foveate.errors import FoveateError, InputError, Interrupted, StoreError
+from foveate.errors import Busy, FoveateError, InputError, Interrupted, StoreError
 from foveate.state.address import masked
 from foveate.state.refusals import refusal
 
@@ -163,7 +163,7 @@ class Connections:
         times = {
             "statement_timeout": 0.0 if unhurried else self.patience.statement,
             "lock_timeout": self.patience.lock if lock is None else lock,
-            "idle_in_transaction_session_timeout": self.patience.idle,
+            "idle_in_transaction_session_timeout": 0.0 if unhurried else self.patience.idle,
         }
         settings = "".join(f"; set local {name} = {round(seconds * 1000)}" for name, seconds in times.items())
         # A migration waits for the writers of the old schema, and whoever comes after it finds the new one.
@@ -311,7 +311,7 @@ _ADVICE: dict[str, str] = {
     "25006": "{shown!r} takes no writes: it is a replica. Name every server in the URL, and target_session_attrs=primary.",
     "25P03": "{shown!r}: a transaction was idle for too long and was ended. Nothing was changed.",
     "53100": "The disk of {shown!r} is full. Nothing was changed; make room and try again.",
-    "55P03": "{shown!r} is busy: somebody else has been writing to the same project for long. Try again.",
+    "54000": "{shown!r}: a name, key or subject is longer than the 2,700 bytes that PostgreSQL can index ({error}).",
     "57014": "{shown!r}: a query took too long and was ended. Nothing was changed.",
 }
 
@@ -324,6 +324,8 @@ def _explanation(error: psycopg.Error, url: str) -> FoveateError:
         return known
     if isinstance(error, PoolTimeout):
         return StoreError(f"{shown!r} cannot be reached, or all connections to it are in use. Try again.")
+    if state == "55P03":
+        return Busy(f"{shown!r} is busy: somebody else has been writing to the same project for long. Try again.")
     if state in _ADVICE:
         return StoreError(_ADVICE[state].format(shown=shown, error=said))
     if state in UNDONE:

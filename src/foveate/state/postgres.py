@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from foveate import lexical, tokens
-from foveate.errors import InputError, SchemaTooNew, StoreError
+from foveate.errors import Busy, InputError, SchemaTooNew, StoreError
 from foveate.ids import new_id, now
 from foveate.state import queries
 from foveate.state.halfvec import HalfVectors, Writing
@@ -47,6 +47,11 @@ COUNTER = "counter"
 SHOWN = 5
 """Projects with a problem that are named one by one."""
 
+VACUUMED = 2**30
+"""Bytes of tables up to which a forget has the server drop dead rows at once; beyond, that would take minutes."""
+
+DEAD = "Dead rows stay in the tables until the server's own vacuum, or their owner's."
+
 BEYOND_REACH = (
     "The server's write-ahead log, replicas and backups may hold what was forgotten until they are recycled; "
     "that is for whoever runs the server."
@@ -72,6 +77,7 @@ class PostgresStore:
         """`unfinished`: open it also where it holds a copy that was cut short, to finish that."""
         self.space = space
         self.retention = retention
+        self._dropping: dict[str, tuple[int, int]] = {}
         self._multi_valued = frozenset(multi_valued)
         self._connections = Connections(url, patience or Patience())
         self.path = self._connections.shown
@@ -104,7 +110,7 @@ class PostgresStore:
         with self._locked(scope.project) as database:
             writer = Writing(database, scope, self._segments, self.space, new_id("chg", now()), self._multi_valued)
             yield writer
-            writer.finish()
+            writer.finish(self.retention, self._dropping)
 
     def forget(
         self, scope: Scope, ids: Sequence[str], scrub: Scrub | None = None, elsewhere: Sequence[str] = ()
@@ -153,7 +159,7 @@ class PostgresStore:
             "analyser": str(lexical.VERSION),
         }
         problems = tuple(
-            f"The index disagrees with the records ({said}). Run `foveate doctor --fix`." for said in astray[:5]
+            f"The index disagrees with the records ({said}). Run `foveate doctor --fix`." for said in astray[:SHOWN]
         )
         return Health(not problems, facts, problems)
 
@@ -207,7 +213,7 @@ class PostgresStore:
             names = [name for _, name in database.rows("project_names")]
         done = 0
         for name in names:
-            with self._locked(name, current=False) as database:
+            with self._locked(name, current=False, unhurried=True) as database:
                 done += self._rebuild(database, name)
         return done
 
@@ -228,11 +234,17 @@ class PostgresStore:
         refused: list[str] = []
         try:
             with self._connections.connect() as connection:
+                ((size,),) = connection.execute(
+                    "select coalesce(sum(pg_total_relation_size(c.oid)), 0) from pg_class c "
+                    "join pg_namespace n on n.oid = c.relnamespace where n.nspname = 'foveate' and c.relkind = 'r'"
+                ).fetchall()
+                if size > VACUUMED:
+                    return (DEAD,)
                 connection.add_notice_handler(lambda notice: refused.append(str(notice.message_primary)))
                 connection.execute(f"vacuum {', '.join(f'foveate.{table}' for table in _PROJECT_TABLES)}")
         except psycopg.Error as error:  # the records are gone all the same
             refused.append(str(error))
-        return ("Dead rows stay in the tables until the server's own vacuum, or their owner's.",) if refused else ()
+        return (DEAD,) if refused else ()
 
     # --- projects ----------------------------------------------------------------------------------------------
 
@@ -248,13 +260,16 @@ class PostgresStore:
         with self._transaction(READ) as database:
             found = database.rows("made_by", {"name": project})
         if found and found[0][0] != self._made_by and not _is_newer(found[0][0]):
-            with self._locked(project):
-                pass
+            try:
+                with self._locked(project, unhurried=True, lock=PATIENCE):
+                    pass
+            except Busy:  # somebody is at it, or writes: the index as it is will do meanwhile
+                return
         if found:
             self._known.add(project)
 
     @contextmanager
-    def _locked(self, project: str, *, current: bool = True) -> Iterator[PostgresDatabase]:
+    def _locked(self, project: str, *, current: bool = True, **options: Any) -> Iterator[PostgresDatabase]:
         """A transaction that is the only one to write to a project; its index is brought up to date first."""
         if self._is_writing:
             raise StoreError("This thread is writing already; use the writer that it has open.")
@@ -262,7 +277,7 @@ class PostgresStore:
             raise InputError("A scope needs a project.")
         self._local.writing = True
         try:
-            with self._transaction(WRITE) as database:
+            with self._transaction(WRITE, **options) as database:
                 made_by = database.lock(project)
                 if current and made_by != self._made_by:
                     self._bring_up(database, project, made_by)
@@ -391,4 +406,5 @@ _GRANTS = (
 def _is_newer(made_by: str) -> bool:
     """Whether a later analyser or renderer made it than this foveate has."""
     parts = made_by.split("/")
-    return len(parts) == 3 and (int(parts[0]) > lexical.VERSION or int(parts[1]) > RENDERER)
+    known = len(parts) == 3 and parts[0].isdigit() and parts[1].isdigit()
+    return known and (int(parts[0]) > lexical.VERSION or int(parts[1]) > RENDERER)

@@ -64,7 +64,8 @@ class PostgresTables(SQLTables):
         for name in ("counter", "secret"):
             if name in stamps:
                 self._execute("update meta set value = ? where name = ?", (stamps[name], name))
-        made_by = "/".join(stamps.get(name, "") for name in ("analyser", "renderer", "counter"))
+        makers = [stamps.get(name, "") for name in ("analyser", "renderer", "counter")]
+        made_by = "/".join(makers) if all(makers) else ""  # then each project is indexed anew when it is first used
         self._execute(
             "update projects p set made_by = ?, "
             "docs = greatest(docs, (select max(r.doc) from records r where r.project = p.project))",

@@ -328,22 +328,21 @@ class ReadTransaction:
         if not plan.lists:
             return {}
         lists = _Lists(self._blocks, plan, shelf, {code for kinds, _ in asked.values() for code in kinds})
-        wide = {n: 2 * limit + OVERFETCH for n, (_, limit) in asked.items()}
-        ranked = {n: lists.best(kinds, wide[n]) for n, (kinds, _) in asked.items()}
-        # Most hits hold and pass the filters: fetch as many as are wanted first, and the spare ones only where some do not.
-        first = {doc for n, (_, limit) in asked.items() for doc, _ in ranked[n][:limit]}
-        found = self._by_docs(sorted(first), query.filters)
-        if sum(record.status == "active" for record in found.values()) < len(first):
-            spare = {doc for pairs in ranked.values() for doc, _ in pairs} - first
-            found |= self._by_docs(sorted(spare), query.filters)
+        ranked = {n: lists.best(kinds, limit) for n, (kinds, limit) in asked.items()}
+        found = self._by_docs(sorted({doc for pairs in ranked.values() for doc, _ in pairs}), query.filters)
+        inside: dict[int, set[int]] | None = None
         out = {}
         for n, (kinds, limit) in asked.items():
-            pairs = ranked[n]
-            holding = [pair for pair in pairs if pair[0] in found and found[pair[0]].status == "active"][:limit]
-            beaten = [pair for pair in pairs if pair[0] in found and found[pair[0]].status != "active"][:BEATEN]
-            if len(holding) < limit and len(pairs) == wide[n]:
+            # Most hits hold and pass the filters; more are ranked only where some do not.
+            if any(doc not in found or found[doc].status != "active" for doc, _ in ranked[n]):
+                ranked[n] = lists.best(kinds, 2 * limit + OVERFETCH)
+                found |= self._by_docs([doc for doc, _ in ranked[n] if doc not in found], query.filters)
+            holding = [pair for pair in ranked[n] if pair[0] in found and found[pair[0]].status == "active"][:limit]
+            beaten = [pair for pair in ranked[n] if pair[0] in found and found[pair[0]].status != "active"][:BEATEN]
+            if len(holding) < limit and len(ranked[n]) == 2 * limit + OVERFETCH:
                 # A filter lets so little through that the first best were not enough: it is asked first then.
-                holding = lists.best(kinds, limit, self._within(kinds, query.filters))
+                inside = self._within(lists.kinds, query.filters) if inside is None else inside
+                holding = lists.best(kinds, limit, {doc for kind in kinds for doc in inside.get(kind, ())})
                 found |= self._by_docs([doc for doc, _ in holding], query.filters)
             out[n] = {doc: Hit(found[doc], plan.relevance(score)) for doc, score in (*holding, *beaten)}
         return out
@@ -371,11 +370,14 @@ class ReadTransaction:
         params = {"project": self._project, "lists": json.dumps(list(keys)), "kinds": json.dumps(list(kinds))}
         return self._db.rows("blocks", params)
 
-    def _within(self, kinds: Sequence[int], filters: Filters) -> set[int]:
-        """The records of some kinds that hold and pass the filters."""
-        names = [name for name, code in (self._codes or {}).items() if code in kinds]
-        params = {"project": self._project, "kinds": json.dumps(names), **self._who, **filter_params(filters)}
-        return {row[0] for row in self._db.rows("docs_within", params)}
+    def _within(self, kinds: Sequence[int], filters: Filters) -> dict[int, set[int]]:
+        """The records that hold and pass the filters, by their kind. It looks at every record of these kinds."""
+        codes = {name: code for name, code in (self._codes or {}).items() if code in kinds}
+        params = {"project": self._project, "kinds": json.dumps(list(codes)), **self._who, **filter_params(filters)}
+        found: dict[int, set[int]] = defaultdict(set)
+        for doc, kind in self._db.rows("docs_within", params):
+            found[codes[kind]].add(doc)
+        return found
 
     def _add_vector_hits(self, query: Query, wants: Sequence[Want], found: list[dict[int, Hit]]) -> None:
         space = self._known_space()
@@ -452,7 +454,7 @@ class _Lists:
         self._plan = plan
         self._sizes = shelf.sizes
         self._average = max(shelf.tokens / shelf.docs, 1.0)
-        self._kinds = sorted(kinds)
+        self.kinds = sorted(kinds)
         self._held: dict[tuple[str, int], dict[int, tuple[list[bytes], list[bytes]]]] = {}
 
     def best(self, kinds: Sequence[int], limit: int, within: set[int] | None = None) -> list[tuple[int, float]]:
@@ -467,7 +469,7 @@ class _Lists:
     def _load(self, batch: Sequence[ranking.Listed], kinds: Sequence[int]) -> dict[tuple[str, int], ranking.Postings]:
         missing = [listed.key for listed in batch if listed.key not in self._held]
         self._held |= {key: {} for key in missing}
-        for kind, term, field, docs, codes in self._read(missing, self._kinds) if missing else ():
+        for kind, term, field, docs, codes in self._read(missing, self.kinds) if missing else ():
             parts = self._held[term, field].setdefault(kind, ([], []))
             parts[0].append(docs)
             parts[1].append(codes)

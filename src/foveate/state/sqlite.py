@@ -86,6 +86,7 @@ class SQLiteStore:
     ) -> None:
         """`unfinished`: open it also where it holds a copy that was cut short, to finish that."""
         self.retention = retention
+        self._dropping: dict[str, tuple[int, int]] = {}
         self.path = str(path)
         self.counter = counter or "o200k"
         self.space = space
@@ -128,7 +129,7 @@ class SQLiteStore:
         with self._transaction("begin immediate") as database:
             writer = WriteTransaction(database, scope, self._segments, self.space, new_id("chg", now()), self._multi_valued)
             yield writer
-            writer.finish(self.retention)
+            writer.finish(self.retention, self._dropping)
         self._mind_the_log()
 
     def forget(
@@ -192,8 +193,7 @@ class SQLiteStore:
         with _explained(str(target)), self._exclusive():
             copy = apsw.Connection(str(part))
             with copy.backup("main", self._connection(), "main") as steps:
-                while not steps.done:
-                    steps.step(10_000)
+                steps.step(-1)  # in one go: between two, a commit of others would have it begin anew
             copy.pragma("journal_mode", "delete")
             copy.close()
         os.replace(part, target)
@@ -486,10 +486,15 @@ class SQLiteStore:
         """Index and count again where the analyser, the renderer or the counter is not the one that was used."""
         tokens.counter(self.counter)
         meta = self._meta()
-        if not self._versions().items() <= meta.items() or SECRET not in meta:
-            self.rebuild()
+        if not self._is_current(meta):
+            with self._transaction("begin immediate") as database:
+                if not self._is_current(dict(database.rows("meta"))):  # another process may have been quicker
+                    self._rebuild(database)
         elif RESIDUE in meta and self._size(self.path) <= AT_ONCE:
             self._compact()
+
+    def _is_current(self, meta: Mapping[str, str]) -> bool:
+        return self._versions().items() <= meta.items() and SECRET in meta
 
 
 class _Database:

@@ -310,7 +310,7 @@ class WriteTransaction(ReadTransaction):
         at = {"project": self._project, "space": self._place[0]}
         state = self._db.rows("segment", at)
         latest = state[0][0] if state else 0
-        known = self._db.rows("vectors_of", {**at, "docs": json.dumps(list(self._vectors))})
+        known = self._db.rows("docs_with_vector", {**at, "docs": json.dumps(list(self._vectors))})
         rows = [
             (self._project, self._place[0], doc, kind, seq, blob)
             for seq, (doc, (kind, blob)) in enumerate(self._vectors.items(), latest + 1)
@@ -357,13 +357,19 @@ class WriteTransaction(ReadTransaction):
         self.flush()
         return done
 
-    def finish(self, retention: Retention | None = None) -> None:
-        """What belongs to the end of every transaction; now and then, a batch of old events is dropped with it."""
+    def finish(self, retention: Retention | None = None, places: dict[str, tuple[int, int]] | None = None) -> None:
+        """What belongs to the end of every transaction; now and then, a batch of old events is dropped with it.
+
+        `places`: where that goes on, by project. The oldest may all be needed, and must not hold up the rest for ever.
+        """
         now_and_then = self._dirty and self._revision % EVERY == EVERY - 1
         if now_and_then and retention is not None and retention.drops_events:
             newest = self._db.rows("newest_event", {"project": self._project})
             # By the newest event's clock where that is behind: a store that nobody adds to loses nothing.
-            self.drop_events(retention, min(now(), newest[0][0]) if newest else 0)
+            held = {} if places is None else places
+            after = held.get(self.scope.project, (0, 0))
+            _, further = self.drop_events(retention, min(now(), newest[0][0]) if newest else 0, after)
+            held[self.scope.project] = further or (0, 0)
         self.flush()
         if self._dirty:
             self._db.run("bump", {"project": self._project, "docs": self._docs})

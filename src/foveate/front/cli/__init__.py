@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from foveate import __version__
-from foveate.front.cli.calling import Call
+from foveate.front.cli.calling import STORE, Call
 from foveate.front.cli.failures import guarded
 
 PROGRAM = "foveate"
@@ -82,6 +82,7 @@ VERBS: dict[str, dict[str, str]] = {
     "Service": {
         "serve": "serve",
         "token": "token",
+        "role": "role",
         "mcp": "mcp",
     },
     "Evaluation": {
@@ -146,17 +147,21 @@ def _asks_for_json(args: Sequence[str]) -> bool:
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.option("--store", type=click.Path(path_type=Path), metavar="PATH", help="A project's directory, instead of this one.")
+@click.option(
+    "--store", **STORE, envvar="FOVEATE_STORE", help="A project's directory, instead of this one, or a shared store's URL."
+)
+@click.option("--project", metavar="NAME", help="Which project of the store is meant, where it holds several.")
 @click.option("--user", metavar="NAME", help="Whose state it is; what a user owns, others do not see.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.version_option(__version__, prog_name=PROGRAM, message="%(prog)s %(version)s")
 @click.pass_context
-def cli(ctx: click.Context, store: Path | None, user: str | None, as_json: bool) -> None:
+def cli(ctx: click.Context, store: Path | str | None, project: str | None, user: str | None, as_json: bool) -> None:
     """A context engine for LLM agents: keeps what is known, and computes a prompt from it inside a hard token budget.
 
     Exit codes: 0 ok, 1 failure, 2 usage or config, 3 not found, 4 auth, 5 over budget.
     """
-    ctx.obj = Call(store=store, user=user, as_json=as_json)
+    ctx.obj = Call(user=user, project=project, as_json=as_json)
+    ctx.obj.go_to(store)
 
 
 def main() -> None:

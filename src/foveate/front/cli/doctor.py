@@ -38,6 +38,9 @@ def doctor(call: Call, fix: bool) -> None:
         facts |= _settings(call.place(), engine)
         if not problems:
             facts |= _vectors(engine)
+        server_facts, server_warnings = _server(call, engine)
+        facts |= server_facts
+        warnings += server_warnings
         code_facts, code_warnings = _code(engine)
         hook_facts, hook_problems, hook_warnings = _hooks(call, engine)
         facts |= code_facts | hook_facts
@@ -121,6 +124,19 @@ def _vectors(engine: Engine) -> dict[str, Any]:
         each = [f"{one['vectors']:,} of {one['embedder']} ({one['bytes'] / 2**20:,.1f} MB)" for one in found["unused"]]
         facts["unused vectors"] = f"{', '.join(each)}; `foveate embed --prune` drops them"
     return facts
+
+
+def _server(call: Call, engine: Engine) -> tuple[dict[str, Any], list[str]]:
+    """Of a shared store: who we are there, what we see, how far away it is."""
+    place = call.place()
+    if place.shared is None:
+        return {}, []
+    from foveate.state.server import facts
+
+    found, warnings = facts(place.shared, engine.scope.project)
+    if place.store.exists():
+        warnings.append(f"{str(place.store)!r} is not used: the state is in the shared store. Move the file away.")
+    return {"project": engine.scope.project, **found}, warnings
 
 
 def _code(engine: Engine) -> tuple[dict[str, Any], list[str]]:

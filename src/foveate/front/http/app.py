@@ -35,6 +35,7 @@ from foveate.front.mcp import server as mcp_server
 from foveate.front.tokens import Tokens
 from foveate.opening import open_engine
 from foveate.project import find
+from foveate.state.address import is_url
 
 BESIDE = 4
 """Threads for what must be answered while all workers are busy: readiness, and streams of events."""
@@ -48,7 +49,7 @@ PROBLEM = {"description": "What is wrong, and what to do.", "content": {problems
 def create_app(where: Engine | str | Path, *, settings: Settings | None = None) -> FastAPI:
     """The service on an engine, or on the project at a path; an engine of the caller's is not closed."""
     chosen = settings or Settings()
-    file = chosen.tokens or (None if isinstance(where, Engine) else find(where).tokens)
+    file = chosen.tokens or (None if isinstance(where, Engine) or is_url(where) else find(where).tokens)
     tokens = Tokens(file) if file else None
     refuse_unguarded(chosen, tokens)
     rate = rate_of(chosen.rate)

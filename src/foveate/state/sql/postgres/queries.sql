@@ -270,7 +270,7 @@ delete from postings p using unnest(?::bigint[], ?::text[], ?::bigint[], ?::bigi
 where p.project = gone.project and p.term = gone.term and p.kind = gone.kind and p.field = gone.field and p.first = gone.first
 
 -- name: docs_within
-select doc from records where project = :project and kind = any (array(select json_array_elements_text(:kinds)))
+select doc, kind from records where project = :project and kind = any (array(select json_array_elements_text(:kinds)))
 and status = 'active' and {visible} and {filtered}
 
 -- name: add_name
@@ -385,7 +385,7 @@ on conflict (project, space) do update set latest = excluded.latest, vectors = s
 update segments set latest = latest + 1, removed = latest + 1, vectors = vectors - :number
 where project = :project and space = :space
 
--- name: vectors_of
+-- name: docs_with_vector
 select doc from vectors
 where project = :project and space = :space and doc = any (array(select json_array_elements_text(:docs)::bigint))
 

@@ -238,7 +238,7 @@ do update set size = excluded.size, docs = excluded.docs, codes = excluded.codes
 delete from postings where project = ? and term = ? and kind = ? and field = ? and first = ?
 
 -- name: docs_within
-select doc from records where project = :project and kind in (select value from json_each(:kinds))
+select doc, kind from records where project = :project and kind in (select value from json_each(:kinds))
 and status = 'active' and {visible} and {filtered}
 
 -- name: add_name
@@ -356,6 +356,10 @@ where project = :project and space = :space and seq > :after order by seq limit 
 -- name: vector_docs
 select json_group_array(doc) from vectors where project = :project and space = :space
 
+-- name: docs_with_vector
+select doc from vectors
+where project = :project and space = :space and doc in (select value from json_each(:docs))
+
 -- name: vectors_of
 select doc, vector from vectors
 where project = :project and space = :space and doc in (select value from json_each(:docs))
@@ -409,7 +413,7 @@ insert into receipt_items (project, record, receipt) values (?, ?, ?) on conflic
 select body from receipts where project = :project and id = :id and {ours}
 
 -- name: receipts
-select id, created, body from receipts where project = :project and {ours} order by created desc, rowid desc limit :limit
+select id, created, body from receipts where project = :project and {ours} order by created desc, id desc limit :limit
 
 -- name: receipts_page
 select id, created, body from receipts where project = :project and {ours}
