@@ -119,6 +119,10 @@ def find(path: str | Path, store: str | None = None) -> Place:
     `store`: the URL of a shared database; unless told, the project's settings may name one.
     """
     here = Path(path).expanduser().absolute()
+    if here.suffix == ".db" and here.is_file():
+        raise InputError(
+            f"{str(path)!r} is a file, and a project is a folder. To use a backup: `foveate restore {path} --store FOLDER`."
+        )
     for folder in (here, *here.parents):
         if (folder / FOLDER).is_dir():
             tree, root = _repository(here)

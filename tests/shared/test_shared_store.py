@@ -218,6 +218,8 @@ def test_doctor_tells_server_role_and_projects(shop: Path, url: str) -> None:
 def test_roles_see_what_they_were_granted(shop: Path, ada: str) -> None:
     assert run("stats", DATABASE_URL=ada).exit_code == 4
     assert ok("role", "grant", "ada") == "ada  sees shop"
+    assert run("role", "grant", "ada", "--project", "bokos").exit_code == 3
+    ok("add", "fact", "Books are read", "--project", "books")
     ok("role", "grant", "ada", "--project", "books")
     assert document("role", "list")["roles"] == [
         {"role": "ada", "project": "books"},

@@ -14,7 +14,7 @@ from foveate.state.address import expanded, has_password, is_url, masked, names_
         ("postgresql://ada@db/shop", True),
         ("postgres://db", True),
         ("./postgresql", False),
-        ("sqlite:///x", False),
+        ("sqlite:/x", False),
         (None, False),
     ],
 )
@@ -73,3 +73,16 @@ def test_what_cannot_be_filled_in_is_refused(url: str, problem: str, monkeypatch
     with pytest.raises(InputError, match=problem) as caught:
         expanded(url)
     assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["sqlite:///x", "mysql://u:s3cret@h/d", "POSTGRESQL://u:s3cret@h", "postgresql+psycopg://u:s3cret@h"]
+)
+def test_a_url_of_another_kind_is_refused_unseen(text: str) -> None:
+    with pytest.raises(InputError, match="begins with postgresql://") as refused:
+        is_url(text)
+    assert "s3cret" not in str(refused.value)
+
+
+def test_a_user_with_an_at_sign_does_not_show_the_password() -> None:
+    assert "s3cret" not in masked("postgresql://u@corp:s3cret@host/db")

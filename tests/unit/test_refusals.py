@@ -60,8 +60,8 @@ def test_a_server_refuses(
     [
         ("postgresql://ada:s3cret@127.0.0.1:1/shop", StoreError, "nothing listens there. Start the server"),
         ("postgresql://ada:s3cret@/shop?host=%2Fno%2Fsocket", StoreError, "nothing listens at that socket"),
-        ("postgresql://ada:s3cret@127.0.0.1/shop?nope=1", InputError, 'invalid URI query parameter: "nope"'),
-        ("postgresql://ada:s3cret@ho st/shop", InputError, "percent-encoded"),
+        ("postgresql://ada:s3cret@127.0.0.1/shop?nope=1", InputError, "Write postgresql://"),
+        ("postgresql://ada:s3cret@ho st/shop", InputError, "Write postgresql://"),
     ],
 )
 def test_no_server_is_there(url: str, sort: type[FoveateError], advice: str) -> None:

@@ -41,10 +41,15 @@ def tables(engine: foveate.Engine, id: str) -> dict[str, int]:
         table: run(f"select count(*) from {table} where {column} = ?", (id,)).fetchone()[0]
         for table, column in by_id.items()
     }
-    return counts | {
+    counts |= {
         table: run(f"select count(*) from {table} where doc = ?", (found[0],)).fetchone()[0] if found else 0
-        for table in ("records", "postings", "vectors")
+        for table in ("records", "vectors")
     }
+    with store.read(engine.scope) as reader:
+        counts["postings"] = (
+            sum(found[0] in docs for *_, docs, _ in reader.postings()) if found else len([*reader.postings()])
+        )
+    return counts
 
 
 def old(engine: foveate.Engine, text: str, days: float = 100, **values: object) -> str:

@@ -18,14 +18,21 @@ OURS = ("FOVEATE_", "PG")
 send any other secret of the environment to a server that it names."""
 
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))", re.ASCII)
-_PASSWORD = re.compile(r"(://[^:@/?#]*):.*@", re.DOTALL)
+_PASSWORD = re.compile(r"(://[^:/?#]*):.*@", re.DOTALL)
+_SCHEME = re.compile(r"[A-Za-z][\w+.-]+://")
 _WORD = re.compile(r"(password\s*=\s*)(?:'(?:[^'\\]|\\.)*'|\S+)", re.IGNORECASE)
 _HIDDEN = "***"
 
 
 def is_url(text: object) -> bool:
-    """Whether this names a database server, and not a path."""
-    return isinstance(text, str) and text.startswith(SCHEMES)
+    """Whether this names a database server, and not a path; a URL of another kind is refused, unseen."""
+    if not isinstance(text, str):
+        return False
+    if text.startswith(SCHEMES):
+        return True
+    if _SCHEME.match(text):
+        raise InputError(f"A store is a folder, or a URL that begins with {SCHEMES[0]}.")
+    return False
 
 
 def names_database(text: str) -> bool:
@@ -65,7 +72,7 @@ def has_password(url: str) -> bool:
 
 def masked(url: str) -> str:
     """The URL as it may be shown: its passwords hidden."""
-    if not is_url(url):  # libpq's other way to write one
+    if not url.startswith(SCHEMES):  # libpq's other way to write one
         return _WORD.sub(rf"\1{_HIDDEN}", url)
     address, mark, query = _PASSWORD.sub(rf"\1:{_HIDDEN}@", url).partition("?")
     parts = [

@@ -16,6 +16,9 @@ from itertools import pairwise
 SIZE = 128
 """Records in a block: 768 bytes, which SQLite still keeps inside of a page's row."""
 
+MOST = 2**32 - 1
+"""The highest number that a record can have."""
+
 MOST_TIMES = 15
 LONGEST = 4095
 """What a code can tell apart. Beyond 15 times in a text, one more adds nothing to a score."""

@@ -7,8 +7,9 @@ that was cut short goes on where it was when it is run again, and has nothing to
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Protocol
@@ -55,10 +56,12 @@ def copy(source: Movable, target: Movable, *, replace: bool = False, progress: P
     """Make the target hold what the source holds, and prove it; what was moved, by table."""
     with source.tables() as left:
         journey = _Journey(left, target, progress or (lambda doing, done, total: None))
-        known = _claim(left, target, replace)
+        known, journey.mark = _claim(left, target, replace)
+        stamps = left.stamps()
         done = {table: journey.move(table) for table in COPIED}
         journey.prove(done)
-        _finish(left, target, known, deleted=journey.deleted)
+        with journey.writing() as right:
+            _finish(right, stamps, known, deleted=journey.deleted)
     return done
 
 
@@ -75,11 +78,21 @@ class _Journey:
     target: Movable
     progress: Progress
     deleted: bool = False
+    mark: str = ""
+    """What this copy wrote into the target: another that begins writes its own."""
     _columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         with self.target.tables() as right:
             self._columns = {table: _common(table, self.left, right) for table in COPIED}
+
+    @contextmanager
+    def writing(self) -> Iterator[Tables]:
+        """The target, as long as this copy is the one that fills it."""
+        with self.target.tables(write=True) as right:
+            if _meta(right).get(COPYING) != self.mark:
+                raise Conflict(f"Another copy into {self.target.label!r} has begun since, or is done. This one stops.")
+            yield right
 
     def move(self, table: str) -> Moved:
         """Have the target's rows of a table be the source's."""
@@ -134,13 +147,13 @@ class _Journey:
             held = right.page(span, self._columns[span.table], None if span.last else 1)
         if held and held != here:
             self.deleted = True
-            with self.target.tables(write=True) as right:
+            with self.writing() as right:
                 right.delete(span)
         return held != here
 
     def _write(self, table: str, rows: list[Row]) -> int:
         if rows:
-            with self.target.tables(write=True) as right:
+            with self.writing() as right:
                 right.insert(table, self._columns[table], rows)
         return len(rows)
 
@@ -162,31 +175,30 @@ def _hash(digest: Any, rows: Sequence[Row]) -> None:
     digest.update("".join(map(repr, rows)).encode("utf-8", "surrogatepass"))
 
 
-def _claim(left: Tables, target: Movable, replace: bool) -> int:
-    """Mark the target as one that is being copied to; the highest number by which anybody knows what it held before."""
+def _claim(left: Tables, target: Movable, replace: bool) -> tuple[int, str]:
+    """Mark the target as one that is being copied to; the highest number by which anybody knows what it held before, and
+    the mark."""
     source = blake2b(_meta(left)["secret"].encode(), digest_size=8).hexdigest()
     with target.tables(write=True) as right:
         right.refuse_others(True)  # first, so that no writer is under way when it is looked at
         meta = _meta(right)
-        begun, _, before = meta.get(COPYING, "").partition(" ")
-        if begun == source:
-            return int(before)
-        if not replace and (begun or not is_empty(right)):
+        begun, before, _ = (*meta.get(COPYING, "").split(" "), "", "")[:3]
+        if begun != source and not replace and (begun or not is_empty(right)):
             what = "an unfinished copy of another store" if begun else "records or receipts already"
             raise Conflict(f"{target.label!r} holds {what}. Pass --replace to have them replaced; nothing was changed.")
-        known = max(right.highest(), int(before or -1))
-        _set_meta(right, {**meta, COPYING: f"{source} {known}"})
-    return known
+        known = int(before) if begun == source else max(right.highest(), int(before or -1))
+        mark = f"{source} {known} {os.urandom(8).hex()}"
+        _set_meta(right, {**meta, COPYING: mark})
+    return known, mark
 
 
-def _finish(left: Tables, target: Movable, known: int, *, deleted: bool) -> None:
+def _finish(right: Tables, stamps: Mapping[str, str], known: int, *, deleted: bool) -> None:
     """The target is a store of its own from now on."""
-    with target.tables(write=True) as right:
-        _set_meta(right, {name: value for name, value in _meta(right).items() if name != COPYING})
-        if known >= 0:
-            right.raise_above(known)
-        right.settle(left.stamps(), deleted=deleted)
-        right.refuse_others(False)
+    _set_meta(right, {name: value for name, value in _meta(right).items() if name != COPYING})
+    if known >= 0:
+        right.raise_above(known)
+    right.settle(stamps, deleted=deleted)
+    right.refuse_others(False)
 
 
 def _meta(tables: Tables) -> dict[str, str]:

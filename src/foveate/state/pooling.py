@@ -99,7 +99,7 @@ class Connections:
         self.patience = patience
         self.shown = masked(url)
         self._url = url
-        self.path = "foveate, public"
+        self.path = "foveate"
         try:
             given = conninfo_to_dict(url)
         except psycopg.ProgrammingError:

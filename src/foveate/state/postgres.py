@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from foveate import lexical, tokens
-from foveate.errors import Busy, InputError, SchemaTooNew, StoreError
+from foveate.errors import Busy, InputError, NotFound, SchemaTooNew, StoreError
 from foveate.ids import new_id, now
 from foveate.state import queries
 from foveate.state.halfvec import HalfVectors, Writing
@@ -49,6 +49,8 @@ SHOWN = 5
 
 VACUUMED = 2**30
 """Bytes of tables up to which a forget has the server drop dead rows at once; beyond, that would take minutes."""
+
+NO_STORE = "There is no store in {shown!r}. Create one with `foveate init --store URL --project NAME`."
 
 DEAD = "Dead rows stay in the tables until the server's own vacuum, or their owner's."
 
@@ -191,7 +193,10 @@ class PostgresStore:
     def grant(self, role: str, project: str) -> None:
         """Let a role of the server read and write a project, and nothing else. For the owner of the tables."""
         who = quoted(role)
+        if project not in self.projects():
+            raise NotFound(f"There is no project {project!r} in {self.path!r}; it comes with its first record.")
         with self._locked(project) as database:
+            self._refuse_role(database, role)
             database.run("add_member", {"role": role, "project": database.project})
             for statement in _GRANTS:
                 database.connection.execute(f"grant {statement} to {who}")
@@ -199,11 +204,29 @@ class PostgresStore:
     def revoke(self, role: str, project: str) -> None:
         """Take a project from a role again; with the last one, every right in the schema."""
         who = quoted(role)
+        if project not in self.projects():
+            raise NotFound(f"There is no project {project!r} in {self.path!r}.")
         with self._locked(project) as database:
+            database.rows("lock_grants")
             database.run("delete_member", {"role": role, "project": database.project})
-            if not database.rows("memberships", {"role": role})[0][0]:
+            there = database.rows("role", {"role": role})  # one that was dropped has no rights left to take
+            if there and not database.rows("memberships", {"role": role})[0][0]:
                 for statement in _GRANTS:
                     database.connection.execute(f"revoke {statement} from {who}")
+
+    def _refuse_role(self, database: PostgresDatabase, role: str) -> None:
+        """Roles that would be more than one member, or could have the owner run what they wrote."""
+        database.rows("lock_grants")  # rights of one table cannot be given twice at once
+        if role.lower() in ("public", "none"):
+            raise InputError(f"{role!r} is every role at once. Grant a role of its own.")
+        if not database.rows("role", {"role": role}):
+            raise InputError(f"There is no role {role!r} on the server. Create it first: `create role {role} login`.")
+        schema = self._connections.path.rpartition(", ")[2]
+        if schema != "foveate" and database.rows("may_create", {"role": role, "schema": schema.strip('"')})[0][0]:
+            raise InputError(
+                f"{role!r} may create in schema {schema}, where pgvector is, and so have others run what it writes. "
+                f"Take that away first: `revoke create on schema {schema} from public, {role}`."
+            )
 
     # --- repair ------------------------------------------------------------------------------------------------
 
@@ -226,7 +249,10 @@ class PostgresStore:
 
     def _astray(self, database: PostgresDatabase, name: str) -> str:
         """In which way index and records of a project differ, nothing when they agree."""
-        found = ReadTransaction(database, Scope(name), self._segments, self.space).astray()
+        try:
+            found = ReadTransaction(database, Scope(name), self._segments, self.space).astray()
+        except ValueError as error:  # somebody wrote into the tables by hand
+            found = f"it cannot be read: {error}"
         return found and f"project {name!r}: {found}"
 
     def _vacuum(self) -> tuple[str, ...]:
@@ -309,15 +335,13 @@ class PostgresStore:
         with self._connections.explained(), self._connections.connect() as connection:
             version = self._version(connection)
             if version == 0 and not create:
-                raise StoreError(f"There is no store in {self.path!r}. Create one with `foveate init`.")
+                raise StoreError(
+                    f"There is no store in {self.path!r}. Create one with `foveate init --store URL --project NAME`."
+                )
             if queries.pending("postgres", version, repr(self.path)):
                 self._migrate(connection)
             queries.refuse_other(self._version(connection), self._schema, repr(self.path), unfinished=unfinished)
-            found = connection.execute(
-                "select quote_ident(n.nspname) from pg_extension e join pg_namespace n on n.oid = e.extnamespace "
-                "where e.extname = 'vector'"
-            ).fetchone()
-            self._connections.path = ", ".join(dict.fromkeys(("foveate", found[0] if found else "public")))
+            self._connections.path = _path(connection)
             return self._meta(connection, {COUNTER: counter or "o200k", SECRET: secret})
 
     @staticmethod
@@ -350,7 +374,8 @@ class PostgresStore:
             with connection.transaction():
                 connection.execute("select pg_advisory_xact_lock($1)", (MIGRATING,))
                 connection.execute("create schema if not exists foveate")
-                connection.execute("set local search_path = foveate, public")
+                connection.execute("create extension if not exists vector schema foveate")
+                connection.execute(f"set local search_path = {_path(connection)}")
                 for number, script in queries.pending("postgres", self._version_here(connection), repr(self.path)):
                     connection.execute(script)
                     PostgresDatabase(connection, self._queries).run("set_meta", {"name": SCHEMA, "value": str(number)})
@@ -380,7 +405,9 @@ def standing_of(url: str) -> Standing:
             makers = [made_by for (made_by,) in connection.execute("select distinct made_by from foveate.projects")]
     except StoreError as error:
         if isinstance(error.__cause__, errors.UndefinedTable | errors.InvalidSchemaName):
-            raise StoreError(f"There is no store in {connections.shown!r}. Create one with `foveate init`.") from None
+            raise StoreError(
+                f"There is no store in {connections.shown!r}. Create one with `foveate init --store URL --project NAME`."
+            ) from None
         raise
     for made_by in makers:
         if made_by and not made_by.startswith(f"{lexical.VERSION}/{RENDERER}/"):
@@ -397,10 +424,21 @@ _GRANTS = (
     "usage on schema foveate",
     "select on foveate.meta, foveate.members, foveate.projects",
     "update (revision, docs, made_by) on foveate.projects",
-    "select, insert on foveate.kinds, foveate.spaces",
+    "select on foveate.kinds, foveate.spaces",
+    "insert (name) on foveate.kinds",
+    "insert (fingerprint, dim) on foveate.spaces",
     f"select, insert, update, delete on {', '.join(f'foveate.{table}' for table in _PROJECT_TABLES[1:])}",
 )
 """What a member needs; which rows, the policies of the tables say."""
+
+
+def _path(connection: Connection) -> str:
+    """Where names are looked for: our own schema, and the one that pgvector was put into by somebody else."""
+    found = connection.execute(
+        "select quote_ident(n.nspname) from pg_extension e join pg_namespace n on n.oid = e.extnamespace "
+        "where e.extname = 'vector'"
+    ).fetchone()
+    return ", ".join(dict.fromkeys(("foveate", found[0] if found else "foveate")))
 
 
 def _is_newer(made_by: str) -> bool:

@@ -71,6 +71,8 @@ class PostgresTables(SQLTables):
             "docs = greatest(docs, (select max(r.doc) from records r where r.project = p.project))",
             (made_by,),
         )
+        if deleted:  # numbers of projects may mean others now: nobody sees by an old grant what he was not granted
+            self._execute("delete from members")
         for table, column in COUNTED.items():
             self._execute(
                 f"select setval(pg_get_serial_sequence('{table}', '{column}'), greatest(max({column}), 1), "

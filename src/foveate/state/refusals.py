@@ -47,7 +47,7 @@ def refusal(error: psycopg.Error, url: str) -> FoveateError | None:
     said = _said(error)
     where = f"The store {masked(url)!r}"
     if any(words in said for words in NO_URL):
-        return InputError(f"{where} is no URL that PostgreSQL understands: {said}.")
+        return InputError(f"{where} is no URL that PostgreSQL understands. Write postgresql://USER@HOST:PORT/DATABASE.")
     if 'extension "vector"' in said:
         return StoreError(f"{where} cannot be used: {NO_VECTORS}.")
     if error.sqlstate == NOT_ALLOWED:

@@ -12,7 +12,8 @@ from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from foveate.state.refusals import explained
+from foveate.errors import InputError
+from foveate.state.refusals import explained, refusal
 
 if TYPE_CHECKING:
     import psycopg
@@ -65,8 +66,15 @@ def members(url: str) -> list[tuple[str, str]]:
 
 @contextmanager
 def _asking(url: str) -> Iterator[psycopg.Connection[Any]]:
-    import psycopg
-
+    try:
+        import psycopg
+        from psycopg.conninfo import conninfo_to_dict
+    except ImportError:
+        raise InputError("PostgreSQL needs its driver: install it with `pip install foveate[postgres]`.") from None
+    try:
+        conninfo_to_dict(url)
+    except psycopg.ProgrammingError as error:  # its words may hold a part of the password
+        raise refusal(error, url) or InputError("The store's URL is none that PostgreSQL understands.") from None
     with explained(url), psycopg.connect(url, connect_timeout=PATIENCE, autocommit=True) as connection:
         yield connection
 

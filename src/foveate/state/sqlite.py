@@ -188,15 +188,16 @@ class SQLiteStore:
         """A consistent copy, taken while others write."""
         if target.exists():
             raise StoreError(f"{str(target)!r} exists already; choose another name for the backup.")
-        part = target.with_name(target.name + ".part")
-        part.unlink(missing_ok=True)
-        with _explained(str(target)), self._exclusive():
-            copy = apsw.Connection(str(part))
-            with copy.backup("main", self._connection(), "main") as steps:
-                steps.step(-1)  # in one go: between two, a commit of others would have it begin anew
-            copy.pragma("journal_mode", "delete")
-            copy.close()
-        os.replace(part, target)
+        part = target.with_name(f"{target.name}.{os.urandom(4).hex()}.part")  # its own: others may be at the same
+        try:
+            with _explained(str(target)), self._exclusive(), closing(apsw.Connection(str(part))) as copy:
+                with copy.backup("main", self._connection(), "main") as steps:
+                    steps.step(-1)  # in one go: between two, a commit of others would have it begin anew
+                copy.pragma("user_version", self._schema)  # also of a store that others are kept out of just now
+                copy.pragma("journal_mode", "delete")
+            os.replace(part, target)
+        finally:
+            part.unlink(missing_ok=True)
 
     def health(self) -> Health:
         """Is the file sound, and does the index say what the records say?"""

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
 import apsw
 
-from foveate.errors import Conflict, Damaged, StoreError
+from foveate.errors import Conflict, Damaged, FoveateError, StoreError
 from foveate.state.moving import Movable, copy, is_empty
 from foveate.state.sqlite import APPLICATION, BUSY, SQLiteStore, _explained
 from foveate.state.standing import Standing, standing
+from foveate.state.tables import COPYING, Span
 from foveate.state.turns import LINE
 
 LOGS = ("-wal", "-shm")
@@ -38,12 +39,15 @@ def restore(file: str | Path, path: str | Path, *, replace: bool = False) -> Pat
     path = Path(path)
     if os.path.realpath(file) == os.path.realpath(path):
         raise Conflict(f"{str(file)!r} is the store itself; name a backup.")
-    staged = path.with_name(path.name + ".restoring")
-    _remove(staged)
+    staged = path.with_name(f"{path.name}.{os.urandom(4).hex()}.restoring")
     try:
         _stage(file, staged)
-        kept = _set_aside(path, replace)
-        _put_in_place(staged, path)
+        try:
+            kept = _set_aside(path, replace)
+            _put_in_place(staged, path)
+        except BaseException:
+            _let_in(path)
+            raise
     finally:
         _remove(staged)
     return kept
@@ -54,13 +58,19 @@ def restore_shared(file: str | Path, target: Movable, *, replace: bool = False) 
     with TemporaryDirectory(prefix="foveate-") as folder:
         staged = Path(folder, "state.db")
         _stage(file, staged)
-        with target.tables() as tables:
+        with target.tables(write=True) as tables:
             empty = is_empty(tables)
-        if not empty and not replace:
-            raise Conflict(f"{target.label!r} holds records or receipts. Pass --replace to restore over them.")
+            if not empty and not replace:
+                raise Conflict(f"{target.label!r} holds records or receipts. Pass --replace to restore over them.")
+            tables.refuse_others(True)  # what is written from here on would be in neither
         kept = None if empty else _free_name(Path(file))
-        if kept is not None:
-            copy_to_file(target, kept)
+        try:
+            if kept is not None:
+                copy_to_file(target, kept)
+        except BaseException:
+            with target.tables(write=True) as tables:
+                tables.refuse_others(False)
+            raise
         with closing(SQLiteStore(staged)) as source:
             copy(source, target, replace=replace)
     return kept
@@ -70,8 +80,7 @@ def copy_to_file(source: Movable, target: Path) -> None:
     """A backup of any store as one SQLite file, which appears when it is whole."""
     if target.exists():
         raise StoreError(f"{str(target)!r} exists already; choose another name for the backup.")
-    part = target.with_name(target.name + ".part")
-    _remove(part)
+    part = target.with_name(f"{target.name}.{os.urandom(4).hex()}.part")
     try:
         with closing(SQLiteStore(part, unfinished=True)) as store:
             copy(source, store)
@@ -88,6 +97,9 @@ def _stage(file: str | Path, staged: Path) -> None:
         found = _standing(connection, file)
         if found.is_too_new or found.unfinished:
             raise StoreError(f"{str(file)!r} cannot be restored. {found.advice}")
+        foreign = connection.execute("select name from sqlite_schema where type in ('trigger', 'view')").fetchall()
+        if foreign:
+            raise StoreError(f"{str(file)!r} holds {foreign[0][0]!r}, which no foveate wrote. Choose another backup.")
         with _explained(str(file)), closing(apsw.Connection(str(staged))) as copied:
             _overwrite(copied, connection)
     with closing(SQLiteStore(staged)) as store:
@@ -104,11 +116,13 @@ def _set_aside(path: Path, replace: bool) -> Path | None:
         return None
     try:
         with closing(SQLiteStore(path, unfinished=True)) as store:
-            with store.tables() as tables:
-                if is_empty(tables):
-                    return None
-            if not replace:
-                raise Conflict(f"{str(path)!r} holds records or receipts. Pass --replace to restore over them.")
+            with store.tables(write=True) as tables:
+                empty = is_empty(tables)
+                if not empty and not replace:
+                    raise Conflict(f"{str(path)!r} holds records or receipts. Pass --replace to restore over them.")
+                tables.refuse_others(True)  # what is written from here on would be in neither
+            if empty:
+                return None
             kept = _free_name(path)
             store.backup(kept)
             return kept
@@ -120,6 +134,17 @@ def _set_aside(path: Path, replace: bool) -> Path | None:
         if os.path.exists(f"{path}{log}"):
             os.replace(f"{path}{log}", f"{kept}{log}")
     return kept
+
+
+def _let_in(path: Path) -> None:
+    """Have a store that was to be replaced be usable again."""
+    with (
+        suppress(FoveateError),
+        closing(SQLiteStore(path, unfinished=True, create=False)) as store,
+        store.tables(write=True) as tables,
+    ):
+        if COPYING not in dict(tables.page(Span("meta"), ("name", "value"))):
+            tables.refuse_others(False)
 
 
 def _put_in_place(staged: Path, path: Path) -> None:

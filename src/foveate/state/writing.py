@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from foveate.errors import Conflict, InputError, NotFound
+from foveate.errors import Conflict, InputError, NotFound, StoreError
 from foveate.ids import now
 from foveate.state import blocks, index, supersede, vectors
 from foveate.state.confirm import confirmed
@@ -471,6 +471,8 @@ class WriteTransaction(ReadTransaction):
         if kind_of(record.kind).derived:
             raise InputError(_DERIVED.get(record.kind, _FROM_FILES).format(kind=record.kind))
         self._docs += 1
+        if self._docs > blocks.MOST:
+            raise StoreError(f"Project {self.scope.project!r} has had {blocks.MOST:,} records, which is as many as it can.")
         self._db.run("insert_record", self._row(self._docs, record))
         self._index(self._docs, record, vector)
 

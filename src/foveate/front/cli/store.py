@@ -157,8 +157,12 @@ def _metric_row(name: str, metric: Mapping[str, Any]) -> tuple[str, str, str, st
 @pass_call
 def backup(call: Call, target: Path) -> None:
     """Copy the store to a file, while others write."""
-    with call.open() as engine:
-        engine.backup(target)
+    from contextlib import closing
+
+    from foveate.state.where import open_store
+
+    with closing(open_store(call.existing(), create=False)) as store:
+        store.backup(target)
     size = target.stat().st_size
     if call.as_json:
         call.print_json({"path": str(target), "bytes": size})

@@ -2,8 +2,6 @@
 -- and nothing joins, refers or is unique across projects, except the directory of projects itself.
 -- Text is compared by its bytes (collate "C"), as SQLite does: the same order on both stores.
 
-create extension if not exists vector schema public;  -- where others look for it too
-
 create table meta (
   name  text collate "C" primary key,
   value text not null

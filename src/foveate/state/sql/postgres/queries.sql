@@ -566,3 +566,12 @@ delete from members where role = :role and project = :project
 
 -- name: memberships
 select count(*) from members where role = :role
+
+-- name: lock_grants
+select 1 from (select pg_advisory_xact_lock(1719693670)) locked
+
+-- name: role
+select oid::bigint from pg_roles where rolname = :role
+
+-- name: may_create
+select has_schema_privilege(:role::text, :schema::text, 'create')
