@@ -232,7 +232,7 @@ def test_roles_see_what_they_were_granted(shop: Path, ada: str) -> None:
         "role grant ada --project payroll" in said
         for said in document("doctor", "--project", "payroll", DATABASE_URL=ada)["warnings"]
     )
-    assert run("role", "grant", "ada", "--project", "payroll", DATABASE_URL=ada).exit_code == 4
+    assert run("role", "grant", "ada", "--project", "payroll", DATABASE_URL=ada).exit_code == 3  # not there, for her
     assert run("add", "fact", "Mine", "--project", "payroll", DATABASE_URL=ada).exit_code == 4
     ok("role", "revoke", "ada", "--project", "books")
     assert ok("role", "revoke", "ada") == "ada  no longer sees shop"
