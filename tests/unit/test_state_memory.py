@@ -8,7 +8,7 @@ import pytest
 
 import foveate
 from foveate.engine import Engine
-from foveate.errors import NotFound
+from foveate.errors import InputError, NotFound
 from foveate.state.records import Rules
 from foveate.state.retention import Retention
 from foveate.state.sqlite import SQLiteStore
@@ -108,3 +108,19 @@ def test_what_no_longer_holds_is_found_behind_what_does() -> None:
         old = memory.add("fact", "The limit is 100 requests", subject="api", attribute="limit").record
         new = memory.add("fact", "The limit is 200 requests", subject="api", attribute="limit").record
         assert [hit.record.id for hit in memory.search("request limit")] == [new.id, old.id]
+
+
+@pytest.mark.parametrize("name", ["subject", "attribute", "key"])
+def test_names_are_short_enough_for_every_index(name: str) -> None:
+    memory = engine()
+    values = {"subject": "a server", name: "é" * 251}
+    with pytest.raises(InputError, match=f"{name} has 251 characters; a name may have 500 bytes"):
+        memory.add("fact", "The port is 80", **values)
+    memory.add("fact", "The port is 80", **{**values, name: "é" * 250})
+
+
+@pytest.mark.parametrize(("session", "said"), [("s" * 501, "500 bytes"), ("a\0b", "NUL"), ("\ud800", "lone surrogate")])
+def test_levels_of_a_scope_are_names(session: str, said: str) -> None:
+    memory = engine()
+    with pytest.raises(InputError, match=said):
+        memory.add("note", "It holds", scope=Scope("main", session=session))

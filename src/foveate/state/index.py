@@ -19,6 +19,9 @@ from foveate.types import Record
 FIELDS = ("text", "summary", "tags", "subject", "entities", "paths", "dates")
 """A field's place here is its number in the postings: add at the end only."""
 
+MAX_NAMED = 120
+"""Characters of a name by which an entity can be found: a longer one is a text, which nobody says again as it is."""
+
 SHELVES = {"knowledge": 0, "events": 1}
 
 LENGTH_WEIGHT = (0.75, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
@@ -79,7 +82,7 @@ def names_of(record: Record) -> set[str]:
     if record.kind != "entity":
         return set()
     spoken = (record.data.get("name", record.text), *(record.data.get("aliases") or ()))
-    return {name for text in spoken if (name := lexical.names(str(text)))}
+    return {name for text in spoken if (name := lexical.names(str(text))) and len(name) <= MAX_NAMED}
 
 
 def rarity(frequencies: Mapping[str, int], docs: int) -> dict[str, float]:

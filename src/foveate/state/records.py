@@ -27,6 +27,11 @@ from foveate.types import TRUST, Level, Record, Scope
 MAX_TEXT = 1_000_000
 """Characters. A longer text is a document: split it, so that parts of it can be chosen."""
 
+MAX_NAME = 500
+"""Bytes of a subject, an attribute, a key or a level of the scope."""
+
+_NAMES = ("subject", "attribute", "key")
+
 AHEAD = 86_400_000
 """Milliseconds that another machine's clock may be ahead: a day covers every time zone."""
 
@@ -69,7 +74,7 @@ def make(
     columns, data, problems = _sort_out(row, values)
     problems += _text_problems(text, "text") + column_problems(columns) + _data_problems(data)
     problems += trust_problems(row, columns.get("trust"), columns.get("pinned"))
-    problems += _time_problems(columns.get("created"), now)
+    problems += _time_problems(columns.get("created"), now) + scope_problems(scope)
     if problems:
         raise InputError(problems)
     text = clean(text, rules.allow)
@@ -366,7 +371,23 @@ def _column_problems(name: str, value: Any) -> list[str]:
     if name in _SORTS:
         wanted, holds = _SORTS[name]
         return [] if holds(value) else [f"{name} must be {wanted}, not {value!r}."]
+    if name in _NAMES and isinstance(value, str):
+        return _name_problems(value, name)
     return [] if name in _TIMES else _text_problems(value, name)
+
+
+def _name_problems(value: str, name: str) -> list[str]:
+    """A name is looked up in an index, which takes no long ones, on some databases."""
+    found = _text_problems(value, name)
+    if not found and len(value) > MAX_NAME // 4 and len(value.encode()) > MAX_NAME:
+        return [f"{name} has {len(value):,} characters; a name may have {MAX_NAME} bytes. Say the rest in the text."]
+    return found
+
+
+def scope_problems(scope: Scope) -> list[str]:
+    """What is wrong with the names of a scope's levels."""
+    levels = {name: getattr(scope, name) for name in ("project", "user", "agent", "session", "task")}
+    return [problem for name, value in levels.items() if value for problem in _name_problems(value, name)]
 
 
 def _time_problems(created: Any, now: int) -> list[str]:
