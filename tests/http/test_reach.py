@@ -79,6 +79,7 @@ NOT_REACHED = {
     "copy": "it reaches files and databases with the rights of whoever runs it",
     "migrate": "opening does it, and a service has its store open",
     "doctor": "it mends files, which is for whoever has them; GET /v1/health says what is wrong",
+    "embed": "a running service does it by itself, in the background",
     "compact": "it has a language model write, with the key of whoever runs it",
     "completion": "it is for a shell",
     "eval": "it measures for hours, with data of its own",

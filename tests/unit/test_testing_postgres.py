@@ -152,7 +152,7 @@ def test_programs_that_only_root_can_reach_are_copied(tmp_path: Path, monkeypatc
     installed = module._install().parent
     for real in (installed, installed.with_name(f"{installed.name}.libs")):
         (tmp_path / real.name).symlink_to(real)
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    monkeypatch.setattr(module, "_install", lambda: tmp_path / installed.name / module.VERSION)
     with server() as running:
         assert (running.folder / "programs").is_dir()
         assert running.execute("select 1") == [(1,)]
