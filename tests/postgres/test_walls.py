@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from itertools import count
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -11,19 +13,23 @@ import psycopg
 import pytest
 from psycopg import errors
 
-from foveate.errors import StoreError
+from foveate.errors import InputError, NotFound, StoreError
 from foveate.ids import new_id, now
 from foveate.state.memory import Memory
+from foveate.state.moving import copy
 from foveate.state.postgres import PostgresStore
 from foveate.state.records import Rules
+from foveate.state.sqlite import SQLiteStore
 from foveate.state.store import StoredReceipt
+from foveate.state.tables import KEYS
 from foveate.testing import embedder
 from foveate.testing.postgres import Server
 from foveate.types import Scope
 
 MODEL = embedder()
 TABLES = (
-    "projects", "records", "postings", "volumes", "names", "links", "history", "vectors", "receipts", "receipt_items",
+    "projects", "records", "postings", "volumes", "names", "links", "history", "vectors", "segments", "receipts",
+    "receipt_items",
 )  # fmt: skip
 
 _roles = count(1)
@@ -153,3 +159,82 @@ def test_walls_do_not_keep_a_search_from_its_index(url: str, member: str) -> Non
         condition = next(line for line in plan.splitlines() if "Index Cond" in line and "project = 1" in line)
         assert condition.count("AND") >= statement.count(" and ")
         assert "hashed SubPlan" in plan
+
+
+def test_every_table_of_state_has_its_wall(url: str, owner: PostgresStore) -> None:
+    open_ = rows(
+        url,
+        "select relname from pg_class where relnamespace = 'foveate'::regnamespace and relkind = 'r' and not relrowsecurity",
+    )
+    assert {name for (name,) in open_} == {"meta", "kinds", "spaces"}
+    assert set(TABLES) == set(KEYS) - {"meta", "kinds", "spaces"}
+
+
+def test_no_member_has_the_owner_run_what_it_wrote(url: str, owner: PostgresStore, member: str) -> None:
+    """A function of a better fitting name beside the server's own, in a schema where everybody may create."""
+    rows(url, "grant create on schema public to public")
+    role = urlsplit(member).netloc.partition("@")[0]
+    rows(
+        member,
+        "create function public.json_array_elements_text(text) returns setof text language sql as "
+        f"$$ insert into foveate.members select '{role}', project from foveate.projects on conflict do nothing; "
+        "select * from pg_catalog.json_array_elements_text($1::json) $$",
+    )
+    memory = Memory(owner, scope=Scope("theirs"), rules=Rules(), clock=now, ids=new_id)
+    memory.add("note", "Something that the owner keeps")
+    assert memory.search("owner keeps")
+    assert rows(member, "select name from projects") == [("mine",)]
+
+
+@pytest.mark.parametrize(
+    ("role", "project", "error", "said"),
+    [
+        ("public", "mine", InputError, "every role at once"),
+        ("nobody_of_that_name", "mine", InputError, "create role"),
+        ("postgres", "mien", NotFound, "no project 'mien'"),
+    ],
+)
+def test_a_grant_is_to_one_role_that_is_there(
+    owner: PostgresStore, role: str, project: str, error: type[Exception], said: str
+) -> None:
+    with pytest.raises(error, match=said):
+        owner.grant(role, project)
+    assert owner.projects() == ["mine", "theirs"]
+
+
+def test_a_role_that_was_dropped_can_be_revoked(postgres: Server, url: str, owner: PostgresStore) -> None:
+    postgres.execute("create role leaving login")
+    owner.grant("leaving", "mine")
+    rows(url, "drop owned by leaving")
+    postgres.execute("drop role leaving")
+    owner.revoke("leaving", "mine")
+    assert rows(url, "select count(*) from members") == [(0,)]
+    with pytest.raises(NotFound):
+        owner.revoke("leaving", "mien")
+
+
+def test_a_store_put_in_place_of_another_is_granted_to_nobody(
+    tmp_path: Path, url: str, owner: PostgresStore, member: str
+) -> None:
+    """Its projects have the same numbers, and may be quite others."""
+    with closing(SQLiteStore(tmp_path / "other.db")) as source:
+        for name in ("payroll", "hiring"):
+            Memory(source, scope=Scope(name), rules=Rules(), clock=now, ids=new_id).add("note", f"Salaries of {name}")
+        with closing(PostgresStore(url, unfinished=True)) as target:
+            copy(source, target, replace=True)
+    assert rows(url, "select name from projects order by name") == [("hiring",), ("payroll",)]
+    assert rows(member, "select text from records") == []
+
+
+def test_a_copy_of_projects_that_different_versions_indexed_can_be_used(
+    postgres: Server, url: str, owner: PostgresStore, template: str
+) -> None:
+    rows(url, "update projects set made_by = '' where name = 'theirs'")
+    there = postgres.database(like=template)
+    with closing(PostgresStore(there, unfinished=True)) as target:
+        copy(owner, target)
+    with closing(PostgresStore(there)) as target:
+        memory = Memory(target, scope=Scope("mine"), rules=Rules(), clock=now, ids=new_id)
+        assert memory.search("redis")
+        memory.add("note", "It takes more")
+    postgres.drop(there)

@@ -13,7 +13,7 @@ import pytest
 
 import stores
 from foveate.errors import Conflict, Damaged, StoreError
-from foveate.state import moving, sqlite
+from foveate.state import moving, sqlite, sqlite_files
 from foveate.state.moving import copy
 from foveate.state.sqlite import SQLiteStore
 from foveate.state.sqlite_files import restore, standing_of
@@ -319,3 +319,97 @@ def test_looking_at_a_schema_leaves_nothing_behind(backup: Path, tmp_path: Path)
         connection.pragma("user_version", sqlite.queries.migrations("sqlite")[-1][0])
     assert backup.read_bytes()[100:] == before[100:]
     assert sorted(tmp_path.iterdir()) == names
+
+
+def test_of_two_copies_at_once_one_stops(source: SQLiteStore, tmp_path: Path) -> None:
+    """The other has finished, and somebody writes: the first must not take that for an old row."""
+    path = tmp_path / "copy.db"
+    begun = threading.Event()
+
+    def during(doing: str, done: int, total: int) -> None:
+        if begun.is_set() or "spaces" not in doing:
+            return
+        begun.set()
+        with closing(target(path)) as other:
+            copy(source, other)
+        with closing(SQLiteStore(path)) as there:
+            keep(there, made("Written after the second copy", id="note_late"))
+
+    with closing(target(path)) as there, pytest.raises(Conflict, match="Another copy"):
+        copy(source, there, progress=during)
+    with closing(SQLiteStore(path)) as there:
+        assert get(there, "note_late") is not None
+        assert there.health().ok
+
+
+def test_what_is_written_while_a_store_is_replaced_is_refused_or_kept(
+    source: SQLiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backup, path = tmp_path / "backup.db", tmp_path / "live.db"
+    source.backup(backup)
+    with closing(SQLiteStore(path)) as live:
+        add(live, "It was here earlier")
+        put = sqlite_files._put_in_place
+
+        def late(staged: Path, place: Path) -> None:
+            with pytest.raises(StoreError, match="not finished"):
+                add(live, "It would be in neither")
+            put(staged, place)
+
+        monkeypatch.setattr(sqlite_files, "_put_in_place", late)
+        kept = restore(backup, path, replace=True)
+        assert kept is not None
+    with closing(SQLiteStore(kept)) as before:
+        assert len(found(before, "earlier")) == 1
+
+
+def test_a_restore_that_fails_leaves_the_store_usable(
+    source: SQLiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backup, path = tmp_path / "backup.db", tmp_path / "live.db"
+    source.backup(backup)
+    with closing(SQLiteStore(path)) as live:
+        add(live, "It was here before")
+
+        def fails(staged: Path, place: Path) -> None:
+            raise OSError("no room")
+
+        monkeypatch.setattr(sqlite_files, "_put_in_place", fails)
+        with pytest.raises(OSError, match="no room"):
+            restore(backup, path, replace=True)
+        add(live, "And it goes on")
+        assert len(found(live, "goes")) == 1
+
+
+def test_a_backup_with_a_program_in_it_is_refused(source: SQLiteStore, tmp_path: Path) -> None:
+    backup = tmp_path / "backup.db"
+    source.backup(backup)
+    with closing(apsw.Connection(str(backup))) as connection:
+        connection.execute("create trigger evil after insert on records begin delete from links; end")
+    with pytest.raises(StoreError, match="'evil', which no foveate wrote"):
+        restore(backup, tmp_path / "live.db")
+
+
+def test_a_backup_ends_while_others_write(tmp_path: Path) -> None:
+    with closing(SQLiteStore(tmp_path / "live.db")) as live:
+        with live.write(HERE) as writer:
+            for n in range(3000):
+                writer.add(made(f"Remark {n} on kestrels"))
+        stop = threading.Event()
+
+        def write() -> None:
+            n = 0
+            while not stop.is_set():
+                add(live, f"Written meanwhile {(n := n + 1)}")
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        try:
+            for n in range(3):
+                live.backup(tmp_path / f"backup{n}.db")
+        finally:
+            stop.set()
+            thread.join()
+    with closing(SQLiteStore(tmp_path / "backup2.db")) as copied:
+        assert copied.health().ok
+    assert not list(tmp_path.glob("*.part*"))

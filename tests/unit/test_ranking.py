@@ -11,11 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from foveate import lexical
+from foveate.errors import StoreError
 from foveate.state import blocks, index, ranking
 from foveate.state.kinds import kind_of
 from foveate.state.ranking import Listed
 from foveate.state.sqlite import SQLiteStore
+from foveate.state.store import Query, Want
 from foveate.testing.suite import HERE, change, found, hits, made
+from foveate.types import Scope
 
 Stored = dict[tuple[str, int], dict[int, int]]
 
@@ -147,4 +151,36 @@ def test_new_numbers_are_never_old_ones(tmp_path: Path) -> None:
     with store.read(HERE) as reader:
         assert reader._db.rows("doc_of", {"project": reader._project, "id": new.id})[0][0] == 4
     assert [hit.record.id for hit in hits(store, "something")] == [new.id]
+    store.close()
+
+
+def test_a_narrow_filter_is_asked_once_for_all_wants(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = SQLiteStore(tmp_path / "state.db")
+    kinds = ("note", "fact", "decision")
+    mine = Scope("alpha", user="ada")
+    with store.write(Scope("alpha", user="ben")) as writer:
+        for n in range(900):
+            writer.add(made(f"Kestrels of others {n}", kinds[n % 3], scope=Scope("alpha", user="ben")))
+    with store.write(mine) as writer:
+        own = [
+            writer.add(made(f"Kestrels of ada and more besides {n}", kinds[n % 3], scope=mine)).record.id for n in range(9)
+        ]
+    query = Query(dict.fromkeys(lexical.terms("kestrels"), 1.0), {"text": 1.0})
+    asked = []
+    with store.read(mine) as reader:
+        rows = reader._db.rows
+        monkeypatch.setattr(reader._db, "rows", lambda name, *rest: (asked.append(name), rows(name, *rest))[1])
+        found = reader.search(query, [Want((kind,), 3) for kind in kinds])
+    assert {hit.record.id for hits_ in found for hit in hits_} == set(own)
+    assert asked.count("docs_within") == 1
+    store.close()
+
+
+def test_numbers_of_records_end(tmp_path: Path) -> None:
+    store = SQLiteStore(tmp_path / "state.db")
+    with store.write(HERE) as writer:
+        writer.add(made("the first"))
+    store._connection().execute("update projects set docs = ?", (blocks.MOST,))
+    with pytest.raises(StoreError, match="as many as it can"), store.write(HERE) as writer:
+        writer.add(made("one too many"))
     store.close()
