@@ -24,9 +24,11 @@ from foveate.state.pooling import MIGRATING, READ, WRITE, Connection, Connection
 from foveate.state.postgres_database import PostgresDatabase
 from foveate.state.postgres_tables import PostgresTables
 from foveate.state.reading import ReadTransaction
+from foveate.state.refusals import NO_VECTORS
 from foveate.state.retention import DEFAULT, Retention
 from foveate.state.standing import Standing, standing
 from foveate.state.store import Forgotten, Health, Scrub, StoredReceipt
+from foveate.state.tables import SECRET
 from foveate.types import Scope
 
 # isort: split
@@ -40,9 +42,8 @@ PATIENCE = 0.2
 """Seconds to wait for others where the work can be done later as well: receipts."""
 
 SCHEMA = "schema"
-SECRET = "secret"
 COUNTER = "counter"
-"""Names in `meta`: the version of the tables; what is drawn once for a store; by which counter tokens are counted."""
+"""Names in `meta`: the version of the tables; by which counter tokens are counted."""
 
 SHOWN = 5
 """Projects with a problem that are named one by one."""
@@ -386,8 +387,7 @@ class PostgresStore:
             ) from None
         except (errors.UndefinedFile, errors.FeatureNotSupported) as error:
             raise StoreError(
-                f"The server of {self.path!r} has no pgvector ({error.diag.message_primary}). Install its package on the "
-                "server (postgresql-NN-pgvector), then open the store again."
+                f"The store {self.path!r} cannot be used: {NO_VECTORS} ({error.diag.message_primary})."
             ) from None
 
     def _version_here(self, connection: Connection) -> int:

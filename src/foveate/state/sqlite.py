@@ -27,7 +27,7 @@ from foveate.state.retention import DEFAULT, Retention
 from foveate.state.salvage import carry_all
 from foveate.state.sqlite_tables import SQLiteTables
 from foveate.state.store import Forgotten, Health, Scrub, StoredReceipt
-from foveate.state.tables import RESIDUE
+from foveate.state.tables import RESIDUE, SECRET
 from foveate.state.vectors import Asked, Scored, VectorSearch, View
 from foveate.state.writing import WriteTransaction
 from foveate.types import Scope
@@ -43,6 +43,9 @@ LOG_PAGES = 8192
 
 COPIED_PAGES = 1000
 """Pages of log that are copied into the file together."""
+
+MOST_PATIENCE = 2000
+"""Milliseconds to wait for readers where the log is very long."""
 
 TRY_EVERY = 1.0
 """Seconds between two tries of all processes to have it begin anew."""
@@ -64,9 +67,6 @@ STEP = 1000
 
 AT_ONCE = 4 * 2**30
 """Bytes of a file that is written anew while others wait: 28 seconds, less than they are ready to wait."""
-
-SECRET = "secret"
-"""The name in `meta` of what is drawn once for a store and never changes."""
 
 
 class SQLiteStore:
@@ -422,14 +422,15 @@ class SQLiteStore:
 
         SQLite would do the first after every commit of a log that cannot begin anew, and whoever copies keeps others from
         the second. New readers do not hinder that: they need no log once all of it is in the file. One that stays longer
-        than our patience does. Meanwhile the log grows, and one process tries it once a second: a try holds up the writers.
+        than our patience does. Meanwhile the log grows, and our patience with it; one process tries it once a second, since a
+        try holds up the writers.
         """
         if self._memory or self._connection().in_transaction:  # it wrote beside a snapshot of its own: the next one will do
             return
         _, pages, copied = self._log("noop")
         if pages > LOG_PAGES:
             if turns.due(self.path, TRY_EVERY):
-                with _patient(self._connection(), PATIENCE):
+                with _patient(self._connection(), min(PATIENCE * pages // LOG_PAGES, MOST_PATIENCE)):
                     self._checkpoint("restart")
                 turns.due(self.path, 0.0)  # the second begins now
         elif pages - copied >= COPIED_PAGES:

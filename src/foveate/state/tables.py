@@ -33,7 +33,10 @@ KEYS: dict[str, tuple[str, ...]] = {
 COPYING = "copying"
 """The mark in `meta` that the store holds a copy that is not finished, and of what."""
 
-STAMPS = ("analyser", "renderer", "counter", "secret")
+SECRET = "secret"
+"""The name in `meta` of what is drawn once for a store and never changes."""
+
+STAMPS = ("analyser", "renderer", "counter", SECRET)
 """What a store says of its rows: by what they were indexed and counted, and what their marks are made from."""
 
 RESIDUE = "residue"
