@@ -422,8 +422,8 @@ class SQLiteStore:
 
         SQLite would do the first after every commit of a log that cannot begin anew, and whoever copies keeps others from
         the second. New readers do not hinder that: they need no log once all of it is in the file. One that stays longer
-        than our patience does. Meanwhile the log grows, and our patience with it; one process tries it once a second, since a
-        try holds up the writers.
+        than our patience does. Meanwhile the log grows, and our patience with it; one process tries it once a second, since
+        a try holds up the writers.
         """
         if self._memory or self._connection().in_transaction:  # it wrote beside a snapshot of its own: the next one will do
             return
