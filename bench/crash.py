@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import foveate
+from foveate.state import blocks
 from foveate.state.sqlite import SQLiteStore
 from foveate.types import Scope
 
@@ -181,20 +182,31 @@ def _wrong(place: Place, said: Said) -> list[str]:
     try:
         problems = [f"lost {lost}" for lost in said.lost(store)]
         problems += store.health().problems
-        before = {table: sorted(place.rows(query)) for table, query in INDEX.items()}
+        before = _index(place)
         store.rebuild()
-        after = {table: sorted(place.rows(query)) for table, query in INDEX.items()}
+        after = _index(place)
     finally:
         store.close()
     return problems + [f"{table} is not what the records say" for table in INDEX if before[table] != after[table]]
 
 
 INDEX = {
-    "postings": "select * from postings",
-    "shelves": "select * from shelves where docs <> 0",
-    "names": "select * from names",
+    "postings": "select project, term, kind, field, docs, codes from postings",
+    "volumes": "select project, kind, docs, tokens from volumes where docs <> 0",
+    "names": "select project, name, doc from names",
 }
 """What is made from the records."""
+
+
+def _index(place: Place) -> dict[str, list[tuple[Any, ...]]]:
+    """The rows of the index; postings one by one, since blocks may be cut elsewhere."""
+    found = {table: place.rows(query) for table, query in INDEX.items()}
+    found["postings"] = [
+        (*key, doc, code)
+        for *key, docs, codes in found["postings"]
+        for doc, code in zip(*blocks.joined([bytes(docs)], [bytes(codes)]), strict=True)
+    ]
+    return {table: sorted(rows) for table, rows in found.items()}
 
 
 @contextmanager
