@@ -7,7 +7,7 @@ a blank line between sections is counted once and may cost less.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, get_args
@@ -21,7 +21,7 @@ from foveate.state import fence
 from foveate.state.defuse import defused
 from foveate.state.kinds import kind_of
 from foveate.state.lines import one_line, title_of
-from foveate.types import LEVELS, Budget, Candidate, Item, Level, Omission, Section, Shape, Signals, Slot
+from foveate.types import LEVELS, Budget, Candidate, Item, Level, Omission, Record, Section, Shape, Signals, Slot
 
 LONG_NAME = 24
 """Characters of a session's name that are shown whole; of a longer one, such as a UUID, the beginning tells it apart."""
@@ -128,7 +128,18 @@ def section(slot: Slot, items: Sequence[Item], tag: str = fence.NO_TAG) -> Secti
 
 def _rendered(items: Iterable[Item], tag: str, level: Level | None = None) -> str:
     """Items as the model reads them, each at its own level unless one is given; what is quoted stands in a fence."""
-    return fence.fenced(((item.candidate.record, line(item.candidate, level or item.level)) for item in items), tag)
+    return fence.fenced(_lines(items, level), tag)
+
+
+def _lines(items: Iterable[Item], level: Level | None = None) -> Iterator[tuple[Record, str]]:
+    return ((item.candidate.record, line(item.candidate, level or item.level)) for item in items)
+
+
+def spans(section: Section, tag: str) -> list[tuple[str, Record | None]]:
+    """A section's content piece by piece, each with the record that it shows; headings, notes and fences show none."""
+    body = list(fence.pieces(_lines(section.items), tag))
+    above = section.content[: len(section.content) - sum(len(text) for text, _ in body)]
+    return [(above, None), *body] if above else body
 
 
 def joined(sections: Iterable[Section]) -> str:

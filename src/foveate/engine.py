@@ -20,6 +20,7 @@ from foveate.debug import debug
 from foveate.errors import FoveateError, InputError, NotFound, ProfileError, SourceError, near
 from foveate.ids import Clock, Ids, iso, millis, new_id, now
 from foveate.journal import Journal
+from foveate.prompt import Prompt
 from foveate.receipts import Facts, Receipt
 from foveate.refresh import CACHE_SECONDS, Cache, Refresh, asked_again, cache_key, refresh, scope_within
 from foveate.scoring import Reranker, rerank, score
@@ -151,7 +152,20 @@ class Engine(Living):
             return self._cached(query, options, began)
         return self._computed(self.request(query, **options), began)
 
+    def what_if(self, query: str | None = None, **options: Any) -> tuple[Context, Receipt]:
+        """The context that `compute` would give, with its receipt; nobody is told, and nothing is kept of it."""
+        facts = self._facts(self.request(query, **options), perf_counter())
+        return facts.context, receipts.write(facts)
+
     def _computed(self, request: Request, began: float) -> Context:
+        facts = self._facts(request, began)
+        self._journal.remember(facts)
+        if self.debug:
+            print(debug(receipts.write(facts)), file=sys.stderr)
+        return facts.context
+
+    def _facts(self, request: Request, began: float) -> Facts:
+        """The line, from a request to everything that its receipt is made from."""
         embedding, warnings = self._embedding(request)
         with self.reader(request.scope) as state:
             signals, profile = self._seen_as(request, embedding, state)
@@ -164,11 +178,7 @@ class Engine(Living):
         candidates = self._reranked(candidates, request, profile, warnings)
         composed = compose(candidates, profile, request.filters, request.counter, self.rules.counter, request.now, tag)
         context = self._context(request, profile, signals, found, composed, revision, warnings, tag)
-        facts = Facts(request, profile, context, tuple(candidates), found.reports, revision, self.rules.counter, began)
-        self._journal.remember(facts)
-        if self.debug:
-            print(debug(receipts.write(facts)), file=sys.stderr)
-        return context
+        return Facts(request, profile, context, tuple(candidates), found.reports, revision, self.rules.counter, began)
 
     def _cached(self, query: str | None, options: dict[str, Any], began: float) -> Context:
         at = options.get("now")
@@ -291,6 +301,13 @@ class Engine(Living):
         receipt = self.receipt(context)
         asked = receipts.scope_from_json(receipt.document["request"]["scope"])  # given texts were handed in there
         return self._journal.replay(context, self._given(given, asked, self.clock()), self._shown_again(receipt))
+
+    @retried
+    def prompt(self, context: str | Context | None = None, given: Any = ()) -> Prompt:
+        """The text of a context, piece by piece, each with the item that it shows; a past one is read again from state."""
+        receipt = self.receipt(context)
+        asked = receipts.scope_from_json(receipt.document["request"]["scope"])
+        return self._journal.prompt(receipt, self._given(given, asked, self.clock()), self._shown_again(receipt))
 
     def validate(self, context: str | Context | None = None) -> dict[str, Any]:
         """001's validation: is it within its budget, where did the tokens go, what could be better."""

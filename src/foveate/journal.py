@@ -18,9 +18,10 @@ from typing import Any
 from foveate import receipts, tokens
 from foveate.assembly import Context, joined
 from foveate.code.derived import PREFIXES
-from foveate.compose import compose
+from foveate.compose import Composed, compose
 from foveate.errors import NotFound, StoreError
 from foveate.explain import why_not_considered
+from foveate.prompt import Prompt, remains, whole
 from foveate.receipts import FORGOTTEN, Facts, Receipt
 from foveate.sources import frame as frames
 from foveate.sources import text as texts
@@ -233,26 +234,36 @@ class Journal:
         `code`: pieces of code, and memories of others, as they are now; what reads otherwise than it did is missing.
         """
         receipt = self.receipt(context)
-        document = receipt.document
-        asked = document["request"]
-        profile = receipts.profile_from_json(document["profile"])
-        scope = receipts.scope_from_json(asked["scope"])
-        made = [texts.record_of(slot, scope) for slot in profile.slots if slot.text]
-        made += [frames.record_of(profile.frame, scope)] if profile.frame is not None else []
-        handed = {record.id: record for group in (*given.values(), made) for record in group}
-        with self._readers(self._scope(receipt)) as reader:
-            candidates, missing = _recalled(receipt, reader, handed, code or {})
-            tag = fence.tag_of(reader.secret, asked["scope"].get("session"))
-        filters = receipts.filters_from_json(asked["filters"])
-        composed = compose(candidates, profile, filters, asked["counter"], document["measured_by"], asked["now"], tag)
+        candidates, missing, tag = self._candidates(receipt, given, code or {})
+        composed = _composed(receipt, candidates, tag)
         text = joined(composed.sections)
         return {
             "id": receipt.id,
             "text": text,
             "tokens": composed.budget.used,
-            "identical": receipts.text_hash(text) == document["text_hash"],
+            "identical": _is_same(receipt, text),
             "missing": missing,
         }
+
+    def prompt(
+        self, receipt: Receipt, given: Mapping[str, Sequence[Record]], code: Mapping[tuple[str, str], Record]
+    ) -> Prompt:
+        """What a replay would give, piece by piece; where that is not the same, what can still be read of its items."""
+        candidates, _, tag = self._candidates(receipt, given, code)
+        sections = _composed(receipt, candidates, tag).sections
+        return whole(sections, tag) if _is_same(receipt, joined(sections)) else remains(receipt, candidates, tag)
+
+    def _candidates(
+        self, receipt: Receipt, given: Mapping[str, Sequence[Record]], code: Mapping[tuple[str, str], Record]
+    ) -> tuple[list[Candidate], list[str], str]:
+        """The candidates of a receipt, what is missing of them, and the tag of its fences."""
+        profile = receipts.profile_from_json(receipt.document["profile"])
+        scope = receipts.scope_from_json(receipt.document["request"]["scope"])
+        made = [texts.record_of(slot, scope) for slot in profile.slots if slot.text]
+        made += [frames.record_of(profile.frame, scope)] if profile.frame is not None else []
+        handed = {record.id: record for group in (*given.values(), made) for record in group}
+        with self._readers(self._scope(receipt)) as reader:
+            return *_recalled(receipt, reader, handed, code), fence.tag_of(reader.secret, scope.session)
 
     def _scope(self, receipt: Receipt) -> Scope:
         """The receipt's scope, within the caller's own session and task: a receipt opens no wall."""
@@ -286,6 +297,18 @@ def _latest(reader: Reader) -> Receipt:
         if _is_own(receipts.scope_from_json(receipt.document["request"]["scope"]), reader.scope):
             return receipt
     raise NotFound("No context was computed yet.")
+
+
+def _composed(receipt: Receipt, candidates: Sequence[Candidate], tag: str) -> Composed:
+    """A receipt's candidates through the pure stages, as they were."""
+    document = receipt.document
+    profile, asked = receipts.profile_from_json(document["profile"]), document["request"]
+    filters = receipts.filters_from_json(asked["filters"])
+    return compose(candidates, profile, filters, asked["counter"], document["measured_by"], asked["now"], tag)
+
+
+def _is_same(receipt: Receipt, text: str) -> bool:
+    return bool(receipts.text_hash(text) == receipt.document["text_hash"])
 
 
 def _recalled(

@@ -25,7 +25,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("signals", "profiles", "project", "importing", "calibration"),
     ("sources",),
     ("earned", "scoring", "budget", "selection", "computed", "assembly", "compose"),
-    ("refresh", "feedback", "metrics", "receipts", "validation", "explain", "explain_code", "debug", "journal"),
+    ("refresh", "feedback", "metrics", "receipts", "validation", "explain", "explain_code", "debug", "prompt", "journal"),
     ("engine", "opening", "testing"),
     ("agents", "eval"),
     ("front",),
@@ -41,7 +41,7 @@ FREE = ("foveate", "foveate.__main__")
 EXTRAS = frozenset(
     (
         "numpy", "rich", "pydantic", "fastapi", "starlette", "uvicorn", "limits", "prometheus_client", "opentelemetry",
-        "mcp",
+        "mcp", "jinja2",
         "httpx", "httpx2", "matplotlib", "anthropic", "openai", "agents", "pydantic_ai", "langchain", "langchain_core",
         "langgraph", "llama_index", "agent_framework", "llm", "mem0", "graphiti_core", "psycopg", "psycopg_pool",
     )

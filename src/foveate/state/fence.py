@@ -7,7 +7,7 @@ digits alike: what fits does not depend on the secret.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import groupby
@@ -49,11 +49,17 @@ def costs(records: Sequence[Record], each: int) -> list[int]:
 
 def fenced(lines: Iterable[tuple[Record, str]], tag: str) -> str:
     """Records with their lines as one text; neighbours that are quoted share a fence."""
-    parts = []
+    return "".join(text for text, _ in pieces(lines, tag))
+
+
+def pieces(lines: Iterable[tuple[Record, str]], tag: str) -> Iterator[tuple[str, Record | None]]:
+    """The same piece by piece, each with the record that it shows; a fence shows none."""
     for quoted, group in groupby(lines, key=lambda pair: is_quoted(pair[0])):
-        text = "".join(line for _, line in group)
-        parts.append(f"{_opening(tag)}{text}{_closing(tag)}" if quoted else text)
-    return "".join(parts)
+        if quoted:
+            yield _opening(tag), None
+        yield from ((line, record) for record, line in group)
+        if quoted:
+            yield _closing(tag), None
 
 
 def _opening(tag: str) -> str:

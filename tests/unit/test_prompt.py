@@ -1,0 +1,58 @@
+"""The prompt of a context, piece by piece."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import foveate
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> foveate.Engine:
+    found = foveate.open(tmp_path / "state.db")
+    found.add("censor", "Never log a token.")
+    found.add("fact", "Tokens rotate every hour.")
+    found.add("fact", "The page says that tokens last forever.", trust="web")
+    found.add("decision", "Tokens are kept in Redis, because rotation needs an expiry.")
+    return found
+
+
+def test_the_spans_joined_are_the_text_that_was_sent(engine: foveate.Engine) -> None:
+    context = engine.compute("How long do tokens last, and where are they kept?", budget=2000, given="A text of the caller.")
+    for prompt in (engine.prompt(context, "A text of the caller."), engine.prompt(context.id, "A text of the caller.")):
+        assert prompt.identical
+        assert prompt.text == context.text
+        shown = [span.id for part in prompt.parts for span in part.spans if span.id]
+        assert shown == [item.candidate.record.id for item in context.items]
+    quoted = next(part for part in prompt.parts if "forever" in part.text)
+    assert [bool(span.id) for span in quoted.spans].count(False) >= 2, "a heading and a fence show no record"
+
+
+def test_what_can_no_longer_be_read_is_named_and_the_rest_is_shown(engine: foveate.Engine) -> None:
+    context = engine.compute("How long do tokens last?", budget=2000, given="A text of the caller.")
+    prompt = engine.prompt(context.id)
+    assert not prompt.identical
+    (given,) = prompt.missing
+    assert given.startswith("given_")
+    assert "Tokens rotate every hour." in prompt.text
+    assert "A text of the caller." not in prompt.text
+
+
+def test_an_edit_does_not_change_a_past_prompt(engine: foveate.Engine) -> None:
+    context = engine.compute("How long do tokens last?", budget=2000)
+    fact = next(item.candidate.record for item in context.items if "every hour" in item.candidate.record.text)
+    engine.edit(fact.id, text="Tokens rotate every day.")
+    assert engine.prompt(context.id).text == context.text
+
+
+def test_what_if_leaves_no_trace(engine: foveate.Engine) -> None:
+    kept = engine.compute("How long do tokens last?", budget=2000, now="2026-11-15")
+    before, revision = len(engine.receipts()), engine.stats()["revision"]
+    context, receipt = engine.what_if("How long do tokens last?", budget=2000, now="2026-11-15")
+    assert (context.text, context.id) == (kept.text, kept.id)
+    assert receipt.document["text_hash"] == engine.receipt(kept).document["text_hash"]
+    smaller, _ = engine.what_if("How long do tokens last?", budget=200, now="2026-11-15")
+    assert smaller.tokens <= 200
+    assert (len(engine.receipts()), engine.stats()["revision"]) == (before, revision)
