@@ -16,6 +16,8 @@ from urllib.parse import urlsplit
 
 from fastapi import Depends, Query, Request
 from fastapi.security import HTTPBearer
+from starlette.datastructures import Headers
+from starlette.requests import cookie_parser
 
 from foveate.engine import Engine
 from foveate.errors import InputError
@@ -29,10 +31,34 @@ from foveate.types import Scope
 OPEN = ("/healthz", "/readyz", "/openapi.json")
 """Paths that say nothing about anybody: no token is asked for."""
 
+UI = "/ui"
+"""Where the inspector is: the part of the service that browsers show."""
+
+COOKIE = "foveate_token"
+"""Holds the token of whoever signed in to the inspector. It opens nothing else: other sites cannot use it there, either."""
+
 EVERYWHERE = ("0.0.0.0", "::")
 """Listening at every address of the machine."""
 
 CHALLENGE = 'Bearer realm="foveate"'
+
+
+def is_ui(path: str) -> bool:
+    return path == UI or path.startswith(f"{UI}/")
+
+
+def is_open(path: str) -> bool:
+    """Whether nobody is asked for a token here."""
+    return path in OPEN or path == f"{UI}/sign-in" or path.startswith(f"{UI}/static/")
+
+
+def credentials(headers: Headers, path: str) -> str | None:
+    """What a request shows of who it is from: a header or, in a browser, the cookie of the inspector."""
+    given = headers.get("authorization")
+    if given is None and is_ui(path) and not is_open(path):
+        held = cookie_parser(headers.get("cookie", "")).get(COOKIE)
+        return f"Bearer {held}" if held else None
+    return given
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +102,7 @@ class Door:
         kind, _, secret = (authorization or "").partition(" ")
         secret = secret.strip()
         if not authorization:
-            if self._settings.needs_tokens and path not in OPEN:
+            if self._settings.needs_tokens and not is_open(path):
                 raise Refused(
                     401, "This service needs a token: `Authorization: Bearer fov_...`.", WWW_Authenticate=CHALLENGE
                 )

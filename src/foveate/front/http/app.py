@@ -31,6 +31,7 @@ from foveate.front.http.middleware import Admitted, AnsweredOnce, Answers, Limit
 from foveate.front.http.problems import Refused, of_error
 from foveate.front.http.routes import OPEN, ROUTERS
 from foveate.front.http.settings import Settings
+from foveate.front.inspector import routes as inspector
 from foveate.front.mcp import server as mcp_server
 from foveate.front.tokens import Tokens
 from foveate.opening import open_engine
@@ -85,7 +86,9 @@ def create_app(where: Engine | str | Path, *, settings: Settings | None = None) 
         app.include_router(router, dependencies=[Depends(bearer)])
     app.mount("/mcp", mcp)
     problems.register(app)
-    _wrap(app, Door(chosen, tokens, engine.scope), rate, chosen.max_body)
+    door = Door(chosen, tokens, engine.scope)
+    _wrap(app, door, rate, chosen.max_body)
+    inspector.install(app, door)  # around the rest: it also shows what the rest refuses
     return app
 
 

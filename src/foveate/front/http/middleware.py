@@ -25,7 +25,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from foveate.errors import FoveateError, InputError
-from foveate.front.http.access import OPEN, Door
+from foveate.front.http.access import Door, credentials, is_open
 from foveate.front.http.metrics import Metrics
 from foveate.front.http.problems import Refused, of_error, problem
 from foveate.ids import iso, now
@@ -124,8 +124,8 @@ class Admitted:
         headers = Headers(scope=scope)
         try:
             self._door.check_address(headers.get("host", ""), headers.get("origin"))
-            scope["who"] = who = self._door.who(headers.get("authorization"), scope["path"])
-            if scope["path"] not in OPEN:
+            scope["who"] = who = self._door.who(credentials(headers, scope["path"]), scope["path"])
+            if not is_open(scope["path"]):
                 self._check_rate(who.id or (scope.get("client") or ("",))[0])
         except FoveateError as error:
             await of_error(error)(scope, receive, send)

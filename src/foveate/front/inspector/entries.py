@@ -1,0 +1,71 @@
+"""A receipt's entries as rows: what each candidate is, its score taken apart, and what was decided on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from foveate.code.derived import PREFIXES
+from foveate.engine import Engine
+from foveate.receipts import Receipt, sentence
+from foveate.refresh import scope_within
+from foveate.state.lines import title_of
+from foveate.types import Record
+
+Entry = Mapping[str, Any]
+
+
+def rows(
+    engine: Engine, receipt: Receipt, entries: Sequence[Entry], known: Mapping[str, Record] | None = None
+) -> list[dict[str, Any]]:
+    """One row for each entry. `known`: records that no store keeps, where the caller has them."""
+    with engine.reader(scope_within(receipt, engine.scope)) as reader:
+        records = {**reader.get([entry["id"] for entry in entries]), **(known or {})}
+    weights = receipt.document["profile"]["weights"]
+    return [_row(entry, records.get(entry["id"]), weights) for entry in entries]
+
+
+def _row(entry: Entry, record: Record | None, weights: Mapping[str, float]) -> dict[str, Any]:
+    decided = ("kept", "level", "rank", "reason", "detail", "needs_tokens", "needs_score")
+    parts = {name: round(weight * entry["features"].get(name, 0.0), 6) for name, weight in weights.items()}
+    return {
+        "id": entry["id"],
+        "title": title(entry, record),
+        "kind": entry["kind"],
+        "slot": entry["slot"],
+        "source": entry["source"],
+        "score": entry["score"],
+        "parts": {name: part for name, part in parts.items() if part},
+        "features": dict(entry["features"]),
+        "tokens": entry.get("shown_tokens"),
+        "trust": record.trust if record else "",
+        "origin": (record.origin or "") if record else "",
+        "version": entry["version"],
+        "changed_since": bool(record and not _is_code(entry) and record.version != entry["version"]),
+        "is_record": record is not None and record.id == entry["id"] and not _is_code(entry),
+        "via": entry.get("via"),
+        "conflict": entry.get("conflict"),
+        "stale": bool(entry.get("stale")),
+        "sentence": sentence(entry),
+        **{name: entry[name] for name in decided if name in entry},
+    }
+
+
+def title(entry: Entry, record: Record | None) -> str:
+    """What a candidate is called: its title, else its shortest line, else its id."""
+    if record is None:
+        return str(entry["id"])
+    return title_of(record) or record.micro or record.text[:80]
+
+
+def _is_code(entry: Entry) -> bool:
+    return str(entry["id"]).startswith(PREFIXES)
+
+
+def features(items: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The features that any of the rows has a part from, the heaviest first."""
+    sums: dict[str, float] = {}
+    for item in items:
+        for name, part in item["parts"].items():
+            sums[name] = sums.get(name, 0.0) + part
+    return sorted(sums, key=lambda name: -sums[name])

@@ -1,0 +1,24 @@
+"""The pages, a file for each subject. Each gives a document; the template of the same name shows it."""
+
+from foveate.front.inspector.page import Action, Page
+from foveate.front.inspector.pages import (
+    choices,
+    code,
+    contexts,
+    find,
+    graph,
+    health,
+    help,
+    metrics,
+    records,
+    sessions,
+    tasks,
+    what_if,
+)
+
+_SUBJECTS = (contexts, choices, what_if, sessions, records, graph, tasks, code, metrics, health, find, help)
+
+PAGES: tuple[Page, ...] = tuple(page for subject in _SUBJECTS for page in subject.PAGES)
+"""In the order of the navigation."""
+
+ACTIONS: tuple[Action, ...] = tuple(action for subject in _SUBJECTS for action in subject.ACTIONS)

@@ -1,0 +1,171 @@
+"""The inspector's addresses: each page with its twins, the forms, signing in, and the static files."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from typing import Any
+
+from fastapi import APIRouter, Depends, FastAPI, Request
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.types import Scope
+
+from foveate.errors import NotFound
+from foveate.front.http.access import COOKIE, UI, Caller, Door, needs
+from foveate.front.http.answers import Document
+from foveate.front.http.problems import Refused
+from foveate.front.inspector import guard
+from foveate.front.inspector.markdown import markdown
+from foveate.front.inspector.page import Action, Asked, Page, subject
+from foveate.front.inspector.pages import ACTIONS, PAGES
+from foveate.front.inspector.render import STATIC, THEMES, Links, rendered, static_file
+
+FOR_GOOD = "public, max-age=31536000, immutable"
+
+HOME = "contexts"
+
+READ = ["GET", "HEAD"]
+
+
+def install(app: FastAPI, door: Door) -> None:
+    """Add the inspector to a service."""
+    app.state.form_secret = secrets.token_bytes(32)
+    app.state.door = door
+    router = APIRouter(prefix=UI, include_in_schema=False)
+    for page in PAGES:
+        for form, answer in FORMS.items():
+            router.add_api_route(f"/{page.name}{form}", _endpoint(page, answer), methods=READ)
+    for action in ACTIONS:
+        router.add_api_route(f"/{action.name}", _changing(action), methods=["POST"])
+    router.add_api_route("/", _home, methods=READ)
+    router.add_api_route("/static/{name}", _static, methods=READ)
+    router.add_api_route("/sign-in", _ask_to_sign_in, methods=READ)
+    router.add_api_route("/sign-in", _sign_in, methods=["POST"])
+    router.add_api_route("/sign-out", _sign_out, methods=["POST"])
+    app.include_router(router)
+    app.add_api_route(UI, _home, methods=READ, include_in_schema=False)
+    app.add_middleware(guard.Dressed, explained=_problem)
+
+
+# --- pages -----------------------------------------------------------------------------------------------------------
+
+
+def _html(request: Request, page: Page, asked: Asked, document: dict[str, Any]) -> Response:
+    given = {
+        "doc": document,
+        "links": Links(page.name, asked.values),
+        "title": subject(document, page),
+        "may": {scope: asked.may(scope) for scope in ("memory:write", "admin")},
+        "done": request.query_params.get("done", ""),
+        **_around(request, page.name),
+    }
+    return HTMLResponse(rendered(page.name, given), headers={"Cache-Control": "no-store"})
+
+
+def _json(request: Request, page: Page, asked: Asked, document: dict[str, Any]) -> Response:
+    return Document(document, headers={"Cache-Control": "no-store"})
+
+
+def _markdown(request: Request, page: Page, asked: Asked, document: dict[str, Any]) -> Response:
+    text = markdown(subject(document, page), document)
+    return PlainTextResponse(text, headers={"Cache-Control": "no-store"}, media_type="text/markdown; charset=utf-8")
+
+
+FORMS: dict[str, Callable[[Request, Page, Asked, dict[str, Any]], Response]] = {
+    "": _html, ".json": _json, ".md": _markdown,
+}  # fmt: skip
+
+
+def _endpoint(page: Page, answer: Callable[[Request, Page, Asked, dict[str, Any]], Response]) -> Callable[..., Response]:
+    def show(
+        request: Request,
+        caller: Caller = Depends(needs(page.needs)),  # noqa: B008
+    ) -> Response:
+        asked = Asked(caller, request.query_params.multi_items())
+        return answer(request, page, asked, page.document(asked))
+
+    return show
+
+
+def _around(request: Request, name: str) -> dict[str, Any]:
+    """What every page shows around its own."""
+    theme = request.cookies.get("theme", "")
+    settings = request.app.state.settings
+    return {
+        "page": name,
+        "pages": [page for page in PAGES if page.hint],
+        "theme": theme if theme in THEMES else "",
+        "form_field": guard.FIELD,
+        "form_key": guard.form_key(request),
+        "is_signed_in": COOKIE in request.cookies,
+        "needs_tokens": settings.needs_tokens,
+        "origin": f"{request.url.scheme}://{request.url.netloc}",
+        "project": request.scope["who"].scope.project,
+    }
+
+
+def _problem(scope: Scope, problem: dict[str, Any]) -> str:
+    """What went wrong, as a page. Nobody may be known here: it shows nothing but the problem."""
+    theme = Request(scope).cookies.get("theme", "")
+    given = {"problem": problem, "theme": theme if theme in THEMES else "", "home": f"{UI}/{HOME}"}
+    return rendered("problem", given)
+
+
+def _home() -> Response:
+    return RedirectResponse(f"{UI}/{HOME}", 303)
+
+
+def _static(name: str) -> Response:
+    if name not in STATIC:
+        raise NotFound(f"There is no file {name!r}.")
+    return Response(static_file(name), media_type=STATIC[name], headers={"Cache-Control": FOR_GOOD})
+
+
+# --- forms -----------------------------------------------------------------------------------------------------------
+
+
+def _changing(action: Action) -> Callable[..., Response]:
+    def change(
+        request: Request,
+        caller: Caller = Depends(needs(action.needs)),  # noqa: B008
+    ) -> Response:
+        fields = guard.read_form(request)
+        asked = Asked(caller, fields)
+        page, values, done = action.change(asked, request)
+        return RedirectResponse(Links("", fields).to(page, **values, done=done), 303)
+
+    return change
+
+
+# --- signing in ------------------------------------------------------------------------------------------------------
+
+
+def _ask_to_sign_in(request: Request, wrong: str = "") -> Response:
+    theme = request.cookies.get("theme", "")
+    given = {"to": _near(request.query_params.get("to", "")), "wrong": wrong, "theme": theme if theme in THEMES else ""}
+    return HTMLResponse(rendered("sign-in", given), 401 if wrong else 200, {"Cache-Control": "no-store"})
+
+
+def _sign_in(request: Request) -> Response:
+    """No form key is asked for: nobody is known yet, and whoever signs in with their own token does no harm."""
+    fields = dict(guard.fields_of(request))
+    door: Door = request.app.state.door
+    token = fields.get("token", "").strip()
+    try:
+        door.who(f"Bearer {token}", UI)
+    except Refused as error:
+        return _ask_to_sign_in(request, str(error))
+    return guard.signed_in(RedirectResponse(_near(fields.get("to", "")), 303), request, token)
+
+
+def _sign_out(request: Request) -> Response:
+    guard.read_form(request)
+    response = RedirectResponse(f"{UI}/sign-in", 303)
+    response.delete_cookie(COOKIE, path=UI)
+    return response
+
+
+def _near(address: str) -> str:
+    """Where to go on: a page of ours, or the first one."""
+    ours = address.startswith(f"{UI}/") and "\\" not in address and address.isprintable()
+    return address if ours else f"{UI}/{HOME}"
