@@ -16,6 +16,9 @@ from urllib.parse import urlsplit
 from foveate.errors import InputError
 from foveate.front.tokens import write_private
 
+PORT = 8377
+"""Where the service of a machine is, unless told."""
+
 PATIENCE = 0.5
 """Seconds to wait for a service that should be there."""
 

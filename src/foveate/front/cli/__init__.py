@@ -80,6 +80,7 @@ VERBS: dict[str, dict[str, str]] = {
         "completion": "completion",
     },
     "Service": {
+        "ui": "serve",
         "serve": "serve",
         "token": "token",
         "role": "role",

@@ -41,13 +41,14 @@ def install(call: Call, host: str | None, plugin_dir: bool, scope: Scope, dry_ru
     changes nothing, and `foveate uninstall` takes it back.
     """
     from foveate.front.installing import apply, wanted
+    from foveate.front.installing.where import where_of
 
     if plugin_dir:
         _print_plugin(call, wanted.PLUGIN)
         return
     if host is None:
         raise click.UsageError(f"Name the agent: {', '.join(HOSTS)}.")
-    where = place(call)
+    where = where_of(call.place().root)
     if scope == "project" and not call.place().has_store:
         raise InputError("there is no store here, so that hooks would do nothing. Create one with `foveate init`.")
     files = wanted.files(host, scope, where)
@@ -68,44 +69,15 @@ def uninstall(call: Call, host: str, scope: Scope, dry_run: bool, yes: bool) -> 
     stays.
     """
     from foveate.front.installing import apply, wanted
+    from foveate.front.installing.where import where_of
 
-    where = place(call)
+    where = where_of(call.place().root)
     files = wanted.files(host, scope, where)
     path = apply.record_of(scope, where)
     changes = apply.unplanned(files, apply.remembered(path), host)
     if _agreed(call, changes, where, dry_run, yes):
         apply.uninstalled(changes, files, path, host)
     _print(call, host, scope, changes, dry_run, [])
-
-
-def place(call: Call) -> Where:
-    """Where everything is: the project, the home, the programs of this installation, the service that runs."""
-    from foveate.front.installing.check import answers
-    from foveate.front.installing.wanted import Where
-
-    root = call.place().root
-    return Where(root, Path.home(), _program("foveate-hook"), _program("foveate"), _service(root, answers))
-
-
-def _program(name: str) -> str:
-    """The program beside this Python, else on the path."""
-    import shutil
-
-    beside = Path(sys.executable).with_name(name)
-    found = str(beside) if beside.exists() else shutil.which(name)
-    if found is None:
-        raise InputError(f"There is no program {name!r} beside {sys.executable!r}. Install foveate: `pip install foveate`.")
-    return found
-
-
-def _service(root: Path, answers: Any) -> str:
-    import json
-
-    try:
-        url = str(json.loads((root / ".foveate" / "service.json").read_text("utf-8"))["url"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return ""
-    return url if answers(url) else ""
 
 
 def _agreed(call: Call, changes: list[Change], where: Where, dry_run: bool, yes: bool) -> bool:

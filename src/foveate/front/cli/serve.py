@@ -1,4 +1,4 @@
-"""`serve`: the HTTP service."""
+"""`serve` and `ui`: the HTTP service, and the inspector in a browser."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any
 import click
 
 from foveate.errors import InputError
-from foveate.front.cli.calling import Call, Verb, pass_call
+from foveate.front.cli.calling import Call, Verb, pass_call, say
+from foveate.front.service import PORT, Service, find
 
-PORT = 8377
+PAGES = "/ui/"
 
 
 @click.command(cls=Verb)
@@ -32,11 +33,10 @@ PORT = 8377
 def serve(call: Call, host: str, port: int, names: tuple[str, ...], require_token: bool, **given: Any) -> None:
     """Serve the project over HTTP, until Ctrl-C.
 
-    `/openapi.json` lists what there is. Others find the service through .foveate/service.json. stderr holds a line of JSON
-    for each request. Needs `pip install foveate[server]`.
+    `/openapi.json` lists what there is, and `/ui/` is the inspector. Others find the service through .foveate/service.json.
+    stderr holds a line of JSON for each request. Needs `pip install foveate[server]`.
     """
-    if any(find_spec(package) is None for package in ("fastapi", "uvicorn", "limits", "prometheus_client")):
-        raise InputError("The service needs further packages: `pip install foveate[server]`.")
+    _refuse_unable()
     from foveate.front.http.serving import RATE, run
     from foveate.front.http.settings import Settings
     from foveate.project import create as make_folder
@@ -53,4 +53,52 @@ def serve(call: Call, host: str, port: int, names: tuple[str, ...], require_toke
         run(engine, settings, port, place.service)
 
 
-VERBS = {"serve": serve}
+@click.command(cls=Verb)
+@click.option("--port", type=click.IntRange(0, 65535), help=f"Where to listen; else {PORT}, or any where that is taken.")
+@click.option("--no-browser", is_flag=True, help="Print the address only.")
+@pass_call
+def ui(call: Call, port: int | None, no_browser: bool) -> None:
+    """Open the inspector in a browser.
+
+    What the models saw, why, and what was left out. Where `foveate serve` runs for the project, its pages are opened; else
+    they are served here, to this machine alone, until Ctrl-C. Needs `pip install foveate[server]`.
+    """
+    place = call.place()
+    running = find(place.service)
+    if running is not None:
+        _greet(call, running, no_browser)
+        return
+    _refuse_unable()
+    from foveate.front.http.serving import run
+    from foveate.front.http.settings import Settings
+    from foveate.project import create as make_folder
+
+    def greet(url: str) -> None:
+        _greet(call, Service(url, 0), no_browser)
+        say("Ctrl-C ends it.")
+
+    with call.open() as engine:
+        make_folder(place)
+        run(engine, Settings(tokens=place.tokens), port, place.service, greet)
+
+
+def _greet(call: Call, service: Service, no_browser: bool) -> None:
+    import webbrowser
+
+    address = service.url + PAGES
+    if call.as_json:
+        call.print_json({"url": address})
+    else:
+        click.echo(address)
+    if service.token:
+        say("it asks for a token: `foveate token create NAME` makes one.")
+    if not no_browser:
+        webbrowser.open(address)
+
+
+def _refuse_unable() -> None:
+    if any(find_spec(package) is None for package in ("fastapi", "uvicorn", "limits", "prometheus_client", "jinja2")):
+        raise InputError("The service needs further packages: `pip install foveate[server]`.")
+
+
+VERBS = {"serve": serve, "ui": ui}

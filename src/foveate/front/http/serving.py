@@ -12,6 +12,7 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
@@ -24,7 +25,7 @@ from foveate.engine import Engine
 from foveate.errors import InputError
 from foveate.front.http.app import create_app
 from foveate.front.http.settings import Settings
-from foveate.front.service import Service, announce, withdraw
+from foveate.front.service import PORT, Service, announce, withdraw
 from foveate.ids import iso, now
 
 GRACE = 20
@@ -36,14 +37,19 @@ RATE = "600/minute"
 BACKLOG = 1024
 
 
-def run(engine: Engine, settings: Settings, port: int, file: Path) -> None:
-    """Serve until told to stop."""
+def run(
+    engine: Engine, settings: Settings, port: int | None, file: Path, greet: Callable[[str], None] | None = None
+) -> None:
+    """Serve until told to stop; without a port, at the usual one or, where that is taken, at any.
+
+    `greet` is told the address when somebody listens there; without it, the log is, and every request after it.
+    """
     app = create_app(engine, settings=settings)
     with _listening(settings.host, port) as listener:
         url = _url(settings.host, listener.getsockname()[1])
         announce(file, Service(url, os.getpid(), __version__, iso(now()), settings.own_token))
         try:
-            _log(f"foveate serves {url}", url=url)
+            (greet or _begin_log)(url)
             config = uvicorn.Config(
                 app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=GRACE, lifespan="on"
             )
@@ -70,11 +76,13 @@ def _ended(sig: int, frame: FrameType | None) -> None:
     return
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def _listening(host: str, port: int | None) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+        return socket.create_server((host, PORT if port is None else port), family=family, backlog=BACKLOG)
     except OSError as error:
+        if port is None:
+            return _listening(host, 0)
         raise InputError(
             f"Cannot listen at {host}:{port}: {error.strerror or error}. Choose another --host or --port."
         ) from None
@@ -86,9 +94,9 @@ def _url(host: str, port: int) -> str:
     return f"http://[{near}]:{port}" if ":" in near else f"http://{near}:{port}"
 
 
-def _log(message: str, **more: Any) -> None:
+def _begin_log(url: str) -> None:
     """One line of JSON for everything that the process says."""
     logging.basicConfig(stream=sys.stderr, format="%(message)s", level=logging.WARNING, force=True)  # MCP sets up its own
     logger = logging.getLogger("foveate.http")
     logger.setLevel(logging.INFO)
-    logger.info(json.dumps({"at": iso(now()), "message": message, **more}))
+    logger.info(json.dumps({"at": iso(now()), "message": f"foveate serves {url}", "url": url}))

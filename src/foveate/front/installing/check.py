@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from foveate.errors import FoveateError
 from foveate.front.installing.apply import record_of, remembered
 from foveate.front.installing.wanted import HOSTS, SERVER, File, Scope, Where, files
+from foveate.front.service import find
+from foveate.project import Place
 
 if TYPE_CHECKING:
     from foveate.engine import Engine
@@ -133,14 +135,14 @@ def _snake(event: str) -> str:
 
 
 def _service(where: Where) -> list[str]:
-    path = where.root / ".foveate" / "service.json"
+    path = Place(where.root).service
     try:
         url = str(json.loads(path.read_text("utf-8"))["url"])
     except FileNotFoundError:
         return []
     except (OSError, ValueError, KeyError, TypeError):
         return [f"{path} cannot be read; `foveate serve` writes it anew."]
-    return [] if answers(url) else [f"No service answers at {url}, so that hooks take longer. Start it: `foveate serve`."]
+    return [] if find(path) else [f"No service answers at {url}, so that hooks take longer. Start it: `foveate serve`."]
 
 
 def answers(url: str) -> bool:
@@ -173,7 +175,7 @@ def _too_large(engine: Engine) -> list[str]:
     try:
         _, _, profile = engine.looked_at(NOTHING_ASKED, profile=PROFILE)
         others = {slot.name: {"remove": True} for slot in profile.slots if not slot.keep}
-        engine.compute(NOTHING_ASKED, profile=PROFILE, overrides={"slots": others})
+        engine.what_if(NOTHING_ASKED, profile=PROFILE, overrides={"slots": others})
     except FoveateError as error:
         return [f"Hooks cannot deliver: {error}"]
     if profile.total <= MAX_TOKENS:
