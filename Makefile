@@ -7,6 +7,8 @@ PIP := $(PY) -m pip --quiet --disable-pip-version-check
 UV := $(PY) -m uv pip install --quiet --python $(PY)
 READY := $(VENV)/.ready
 BASE := $(VENV)/.base
+BROWSER := $(VENV)/.browser
+APT = $(shell test "$$(id -u)" = 0 || echo sudo -n) env DEBIAN_FRONTEND=noninteractive apt-get
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-hosts check bench docs clean
@@ -18,7 +20,7 @@ help: ## list the targets
 demo: $(if $(wildcard $(READY)),$(READY),$(BASE)) ## show foveate at work
 	@$(PY) examples/demo.py
 
-test: check ## check, then run every test
+test: check $(if $(FOVEATE_CHROMIUM),,$(BROWSER)) ## check, then run every test
 	@$(PY) -m pytest -n 2
 
 test-hosts: $(READY) ## run the real Claude Code and Codex against a played model (installs them with npm)
@@ -49,3 +51,12 @@ $(BASE): pyproject.toml
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
 	@$(PIP) install -e .
 	@touch $(BASE)
+
+# A Chromium for tests/browser: the one that is here, else Debian's, else Playwright's.
+$(BROWSER): | $(READY)
+	@{ command -v chromium || command -v chromium-browser || command -v google-chrome || \
+	   { $(APT) update && $(APT) install -y --no-install-recommends chromium; } || \
+	   $(PY) -m playwright install chromium; } >$@.log 2>&1 || { cat $@.log >&2; \
+	   echo "There is no Chromium, and none could be installed: install one, or set FOVEATE_CHROMIUM to its path." >&2; exit 1; }
+	@rm $@.log
+	@touch $@

@@ -10,9 +10,9 @@ from pathlib import Path
 
 NAMES = (
     "precision", "rules", "locomo", "speed", "cold", "adapters", "crash", "tasks", "codeindex", "scale", "swebench", "cosqa",
-    "cache", "hook", "service", "vectors", "writers",
+    "cache", "hook", "service", "inspector", "vectors", "writers",
 )  # fmt: skip
-NAMED_ONLY = ("scale", "codeindex", "service", "vectors", "writers")
+NAMED_ONLY = ("scale", "codeindex", "service", "inspector", "vectors", "writers")
 """Run only when named: a million records or vectors, peers at work on Django, servers and writers under load for minutes."""
 
 
