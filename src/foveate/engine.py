@@ -496,6 +496,11 @@ class Engine(Living):
         return replace(found, facts={**found.facts, "warnings": self.outgrown()} if found.ok else found.facts)
 
     @property
+    def root(self) -> Path | None:
+        """The project's folder; a store that belongs to none has no folder."""
+        return self._root
+
+    @property
     def places(self) -> tuple[Path, ...]:
         """Where profiles are looked for, besides the shipped ones."""
         return self._places

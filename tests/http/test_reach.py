@@ -84,7 +84,6 @@ NOT_REACHED = {
     "completion": "it is for a shell",
     "eval": "it measures for hours, with data of its own",
     "serve": "it is the service",
-    "ui": "it is the service in a browser",
     "token": "whoever has a token must not make others",
     "role": "it changes what the service itself may see, which is for the owner of the store",
     "mcp": "it is a front end of its own, mounted at /mcp",

@@ -2,7 +2,47 @@
 
 from __future__ import annotations
 
-from foveate.front.inspector.page import Action, Page
+from typing import Any
 
-PAGES: tuple[Page, ...] = ()
+from foveate.front.inspector.page import Action, Asked, Page
+
+KEYS = (
+    ("Ctrl K", "the command palette: any page, record, context, task or session"),
+    ("/", "find"),
+    ("j k", "the next and the previous row or item; Enter opens it"),
+    ("g c", "contexts"),
+    ("g w", "what if"),
+    ("g s", "sessions"),
+    ("g r", "records"),
+    ("g g", "graph"),
+    ("g t", "tasks"),
+    ("g d", "code"),
+    ("g m", "metrics"),
+    ("g h", "health"),
+    ("t", "light or dark"),
+    ("?", "this page"),
+)
+
+WORDS = (
+    ("granted", "what a slot might spend: its own part of the budget, and what other slots lent it"),
+    ("lent, borrowed", "room that one slot did not need and another used"),
+    ("reserve", "tokens of the total that stay free for the model's answer"),
+    ("framing", "tokens that messages cost before they say anything"),
+    ("level", "at which of three lengths an item is shown: full, summary or micro"),
+    ("stable", "byte-identical between calls until its content changes, so that a provider's cache can keep it"),
+    ("left out", "considered, and not shown: with the reason, and with what it lacked"),
+)
+
+
+def shown(asked: Asked) -> dict[str, Any]:
+    from foveate.front.inspector.pages import PAGES as every
+
+    return {
+        "pages": [{"name": page.name, "title": page.title, "hint": page.hint} for page in every if page.hint],
+        "keys": [{"keys": keys, "do": what} for keys, what in KEYS],
+        "words": [{"word": word, "means": means} for word, means in WORDS],
+    }
+
+
+PAGES: tuple[Page, ...] = (Page("help", "Keys and pages", shown, "context:read"),)
 ACTIONS: tuple[Action, ...] = ()

@@ -211,7 +211,7 @@ function step(by) {
   (link || rows[row]).focus();
 }
 
-const GO = { c: "contexts", w: "what-if", s: "sessions", r: "records", t: "tasks", d: "code", m: "metrics", h: "health" };
+const GO = { c: "contexts", w: "what-if", s: "sessions", r: "records", g: "graph", t: "tasks", d: "code", m: "metrics", h: "health" };
 let going = false;
 
 const KEYS = {
