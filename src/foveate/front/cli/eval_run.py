@@ -15,6 +15,7 @@ import click
 
 from foveate.errors import InputError, near
 from foveate.eval.measures import EVIDENCE, MEASURES
+from foveate.eval.rows import RUNS
 from foveate.front.cli.calling import Call, Function, Verb, complete_profiles, pass_call, say
 from foveate.front.cli.eval_show import FILE, measured, print_reports, print_tables
 from foveate.front.cli.progress import EVERY
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from foveate.eval.rows import Run
     from foveate.eval.run import Progress
 
-RUNS = "eval-runs"
 ABLATIONS = f"{RUNS}/ablation"
 """Apart from other runs, so that a report or a plot of those is not of every part that was switched off."""
 MISSED = 1

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import floor, log2, log10
 from typing import Any
 
-WIDTH = 1000.0
-"""Units across every drawing; what is drawn is stretched to its place."""
+WIDTH, HEIGHT = 1000.0, 200.0
+"""Units across every drawing, and down a chart; what is drawn is stretched to its place."""
 
 COLORS = 10
 """Classes of colour, `c0` to `c9`: neighbours differ."""
@@ -59,8 +60,39 @@ def grant(slot: Mapping[str, Any], largest: float) -> dict[str, float]:
     return {name: round(slot[name] * scale, 2) for name in ("own", "granted", "used")}
 
 
-def points(values: Sequence[float | None], height: float, top: float) -> str:
-    """A line through the values, as SVG points; a gap where there is none is bridged."""
-    step = WIDTH / max(1, len(values) - 1)
-    known = [(n * step, value) for n, value in enumerate(values) if value is not None]
-    return " ".join(f"{x:.1f},{height - min(value, top) * height / (top or 1):.1f}" for x, value in known)
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A point of a line, from the upper left of its drawing."""
+
+    x: float
+    y: float
+    value: float
+
+
+def line(values: Sequence[float | None], top: float, places: Sequence[float] | None = None) -> list[Point]:
+    """Values from left to right, up to `top`; what is not known is left out. `places`: where each stands, in 0..1."""
+    step = 1 / max(1, len(values) - 1)
+    at = places or [n * step for n in range(len(values))]
+    known = [(x, value) for x, value in zip(at, values, strict=True) if value is not None]
+    return [Point(round(x * WIDTH, 1), round(HEIGHT - min(value, top) * HEIGHT / (top or 1), 1), value) for x, value in known]
+
+
+def path(points: Sequence[Point]) -> str:
+    """As SVG has the points of a line."""
+    return " ".join(f"{point.x},{point.y}" for point in points)
+
+
+def top(values: Iterable[float | None]) -> float:
+    """A round figure above all of them, for the upper end of a scale."""
+    most = max((value for value in values if value is not None), default=0.0)
+    if most <= 0:
+        return 1.0
+    unit = 10.0 ** floor(log10(most))
+    return next(step * unit for step in (1, 1.5, 2, 3, 4, 5, 6, 8, 10) if step * unit >= most)
+
+
+def by_power(amounts: Sequence[float]) -> list[float]:
+    """Where each amount stands between the least and the most, in 0..1, if doubling is one step everywhere."""
+    logs = [log2(amount) for amount in amounts]
+    least, span = min(logs, default=0.0), (max(logs, default=0.0) - min(logs, default=0.0)) or 1.0
+    return [(each - least) / span for each in logs]
