@@ -74,7 +74,9 @@ def line(values: Sequence[float | None], top: float, places: Sequence[float] | N
     step = 1 / max(1, len(values) - 1)
     at = places or [n * step for n in range(len(values))]
     known = [(x, value) for x, value in zip(at, values, strict=True) if value is not None]
-    return [Point(round(x * WIDTH, 1), round(HEIGHT - min(value, top) * HEIGHT / (top or 1), 1), value) for x, value in known]
+    return [
+        Point(round(x * WIDTH, 1), round(HEIGHT - min(value, top) * HEIGHT / (top or 1), 1), value) for x, value in known
+    ]
 
 
 def path(points: Sequence[Point]) -> str:

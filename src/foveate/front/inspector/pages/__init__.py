@@ -16,9 +16,10 @@ from foveate.front.inspector.pages import (
     what_if,
 )
 
-_SUBJECTS = (contexts, choices, what_if, sessions, records, graph, tasks, code, metrics, health, find, help)
+_SUBJECTS = (contexts, choices, what_if, sessions, records, graph, tasks, code, metrics, health, find)
 
-PAGES: tuple[Page, ...] = tuple(page for subject in _SUBJECTS for page in subject.PAGES)
+_PAGES = tuple(page for subject in _SUBJECTS for page in subject.PAGES)
+PAGES: tuple[Page, ...] = (*_PAGES, help.page(_PAGES))
 """In the order of the navigation."""
 
 ACTIONS: tuple[Action, ...] = tuple(action for subject in _SUBJECTS for action in subject.ACTIONS)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
-from foveate.front.inspector.page import Action, Asked, Page
+from foveate.front.inspector.page import Asked, Page
 
 KEYS = (
     ("Ctrl K", "the command palette: any page, record, context, task or session"),
@@ -34,15 +36,14 @@ WORDS = (
 )
 
 
-def shown(asked: Asked) -> dict[str, Any]:
-    from foveate.front.inspector.pages import PAGES as every
+def page(every: Sequence[Page]) -> Page:
+    """The page that tells of all the others."""
+    return Page("help", "Keys and pages", partial(_shown, every), "context:read")
 
+
+def _shown(every: Sequence[Page], asked: Asked) -> dict[str, Any]:
     return {
         "pages": [{"name": page.name, "title": page.title, "hint": page.hint} for page in every if page.hint],
         "keys": [{"keys": keys, "do": what} for keys, what in KEYS],
         "words": [{"word": word, "means": means} for word, means in WORDS],
     }
-
-
-PAGES: tuple[Page, ...] = (Page("help", "Keys and pages", shown, "context:read"),)
-ACTIONS: tuple[Action, ...] = ()

@@ -30,9 +30,7 @@ def shown(asked: Asked) -> dict[str, Any]:
     engine = asked.engine
     over_time = engine.metrics_over_time()
     return {
-        "metrics": [
-            {"name": name, "means": WORDS[name], **metric} for name, metric in engine.metrics().items()
-        ],
+        "metrics": [{"name": name, "means": WORDS[name], **metric} for name, metric in engine.metrics().items()],
         "latest": LATEST,
         "days": over_time["days"],
         "growth": [{"day": day, "records": number} for day, number in over_time["growth"].items()],
@@ -70,9 +68,7 @@ def _suite(suite: str, reports: list[Report]) -> dict[str, Any]:
         "what": first.headline,
         "cases": first.cases,
         "budgets": list(first.budgets),
-        "systems": [
-            {"system": each.name, **{measure: _curve(each, measure) for measure in EVIDENCE}} for each in reports
-        ],
+        "systems": [{"system": each.name, **{measure: _curve(each, measure) for measure in EVIDENCE}} for each in reports],
     }
 
 
