@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 import foveate
 from foveate import receipts
 from foveate.front.cli import cli
-from foveate.front.cli.ledger import proportional
+from foveate.front.cli.bars import proportional
 
 ESCAPE = "\x1b["
 
@@ -311,6 +311,10 @@ def test_explain_draws_the_budget_after_the_text(known: dict[str, str]) -> None:
         known["old"],
     ):
         assert part in rest
+    kept = rest[rest.index("Kept (2)") : rest.index("Left out")].splitlines()
+    drawn = next(line for n, line in enumerate(kept) if kept[n - 1].startswith(known["fact"]))
+    assert drawn.startswith("    ████"), "the score as a bar"
+    assert max(map(len, kept)) <= 80
 
 
 def test_bar_is_plain_where_stdout_is_not_utf8(known: dict[str, str]) -> None:
@@ -407,9 +411,45 @@ def asked(known: dict[str, str]) -> dict[str, str]:
 def test_why_takes_a_score_apart(asked: dict[str, str]) -> None:
     shown = ok("why", "last", asked["fact"])
     assert "kept in 'facts'" in shown
-    assert "relevance (" in shown
     found = document("why", asked["context"], asked["fact"])
     assert found["score"] == pytest.approx(sum(found["score_parts"].values()), abs=1e-5)
+    rows = {line.split()[0]: line for line in shown.splitlines()[3:]}
+    whole, parts = rows.pop("score"), {name: part for name, part in found["score_parts"].items() if part}
+    assert list(rows) == list(parts), "in the order of the bar"
+    assert len(whole) == 80
+    assert whole.split()[-1] == "".join(row.split()[-1] for row in rows.values()), "the bar is its parts side by side"
+    for name, part in parts.items():
+        words = rows[name].split()
+        assert words[1:3] == [f"{part:.3f}", f"{part / found['score']:.0%}"]
+        assert float(words[3]) == pytest.approx(found["features"][name], abs=1e-3)
+
+
+def test_why_not_draws_what_was_lacking(known: dict[str, str]) -> None:
+    found = document("context", "Redis port?", "--budget", "30", "--profile", "base")
+    (lost,) = (entry for entry in found["left_out"] if entry["reason"] == "budget")
+    granted = next(slot["granted"] for slot in found["budget"]["slots"] if slot["name"] == lost["slot"])
+    needs = lost["needs"]["tokens"]
+    line = ok("why-not", lost["id"]).splitlines()[-1]
+    assert line.startswith(f"  lacked +{needs} tokens of {granted + needs}  ")
+    assert len(line) == 80
+    assert line.count("░") == pytest.approx(needs * len(line.split()[-1]) / (granted + needs), abs=1)
+
+
+def test_why_not_draws_the_score_that_was_lacking(known: dict[str, str], project: Path) -> None:
+    (project / ".foveate" / "profiles").mkdir()
+    (project / ".foveate" / "profiles" / "strict.toml").write_text("[slots.facts]\nmin_score = 0.99\n", "utf-8")
+    ok("context", "Which port does Redis use, and since when?", "--profile", "strict")
+    shown = ok("why-not", known["fact"])
+    found = document("why-not", known["fact"])
+    assert f"lacked +{found['needs_score']:.3f} score of 0.990  █" in shown
+    assert shown.endswith("░")
+
+
+def test_why_and_diff_are_drawn_in_ascii_where_stdout_speaks_nothing_else(asked: dict[str, str]) -> None:
+    ok("context", "Why Postgres and not ChromaDB?")
+    env = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    assert b"##" in child("why", asked["context"], asked["fact"], env=env).stdout
+    assert b"..." in child("diff", asked["context"], "last", env=env).stdout
 
 
 def test_why_of_what_was_no_candidate_points_to_why_not(asked: dict[str, str]) -> None:
@@ -432,6 +472,12 @@ def test_diff_names_what_came_and_went(asked: dict[str, str]) -> None:
     found = document("diff", asked["context"], other)
     assert (found["from"], found["to"]) == (asked["context"], other)
     assert "no item changed" in ok("diff", other, other)
+    bar = next(line for line in shown.splitlines() if set(line) <= {"█", "░"})
+    assert len(bar) == 80
+    assert bar.count("█") == pytest.approx(80 * found["shared_prefix"]["share"], abs=1)
+    colored = run("diff", asked["context"], "last", env={"FORCE_COLOR": "1"}).stdout
+    assert f"{ESCAPE}32m+ {asked['decision']}" in colored
+    assert f"{ESCAPE}31m- {asked['fact']}" in colored
 
 
 def test_replay_is_identical_until_a_record_is_forgotten(asked: dict[str, str]) -> None:

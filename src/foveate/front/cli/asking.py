@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,8 +11,15 @@ from foveate.front import documents
 from foveate.front.cli.calling import Call, Verb, pass_call, scoped
 from foveate.front.cli.context import given_option, given_texts
 
+if TYPE_CHECKING:
+    from foveate.front.cli.show import Line
+    from foveate.receipts import Receipt
+
 LAST = "last"
 """What stands for the latest context."""
+
+MOST_COLUMNS = 100
+"""Of what is drawn: bars that are longer say no more."""
 
 
 def _id(context: str) -> str | None:
@@ -30,11 +37,12 @@ def why(call: Call, context: str, item: str, **scope: Any) -> None:
     ITEM is a record's id; CONTEXT is a context's, or `last`. Shows its place and its score taken apart.
     """
     with call.open(**scope) as engine:
-        found = engine.why(item, _id(context))
+        receipt = engine.receipt(_id(context))
+        found = engine.why(item, receipt.id)
     if call.as_json:
         call.print_json(found)
     else:
-        _print_why(found)
+        _print_why(found, receipt)
 
 
 @click.command("why-not", cls=Verb)
@@ -48,24 +56,54 @@ def why_not(call: Call, item: str, context: str, **scope: Any) -> None:
     It need not have been a candidate: no slot for its kind, a filter, no shared word, or a rank beyond the limit.
     """
     with call.open(**scope) as engine:
-        found = engine.why_not(item, _id(context))
+        receipt = engine.receipt(_id(context))
+        found = engine.why_not(item, receipt.id)
     if call.as_json:
         call.print_json(found)
     else:
-        _print_why(found)
+        _print_why(found, receipt)
 
 
-def _print_why(found: Mapping[str, Any]) -> None:
-    from foveate.front.cli.show import Line, print_lines
+def _print_why(found: Mapping[str, Any], receipt: Receipt) -> None:
+    from foveate.front.cli.show import print_lines, width
 
     lines: list[Line] = [[(found["id"], "cyan"), (f" in {found['context']}: {found['sentence']}", "")]]
     if "score" in found:
-        lines.append([(f"  score {found['score']:.3f}", "bold")])
-        for name, part in sorted(found["score_parts"].items(), key=lambda pair: -pair[1]):
-            feature = found["features"].get(name, 0.0)
-            if part or feature:
-                lines.append([(f"  {part:.3f}  {name} ({feature:.3f})", "" if part else "dim")])
+        lines += [[], *_score_lines(found, min(MOST_COLUMNS, width()))]
+    if "score" in found and not found["kept"]:
+        lines += _lack_lines(found, receipt, min(MOST_COLUMNS, width()))
     print_lines(lines)
+
+
+def _score_lines(found: Mapping[str, Any], columns: int) -> list[Line]:
+    """The score as one bar of its parts, and below it a bar for each: what it adds, its share, and the feature itself."""
+    from foveate.front.cli import bars
+
+    whole = found["score"]
+    parts = {name: part for name, part in found["score_parts"].items() if part or found["features"].get(name)}
+    size = max(len(name) for name in ("score", *parts))
+    heads = f"  {'':{size}}  {'part':>5}  {'share':>5}  {'feature':>7}"
+    bar = bars.score(parts, whole, columns - len(heads) - 2)
+    drawn = dict(zip((name for name, _, _ in bars.pieces(parts)), bar, strict=False))
+    lines: list[Line] = [[(heads, "dim")], [(f"  {'score':{size}}  {whole:.3f}  {'':5}  {'':7}  ", "bold"), *bar]]
+    for name, part in parts.items():
+        share = part / whole if whole else 0.0
+        said = f"  {name:{size}}  {part:.3f}  {share:5.0%}  {found['features'].get(name, 0.0):7.3f}  "
+        lines.append([(said, "" if part else "dim"), drawn.get(name, ("", ""))])
+    return lines
+
+
+def _lack_lines(found: Mapping[str, Any], receipt: Receipt, columns: int) -> list[Line]:
+    """What a candidate lacked, drawn against what it had."""
+    from foveate.front.cli import bars
+
+    granted = {slot["name"]: slot["granted"] for slot in receipt.document["budget"]["slots"]}.get(found["slot"], 0)
+    lacks = []
+    if tokens := found.get("needs_tokens"):
+        lacks.append((granted, tokens, f"lacked +{tokens} tokens of {granted + tokens}"))
+    if short := found.get("needs_score"):
+        lacks.append((found["score"], short, f"lacked +{short:.3f} score of {found['score'] + short:.3f}"))
+    return [[], *([(f"  {said}  ", ""), *bars.lacking(has, lack, columns - len(said) - 4)] for has, lack, said in lacks)]
 
 
 @click.command(cls=Verb)
@@ -84,28 +122,36 @@ def diff(call: Call, one: str, other: str, **scope: Any) -> None:
     if call.as_json:
         call.print_json(found)
         return
-    from foveate.front.cli.show import print_text
+    from foveate.front.cli.show import print_lines, width
 
-    print_text(*_diff_lines(found))
+    print_lines(_diff_lines(found, min(MOST_COLUMNS, width())))
 
 
-def _diff_lines(found: Mapping[str, Any]) -> list[str]:
-    entries = (("+", found["added"]), ("-", found["withdrawn"]))
+def _diff_lines(found: Mapping[str, Any], columns: int) -> list[Line]:
+    entries = (("+", "green", found["added"]), ("-", "red", found["withdrawn"]))
     steps = (("moved", found["moved"]), ("level", found["re_detailed"]), ("version", found["changed"]))
-    lines = [f"{found['from']} -> {found['to']}: {found['tokens']:+d} tokens"]
+    lines: list[Line] = [[(f"{found['from']} -> {found['to']}: {found['tokens']:+d} tokens", "bold")]]
     lines += [
-        f"{mark} {entry['id']}  {entry['slot']} {entry['level']}, {entry['shown_tokens']} tokens"
-        for mark, group in entries
+        [(f"{mark} {entry['id']}", color), (f"  {entry['slot']} {entry['level']}, {entry['shown_tokens']} tokens", "")]
+        for mark, color, group in entries
         for entry in group
     ]
-    lines += [f"~ {step['id']}  {what} {step['from']} -> {step['to']}" for what, group in steps for step in group]
+    lines += [
+        [(f"~ {step['id']}", "yellow"), (f"  {what} {step['from']} -> {step['to']}", "")]
+        for what, group in steps
+        for step in group
+    ]
     if len(lines) == 1:
-        lines.append("no item changed")
-    if "shared_prefix" in found:
-        shared = found["shared_prefix"]
-        size = f"{shared['tokens']} tokens, {shared['share']:.0%} of the second"
-        lines.append(f"the first {shared['chars']} characters ({size}) are the same")
-    return lines
+        lines.append([("no item changed", "")])
+    return [*lines, *_prefix_lines(found["shared_prefix"], columns)] if "shared_prefix" in found else lines
+
+
+def _prefix_lines(shared: Mapping[str, Any], columns: int) -> list[Line]:
+    from foveate.front.cli import bars
+
+    size = f"{shared['tokens']} tokens, {shared['share']:.0%} of the second"
+    bar = bars.lacking(shared["share"], 1 - shared["share"], columns)
+    return [bar, [(f"the first {shared['chars']} characters ({size}) are the same", "")]]
 
 
 @click.command(cls=Verb)
