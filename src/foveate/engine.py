@@ -276,6 +276,11 @@ class Engine(Living):
         """
         return self._journal.page(limit, after, known)
 
+    @retried
+    def asked(self, limit: int = 50, after: tuple[int, str] | None = None) -> list[dict[str, Any]]:
+        """What the latest contexts were asked, newest first: id, time and request, without the rest of their receipts."""
+        return self._journal.openings(limit, after)
+
     def why(self, id: str, context: str | Context | None = None) -> dict[str, Any]:
         """Why a record is, or is not, in a context."""
         return receipts.why(self.receipt(context), self._full_id(id))
@@ -496,14 +501,14 @@ class Engine(Living):
         return replace(found, facts={**found.facts, "warnings": self.outgrown()} if found.ok else found.facts)
 
     @property
-    def root(self) -> Path | None:
-        """The project's folder; a store that belongs to none has no folder."""
-        return self._root
-
-    @property
     def places(self) -> tuple[Path, ...]:
         """Where profiles are looked for, besides the shipped ones."""
         return self._places
+
+    @property
+    def root(self) -> Path | None:
+        """The project's folder; none for a store without one, nor for another project than the one that was opened."""
+        return self._root
 
     def save(self) -> None:
         """Write the receipts that are waiting."""

@@ -184,6 +184,12 @@ class Journal:
             found = reader.receipts_page(limit, after)
         return [self._noted(receipts.unpack(stored.body)) for stored in found if stored.id not in known]
 
+    def openings(self, limit: int, after: tuple[int, str] | None = None) -> list[dict[str, Any]]:
+        """How the receipts of a page begin: enough to tell one from another, and many can be read at once."""
+        self.save()
+        with self._readers(None) as reader:
+            return [receipts.opening(stored.body) for stored in reader.receipts_page(limit, after)]
+
     def _waiting(self, *, held: bool) -> list[Facts]:
         """What is not written yet, of those that the reader may see; whoever holds the context itself may see its own."""
         with self._lock:
@@ -216,11 +222,7 @@ class Journal:
         replays = [self.replay(each, {}, shown) for each, shown in zip((one, other), code, strict=True)]
         if all(replay["identical"] for replay in replays):
             first, second = (replay["text"] for replay in replays)
-            pairs = zip(first, second, strict=False)
-            shared = next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(first), len(second)))
-            counter = before.document["request"]["counter"]
-            same, whole = (tokens.count(text, counter) for text in (second[:shared], second))
-            out["shared_prefix"] = {"chars": shared, "tokens": same, "share": round(same / whole, 4) if whole else 1.0}
+            out["shared_prefix"] = shared_prefix(first, second, before.document["request"]["counter"])
         return out
 
     def replay(
@@ -271,6 +273,16 @@ class Journal:
         with self._readers(None) as reader:
             mine = reader.scope
         return replace(asked, session=mine.session or asked.session, task=mine.task or asked.task)
+
+
+def shared_prefix(first: str, second: str, counter: str) -> dict[str, Any]:
+    """How much of the second text is how the first one begins, too."""
+    shared, end = 0, min(len(first), len(second))
+    while shared < end:  # halves of what is left are compared whole: letter by letter takes long
+        half = (shared + end + 1) // 2
+        shared, end = (half, end) if first[shared:half] == second[shared:half] else (shared, half - 1)
+    same, whole = (tokens.count(text, counter) for text in (second[:shared], second))
+    return {"chars": shared, "tokens": same, "share": round(same / whole, 4) if whole else 1.0}
 
 
 def _owner(scope: Scope) -> Scope:

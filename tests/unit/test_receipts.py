@@ -356,3 +356,16 @@ def test_the_latest_receipt_of_a_session_is_its_own(written: bool) -> None:
             one.save()
         with pytest.raises(NotFound):
             other.receipt()
+
+
+# --- what was asked ------------------------------------------------------------------------------------------------
+
+
+def test_what_contexts_were_asked_is_read_without_the_rest(engine: foveate.Engine) -> None:
+    engine.add("fact", "The deploy takes four minutes")
+    for query in ('A "quoted" question,"signals":{} é', "A very long question " * 4000):
+        engine.compute(query, session="morning")
+    said = [{name: receipt.document[name] for name in ("id", "created", "request")} for receipt in engine.receipts()]
+    assert engine.asked() == said
+    first = said[0]["request"]["now"], said[0]["id"]
+    assert engine.asked(1, first) == said[1:]

@@ -9,7 +9,7 @@ from foveate.profiles.choose import framed, layers
 from foveate.profiles.files import ProfileInfo, known, load, names, places
 from foveate.profiles.profile import check, overlay, resolve
 from foveate.profiles.settings import FEATURES
-from foveate.profiles.show import to_toml
+from foveate.profiles.show import layer_to_toml, to_toml
 
 __all__ = [
     "CONTROL",
@@ -19,6 +19,7 @@ __all__ = [
     "check",
     "framed",
     "known",
+    "layer_to_toml",
     "layers",
     "load",
     "names",

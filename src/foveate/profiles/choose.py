@@ -21,8 +21,8 @@ from foveate.profiles.frames import FRAME, READ, frame_for
 from foveate.signals import HARD
 from foveate.types import Request, Signals
 
-_COMPLEXITY = "complexity-"
-_INPUT = "input-"
+COMPLEXITY, INPUT = "complexity-", "input-"
+"""How the names of layers begin that a request gets by what it asks."""
 
 FRAME_SLOT = "frame"
 """Whoever hands in a text for this slot has chosen an approach already."""
@@ -48,15 +48,15 @@ def layers(
     chosen = [request.profile]
     if signals.frame:
         chosen.append(FRAME + signals.frame)
-    if signals.input and _INPUT + signals.input in names:
-        chosen.append(_INPUT + signals.input)
+    if signals.input and INPUT + signals.input in names:
+        chosen.append(INPUT + signals.input)
     if request.agent is not None and request.agent in (names if own is None else own):
         chosen.append(request.agent)
     complexity = request.complexity or signals.complexity
     if complexity:
-        layer = _COMPLEXITY + complexity
+        layer = COMPLEXITY + complexity
         if layer not in names:
-            known = [name.removeprefix(_COMPLEXITY) for name in names if name.startswith(_COMPLEXITY)]
+            known = [name.removeprefix(COMPLEXITY) for name in names if name.startswith(COMPLEXITY)]
             raise ProfileError(f"There is no complexity {complexity!r}.{near(complexity, known)}")
         chosen.append(layer)
     if request.variant is not None and request.variant != CONTROL:

@@ -43,14 +43,14 @@ def colors(names: Iterable[str]) -> dict[str, str]:
     return {name: f"c{n % COLORS}" for n, name in enumerate(dict.fromkeys(names))}
 
 
-def budget(ledger: Mapping[str, Any], tints: Mapping[str, str]) -> list[Piece]:
-    """The one bar of a context's total: what each slot used, framing, free room, reserve."""
-    slots = [(slot["name"], slot["used"], tints[slot["name"]]) for slot in ledger["slots"]]
+def budget(ledger: Mapping[str, Any], tints: Mapping[str, str], scale: float | None = None) -> list[Piece]:
+    """The one bar of a context's total: what each slot used, framing, free room, reserve. `scale`: that of several bars."""
+    slots = [(slot["name"], slot["used"], tints.get(slot["name"], "c9")) for slot in ledger["slots"]]
     rest = ledger["used"] - sum(slot["used"] for slot in ledger["slots"])
     free = ledger["total"] - ledger["reserve"] - ledger["used"]
     return bar(
         [*slots, ("framing", rest, "framing"), ("free", free, "free"), ("reserve", ledger["reserve"], "reserve")],
-        ledger["total"],
+        scale or ledger["total"],
     )
 
 

@@ -20,9 +20,13 @@ def rows(
 ) -> list[dict[str, Any]]:
     """One row for each entry. `known`: records that no store keeps, where the caller has them."""
     with engine.reader(scope_within(receipt, engine.scope)) as reader:
-        records = {**reader.get([entry["id"] for entry in entries]), **(known or {})}
+        stored = reader.get([entry["id"] for entry in entries])
+    records = {**stored, **(known or {})}
     weights = receipt.document["profile"]["weights"]
-    return [_row(entry, records.get(entry["id"]), weights) for entry in entries]
+    return [
+        {**_row(entry, records.get(entry["id"]), weights), "is_record": entry["id"] in stored}  # the rest has no page
+        for entry in entries
+    ]
 
 
 def _row(entry: Entry, record: Record | None, weights: Mapping[str, float]) -> dict[str, Any]:
@@ -42,7 +46,6 @@ def _row(entry: Entry, record: Record | None, weights: Mapping[str, float]) -> d
         "origin": (record.origin or "") if record else "",
         "version": entry["version"],
         "changed_since": bool(record and not _is_code(entry) and record.version != entry["version"]),
-        "is_record": record is not None and record.id == entry["id"] and not _is_code(entry),
         "via": entry.get("via"),
         "conflict": entry.get("conflict"),
         "stale": bool(entry.get("stale")),

@@ -77,9 +77,21 @@ function switchTheme() {
 
 let asking;
 
-async function follow(form) {
+// What stands at its own value (data-own) need not be said.
+const isSaid = (form, name, value) => value !== "" && form.elements.namedItem(name)?.dataset?.own !== value;
+
+// Parts of the form that depend on the rest of it (data-renew) follow, too: not the one that is being changed, and not
+// by one that has nothing to show yet (data-waiting).
+function renew(form, page, changed) {
+  all("[data-renew]", form).forEach((each) => {
+    const fresh = one(`#${CSS.escape(each.id)}:not([data-waiting])`, page);
+    if (fresh && !each.contains(changed)) each.replaceWith(fresh);
+  });
+}
+
+async function follow(form, changed = null) {
   const target = one(form.dataset.live);
-  const fields = [...new FormData(form)].filter(([, value]) => value !== "");
+  const fields = [...new FormData(form)].filter(([name, value]) => isSaid(form, name, value));
   const address = `${form.getAttribute("action").split("?")[0]}?${new URLSearchParams(fields)}`;
   if (asking) asking.abort();
   asking = new AbortController();
@@ -90,6 +102,7 @@ async function follow(form) {
     const fresh = one(form.dataset.live, page);
     if (fresh) target.replaceChildren(...fresh.childNodes);
     else target.textContent = one("main .lead, main li", page)?.textContent || "Something went wrong.";
+    renew(form, page, changed);
     all(".copies", page).slice(0, 1).forEach((fresh) => one(".copies")?.replaceWith(fresh));
     history.replaceState(null, "", address);
   } catch (error) {
@@ -113,7 +126,7 @@ document.addEventListener("input", (event) => {
   const shown = field.type === "range" ? one(`output[for="${field.id}"]`) : null;
   if (shown) shown.textContent = field.value;
   const form = field.closest("form[data-live]");
-  if (form) followLater(form);
+  if (form) followLater(form, field);
 });
 document.addEventListener("submit", (event) => {
   const form = event.target.closest("form[data-live]");
