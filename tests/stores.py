@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,13 @@ import apsw
 
 from foveate import testing
 from foveate.embed import open_embedder as open_embedder
+from foveate.state import sqlite
 from foveate.state.moving import COPIED, Movable
 from foveate.state.tables import Span
 from foveate.types import Scope
+
+ROWS = Path(__file__).parent / "migrations"
+"""What a store of each version held."""
 
 PROJECTS = ("main", "shop")
 EMBEDDER = "hash:8"
@@ -37,6 +42,19 @@ def fill(path: str | Path, notes: int = 12, **options: Any) -> None:
             engine.link("note_0002", "about", "decision_0001", 0.25)
             for question in QUESTIONS[:2]:
                 engine.compute(question, budget=800)
+
+
+def old_file(path: Path, version: int) -> Path:
+    """A store as that version left it."""
+    scripts = files("foveate.state") / "sql" / "sqlite"
+    with closing(apsw.Connection(str(path))) as connection:
+        for script in sorted(item.name for item in scripts.iterdir() if item.name[:3].isdigit()):
+            if int(script[:3]) <= version:
+                connection.execute((scripts / script).read_text("utf-8"))
+        connection.execute((ROWS / f"{version:03d}.sql").read_text("utf-8"))
+        connection.pragma("user_version", version)
+        connection.pragma("application_id", sqlite.APPLICATION)
+    return path
 
 
 def rows(store: Movable) -> dict[str, list[Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import lru_cache
@@ -235,6 +235,8 @@ class Engine(Living):
             session=session or self.scope.session,
             task=task or self.scope.task,
         )
+        if problems := records.scope_problems(where):
+            raise InputError(problems)
         subject = self._subject(where, asked)
         if subject is not None:
             where = replace(where, task=subject.id)
@@ -269,17 +271,45 @@ class Engine(Living):
         return self._journal.receipt(context)
 
     @retried
-    def receipts(self, limit: int = 50, after: tuple[int, str] | None = None, known: Collection[str] = ()) -> list[Receipt]:
-        """The receipts of this scope, newest first, without those that are known.
-
-        `after` is (`now` of its request, id) of the last one of the page before.
-        """
-        return self._journal.page(limit, after, known)
+    def receipts(self, limit: int = 50, after: tuple[int, str] | None = None) -> list[Receipt]:
+        """The receipts of this scope, newest first; `after` is (`now` of its request, id) of the last of the page before."""
+        return self._journal.page(limit, after)
 
     @retried
-    def asked(self, limit: int = 50, after: tuple[int, str] | None = None) -> list[dict[str, Any]]:
-        """What the latest contexts were asked, newest first: id, time and request, without the rest of their receipts."""
-        return self._journal.openings(limit, after)
+    def lines(
+        self, limit: int = 50, after: tuple[int, str] | None = None, session: str | None = None
+    ) -> list[dict[str, Any]]:
+        """What lists show of the receipts of this scope, or of a session's, newest first: no receipt is unpacked for it.
+
+        `after` is (`now`, id) of the last one of the page before.
+        """
+        return self._journal.lines(limit, after, session)
+
+    @retried
+    def agents(self) -> list[str]:
+        """The agents that contexts were computed for; `within` a scope that names one, its contexts are seen."""
+        self._journal.save()
+        with self.store.read(self.scope) as reader:
+            return reader.receipt_agents()
+
+    @retried
+    def sessions(self, limit: int = 50) -> list[dict[str, Any]]:
+        """The sessions that contexts were computed in, how many and when the last one was; the newest first."""
+        found = self._journal.lined(lambda reader: reader.receipt_sessions(limit))
+        return [{"name": name, "contexts": number, "last": iso(last)} for name, number, last in found]
+
+    @retried
+    def timeline(self, session: str, limit: int = 200) -> dict[str, Any]:
+        """The latest turns of a session, oldest first, each against the one before; and when its window was compacted."""
+        from foveate.timeline import COMPACTION, timeline
+
+        lines = self._journal.lines(limit + 1, session=session)  # one more: what the first is compared with
+        with self.reader() as reader:
+            shown = reader.shown_by([line["id"] for line in lines])
+            compactions = reader.recent(["event"], limit, Filters(event_types=(COMPACTION,)), session=session)
+        if not lines and not compactions:
+            raise NotFound(f"No context was computed in session {session!r}: it was dropped by age, or never was.")
+        return timeline(session, lines, shown, compactions, limit)
 
     def why(self, id: str, context: str | Context | None = None) -> dict[str, Any]:
         """Why a record is, or is not, in a context."""
@@ -424,11 +454,20 @@ class Engine(Living):
         """004's key metrics over the latest receipts, each with its target and whether it holds."""
         from foveate.metrics import DAY, DAYS, LATEST, measure
 
-        self._journal.save()
         now = self.clock()
+        lines = self._journal.lines(LATEST)
         with self.store.read(self.scope) as reader:
-            latest = [receipts.unpack(stored.body) for stored in reader.receipts(LATEST)]
-            return measure(latest, reader.growth(now - DAYS * DAY), now)
+            return measure(lines, reader.growth(now - DAYS * DAY), now)
+
+    @retried
+    def metrics_over_time(self) -> dict[str, Any]:
+        """The metrics of each of the last days, oldest first, and how many records were written on each."""
+        from foveate.metrics import MOST, over_time, since
+
+        now = self.clock()
+        lines = self._journal.lines(MOST)
+        with self.store.read(self.scope) as reader:
+            return {"days": over_time(lines, now), "growth": reader.growth_by_day(since(now))}
 
     @retried
     def context_stats(self) -> dict[str, Any]:

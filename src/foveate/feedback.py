@@ -16,7 +16,7 @@ from foveate import lexical
 from foveate.assembly import Context
 from foveate.code.derived import PREFIXES
 from foveate.errors import InputError, NotFound, near
-from foveate.receipts import Receipt
+from foveate.receipts import Receipt, recalled
 from foveate.refresh import shown
 from foveate.state.kinds import kind_of
 from foveate.state.store import Reader
@@ -30,9 +30,6 @@ OVERLAP = 0.5
 
 LEAST_SHARED = 2
 """Terms that the overlap must hold: one rare word alone may be the question's subject under another name."""
-
-AROUND = ("always", "text", "project", "docs", "repo_map", "neighbours")
-"""Sources of what is around an answer and not found for it: rules and pins, system prompts, the codebase, the map."""
 
 How = Literal["reference", "quotation", "overlap"]
 MARKS = ("useful", "wrong", "outdated")
@@ -86,13 +83,6 @@ def feedback(
         elif _overlaps(frozenset(terms) - asked, frozenset(said), rarity):
             used[id] = "overlap"
     return Feedback(receipt.id, used, tuple(id for id in found if id not in used))
-
-
-def recalled(receipt: Receipt) -> list[str]:
-    """The ids of the items that were chosen for the question: not the rules, which are always there."""
-    return list(
-        dict.fromkeys(entry["id"] for entry in receipt.candidates if entry["kept"] and entry["source"] not in AROUND)
-    )
 
 
 def checked_mark(receipt: Receipt, id: str, mark: str) -> str:

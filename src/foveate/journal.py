@@ -7,13 +7,14 @@ answered from here, whether its receipt is still waiting or already in the store
 from __future__ import annotations
 
 import atexit
+import json
 import threading
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from copy import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from foveate import receipts, tokens
 from foveate.assembly import Context, joined
@@ -40,10 +41,14 @@ LATEST = 1000
 MOST_PENDING = 64
 """Receipts that may wait for a store that cannot be written; then the oldest go."""
 
+AT_ONCE = 100
+"""Receipts of before there were lines that get theirs in one transaction: some 300 ms, most of them outside of it."""
+
 UNSTORED = ("given", "frame", "text")
 """Sources whose records are in no store: they are handed in again, or made from the receipt's profile."""
 
 Readers = Callable[[Scope | None], AbstractContextManager[Reader]]
+_T = TypeVar("_T")
 
 
 class Journal:
@@ -177,18 +182,28 @@ class Journal:
             raise NotFound(f"There is no receipt {id!r}: it was dropped by age, or never made.")
         return self._noted(receipts.unpack(body))
 
-    def page(self, limit: int, after: tuple[int, str] | None = None, known: Collection[str] = ()) -> list[Receipt]:
-        """Receipts, newest first, without those that are known; `after` is (created, id) of the last of the page before."""
+    def page(self, limit: int, after: tuple[int, str] | None = None) -> list[Receipt]:
+        """Receipts, newest first; `after` is (created, id) of the last of the page before."""
         self.save()
         with self._readers(None) as reader:
             found = reader.receipts_page(limit, after)
-        return [self._noted(receipts.unpack(stored.body)) for stored in found if stored.id not in known]
+        return [self._noted(receipts.unpack(stored.body)) for stored in found]
 
-    def openings(self, limit: int, after: tuple[int, str] | None = None) -> list[dict[str, Any]]:
-        """How the receipts of a page begin: enough to tell one from another, and many can be read at once."""
+    def lines(self, limit: int, after: tuple[int, str] | None = None, session: str | None = None) -> list[dict[str, Any]]:
+        """The lines of receipts, of a session where one is named; in the order and the pages of `page`."""
+        found = self.lined(lambda reader: reader.receipt_lines(limit, after, session))
+        return [json.loads(line) for line in found]
+
+    def lined(self, ask: Callable[[Reader], _T]) -> _T:
+        """What a reader answers once every receipt that it may see is written and has a line."""
         self.save()
-        with self._readers(None) as reader:
-            return [receipts.opening(stored.body) for stored in reader.receipts_page(limit, after)]
+        while True:
+            with self._readers(None) as reader:
+                older = reader.receipts_without_line(AT_ONCE)
+                if not older:
+                    return ask(reader)
+                here = reader.scope
+            self._store.add_lines(here, [receipts.lined(stored) for stored in older])
 
     def _waiting(self, *, held: bool) -> list[Facts]:
         """What is not written yet, of those that the reader may see; whoever holds the context itself may see its own."""

@@ -1,19 +1,19 @@
 """004's key metrics, is context management working? And 001's statistics: where do the tokens go?
 
-Comes in: receipts with the notes on them, and how the store grew. Goes out: one `Metric` for each row of the table, with its
-target and whether it holds. A metric that nothing was measured for has no value, and neither holds nor fails. The
-statistics are figures only, over contexts, by profile and by part.
+Comes in: the lines of receipts, and how the store grew. Goes out: one `Metric` for each row of the table, with its target
+and whether it holds; or the figures of each day. A metric that nothing was measured for has no value, and neither holds
+nor fails. The statistics are figures only, over contexts, by profile and by part.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from statistics import fmean
 from typing import Any
 
-from foveate.feedback import AROUND, recalled
+from foveate.ids import iso
 from foveate.receipts import Receipt, unpack
 from foveate.state.store import Store, StoredReceipt
 from foveate.state.task import EVERY
@@ -25,9 +25,15 @@ LATEST = 500
 DAYS = 30
 """The stretch over which growth is taken, as long as receipts are kept."""
 
+MOST = 5_000
+"""Lines that are read for figures by day: more than most have in a month, in some 40 ms."""
+
 DAY = 86_400_000
 SLOWEST = 0.95
 """Cold start is the time that this share of contexts stays within; the mean would hide the slow ones."""
+
+Line = Mapping[str, Any]
+"""What `receipts.line` gives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +47,47 @@ class Metric:
     """Contexts, answers, turns or facts that it was measured on."""
 
 
-def measure(receipts: Sequence[Receipt], growth: Mapping[str, int], now: int) -> dict[str, dict[str, Any]]:
+def measure(lines: Sequence[Line], growth: Mapping[str, int], now: int) -> dict[str, dict[str, Any]]:
     """Every metric by name. `growth` is the reader's, over the last DAYS; a younger store is taken over its own age."""
     days = min(DAYS, max(1.0, (now - growth["first"]) / DAY))
-    turns = sum(receipt.document.get("notes", {}).get("turns", 0) for receipt in receipts)
     found = {
-        "context_relevance": _over([_relevance(receipt) for receipt in receipts], 0.6),
-        "budget_utilisation": _utilisation(receipts),
-        "refresh_rate": _refresh_rate(receipts, turns),
-        "recall_precision": _over([_precision(receipt) for receipt in receipts], 0.4),
-        "cold_start_ms": _cold_start(receipts),
+        "context_relevance": _over([line["relevance"] for line in lines], 0.6),
+        "budget_utilisation": _utilisation(lines),
+        "refresh_rate": _refresh_rate(lines),
+        "recall_precision": _over([line["precision"] for line in lines], 0.4),
+        "cold_start_ms": _cold_start(lines),
         "memory_growth_per_day": Metric(round(growth["added"] / days, 2), "monitored", None, growth["added"]),
         "fact_confirmation": _over([growth["confirmed"] / growth["facts"]] if growth["facts"] else [], 0.2, growth["facts"]),
     }
     return {name: asdict(metric) for name, metric in found.items()}
+
+
+def since(now: int, days: int = DAYS) -> int:
+    """The beginning of the first of so many days, of which today is the last (UTC)."""
+    return (now // DAY + 1 - days) * DAY
+
+
+def over_time(lines: Sequence[Line], now: int, days: int = DAYS) -> list[dict[str, Any]]:
+    """The figures of each day, oldest first; a day without contexts is left out, and what was not measured is None."""
+    by_day: dict[int, list[Line]] = defaultdict(list)
+    for line in lines:
+        if line["now"] >= since(now, days):
+            by_day[line["now"] // DAY].append(line)
+    return [{"day": iso(day * DAY)[:10], **_figures(by_day[day])} for day in sorted(by_day)]
+
+
+def _figures(lines: Sequence[Line]) -> dict[str, Any]:
+    times = [line["ms"] for line in lines]
+    return {
+        "contexts": len(lines),
+        "tokens": round(fmean(line["tokens"] for line in lines)),
+        "context_relevance": _over([line["relevance"] for line in lines], 0).value,
+        "budget_utilisation": _utilisation(lines).value,
+        "refresh_rate": _refresh_rate(lines).value,
+        "recall_precision": _over([line["precision"] for line in lines], 0).value,
+        "ms_p50": _within(times, 0.5),
+        "ms_p95": _within(times, SLOWEST),
+    }
 
 
 def _over(values: Sequence[float | None], target: float, measured: int | None = None) -> Metric:
@@ -64,40 +97,28 @@ def _over(values: Sequence[float | None], target: float, measured: int | None = 
     return Metric(mean, f"> {target}", None if mean is None else mean > target, len(known) if measured is None else measured)
 
 
-def _relevance(receipt: Receipt) -> float | None:
-    """The mean calibrated relevance of what was found for the question."""
-    kept = [entry for entry in receipt.candidates if entry["kept"] and entry["source"] not in AROUND]
-    return fmean(entry["features"].get("relevance", 0.0) for entry in kept) if kept else None
-
-
-def _precision(receipt: Receipt) -> float | None:
-    """The share of found items that an answer used, or a person called useful; None where nobody said."""
-    notes = receipt.document.get("notes", {})
-    found = recalled(receipt)
-    if not found or not ("used" in notes or "marks" in notes):
-        return None
-    useful = {id for id, mark in notes.get("marks", {}).items() if mark == "useful"} | set(notes.get("used", ()))
-    return len(useful.intersection(found)) / len(found)
-
-
-def _utilisation(receipts: Sequence[Receipt]) -> Metric:
-    budgets = [receipt.document["budget"] for receipt in receipts]
-    rooms = [(budget["used"], budget["total"] - budget["reserve"]) for budget in budgets]
+def _utilisation(lines: Sequence[Line]) -> Metric:
+    rooms = [(line["tokens"], line["total"] - line["reserve"]) for line in lines]
     shares = [used / room for used, room in rooms if room > 0]
     mean = round(fmean(shares), 4) if shares else None
     return Metric(mean, "0.5 to 0.9", None if mean is None else 0.5 <= mean <= 0.9, len(shares))
 
 
-def _refresh_rate(receipts: Sequence[Receipt], turns: int) -> Metric:
-    refreshed = sum("refresh" in receipt.document.get("notes", {}) for receipt in receipts)
+def _refresh_rate(lines: Sequence[Line]) -> Metric:
+    turns = sum(line["notes"].get("turns", 0) for line in lines)
+    refreshed = sum("refresh" in line["notes"] for line in lines)
     rate = round(refreshed / turns, 4) if turns else None
     return Metric(rate, "< 0.3 per turn", None if rate is None else rate < 0.3, turns)
 
 
-def _cold_start(receipts: Sequence[Receipt]) -> Metric:
-    times = sorted(receipt.document["ms"] for receipt in receipts)
-    slow = round(times[min(len(times) - 1, int(len(times) * SLOWEST))], 3) if times else None
-    return Metric(slow, "< 500", None if slow is None else slow < 500, len(times))
+def _cold_start(lines: Sequence[Line]) -> Metric:
+    slow = _within([line["ms"] for line in lines], SLOWEST)
+    return Metric(slow, "< 500", None if slow is None else slow < 500, len(lines))
+
+
+def _within(times: Sequence[float], share: float) -> float | None:
+    """The time that this share of them stays within."""
+    return round(sorted(times)[min(len(times) - 1, int(len(times) * share))], 3) if times else None
 
 
 # --- 001: where the tokens go --------------------------------------------------------------------------------------
@@ -106,13 +127,13 @@ def _cold_start(receipts: Sequence[Receipt]) -> Metric:
 def context_stats(store: Store, scope: Scope, now: int) -> dict[str, Any]:
     """How many contexts there were lately, how large and how full, by profile and by part, and how many are in use.
 
-    Those of the scope, and those that were prepared for agents: an agent's receipts are its own, its lease names it.
+    Those of the scope and, where it names no agent, those of every agent: figures only.
     """
     with store.read(scope) as reader:
-        leases = [lease for old in (False, True) for lease in reader.recent(["lease"], EVERY, NO_FILTERS, archived=old)]
-    agents = {lease.data["agent"] for lease in leases} if scope.agent is None else set()
+        leases = reader.recent(["lease"], EVERY, NO_FILTERS)
+        agents = [] if scope.agent is not None else reader.receipt_agents()
     found: dict[str, StoredReceipt] = {}
-    for agent in (scope.agent, *sorted(agents)):
+    for agent in (scope.agent, *agents):
         with store.read(replace(scope, agent=agent)) as reader:
             found |= {stored.id: stored for stored in reader.receipts(LATEST)}
     latest = sorted(found.values(), key=lambda stored: (-stored.created, stored.id))[:LATEST]

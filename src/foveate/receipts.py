@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from hashlib import blake2b
+from math import fsum
 from time import perf_counter
 from typing import Any
 
@@ -30,8 +32,11 @@ from foveate.types import Candidate, Filters, Frame, Item, Omission, Profile, Re
 SCHEMA = 1
 FORGOTTEN = "[forgotten]"
 
-OPENING = 1 << 15
-"""Bytes of a receipt within which its request ends, unless the question is a very long one."""
+AROUND = ("always", "text", "project", "docs", "repo_map", "neighbours")
+"""Sources of what is around an answer and not found for it: rules and pins, system prompts, the codebase, the map."""
+
+SHOWN = 1_000
+"""Characters of a question in a line: it may be a whole task, and a list shows its beginning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +114,87 @@ def write(facts: Facts) -> Receipt:
 
 def pack(receipt: Receipt, created: int) -> StoredReceipt:
     """A receipt as the store keeps it."""
-    body = zlib.compress(json.dumps(receipt.document, ensure_ascii=False, separators=(",", ":")).encode(), 3)
+    body = zlib.compress(_json(receipt.document).encode(), 3)
     shown = [entry["id"] for entry in receipt.candidates if entry["kept"]]
     kept = tuple(dict.fromkeys(part for id in shown for part in ends_of(id) or (id,)))  # a relation by its entities
-    return StoredReceipt(receipt.id, created, body, kept)
+    return StoredReceipt(
+        receipt.id, created, body, kept, receipt.document["request"]["scope"]["session"], _json(line(receipt))
+    )
+
+
+def lined(stored: StoredReceipt) -> StoredReceipt:
+    """A receipt of before there were lines, with the line and the session that its body tells."""
+    receipt = unpack(stored.body)
+    return replace(stored, session=receipt.document["request"]["scope"]["session"], line=_json(line(receipt)))
+
+
+def _json(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+
+
+def line(receipt: Receipt) -> dict[str, Any]:
+    """What lists, a session's timeline and the metrics show of a context: figures, no candidate and no record's id."""
+    document = receipt.document
+    asked, budget = document["request"], document["budget"]
+    kept = [entry for entry in receipt.candidates if entry["kept"]]
+    return {
+        "id": receipt.id,
+        "created": document["created"],
+        "now": asked["now"],
+        "query": asked["query"] if len(asked["query"]) <= SHOWN else f"{asked['query'][:SHOWN]}…",
+        "profile": document["profile"]["name"],
+        "variant": asked.get("variant"),
+        "scope": asked["scope"],
+        "tokens": budget["used"],
+        "total": budget["total"],
+        "reserve": budget["reserve"],
+        "framing": budget["framing"],
+        "slots": {slot["name"]: slot["used"] for slot in budget["slots"] if slot["used"]},
+        "items": len(kept),
+        "left_out": len(receipt.candidates) - len(kept),
+        "ms": document["ms"],
+        "text_hash": document["text_hash"],
+        "prefix": {name: document["prefix"][name] for name in ("hash", "tokens")},
+        "relevance": _relevance(kept),
+        "precision": _precision(receipt),
+        "notes": _counted(document.get("notes", {})),
+        "warnings": len(document["warnings"]),
+        **({"forgotten": document["forgotten"]} if document.get("forgotten") else {}),
+    }
+
+
+def recalled(receipt: Receipt) -> list[str]:
+    """The ids of the items that were chosen for the question: not the rules, which are always there."""
+    return list(
+        dict.fromkeys(entry["id"] for entry in receipt.candidates if entry["kept"] and entry["source"] not in AROUND)
+    )
+
+
+def _relevance(kept: Sequence[Mapping[str, Any]]) -> float | None:
+    """The mean calibrated relevance of what was found for the question."""
+    found = [entry["features"].get("relevance", 0.0) for entry in kept if entry["source"] not in AROUND]
+    return round(fsum(found) / len(found), 6) if found else None
+
+
+def _precision(receipt: Receipt) -> float | None:
+    """The share of found items that an answer used, or a person called useful; None where nobody said."""
+    notes = receipt.document.get("notes", {})
+    if not ("used" in notes or "marks" in notes):
+        return None
+    found = recalled(receipt)
+    useful = {id for id, mark in notes.get("marks", {}).items() if mark == "useful"} | set(notes.get("used", ()))
+    return round(len(useful.intersection(found)) / len(found), 6) if found else None
+
+
+def _counted(notes: Mapping[str, Any]) -> dict[str, Any]:
+    """Notes without ids: turns, why the context was computed anew, how many items were used, and of each mark how many."""
+    counted = {
+        "turns": notes.get("turns"),
+        "refresh": notes.get("refresh", {}).get("reason"),
+        "used": len(notes["used"]) if "used" in notes else None,
+        "marks": dict(Counter(notes["marks"].values())) if "marks" in notes else None,
+    }
+    return {name: value for name, value in counted.items() if value is not None}
 
 
 def noted(receipt: Receipt, notes: Mapping[str, Any]) -> Receipt:
@@ -138,16 +220,9 @@ def unpack(body: bytes) -> Receipt:
     return Receipt(json.loads(zlib.decompress(body)))
 
 
-def opening(body: bytes) -> dict[str, Any]:
-    """How a packed receipt begins: its id, its time and its request. The rest, which is nearly all of it, is not read."""
-    begun = zlib.decompressobj().decompress(body, OPENING).decode("utf-8", "ignore")
-    head, there, _ = begun.partition(',"signals":')  # in a text, the marks would be escaped
-    whole = json.loads(head + "}") if there else unpack(body).document
-    return {name: whole[name] for name in ("id", "created", "request")}
-
-
-def scrub(body: bytes, ids: frozenset[str], words: frozenset[str] = frozenset()) -> bytes | None:
-    """A receipt without these records, and without the question that found or quotes them; None where there is nothing.
+def scrub(body: bytes, ids: frozenset[str], words: frozenset[str] = frozenset()) -> tuple[bytes, str] | None:
+    """A receipt without these records, and without the question that found or quotes them, and its line; None where there
+    is nothing.
 
     `words` are terms that no other record holds: a question with one of them quotes what is to be forgotten.
     """
@@ -177,7 +252,7 @@ def scrub(body: bytes, ids: frozenset[str], words: frozenset[str] = frozenset())
     document["request"]["query"] = FORGOTTEN
     document["request"]["filters"]["exclude"] = []
     document["signals"] = {}
-    return zlib.compress(json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode(), 3)
+    return zlib.compress(_json(document).encode(), 3), _json(line(Receipt(document)))
 
 
 # --- questions -----------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from foveate.agents.delivery import ledger
 from foveate.agents.hosts import EVENTS, HOSTS, handle
 from foveate.front import hook
 from foveate.importing import import_lines
+from foveate.testing import FixedClock
 from foveate.types import NO_FILTERS, Record
 from worlds import open_engine
 
@@ -236,6 +237,19 @@ def test_after_a_compaction_the_next_answer_is_whole(engine: foveate.Engine, hos
     assert "We moved" in told(ask(engine, host, "Which port did we move Redis to?", session_id="s-2", conversation_id="s-2"))
     handle(engine, host, {**base, "hook_event_name": END.get(host, "SessionEnd")})
     assert ledger(engine)["windows"] == (1 if host in END else 2)  # the others' sessions can be resumed, with all they hold
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_compactions_are_on_the_timeline_of_the_session(host: str) -> None:
+    clock, base = FixedClock(), CHAT if host == "cursor" else SESSION
+    with open_engine(clock=clock) as engine:
+        ask(engine, host, "Which port has Redis?")
+        for _ in range(2):
+            handle(engine, host, {**base, "hook_event_name": COMPACT[host]})
+            clock.tick(1000)
+        found = engine.timeline(S)
+    assert len(found["turns"]) == 1
+    assert [one["now"] for one in found["compactions"]] == [clock.now - 2000, clock.now - 1000]
 
 
 def test_a_session_that_goes_on_starts_with_what_it_asked_last(engine: foveate.Engine) -> None:

@@ -206,3 +206,16 @@ def test_ui_serves_the_pages_until_it_is_ended_and_finds_a_service_that_runs(tmp
         first.terminate()
         first.communicate(timeout=30)
     until(lambda: service.find(find(tmp_path).service) is None)
+
+
+def test_contexts_of_agents_are_a_click_away(guarded: Guarded) -> None:
+    of_agent = guarded.engine.compute("What is known about Redis?", agent="coder")
+    owner = sign_in(guarded)
+    assert owner.get("/ui/contexts.json").json()["agents"] == ["coder"]
+    assert of_agent.id not in owner.get("/ui/contexts").text
+    page = owner.get("/ui/contexts?agent=coder").text
+    assert f"id={of_agent.id}&amp;agent=coder" in page, "links carry on whose state is looked at"
+    assert owner.get(f"/ui/context?id={of_agent.id}&agent=coder").status_code == 200
+    other = sign_in(guarded, agent="tester")
+    assert other.get("/ui/contexts.json").json()["agents"] == []
+    assert other.get("/ui/contexts?agent=coder").status_code == 403

@@ -130,12 +130,16 @@ def test_contexts_are_listed_in_pages_newest_first(client: TestClient) -> None:
     found, after = [], None
     while True:
         page = client.get("/v1/contexts", params={"limit": 2, **({"after": after} if after else {})}).json()
-        found += [context["id"] for context in page["contexts"]]
+        found += page["contexts"]
         after = page["next"]
         if not after:
             break
-    assert sorted(found) == sorted(ids)
+    assert sorted(context["id"] for context in found) == sorted(ids)
     assert len(found) == 5
+    receipt = client.get(f"/v1/contexts/{found[0]['id']}").json()
+    assert found[0]["query"] == receipt["request"]["query"]
+    assert (found[0]["tokens"], found[0]["scope"]) == (receipt["budget"]["used"], receipt["request"]["scope"])
+    assert found[0]["items"] + found[0]["left_out"] == len(receipt["candidates"])
 
 
 @pytest.mark.parametrize("path", ["/v1/records", "/v1/contexts"])

@@ -136,7 +136,7 @@ def test_health_says_what_the_server_is(store: PostgresStore) -> None:
     facts = store.health().facts
     assert facts["postgresql"].startswith(("14", "15", "16", "17", "18", "19"))
     assert facts["pgvector"].startswith("0.")
-    assert (facts["schema"], facts["projects"]) == (1, 0)
+    assert (facts["schema"], facts["projects"]) == (2, 0)
     assert facts["bytes"] > 0
 
 

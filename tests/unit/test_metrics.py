@@ -193,6 +193,34 @@ def test_growth_is_new_records_a_day_and_confirmation_a_share_of_facts() -> None
         assert young.metrics()["memory_growth_per_day"]["value"] == 1.0
 
 
+def test_figures_by_day_are_those_of_the_day(engine: foveate.Engine) -> None:
+    engine.compute(ASK, frame="none", now=ago(31))
+    for day, budgets in ((29, (300, 600)), (1, (4000,)), (0, (4000, 2000))):
+        for n, budget in enumerate(budgets):
+            context = engine.compute(ASK, frame="none", now=ago(day) + n, budget=budget)
+            engine.note(context.id, turns=2, **({"refresh": {"reason": "topic", "previous": "x"}} if n else {}))
+    engine.feedback(context, "it is in deploy/redis.conf")
+    found = engine.metrics_over_time()
+    days = found["days"]
+    assert [(day["day"], day["contexts"]) for day in days] == [
+        ("2026-08-23", 2), ("2026-09-20", 1), ("2026-09-21", 2),
+    ]  # fmt: skip
+    today = engine.lines(2)
+    assert days[2] == {
+        "day": "2026-09-21",
+        "contexts": 2,
+        "tokens": round(sum(line["tokens"] for line in today) / 2),
+        "context_relevance": pytest.approx(sum(line["relevance"] for line in today) / 2, abs=1e-4),
+        "budget_utilisation": pytest.approx(sum(line["tokens"] / line["total"] for line in today) / 2, abs=1e-4),
+        "refresh_rate": 0.25,
+        "recall_precision": 0.25,
+        "ms_p50": max(line["ms"] for line in today),
+        "ms_p95": max(line["ms"] for line in today),
+    }
+    assert (days[0]["refresh_rate"], days[1]["refresh_rate"], days[1]["recall_precision"]) == (0.25, 0.0, None)
+    assert found["growth"] == {"2026-09-21": 5}
+
+
 def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     runner = CliRunner()

@@ -17,7 +17,7 @@ import pytest
 import stores
 from dying import ran, steps_of
 from foveate.errors import SchemaTooNew, StoreError
-from foveate.state import queries, sqlite
+from foveate.state import queries
 from foveate.state.memory import Memory
 from foveate.state.records import Rules
 from foveate.state.sqlite import SQLiteStore
@@ -25,7 +25,6 @@ from foveate.state.sqlite_files import _overwrite, standing_of
 from foveate.testing import FixedClock, counting_ids, embedder
 from foveate.testing.suite import HERE, add, get, made
 
-ROWS = Path(__file__).parents[1] / "migrations"
 VERSIONS = [number for number, _ in queries.migrations("sqlite")]
 NEXT = VERSIONS[-1] + 1
 
@@ -59,19 +58,6 @@ def cleared(folder: Path) -> Iterator[Path]:
     queries.load.cache_clear()
 
 
-def old_file(path: Path, version: int) -> Path:
-    """A store as that version left it."""
-    scripts = files("foveate.state") / "sql" / "sqlite"
-    with closing(apsw.Connection(str(path))) as connection:
-        for script in sorted(item.name for item in scripts.iterdir() if item.name[:3].isdigit()):
-            if int(script[:3]) <= version:
-                connection.execute((scripts / script).read_text("utf-8"))
-        connection.execute((ROWS / f"{version:03d}.sql").read_text("utf-8"))
-        connection.pragma("user_version", version)
-        connection.pragma("application_id", sqlite.APPLICATION)
-    return path
-
-
 def shape(path: Path) -> list[Any]:
     """Every table and index, and the columns of each in their order."""
     with closing(apsw.Connection(str(path))) as connection:
@@ -89,14 +75,14 @@ def version_of(path: Path) -> int:
 
 
 def test_rows_of_every_version_are_kept() -> None:
-    missing = [number for number in VERSIONS if not (ROWS / f"{number:03d}.sql").exists()]
+    missing = [number for number in VERSIONS if not (stores.ROWS / f"{number:03d}.sql").exists()]
     assert missing == [], "run `python tests/migrations/make.py`"
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_migrated_store_is_a_fresh_one_with_the_same_contents(tmp_path: Path, version: int) -> None:
     space = embedder(8).fingerprint
-    old, new = old_file(tmp_path / "old.db", version), tmp_path / "new.db"
+    old, new = stores.old_file(tmp_path / "old.db", version), tmp_path / "new.db"
     with closing(SQLiteStore(old, space=space)) as migrated, closing(SQLiteStore(new, space=space)) as fresh:
         assert migrated.health().ok
         for project in stores.PROJECTS:
@@ -116,7 +102,7 @@ def test_a_migrated_store_is_a_fresh_one_with_the_same_contents(tmp_path: Path, 
 
 
 def test_a_made_up_migration_gives_the_schema_that_a_fresh_store_has(tmp_path: Path, newer: Path) -> None:
-    old, new = old_file(tmp_path / "old.db", VERSIONS[-1]), tmp_path / "new.db"
+    old, new = stores.old_file(tmp_path / "old.db", VERSIONS[-1]), tmp_path / "new.db"
     assert standing_of(old).steps == (f"{NEXT:03d}_made_up",)
     with closing(SQLiteStore(old)) as migrated, closing(SQLiteStore(new)):
         assert migrated.health().ok
@@ -147,7 +133,7 @@ def test_a_program_of_the_older_version_stops_before_it_reads_or_writes(
 
 
 def test_a_transaction_that_is_open_while_another_migrates_is_waited_for(tmp_path: Path, newer: Path) -> None:
-    path = old_file(tmp_path / "state.db", VERSIONS[-1])
+    path = stores.old_file(tmp_path / "state.db", VERSIONS[-1])
     with closing(apsw.Connection(str(path))) as connection:
         connection.pragma("journal_mode", "wal")
         connection.execute("begin immediate")

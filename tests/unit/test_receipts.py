@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import foveate
-from foveate import Filters, NotFound
+from foveate import Filters, InputError, NotFound
 from foveate.receipts import FORGOTTEN, context_json, pack, scrub, unpack
 from worlds import NOW, ago, clock, counting_ids, open_engine
 
@@ -19,6 +19,85 @@ from worlds import NOW, ago, clock, counting_ids, open_engine
 def engine() -> Iterator[foveate.Engine]:
     with open_engine() as engine:
         yield engine
+
+
+# --- lines ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_line_says_what_the_receipt_says(engine: foveate.Engine) -> None:
+    engine.add("instruction", "Answer in English")
+    used, marked = (engine.add("fact", f"The deploy takes {n} minutes").record.id for n in ("four", "some"))
+    context = engine.compute("How long does a deploy take?", session="s1", budget=500)
+    engine.note(context.id, turns=2, refresh={"reason": "topic", "previous": "ctx_0"}, used=[used], marks={marked: "wrong"})
+    (line,) = engine.lines()
+    receipt = engine.receipt(context.id)
+    found = [entry["features"]["relevance"] for entry in receipt.candidates if entry["source"] == "search" and entry["kept"]]
+    assert line == {
+        "id": context.id,
+        "created": receipt.document["created"],
+        "now": NOW,
+        "query": "How long does a deploy take?",
+        "profile": "base",
+        "variant": None,
+        "scope": {"project": "main", "user": None, "agent": None, "session": "s1", "task": None},
+        "tokens": context.tokens,
+        "total": 500,
+        "reserve": context.budget.reserve,
+        "framing": context.budget.framing,
+        "slots": {grant.slot: grant.used for grant in context.budget.grants if grant.used},
+        "items": len(context.items),
+        "left_out": len(context.left_out),
+        "ms": receipt.document["ms"],
+        "text_hash": receipt.document["text_hash"],
+        "prefix": {"hash": context.prefix.hash, "tokens": context.prefix.tokens},
+        "relevance": pytest.approx(sum(found) / len(found), abs=1e-6),
+        "precision": 0.5,
+        "notes": {"turns": 2, "refresh": "topic", "used": 1, "marks": {"wrong": 1}},
+        "warnings": 0,
+    }
+
+
+def test_a_line_shows_the_beginning_of_a_long_question(engine: foveate.Engine) -> None:
+    engine.compute("deploy " * 1000)
+    assert len(engine.lines()[0]["query"]) == 1001
+
+
+def test_lines_come_in_pages_and_by_session(engine: foveate.Engine) -> None:
+    ids = [engine.compute(f"deploy {n}", session=f"s{n % 2}", now=NOW + n).id for n in range(5)]
+    first = engine.lines(2)
+    assert [line["id"] for line in first] == [ids[4], ids[3]]
+    assert [line["id"] for line in engine.lines(9, (first[-1]["now"], first[-1]["id"]))] == [ids[2], ids[1], ids[0]]
+    assert [line["id"] for line in engine.lines(session="s1")] == [ids[3], ids[1]]
+    named = [(found["name"], found["contexts"]) for found in engine.sessions()]
+    assert named == [("s0", 3), ("s1", 2)]
+
+
+def test_receipts_of_before_there_were_lines_are_listed_all_the_same(tmp_path: Path) -> None:
+    with foveate.open(tmp_path, own=False, clock=clock, code=False) as engine:
+        engine.add("fact", "The deploy takes four minutes")
+        for n in range(3):
+            engine.compute(f"deploy {n}", session=f"s{n % 2}", now=NOW + n)
+        before = engine.lines(), engine.metrics()
+        with engine.store.write(engine.scope) as writer:
+            writer._db.connection.execute("update receipts set line = null, session = null")  # type: ignore[attr-defined]
+        assert [found["name"] for found in engine.sessions()] == ["s0", "s1"]
+        assert (engine.lines(), engine.metrics()) == before
+        assert len(engine.lines(session="s0")) == 2
+
+
+def test_forgetting_a_record_empties_it_out_of_the_lines(engine: foveate.Engine) -> None:
+    id = engine.add("fact", "The password of Mallory is xyzzy").record.id
+    engine.compute("What is the xyzzy of Mallory?")
+    assert "xyzzy" in engine.lines()[0]["query"]
+    engine.forget([id])
+    (line,) = engine.lines()
+    assert (line["query"], line["forgotten"], line["items"], line["relevance"]) == (FORGOTTEN, 1, 0, None)
+
+
+@pytest.mark.parametrize(("session", "said"), [("s" * 501, "500 bytes"), ("a\0b", "NUL")])
+def test_a_session_is_a_name(engine: foveate.Engine, session: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        engine.compute("deploy", session=session)
 
 
 # --- why -----------------------------------------------------------------------------------------------------------
@@ -294,8 +373,9 @@ def test_scrub_takes_out_a_record_its_twins_and_the_question(engine: foveate.Eng
     body = pack(engine.receipt(engine.compute("Which deploy region?", filters=Filters(exclude=(old,)))), NOW).body
     cleaned = scrub(body, frozenset([new]))
     assert cleaned is not None
-    document = unpack(cleaned).document
+    document, short = unpack(cleaned[0]).document, json.loads(cleaned[1])
     assert new not in json.dumps(document)
+    assert (short["query"], short["forgotten"], short["items"]) == (FORGOTTEN, 2, 0)
     assert document["request"]["query"] == FORGOTTEN
     assert document["forgotten"] == 2
     assert scrub(body, frozenset(["fact_99"])) is None
@@ -359,13 +439,3 @@ def test_the_latest_receipt_of_a_session_is_its_own(written: bool) -> None:
 
 
 # --- what was asked ------------------------------------------------------------------------------------------------
-
-
-def test_what_contexts_were_asked_is_read_without_the_rest(engine: foveate.Engine) -> None:
-    engine.add("fact", "The deploy takes four minutes")
-    for query in ('A "quoted" question,"signals":{} é', "A very long question " * 4000):
-        engine.compute(query, session="morning")
-    said = [{name: receipt.document[name] for name in ("id", "created", "request")} for receipt in engine.receipts()]
-    assert engine.asked() == said
-    first = said[0]["request"]["now"], said[0]["id"]
-    assert engine.asked(1, first) == said[1:]

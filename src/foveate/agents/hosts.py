@@ -20,6 +20,7 @@ from foveate.importing import claude_code, codex, keep
 from foveate.importing.rows import Call, Row, digest, mapping, message, public, used
 from foveate.state.retry import retried
 from foveate.state.task import lookup
+from foveate.timeline import COMPACTION
 from foveate.types import NO_FILTERS
 
 log = logging.getLogger("foveate.hooks")
@@ -84,6 +85,8 @@ TOOLS = {"afterShellExecution": "shell", "afterFileEdit": "edit"}
 
 PEOPLE = ("", "user", "sdk")
 """Who may ask. What a program asks in between (wake-ups, notices of its own) needs no context, and is nobody's word."""
+
+COMPACTED = "The conversation was compacted."
 
 MAX_TEXT = 200_000
 """Characters of one text that are looked at."""
@@ -197,6 +200,10 @@ def _said(engine: Engine, heard: Heard) -> str:
 
 
 def _compacted(engine: Engine, heard: Heard) -> str:
+    at = engine.clock()
+    values: dict[str, Any] = {"type": COMPACTION, "created": at, "trust": "tool"}
+    values["key"] = f"{KEYS.get(heard.host, heard.host)}:{heard.session}:{COMPACTION}:{at}"
+    keep(engine, iter([Row("event", COMPACTED, values, heard.session)]), heard.host)
     summary = public(heard.fields["summary"])
     if summary:
         values = {"title": f"Session {heard.session[:8]} so far", "trust": "agent"}

@@ -53,6 +53,9 @@ class Chain:
     def growth(self, since: int) -> dict[str, int]:
         return self._readers[0].growth(since)
 
+    def growth_by_day(self, since: int) -> dict[str, int]:
+        return self._readers[0].growth_by_day(since)
+
     def search(self, query: Query, wants: Sequence[Want]) -> list[list[Hit]]:
         answers = [reader.search(query, wants) for reader in self._readers]
         return [
@@ -125,6 +128,21 @@ class Chain:
 
     def receipts_page(self, limit: int, after: tuple[int, str] | None = None) -> list[StoredReceipt]:
         return self._readers[0].receipts_page(limit, after)
+
+    def receipt_lines(self, limit: int, after: tuple[int, str] | None = None, session: str | None = None) -> list[str]:
+        return self._readers[0].receipt_lines(limit, after, session)
+
+    def receipt_agents(self) -> list[str]:
+        return self._readers[0].receipt_agents()
+
+    def receipt_sessions(self, limit: int) -> list[tuple[str, int, int]]:
+        return self._readers[0].receipt_sessions(limit)
+
+    def receipts_without_line(self, limit: int) -> list[StoredReceipt]:
+        return self._readers[0].receipts_without_line(limit)
+
+    def shown_by(self, receipts: Sequence[str]) -> dict[str, list[str]]:
+        return self._readers[0].shown_by(receipts)
 
     def counts(self) -> dict[str, Any]:
         return self._readers[0].counts()

@@ -133,6 +133,12 @@ class PostgresStore:
             latest = min(max((receipt.created for receipt in kept), default=0), now())
             writer.drop_receipts(self.retention, latest, overdue=True)
 
+    def add_lines(self, scope: Scope, receipts: Iterable[StoredReceipt]) -> None:
+        with self._transaction(WRITE, lock=PATIENCE) as database:
+            writer = Writing(database, scope, self._segments, self.space, "")
+            for receipt in receipts:
+                writer.add_line(receipt)
+
     def tidy(self) -> int:
         """Nothing: the server gives unused room to new rows by itself (autovacuum)."""
         return 0

@@ -9,14 +9,16 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import starmap
 from typing import Any, Protocol
 
 from foveate.errors import NotFound
+from foveate.ids import iso
 from foveate.state import blocks, index, ranking
 from foveate.state.kinds import KINDS, kind_of
 from foveate.state.links import STRUCTURAL
 from foveate.state.records import Rules
-from foveate.state.retention import SLACK, Gone, Retention
+from foveate.state.retention import DAY, SLACK, Gone, Retention
 from foveate.state.rows import filter_params, from_row, thaw
 from foveate.state.store import Beside, Change, Hit, Query, Space, StoredReceipt, Want
 from foveate.state.vectors import BEATEN, Asked, VectorSearch, View
@@ -198,14 +200,44 @@ class ReadTransaction:
     def receipts(self, limit: int, record: str | None = None) -> list[StoredReceipt]:
         params: dict[str, Any] = {"project": self._project, "limit": limit, **self._who}
         if record is None:
-            return [StoredReceipt(*row) for row in self._db.rows("receipts", params)]
-        return [StoredReceipt(*row) for row in self._db.rows("receipts_of", {**params, "record": record})]
+            return list(starmap(_stored, self._db.rows("receipts", params)))
+        return list(starmap(_stored, self._db.rows("receipts_of", {**params, "record": record})))
 
     def receipts_page(self, limit: int, after: tuple[int, str] | None = None) -> list[StoredReceipt]:
         """Receipts, newest first, below (created, id) of the last one of another page."""
         created, id = after or (None, "")
         params = {"project": self._project, "limit": limit, "created": created, "id": id, **self._who}
-        return [StoredReceipt(*row) for row in self._db.rows("receipts_page", params)]
+        return list(starmap(_stored, self._db.rows("receipts_page", params)))
+
+    def receipt_lines(self, limit: int, after: tuple[int, str] | None = None, session: str | None = None) -> list[str]:
+        """The lines of receipts, of a session where one is named, in the order and pages of `receipts_page`."""
+        created, id = after or (None, "")
+        params = {"project": self._project, "limit": limit, "created": created, "id": id, **self._who}
+        if session is None:
+            return [line for (line,) in self._db.rows("receipt_lines", params)]
+        return [line for (line,) in self._db.rows("receipt_lines_of_session", {**params, "of": session})]
+
+    def receipt_agents(self) -> list[str]:
+        """The agents that contexts were computed for. Names alone cross the wall between them: their receipts do not."""
+        return [name for (name,) in self._db.rows("receipt_agents", {"project": self._project, "user": self._who["user"]})]
+
+    def receipt_sessions(self, limit: int) -> list[tuple[str, int, int]]:
+        """Sessions that contexts were computed in, how many, and when the last one was; the newest first."""
+        params = {"project": self._project, "limit": limit, **self._who}
+        return [(name, number, last) for name, number, last in self._db.rows("receipt_sessions", params)]
+
+    def receipts_without_line(self, limit: int) -> list[StoredReceipt]:
+        """Receipts of before there were lines."""
+        rows = self._db.rows("receipts_without_line", {"project": self._project, "limit": limit, **self._who})
+        return list(starmap(_stored, rows))
+
+    def shown_by(self, receipts: Sequence[str]) -> dict[str, list[str]]:
+        """The ids of what each of these contexts showed; one that showed nothing, or is not ours, is not there."""
+        found: dict[str, list[str]] = defaultdict(list)
+        params = {"project": self._project, "ids": json.dumps(list(receipts)), **self._who}
+        for receipt, record in self._db.rows("shown_by", params):
+            found[receipt].append(record)
+        return dict(found)
 
     def counts(self) -> dict[str, Any]:
         kinds: dict[str, dict[str, int]] = defaultdict(dict)
@@ -219,6 +251,11 @@ class ReadTransaction:
         """When the first record was written, how many were since a time, facts in use, and how many of those confirmed."""
         found = self._db.rows("growth", {"project": self._project, "since": since, **self._who})[0]
         return dict(zip(("first", "added", "facts", "confirmed"), found, strict=True))
+
+    def growth_by_day(self, since: int) -> dict[str, int]:
+        """How many records were written on each day since a time (UTC); a day without any is not there."""
+        rows = self._db.rows("growth_by_day", {"project": self._project, "since": since, **self._who})
+        return {iso(day * DAY)[:10]: number for day, number in rows}
 
     def postings(self) -> Iterator[tuple[str, int, int, Sequence[int], Sequence[int]]]:
         """(term, kind code, field, numbers, codes) of every block of the project's index."""
@@ -494,6 +531,10 @@ def by_field(sizes: Mapping[tuple[str, int, int], int], kinds: Container[int] | 
 def _codes_of(kinds: Sequence[str], codes: Mapping[str, int]) -> dict[str, int] | None:
     """The kinds that there are, of those that are asked for; None where any kind is."""
     return {kind: codes[kind] for kind in kinds if kind in codes} if kinds else None
+
+
+def _stored(id: str, created: int, body: bytes, session: str | None, line: str | None) -> StoredReceipt:
+    return StoredReceipt(id, created, body, session=session, line=line)
 
 
 def _weight(record: Record) -> tuple[bool, float]:

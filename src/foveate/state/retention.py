@@ -23,8 +23,8 @@ EVERY = 32
 """Writes of a project between two that also drop a batch of events: it drops six for each that a single `add` keeps."""
 
 SLACK = 1 / 32
-"""By which share receipts may be beyond their age before they go, and go below their size: what they showed is found by
-record and not by receipt, so that a thousand are dropped at the price of one."""
+"""By which share receipts may be beyond their age before they go, and go below their size: they go in batches, and most
+answers wait for none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -206,11 +206,15 @@ class WriteTransaction(ReadTransaction):
         return dict(counts)
 
     def save_receipt(self, receipt: StoredReceipt) -> None:
-        self._db.run(
-            "add_receipt",
-            {"project": self._project, **self._who, "id": receipt.id, "created": receipt.created, "body": receipt.body},
-        )
+        self._db.run("add_receipt", {**self._who, **self._lined(receipt), "created": receipt.created})
         self._db.many("add_receipt_item", [(self._project, record, receipt.id) for record in receipt.kept])
+
+    def add_line(self, receipt: StoredReceipt) -> None:
+        self._db.run("add_line", self._lined(receipt))
+
+    def _lined(self, receipt: StoredReceipt) -> dict[str, Any]:
+        row = {"id": receipt.id, "session": receipt.session, "line": receipt.line, "body": receipt.body}
+        return {"project": self._project, **row}
 
     def drop_receipts(self, retention: Retention, now: int, *, overdue: bool = False) -> int:
         """Drop receipts beyond their age or size, at most a few batches; how many went. `overdue`: not for a few only."""
@@ -596,7 +600,8 @@ class WriteTransaction(ReadTransaction):
             for id, body in page:
                 clean = scrub(body, ids, words)
                 if clean is not None:
-                    touched += self._db.run("update_receipt", {"project": self._project, "id": id, "body": clean})
+                    row = {"project": self._project, "id": id, "body": clean[0], "line": clean[1]}
+                    touched += self._db.run("update_receipt", row)
             after = page[-1][0]
         return touched
 

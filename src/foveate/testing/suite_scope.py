@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zlib
 from collections.abc import Iterator
 from dataclasses import replace
@@ -30,8 +31,18 @@ WALLS = (
 """Whose it is, and who must not see it."""
 
 
-def receipt(id: str, *records: str, at: int = T0) -> StoredReceipt:
-    return StoredReceipt(id, at, zlib.compress(id.encode()), records)
+def receipt(id: str, *records: str, at: int = T0, session: str | None = None) -> StoredReceipt:
+    return StoredReceipt(id, at, zlib.compress(id.encode()), records, session, json.dumps({"id": id}))
+
+
+def without_line(id: str, at: int = T0) -> StoredReceipt:
+    """A receipt of before there were lines."""
+    return replace(receipt(id, at=at), line=None)
+
+
+def lines(reader: Reader, limit: int = 10, after: tuple[int, str] | None = None, session: str | None = None) -> list[str]:
+    """The ids of the contexts that the lines are of."""
+    return [json.loads(line)["id"] for line in reader.receipt_lines(limit, after, session)]
 
 
 def seen(reader: Reader, ids: list[str]) -> Iterator[str]:
@@ -55,6 +66,12 @@ def seen(reader: Reader, ids: list[str]) -> Iterator[str]:
         "receipts": {id for id in ids if reader.receipts(10)},
         "receipts of": {id for id in ids if reader.receipts(10, id)},
         "receipts page": {id for id in ids if reader.receipts_page(10)},
+        "receipt lines": {id for id in ids if lines(reader)},
+        "receipt lines of": {id for id in ids if lines(reader, session="s1")},
+        "receipt sessions": {id for id in ids if reader.receipt_sessions(10)},
+        "receipts without line": {id for id in ids if reader.receipts_without_line(10)},
+        "shown by": {id for shown in reader.shown_by(["ctx_1"]).values() for id in shown},
+        "growth by day": set(ids) if sum(reader.growth_by_day(0).values()) > 1 else set(),
         "page": {record.id for record in reader.page(100, NO_FILTERS)[0]},
         "history": set(),
     }
@@ -76,14 +93,14 @@ class Scopes(Suite):
         with store.write(scope) as writer:
             writer.link(Link(rule.id, "about", name.id))
             writer.link(Link(name.id, "runs on", host.id))
-        store.save_receipts(scope, [receipt("ctx_1", rule.id, name.id)])
+        store.save_receipts(scope, [receipt("ctx_1", rule.id, name.id, session="s1"), without_line("ctx_0")])
         return [rule.id, name.id, host.id]
 
     def test_every_read_finds_what_is_in_scope(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             ids = self.kept(store, BOTH)
             with store.read(replace(BOTH, session="s9")) as reader:
-                assert len(list(seen(reader, ids))) == 20
+                assert len(list(seen(reader, ids))) == 26
             assert set(found(store, "vault postgres", scope=BOTH)) == set(ids)
 
     def test_no_read_crosses_a_wall(self, tmp_path: Path) -> None:
@@ -154,6 +171,7 @@ class Scopes(Suite):
             assert list(reader.records()) == []
             assert reader.recent(["note"], 5, NO_FILTERS) == []
             assert reader.receipts(5) == []
+            assert reader.receipt_lines(5) == []
 
 
 class Receipts(Suite):
@@ -167,6 +185,52 @@ class Receipts(Suite):
                 assert [stored.id for stored in reader.receipts(10, "note_2")] == ["ctx_b"]
                 assert reader.receipt("ctx_a") == zlib.compress(b"ctx_a")
                 assert reader.receipt("ctx_none") is None
+
+    def test_lines_are_read_newest_first_in_pages_and_by_session(self, tmp_path: Path) -> None:
+        kept = [receipt(f"ctx_{n}", at=T0 + n // 2, session=f"s{n % 2}") for n in range(4)]
+        with self.opened(tmp_path) as store:
+            store.save_receipts(HERE, [*kept, receipt("ctx_9", at=T0 - 1)])
+            with store.read(HERE) as reader:
+                assert lines(reader) == ["ctx_3", "ctx_2", "ctx_1", "ctx_0", "ctx_9"]
+                assert lines(reader, 2) == ["ctx_3", "ctx_2"]
+                assert lines(reader, 2, (T0 + 1, "ctx_2")) == ["ctx_1", "ctx_0"]
+                assert lines(reader, session="s1") == ["ctx_3", "ctx_1"]
+                assert lines(reader, 1, (T0 + 1, "ctx_3"), session="s1") == ["ctx_1"]
+                assert lines(reader, session="s9") == []
+                assert reader.receipts(1)[0] == replace(kept[3], kept=())
+
+    def test_sessions_of_contexts_are_counted_the_newest_first(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            asked = [("ctx_a", 1, "s1"), ("ctx_b", 5, "s2"), ("ctx_c", 3, "s1"), ("ctx_d", 5, "s0"), ("ctx_e", 9, None)]
+            store.save_receipts(HERE, [receipt(id, at=T0 + at, session=session) for id, at, session in asked])
+            with store.read(HERE) as reader:
+                assert reader.receipt_sessions(9) == [("s0", 1, T0 + 5), ("s2", 1, T0 + 5), ("s1", 2, T0 + 3)]
+                assert [name for name, _, _ in reader.receipt_sessions(1)] == ["s0"]
+
+    def test_what_contexts_showed_is_read_by_their_ids(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            record = add(store, "Shown")
+            store.save_receipts(HERE, [receipt("ctx_a", record.id, "file:a.py"), receipt("ctx_b")])
+            with store.read(HERE) as reader:
+                assert reader.shown_by(["ctx_a", "ctx_b", "ctx_c"]) == {"ctx_a": ["file:a.py", record.id]}
+            store.forget(HERE, [record.id])
+            with store.read(HERE) as reader:
+                assert reader.shown_by(["ctx_a"]) == {"ctx_a": ["file:a.py"]}
+
+    def test_receipts_of_before_are_given_a_line_unless_they_changed_since(self, tmp_path: Path) -> None:
+        old = without_line("ctx_a"), without_line("ctx_b")
+        with self.opened(tmp_path) as store:
+            store.save_receipts(HERE, [*old, receipt("ctx_c")])
+            with store.read(HERE) as reader:
+                assert reader.receipts_without_line(9) == list(old)
+                assert reader.receipts_without_line(1) == [old[0]]
+            store.save_receipts(HERE, [replace(old[1], body=b"another")])
+            made = [replace(stored, session="s1", line=json.dumps({"id": stored.id})) for stored in old]
+            store.add_lines(HERE, [*made, replace(receipt("ctx_c"), line="not this")])
+            with store.read(HERE) as reader:
+                assert [stored.id for stored in reader.receipts_without_line(9)] == ["ctx_b"]
+                assert lines(reader) == ["ctx_c", "ctx_a"]
+                assert lines(reader, session="s1") == ["ctx_a"]
 
     def test_pages_go_on_where_the_last_one_ended_whatever_comes_in_between(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
@@ -210,8 +274,8 @@ class Receipts(Suite):
                 assert [stored.id for stored in reader.receipts(10, "note_1")] == ["ctx_mid"]
 
     def test_forget_scrubs_every_receipt_whoever_asked(self, tmp_path: Path) -> None:
-        def scrub(body: bytes, ids: frozenset[str], words: frozenset[str]) -> bytes | None:
-            return b"scrubbed" if ids == {record.id} else None
+        def scrub(body: bytes, ids: frozenset[str], words: frozenset[str]) -> tuple[bytes, str] | None:
+            return (b"scrubbed", "clean") if ids == {record.id} else None
 
         with self.opened(tmp_path) as store:
             record = add(store, "To be forgotten")
@@ -220,5 +284,6 @@ class Receipts(Suite):
             counts = store.forget(HERE, [record.id], scrub).counts
             assert (counts["receipts"], counts["receipt_items"]) == (2, 2)
             with store.read(ADA) as reader:
-                assert {stored.body for stored in reader.receipts(10)} == {b"scrubbed"}
+                assert {(stored.body, stored.line) for stored in reader.receipts(10)} == {(b"scrubbed", "clean")}
+                assert reader.receipt_lines(10) == ["clean", "clean"]
                 assert reader.receipts(10, record.id) == []

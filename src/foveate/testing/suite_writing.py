@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from foveate.errors import Conflict, InputError, NotFound
+from foveate.ids import iso
 from foveate.state.store import Store
+from foveate.testing import START
 from foveate.testing.suite import (
     DAY,
     HERE,
@@ -193,7 +195,19 @@ class KeepingRecords(Suite):
             add(store, "Somebody else's", scope=Scope("alpha", user="eve"))
             with store.read(HERE) as reader:
                 found = reader.growth(T0 - DAY)
+                by_day = reader.growth_by_day(T0 - DAY)
         assert found == {"first": T0 - 9 * DAY, "added": 3, "facts": 2, "confirmed": 1}
+        assert by_day == {START[:10]: 3}
+
+    def test_growth_by_day_counts_what_was_written_each_day(self, tmp_path: Path) -> None:
+        midnight = T0 // DAY * DAY
+        with self.opened(tmp_path) as store:
+            for n, at in enumerate((midnight - 1, midnight, midnight + DAY - 1, midnight - 5 * DAY, midnight - 9 * DAY)):
+                add(store, f"Number {n}", created=at, now=midnight + DAY)
+            with store.read(HERE) as reader:
+                found = reader.growth_by_day(midnight - 5 * DAY)
+        days = {iso(midnight + n * DAY)[:10]: number for n, number in ((-5, 1), (-1, 1), (0, 2))}
+        assert list(found.items()) == list(days.items())
 
     def test_revision_moves_with_every_write(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:

@@ -44,10 +44,10 @@ def _context(document: dict[str, Any], context: Context) -> Response:
 @router.get("")
 def list_contexts(caller: Computes, limit: Limit = 50, after: Cursor = None) -> Response:
     """The contexts that were computed, newest first."""
-    found = caller.engine.receipts(limit + 1, position(after, int, str))
+    found = caller.engine.lines(limit + 1, position(after, int, str))
     page = found[:limit]
-    more = cursor(page[-1].document["request"]["now"], page[-1].id) if len(found) > limit else None
-    return Document({"contexts": [documents.listed(receipt) for receipt in page], "next": more})
+    more = cursor(page[-1]["now"], page[-1]["id"]) if len(found) > limit else None
+    return Document({"contexts": [documents.listed(line) for line in page], "next": more})
 
 
 @router.get("/diff")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import AsyncIterator
-from typing import Annotated
+from typing import Annotated, Any
 
 import anyio
 import anyio.to_thread
@@ -15,7 +15,6 @@ from foveate.engine import Engine
 from foveate.errors import StoreError
 from foveate.front import documents
 from foveate.front.http.access import Computes
-from foveate.receipts import Receipt
 
 router = APIRouter(prefix="/v1", tags=["events"])
 
@@ -36,34 +35,34 @@ async def events(
     """Each new context as an event; `Last-Event-ID` goes on where another stream ended."""
     state = request.app.state
 
-    async def look(known: tuple[str, ...]) -> list[Receipt]:
-        return await anyio.to_thread.run_sync(_latest, caller.engine, known, limiter=state.beside)
+    async def look() -> list[dict[str, Any]]:
+        return await anyio.to_thread.run_sync(_latest, caller.engine, limiter=state.beside)
 
     seen: deque[str] = deque(maxlen=REMEMBERED)
-    seen.extend(_before(await look(()), last_event_id))
+    seen.extend(_before(await look(), last_event_id))
     sent = 0
     yield ServerSentEvent(comment="listening")
     while not state.stopping.is_set():
-        for receipt in await look(tuple(seen)):
-            seen.append(receipt.id)
-            yield ServerSentEvent(data=documents.listed(receipt), event="context", id=receipt.id)
+        for line in [line for line in await look() if line["id"] not in seen]:
+            seen.append(line["id"])
+            yield ServerSentEvent(data=documents.listed(line), event="context", id=line["id"])
             sent += 1
             if sent == most:
                 return
         await anyio.sleep(state.settings.poll_seconds)
 
 
-def _latest(engine: Engine, known: tuple[str, ...]) -> list[Receipt]:
-    """What is new, oldest first; a store that cannot answer just now has nothing new."""
+def _latest(engine: Engine) -> list[dict[str, Any]]:
+    """The newest, oldest first; a store that cannot answer just now has nothing new."""
     try:
-        return engine.receipts(LATEST, known=frozenset(known))[::-1]
+        return engine.lines(LATEST)[::-1]
     except StoreError:
         return []
 
 
-def _before(latest: list[Receipt], last: str | None) -> list[str]:
+def _before(latest: list[dict[str, Any]], last: str | None) -> list[str]:
     """What the caller has already: all of it, unless an earlier stream ended at one of them, or before them all."""
-    ids = [receipt.id for receipt in latest]
+    ids = [line["id"] for line in latest]
     if last is None:
         return ids
     return ids[: ids.index(last) + 1] if last in ids else []

@@ -12,9 +12,8 @@ from foveate.front.inspector.entries import features, rows
 from foveate.front.inspector.page import Action, Asked, Page
 from foveate.front.inspector.pages.contexts import LAST, head, ledger, receipt_of
 from foveate.front.inspector.text_diff import differing
-from foveate.ids import millis
 from foveate.journal import shared_prefix
-from foveate.receipts import Receipt
+from foveate.receipts import Receipt, line
 from foveate.receipts import diff as changes_between
 from foveate.refresh import scope_within
 from foveate.state.lines import title_of
@@ -36,7 +35,7 @@ PER_PAGE = 100
 
 def left_out(asked: Asked) -> dict[str, Any]:
     """Every candidate of a context that was left out: why, and what it lacked."""
-    if not asked.text("id") and not asked.engine.asked(1):
+    if not asked.text("id") and not asked.engine.lines(1):
         return {"subject": "Left out", "context": None}
     receipt = receipt_of(asked)
     lost = [entry for entry in receipt.candidates if not entry["kept"]]
@@ -157,7 +156,7 @@ LISTS = ("added", "withdrawn", "moved", "re_detailed", "changed")
 
 def diff(asked: Asked) -> dict[str, Any]:
     """What changed between two contexts."""
-    latest = asked.engine.asked(PICKED)
+    latest = asked.engine.lines(PICKED)
     before, after = _pair(asked, latest)
     document = {"subject": "Diff", "contexts": _to_choose(latest, before, after), "compared": None}
     if before is None or after is None:
@@ -185,7 +184,7 @@ def _pair(asked: Asked, latest: Sequence[Mapping[str, Any]]) -> tuple[Receipt | 
     earlier = _earlier(asked, latest, after)
     if to and to != LAST:
         session = after.document["request"]["scope"]["session"]
-        earlier = [each for each in earlier if each["request"]["scope"]["session"] == session] or earlier
+        earlier = [each for each in earlier if each["scope"]["session"] == session] or earlier
     return (asked.engine.receipt(earlier[0]["id"]) if earlier else None), after
 
 
@@ -194,21 +193,21 @@ def _earlier(asked: Asked, latest: Sequence[Mapping[str, Any]], receipt: Receipt
     at = next((n for n, each in enumerate(latest) if each["id"] == receipt.id), None)
     if at is not None and latest[at + 1 :]:
         return latest[at + 1 :]
-    return asked.engine.asked(PICKED, (receipt.document["request"]["now"], receipt.id))
+    return asked.engine.lines(PICKED, (receipt.document["request"]["now"], receipt.id))
 
 
 def _to_choose(latest: Sequence[Mapping[str, Any]], *chosen: Receipt | None) -> list[dict[str, Any]]:
     """The latest contexts, and the two that are compared where they are older."""
     known = {each["id"] for each in latest}
-    older = {receipt.id: receipt.document for receipt in chosen if receipt is not None and receipt.id not in known}
+    older = {receipt.id: line(receipt) for receipt in chosen if receipt is not None and receipt.id not in known}
     return [
         {
             "id": each["id"],
             "created": each["created"],
-            "query": each["request"]["query"][:200],
-            "session": each["request"]["scope"]["session"],
+            "query": each["query"][:200],
+            "session": each["scope"]["session"],
         }
-        for each in (*latest, *sorted(older.values(), key=lambda each: -millis(each["created"])))
+        for each in (*latest, *sorted(older.values(), key=lambda each: -each["now"]))
     ]
 
 

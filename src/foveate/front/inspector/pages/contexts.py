@@ -22,11 +22,13 @@ LAST = "last"
 
 def latest(asked: Asked) -> dict[str, Any]:
     """The contexts that were computed, newest first."""
-    limit, session = asked.limit(), asked.text("name")
-    found = asked.engine.receipts(limit + 1, asked.after(int, str))
+    limit = asked.limit()
+    found = asked.engine.lines(limit + 1, asked.after(int, str))
     page = found[:limit]
-    more = cursor(page[-1].document["request"]["now"], page[-1].id) if len(found) > limit else None
-    return {"contexts": [documents.listed(receipt) for receipt in page], "next": more, "session": session}
+    more = cursor(page[-1]["now"], page[-1]["id"]) if len(found) > limit else None
+    mine = asked.engine.scope.agent
+    agents = [] if asked.caller.who.scope.agent and not asked.caller.who.is_owner else asked.engine.agents()
+    return {"contexts": [documents.listed(line) for line in page], "next": more, "agents": agents, "agent": mine}
 
 
 def one(asked: Asked) -> dict[str, Any]:

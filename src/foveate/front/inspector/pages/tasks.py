@@ -12,7 +12,7 @@ from foveate.front import documents
 from foveate.front.http.answers import cursor
 from foveate.front.inspector.page import Action, Asked, Page
 from foveate.ids import iso
-from foveate.receipts import Receipt, unpack
+from foveate.receipts import Receipt, line, unpack
 from foveate.state.kinds import TASK_STATES
 from foveate.state.lines import part_of_task, title_of
 from foveate.state.links import DEPENDS_ON, HANDOFF_OF
@@ -227,7 +227,7 @@ def one(asked: Asked) -> dict[str, Any]:
         "waits_for_it": [_named(id, title_of(each) or each.micro, state_of(each)) for id, each in waiting.items()],
         "handoffs": [{**_reading(handoff), "summary": handoff.summary, "raw": handoff.text} for handoff in handoffs],
         "leases": [documents.lease(lease) for lease in Agents(engine).active(task=found.id)],
-        "contexts": [documents.listed(receipt) for receipt in receipts if _is_for(receipt, found.id)],
+        "contexts": [documents.listed(line(receipt)) for receipt in receipts if _is_for(receipt, found.id)],
     }
 
 

@@ -44,6 +44,12 @@ and exists (select 1 from records where project = :project and id = links.dst an
 -- name: ours
 (user is null or user = :user) and (agent is null or agent = :agent)
 
+-- name: stored
+id, created, body, session, line
+
+-- name: receipt_size
+length(body) + coalesce(octet_length(line), 0)
+
 -- name: outlived
 pinned = 0 and (created < :beyond or (created < :before and updated < :before))
 and not exists (select 1 from links l where l.project = :project and l.src = records.id)
@@ -399,12 +405,17 @@ select s.fingerprint, s.dim, g.vectors from segments g join spaces s on s.space 
 where g.project = :project and g.vectors > 0 order by s.space
 
 -- name: add_receipt
-insert into receipts (project, id, user, agent, created, body)
-values (:project, :id, :user, :agent, :created, :body)
-on conflict (project, id) do update set body = excluded.body, created = excluded.created
+insert into receipts (project, id, user, agent, session, created, line, body)
+values (:project, :id, :user, :agent, :session, :created, :line, :body)
+on conflict (project, id) do update
+set session = excluded.session, created = excluded.created, line = excluded.line, body = excluded.body
 
 -- name: update_receipt
-update receipts set body = :body where project = :project and id = :id
+update receipts set body = :body, line = :line where project = :project and id = :id
+
+-- name: add_line
+update receipts set session = :session, line = :line
+where project = :project and id = :id and line is null and body = :body
 
 -- name: add_receipt_item
 insert into receipt_items (project, record, receipt) values (?, ?, ?) on conflict do nothing
@@ -413,17 +424,41 @@ insert into receipt_items (project, record, receipt) values (?, ?, ?) on conflic
 select body from receipts where project = :project and id = :id and {ours}
 
 -- name: receipts
-select id, created, body from receipts where project = :project and {ours} order by created desc, id desc limit :limit
+select {stored} from receipts where project = :project and {ours} order by created desc, id desc limit :limit
 
 -- name: receipts_page
-select id, created, body from receipts where project = :project and {ours}
+select {stored} from receipts where project = :project and {ours}
 and (:created is null or (created, id) < (:created, :id)) order by created desc, id desc limit :limit
+
+-- name: receipt_lines
+select line from receipts where project = :project and line is not null and {ours}
+and (:created is null or (created, id) < (:created, :id)) order by created desc, id desc limit :limit
+
+-- name: receipt_lines_of_session
+select line from receipts
+where project = :project and session = :of and line is not null and {ours}
+and (:created is null or (created, id) < (:created, :id)) order by created desc, id desc limit :limit
+
+-- name: receipts_without_line
+select {stored} from receipts where project = :project and line is null and {ours} order by id limit :limit
+
+-- name: receipt_sessions
+select session, count(*), max(created) from receipts where project = :project and session is not null and {ours}
+group by session order by max(created) desc, session limit :limit
+
+-- name: receipt_agents
+select distinct agent from receipts
+where project = :project and agent is not null and (user is null or user = :user) order by agent
+
+-- name: shown_by
+select i.receipt, i.record from receipt_items i join receipts r on r.project = i.project and r.id = i.receipt
+where i.project = :project and i.receipt in (select value from json_each(:ids)) and {ours} order by i.receipt, i.record
 
 -- name: every_receipt
 select id, body from receipts where project = :project and id > :after order by id limit 500
 
 -- name: receipts_of
-select r.id, r.created, r.body from receipt_items i join receipts r on r.project = i.project and r.id = i.receipt
+select {stored} from receipt_items i join receipts r on r.project = i.project and r.id = i.receipt
 where i.project = :project and i.record = :record and {ours} order by r.created desc, r.id limit :limit
 
 -- name: oldest_receipt
@@ -433,10 +468,10 @@ select created from receipts where project = :project order by created limit 1
 select id from receipts where project = :project and created < :before
 
 -- name: receipt_bytes
-select coalesce(sum(length(body)), 0) from receipts where project = :project
+select coalesce(sum({receipt_size}), 0) from receipts where project = :project
 
 -- name: receipt_sizes
-select id, length(body) from receipts where project = :project order by created desc, id desc
+select id, {receipt_size} from receipts where project = :project order by created desc, id desc
 
 -- name: delete_receipts
 delete from receipts where project = :project and id in (select value from json_each(:ids))
@@ -473,14 +508,18 @@ select
   coalesce(sum(created >= :since), 0),
   coalesce(sum(kind = 'fact' and {live}), 0),
   coalesce(sum(kind = 'fact' and {live} and coalesce(json_extract(data, '$.confirmations'), 0) > 0), 0)
-from records where project = :project and {visible}
+from records indexed by records_doc where project = :project and {visible}  -- in the order in which they lie: half the time
+
+-- name: growth_by_day
+select created / 86400000, count(*) from records indexed by records_doc
+where project = :project and created >= :since and {visible} group by 1 order by 1
 
 -- name: count_rest
 select
   (select count(*) from links where project = :project),
   (select count(*) from history where project = :project),
   (select count(*) from receipts where project = :project),
-  (select coalesce(sum(length(body)), 0) from receipts where project = :project),
+  (select coalesce(sum({receipt_size}), 0) from receipts where project = :project),
   (select coalesce(sum(docs), 0) from volumes where project = :project),
   (select count(*) from vectors where project = :project)
 

@@ -1,0 +1,92 @@
+"""A database of every earlier version becomes one of this, with what it holds."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import apsw
+import psycopg
+import pytest
+
+import stores
+from foveate.engine import Engine
+from foveate.receipts import line, unpack
+from foveate.state import queries
+from foveate.state.moving import COPIED
+from foveate.state.postgres import PostgresStore
+from foveate.state.postgres_tables import PostgresTables
+from foveate.state.sqlite import SQLiteStore
+from foveate.testing import embedder
+from foveate.testing.postgres import Server
+from foveate.testing.suite import HERE, add
+from foveate.types import Scope
+
+AS_FILE = {1: 3, 2: 4}
+"""The version of a file that keeps the same tables: its rows are those of the database."""
+
+VERSIONS = [number for number, _ in queries.migrations("postgres")]
+SPACE = embedder(8).fingerprint
+
+
+def old_database(url: str, version: int, rows_of: Path) -> str:
+    """The database at the URL as that version left it."""
+    with (
+        psycopg.connect(url, cursor_factory=psycopg.RawCursor) as connection,
+        closing(apsw.Connection(str(rows_of))) as file,
+    ):
+        connection.execute("create schema foveate; create extension vector schema foveate; set search_path = foveate")
+        for number, script in queries.migrations("postgres"):
+            if number <= version:
+                connection.execute(script.encode())
+        tables = PostgresTables(connection, version)
+        for table in COPIED:
+            held = file.execute(f"select * from {table}").fetchall()
+            assert held, table
+            names = [row[0] for row in file.execute("select name from pragma_table_info(?)", (table,))]
+            tables.insert(table, names, held)
+        meta = dict(file.execute("select name, value from meta").fetchall())
+        tables.insert("meta", ("name", "value"), [("schema", str(version)), ("counter", ""), ("secret", "")])
+        tables.settle(meta, deleted=False)
+    return url
+
+
+def shape(url: str) -> list[Any]:
+    """Every column, index and policy."""
+    with psycopg.connect(url) as connection:
+        return [
+            connection.execute(text).fetchall()
+            for text in (
+                "select table_name, column_name, ordinal_position, data_type, is_nullable, collation_name "
+                "from information_schema.columns where table_schema = 'foveate' order by 1, 3",
+                "select indexname, indexdef from pg_indexes where schemaname = 'foveate' order by 1",
+                "select tablename, policyname, qual from pg_policies where schemaname = 'foveate' order by 1, 2",
+            )
+        ]
+
+
+def test_rows_of_every_version_are_kept() -> None:
+    assert list(AS_FILE) == VERSIONS
+    assert all((stores.ROWS / f"{version:03d}.sql").exists() for version in AS_FILE.values())
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_migrated_database_is_a_fresh_one_with_the_same_contents(
+    postgres: Server, template: str, tmp_path: Path, version: int
+) -> None:
+    file = stores.old_file(tmp_path / "state.db", AS_FILE[version])
+    url = old_database(postgres.database(), version, file)
+    with closing(PostgresStore(url, space=SPACE)) as migrated, closing(SQLiteStore(file, space=SPACE)) as same:
+        assert migrated.health().ok
+        assert stores.rows(migrated) == stores.rows(same)
+        assert stores.answers(migrated) == stores.answers(same)
+        with migrated.read(HERE) as reader:
+            assert reader.secret == "for tests"
+        engine = Engine(migrated, scope=Scope(stores.PROJECTS[0]))
+        found = engine.lines()
+        with migrated.read(engine.scope) as reader:
+            assert found == [line(unpack(stored.body)) for stored in reader.receipts(9)] != []
+        add(migrated, "Life goes on")
+    assert shape(url) == shape(template)
+    postgres.drop(url)
