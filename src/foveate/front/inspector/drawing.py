@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from math import floor, log2, log10
 from typing import Any
 
 WIDTH, HEIGHT = 1000.0, 200.0
 """Units across every drawing, and down a chart; what is drawn is stretched to its place."""
 
-COLORS = 10
-"""Classes of colour, `c0` to `c9`: neighbours differ."""
+COLORS = 16
+"""Classes of colour, `c0` to `c15`: neighbours differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,13 @@ def top(values: Iterable[float | None]) -> float:
         return 1.0
     unit = 10.0 ** floor(log10(most))
     return next(step * unit for step in (1, 1.5, 2, 3, 4, 5, 6, 8, 10) if step * unit >= most)
+
+
+def by_day(days: Sequence[str]) -> list[float]:
+    """Where each day stands between the first and the last, in 0..1: a week without anything is a week wide."""
+    numbers = [date.fromisoformat(day).toordinal() for day in days]
+    span = (numbers[-1] - numbers[0] if numbers else 0) or 1
+    return [(number - numbers[0]) / span for number in numbers]
 
 
 def by_power(amounts: Sequence[float]) -> list[float]:
