@@ -39,12 +39,12 @@ MOST_MS = 200.0
 
 BARE = "/healthz"
 PAGES = {
-    "contexts": "/ui/",
+    "contexts": "/ui/contexts",
     "context": "/ui/context?id={large}",
     "context as JSON": "/ui/context.json?id={large}",
     "left out": "/ui/left-out?id={large}",
     "diff": "/ui/diff?from={large}&to={other}",
-    "what if": "/ui/what-if?id={large}&budget=4000",
+    "what if": "/ui/what-if?context={large}&budget=4000",
     "sessions": "/ui/sessions",
     "session": "/ui/session?name={session}",
     "records": "/ui/records",

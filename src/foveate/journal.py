@@ -280,7 +280,11 @@ class Journal:
         made += [frames.record_of(profile.frame, scope)] if profile.frame is not None else []
         handed = {record.id: record for group in (*given.values(), made) for record in group}
         with self._readers(self._scope(receipt)) as reader:
-            return *_recalled(receipt, reader, handed, code), fence.tag_of(reader.secret, scope.session)
+            found, missing = _recalled(receipt, reader, handed, code)
+            tag = fence.tag_of(reader.secret, scope.session)
+        if getattr(self._store, "counter", None) != receipt.document["measured_by"]:  # counted by another since
+            found = [replace(each, record=replace(each.record, tokens=None)) for each in found]
+        return found, missing, tag
 
     def _scope(self, receipt: Receipt) -> Scope:
         """The receipt's scope, within the caller's own session and task: a receipt opens no wall."""
@@ -343,8 +347,9 @@ def _recalled(
 ) -> tuple[list[Candidate], list[str]]:
     """The candidates of a receipt, each at the version that it had, and what is no longer there."""
     candidates, missing = [], []
+    current = reader.get([entry["id"] for entry in receipt.candidates if entry["source"] not in UNSTORED])
     for entry in receipt.candidates:
-        record = handed.get(entry["id"]) if entry["source"] in UNSTORED else _at_version(reader, entry)
+        record = handed.get(entry["id"]) if entry["source"] in UNSTORED else _at_version(reader, entry, current)
         if entry["source"] == "calibration":
             record = derived(entry["text"], reader.scope, 0)
         elif entry["id"].startswith(PREFIXES) or (entry["source"], entry["id"]) in code:
@@ -356,7 +361,7 @@ def _recalled(
             continue
         candidates.append(
             Candidate(
-                record=replace(record, tokens=None),  # counted again: an earlier version may have another counter's counts
+                record=record,
                 slot=entry["slot"],
                 source=entry["source"],
                 overruled_by=entry["overruled_by"],
@@ -375,11 +380,15 @@ def _beside(reader: Reader, entry: Mapping[str, Any], name: str) -> Record | Non
     return reader.version(entry[name], entry[f"{name}_version"]) if entry.get(name) else None
 
 
-def _at_version(reader: Reader, entry: Mapping[str, Any]) -> Record | None:
+def _at_version(reader: Reader, entry: Mapping[str, Any], current: Mapping[str, Record]) -> Record | None:
     """The record of an entry as it was; a relation is made again from its link and its two entities."""
     if "versions" in entry:
         return recalled(reader, entry["id"], entry["versions"])
-    return reader.version(entry["id"], entry["version"])
+    found = current.get(entry["id"])
+    if found is None or found.version == entry["version"]:
+        return found
+    earlier = reader.version(entry["id"], entry["version"])
+    return earlier and replace(earlier, tokens=None)  # counted again: its counts may be another counter's
 
 
 def _save_at_exit(journal: Journal) -> Callable[[], None]:
