@@ -31,7 +31,6 @@ from foveate.front.http.middleware import Admitted, AnsweredOnce, Answers, Limit
 from foveate.front.http.problems import Refused, of_error
 from foveate.front.http.routes import OPEN, ROUTERS
 from foveate.front.http.settings import Settings
-from foveate.front.inspector import routes as inspector
 from foveate.front.mcp import server as mcp_server
 from foveate.front.tokens import Tokens
 from foveate.opening import open_engine
@@ -49,6 +48,8 @@ PROBLEM = {"description": "What is wrong, and what to do.", "content": {problems
 
 def create_app(where: Engine | str | Path, *, settings: Settings | None = None) -> FastAPI:
     """The service on an engine, or on the project at a path; an engine of the caller's is not closed."""
+    from foveate.front.inspector import routes as inspector  # its pages stand on this package
+
     chosen = settings or Settings()
     file = chosen.tokens or (None if isinstance(where, Engine) or is_url(where) else find(where).tokens)
     tokens = Tokens(file) if file else None

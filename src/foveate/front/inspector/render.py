@@ -13,7 +13,7 @@ import jinja2
 
 from foveate import __version__
 from foveate.front.http.access import UI
-from foveate.front.inspector import drawing, layers
+from foveate.front.inspector import drawing, layers, neighbourhood
 from foveate.front.inspector.page import SCOPE
 
 HERE = files("foveate.front.inspector")
@@ -32,7 +32,8 @@ def templates() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     made.filters |= {each.__name__: each for each in (number, score, percent, when, day, short, kb)}
-    made.globals |= {"draw": drawing, "layers": layers, "version": __version__, "static": static_path}
+    made.globals |= {"draw": drawing, "layers": layers, "neighbourhood": neighbourhood}
+    made.globals |= {"version": __version__, "static": static_path}
     return made
 
 

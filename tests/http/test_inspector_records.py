@@ -1,0 +1,382 @@
+"""The pages of records, as a browser without scripts sees them, and the forms on them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from inspector_kit import ESCAPED, HOSTILE, form_key, post, refused
+from service_kit import BASE, Guarded
+from starlette.testclient import TestClient
+
+import foveate
+from foveate.engine import Engine
+from foveate.front.http import create_app
+from foveate.state.relations import id_of
+from foveate.state.sqlite import SQLiteStore
+from foveate.types import Scope
+
+
+@pytest.fixture
+def hostile(engine: Engine) -> str:
+    """A record of a web page, with everything that could pass for something else."""
+    values = {
+        "tags": ["<b>", "a,b"],
+        "entities": ["<i>Redis</i>"],
+        "origin": HOSTILE,
+        "data": {"<u>": HOSTILE, "nothing": None, "none": 0, "so": False, "deep": {"<u>": [{}]}, "rows": [{"<u>": 1}]},
+    }
+    return engine.add("note", HOSTILE, trust="web", key='"><script>', **values).record.id
+
+
+def document(client: TestClient, address: str) -> dict[str, Any]:
+    path, _, query = address.partition("?")
+    answer = client.get(f"{path}.json?{query}")
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_the_list_shows_the_last_kept_first_in_pages_with_counts_by_kind(engine: Engine, client: TestClient) -> None:
+    engine.add_many([("note", f"Note number {n}", {"tags": ["odd"] if n % 2 else []}) for n in range(7)])
+    first = document(client, "/ui/records?limit=5")
+    assert [row["title"] for row in first["records"]] == [f"Note number {n}" for n in (6, 5, 4, 3, 2)]
+    assert first["kinds"][0] == {"kind": "note", "number": 7}
+    second = document(client, f"/ui/records?limit=5&after={first['next']}")
+    assert [row["title"] for row in second["records"]][:2] == ["Note number 1", "Note number 0"]
+    assert second["next"] is None
+    assert len(document(client, "/ui/records?tag=odd")["records"]) == 3
+    assert {row["kind"] for row in document(client, "/ui/records?kind=censor")["records"]} == {"censor"}
+    assert "Older" in client.get("/ui/records?limit=5").text
+
+
+def test_the_list_is_searched_by_words_and_marks_what_is_pinned_and_what_no_longer_holds(
+    engine: Engine, client: TestClient, hostile: str
+) -> None:
+    fact = engine.search("redis")[0].record.id
+    engine.pin(fact)
+    engine.retire(hostile)
+    assert document(client, "/ui/records?q=which+port+has+redis")["records"][0]["id"] == fact
+    assert [row["id"] for row in document(client, "/ui/records?status=retired")["records"]] == [hostile]
+    page = client.get("/ui/records").text
+    assert ">pinned</span>" in page
+    assert ">retired</span>" in page
+    assert ESCAPED in page
+    assert "<script>alert" not in page
+
+
+def test_an_empty_list_says_how_to_fill_it(tmp_path_factory: pytest.TempPathFactory, client: TestClient) -> None:
+    assert "No record is like that" in client.get("/ui/records?tag=none").text
+    with (
+        foveate.open(tmp_path_factory.mktemp("new"), own=False) as engine,
+        TestClient(create_app(engine), base_url=BASE) as empty,
+    ):
+        assert "foveate add fact" in empty.get("/ui/records").text
+
+
+@pytest.mark.parametrize(
+    ("address", "status", "said"),
+    [
+        ("/ui/records?kind=fcat", 422, "Did you mean &#39;fact&#39;?"),
+        ("/ui/records?status=actve", 422, "Did you mean &#39;active&#39;?"),
+        ("/ui/records?after=!!", 422, "is no cursor"),
+        ("/ui/records?limit=0", 422, "limit is a number from 1"),
+        ("/ui/record", 422, "Say which record"),
+        ("/ui/record?id=fact_none", 404, "There is no record &#39;fact_none&#39;"),
+        ("/ui/record?id=%3Cscript%3E", 404, "&lt;script&gt;"),
+        ("/ui/record?id=given_1234", 404, "is a given text"),
+        ("/ui/record?id=mem0:1234", 404, "There is no record"),
+        ("/ui/record?id=code:a.py::f", 422, "No code to look at"),
+        ("/ui/record?id=rel_a%7Cb%7Cc", 404, "There is no record"),
+        ("/ui/forget?id=fact_none", 404, "There is no record"),
+    ],
+)
+def test_bad_input_is_answered_by_a_page_that_says_what_to_do(
+    client: TestClient, address: str, status: int, said: str
+) -> None:
+    answer = client.get(address)
+    assert answer.status_code == status
+    assert answer.headers["content-type"].startswith("text/html")
+    assert said in answer.text
+
+
+def test_a_record_is_shown_at_three_levels_with_its_tokens_fields_and_links(engine: Engine, client: TestClient) -> None:
+    redis = engine.add("entity", "Redis", name="Redis").record.id
+    text = "Chose Redis for sessions. " + "It is quick, small and known to all of us here. " * 20
+    values = {"rationale": "It is quick.", "alternatives": ["Memcached"], "confidence": 0.7}
+    id = engine.add("decision", text, entities=["Redis"], paths=["src/session.py"], tags=["cache"], **values).record.id
+    engine.link(id, "about", redis, 0.9)
+    found = document(client, f"/ui/record?id={id}")
+    assert [level["level"] for level in found["levels"]] == ["full", "summary", "micro"]
+    sizes = [level["tokens"] for level in found["levels"]]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[2] < sizes[0]
+    assert found["levels"][0]["text"].rstrip().endswith("Instead of: Memcached")
+    assert found["lifecycle"]["stages"] == ["recorded", "pending", "reviewed"]
+    assert found["lifecycle"]["stage"] == "recorded"
+    assert found["entities"] == [{"name": "Redis", "id": redis}]
+    assert [(link["name"], link["direction"], link["id"]) for link in found["links"]] == [("about", "out", redis)]
+    page = client.get(f"/ui/record?id={id}").text
+    assert f'href="/ui/graph?id={redis}"' in page
+    assert 'href="/ui/code?path=src%2Fsession.py"' in page
+    assert 'aria-current="step">recorded' in page
+    back = document(client, f"/ui/record?id={redis}")["links"]
+    assert [(link["direction"], link["id"]) for link in back] == [("in", id)]
+
+
+def test_a_chain_of_values_stands_in_order_with_disputes_beside_it(engine: Engine, client: TestClient) -> None:
+    first = engine.search("redis")[0].record
+    keyed = {"subject": "redis", "attribute": "port"}
+    second, third = (
+        engine.add("fact", f"Redis runs on port {port}", valid_from=year, **keyed).record.id
+        for port, year in ((7000, "2027-01-01"), (8000, "2028-01-01"))
+    )
+    claim = engine.add("fact", "Redis runs on port 1", trust="web", valid_from="2029-01-01", **keyed).record.id
+    for id, place in ((first.id, 0), (second, 1), (third, 2)):
+        chain = document(client, f"/ui/record?id={id}")["chain"]["records"]
+        assert [row["id"] for row in chain] == [first.id, second, third]
+        assert [row["place"] for row in chain].index("this") == place
+    assert document(client, f"/ui/record?id={first.id}")["lifecycle"]["stage"] == "superseded"
+    disputes = document(client, f"/ui/record?id={third}")["disputes"]
+    assert [(row["said"], row["id"]) for row in disputes] == [("disputes", claim)]
+    assert document(client, f"/ui/record?id={claim}")["disputes"][0]["said"] == "disputed by"
+
+
+def test_a_record_tells_where_it_was_used_and_what_became_of_it(engine: Engine, client: TestClient) -> None:
+    fact = engine.search("redis")[0].record.id
+    context = engine.compute("Which port has redis?", budget=2000)
+    engine.feedback(context, f"It is 6379, says {fact}.")
+    engine.mark(context, fact, "useful")
+    found = document(client, f"/ui/record?id={fact}")
+    (used,) = found["used"]
+    assert used["context"] == context.id
+    assert (used["answered"], used["mark"]) == (True, "useful")
+    assert used["tokens"] > 0
+    assert found["feedback"]["answers"] == 1
+    assert found["feedback"]["marks"] == {"useful": 1}
+    assert f'href="/ui/context?id={context.id}"' in client.get(f"/ui/record?id={fact}").text
+
+
+def test_contexts_are_not_told_to_a_token_that_may_not_read_them(guarded: Guarded) -> None:
+    fact = guarded.engine.search("redis")[0].record.id
+    guarded.engine.compute("A confidential question on redis", budget=2000)
+    page = guarded.client.get(f"/ui/record?id={fact}", headers=guarded.headers("memory:read")).text
+    assert "confidential" not in page
+    assert "does not allow to read contexts" in page
+    assert "confidential" in guarded.client.get(f"/ui/record?id={fact}", headers=guarded.headers()).text
+
+
+def test_the_history_says_what_each_change_changed(engine: Engine, client: TestClient) -> None:
+    fact = engine.search("redis")[0].record.id
+    engine.edit(fact, text="Redis runs on port 7000", tags=["cache"])
+    engine.pin(fact)
+    engine.count_uses([fact])
+    history = document(client, f"/ui/record?id={fact}")["history"]
+    assert [(step["version"], step["verb"]) for step in history] == [(3, "pin"), (2, "edit"), (1, "add")]
+    assert history[0]["changes"] == [{"field": "pinned", "before": "false", "after": "true"}]
+    fields = {change["field"]: (change["before"], change["after"]) for change in history[1]["changes"]}
+    assert fields == {"text": ("Redis runs on port 6379", "Redis runs on port 7000"), "tags": ("", "cache")}
+    engine.edit(fact, text="a" * 5000 + "old" + "b" * 5000)
+    engine.edit(fact, text="a" * 5000 + "new" + "b" * 5000)
+    change = document(client, f"/ui/record?id={fact}")["history"][0]["changes"][0]
+    assert "old" in change["before"]
+    assert "new" in change["after"]
+    assert len(change["after"]) < 400
+
+
+def test_hostile_words_are_shown_as_words_and_quoted_as_the_model_gets_them(client: TestClient, hostile: str) -> None:
+    found = document(client, f"/ui/record?id={hostile}")
+    assert found["record"]["text"] == HOSTILE
+    assert all(level["text"].startswith("<data-") for level in found["levels"])
+    for address in (f"/ui/record?id={hostile}", f"/ui/forget?id={hostile}", f"/ui/graph?id={hostile}"):
+        page = client.get(address).text
+        assert ESCAPED in page
+        assert "{{7*7}}" in page
+        for raw in ("<script>alert", "<img", "<u>", "<i>Redis", '""><script'):
+            assert raw not in page
+    assert client.get(f"/ui/record.md?id={hostile}").text.startswith("# Note:")
+
+
+def test_a_relation_is_shown_with_its_two_entities(engine: Engine, client: TestClient) -> None:
+    link = engine.relate("Checkout", "uses", "Redis", create=True)
+    found = document(client, f"/ui/record?id={id_of(link)}")
+    assert found["elsewhere"]["text"] == "- Checkout --[uses]--> Redis\n"
+    assert {end["title"] for end in found["elsewhere"]["ends"]} == {"Checkout", "Redis"}
+
+
+# --- forms -----------------------------------------------------------------------------------------------------------
+
+
+def test_an_edit_writes_what_was_changed_and_nothing_else(engine: Engine, client: TestClient, hostile: str) -> None:
+    page = f"/ui/record?id={hostile}"
+    before = engine.get(hostile)
+    answer = post(client, page, "record-edit", id=hostile, expect=1, text="Two\r\nlines", tags="x, <y>", title="A title")
+    assert answer.status_code == 303
+    target = urlsplit(answer.headers["location"])
+    assert (target.path, parse_qs(target.query)["id"]) == ("/ui/record", [hostile])
+    assert "Saved as version 2." in client.get(answer.headers["location"]).text
+    after = engine.get(hostile)
+    assert (after.text, after.tags, after.data["title"]) == ("Two\nlines", ("x", "<y>"), "A title")
+    assert (after.trust, after.origin, after.key, after.data["<u>"]) == (
+        "web",
+        before.origin,
+        before.key,
+        before.data["<u>"],
+    )
+    engine.edit(hostile, tags=["a,b", "c"])
+    same = post(client, page, "record-edit", id=hostile, expect=3, text="Two\r\nlines", tags="a,b, c", title="A title")
+    assert "Nothing+was+changed" in same.headers["location"]
+    assert (engine.get(hostile).version, engine.get(hostile).tags) == (3, ("a,b", "c"))
+
+
+def test_somebody_elses_change_is_never_overwritten(engine: Engine, client: TestClient) -> None:
+    fact = engine.search("redis")[0].record.id
+    page = f"/ui/record?id={fact}"
+    key = form_key(client.get(page).text)
+    engine.edit(fact, text="Somebody else's words")
+    for action, fields in (("record-edit", {"text": "Mine"}), ("record-undo", {})):
+        answer = client.post(f"/ui/{action}", data={"form": key, "id": fact, "expect": "1", **fields})
+        assert answer.status_code == 409
+        assert "somebody changed it since. Nothing was written." in answer.text
+    assert engine.get(fact).text == "Somebody else's words"
+    lacking = post(client, page, "record-edit", id=fact, text="Mine")
+    assert (lacking.status_code, engine.get(fact).version) == (422, 2)
+
+
+@pytest.mark.parametrize(
+    ("action", "fields", "said", "holds"),
+    [
+        ("record-pin", {"pinned": 1}, "Pinned", lambda r: r.pinned),
+        ("record-pin", {"pinned": 0}, "No longer pinned", lambda r: not r.pinned),
+        ("record-confirm", {}, "Confirmed: that makes 1", lambda r: r.data["confirmations"] == 1),
+        ("record-retire", {}, "Retired", lambda r: r.status == "retired"),
+        ("record-outcome", {"outcome": "failure"}, "outcome is failure", lambda r: r.outcome == "failure"),
+    ],
+)
+def test_each_button_does_what_it_says(
+    engine: Engine, client: TestClient, action: str, fields: dict[str, Any], said: str, holds: Any
+) -> None:
+    fact = engine.search("redis")[0].record.id
+    answer = post(client, f"/ui/record?id={fact}", action, id=fact, **fields)
+    assert answer.status_code == 303
+    assert said in client.get(answer.headers["location"]).text
+    assert holds(engine.get(fact))
+    post(client, f"/ui/record?id={fact}", "record-undo", id=fact, expect=2)
+    assert engine.history(fact)[-1].verb == "undo"
+
+
+def test_a_censor_counts_false_alarms_and_bad_values_change_nothing(engine: Engine, client: TestClient) -> None:
+    censor, fact = engine.search("production")[0].record.id, engine.search("redis")[0].record.id
+    post(client, f"/ui/record?id={censor}", "record-false-alarm", id=censor)
+    assert engine.get(censor).data["false_alarms"] == 1
+    for action, fields, said in (
+        ("record-outcome", {"id": fact, "outcome": "great"}, "There is no outcome"),
+        ("record-false-alarm", {"id": fact}, "only a censor"),
+        ("record-pin", {"id": "fact_none", "pinned": 1}, "There is no record"),
+        ("record-confirm", {}, "Say which record"),
+    ):
+        answer = post(client, f"/ui/record?id={fact}", action, **fields)
+        assert answer.status_code in (404, 422)
+        assert said in answer.text
+    assert engine.get(fact).version == 1
+
+
+def test_a_person_vouches_for_what_a_page_said(engine: Engine, client: TestClient, hostile: str) -> None:
+    refused_pin = post(client, f"/ui/record?id={hostile}", "record-pin", id=hostile, pinned=1)
+    assert refused_pin.status_code == 422
+    answer = post(client, f"/ui/record?id={hostile}", "record-promote", id=hostile, kind="instruction")
+    (made,) = parse_qs(urlsplit(answer.headers["location"]).query)["id"]
+    assert (engine.get(made).kind, engine.get(made).trust) == ("instruction", "user")
+    assert engine.get(hostile).status == "retired"
+
+
+def test_forgetting_says_what_goes_wants_a_word_and_leaves_nothing(engine: Engine, client: TestClient) -> None:
+    fact = engine.search("redis")[0].record.id
+    engine.edit(fact, text="Redis runs on port 7000")
+    context = engine.compute("Which port has redis?", budget=2000)
+    page = f"/ui/forget?id={fact}"
+    assert document(client, page)["gone"] == {"versions": 1, "links": 0, "contexts": 1, "more": False}
+    wrong = post(client, page, "record-forget", id=fact, word="yes")
+    assert wrong.status_code == 422
+    assert "Nothing was forgotten" in wrong.text
+    assert engine.get(fact)
+    answer = post(client, page, "record-forget", id=fact, word=fact)
+    assert answer.headers["location"].startswith("/ui/records?done=Forgot")
+    assert "for good: 1 record, 1 earlier version, 1 receipt." in client.get(answer.headers["location"]).text
+    assert client.get(f"/ui/record?id={fact}").status_code == 404
+    assert fact not in str(engine.receipt(context.id).document)
+    assert "7000" not in client.get(answer.headers["location"]).text
+
+
+def test_kept_answers_of_the_service_go_with_a_forgotten_record(engine: Engine, client: TestClient) -> None:
+    asked = {"json": {"kind": "note", "text": "A confidential note"}, "headers": {"Idempotency-Key": "once"}}
+    id = client.post("/v1/records", **asked).json()["id"]
+    post(client, f"/ui/forget?id={id}", "record-forget", id=id, word="forget")
+    assert client.post("/v1/records", **asked).json()["id"] != id
+
+
+@pytest.mark.parametrize(
+    ("action", "needs", "fields"),
+    [
+        ("record-edit", "memory:write", {"text": "Mine", "expect": "1"}),
+        ("record-pin", "memory:write", {"pinned": "1"}),
+        ("record-confirm", "memory:write", {}),
+        ("record-retire", "memory:write", {}),
+        ("record-outcome", "memory:write", {"outcome": "success"}),
+        ("record-false-alarm", "memory:write", {}),
+        ("record-undo", "memory:write", {"expect": "1"}),
+        ("record-promote", "admin", {}),
+        ("record-forget", "admin", {"word": "forget"}),
+    ],
+)
+def test_every_form_is_ours_and_needs_its_scope(guarded: Guarded, action: str, needs: str, fields: dict[str, str]) -> None:
+    fact = guarded.engine.search("redis")[0].record.id
+    refused(guarded, f"/ui/record?id={fact}", action, needs, id=fact, **fields)
+    assert guarded.engine.get(fact).version == 1
+
+
+def test_the_page_before_forgetting_is_for_whoever_may(guarded: Guarded) -> None:
+    fact = guarded.engine.search("redis")[0].record.id
+    writer = guarded.headers("memory:read", "memory:write")
+    assert guarded.client.get(f"/ui/forget?id={fact}", headers=writer).status_code == 403
+    assert "Forget…" not in guarded.client.get(f"/ui/record?id={fact}", headers=writer).text
+    assert "Forget…" in guarded.client.get(f"/ui/record?id={fact}", headers=guarded.headers()).text
+
+
+def test_a_users_record_is_changed_for_that_user_and_hidden_from_others(engine: Engine, client: TestClient) -> None:
+    ann = engine.within(Scope(engine.scope.project, user="ann"))
+    note = ann.add("note", "Ann's note").record.id
+    assert client.get(f"/ui/record?id={note}").status_code == 404
+    page = f"/ui/record?id={note}&user=ann"
+    assert 'action="/ui/record-pin?user=ann"' in client.get(page).text
+    key = form_key(client.get(page).text)
+    body = {"form": key, "id": note, "pinned": "1", "user": "ann"}
+    answer = client.post("/ui/record-pin?user=ann", data=body, follow_redirects=False)
+    assert parse_qs(urlsplit(answer.headers["location"]).query)["user"] == ["ann"]
+    assert ann.get(note).pinned
+
+
+def test_a_record_of_ones_own_store_says_so_and_is_changed_there(tmp_path: Path, engine: Engine, client: TestClient) -> None:
+    engine.own = SQLiteStore(tmp_path / "own.db")
+    mine = engine.add("instruction", "Always answer in Celsius", own=True).record.id
+    assert document(client, "/ui/records?q=celsius")["records"][0]["own"]
+    page = f"/ui/record?id={mine}"
+    assert "Kept in your own store" in client.get(page).text
+    post(client, page, "record-edit", id=mine, expect=1, text="Always answer in Kelvin", tags="")
+    with engine.own.read(Scope("~")) as reader:
+        assert reader.get([mine])[mine].text == "Always answer in Kelvin"
+    post(client, f"/ui/forget?id={mine}", "record-forget", id=mine, word="forget")
+    assert client.get(page).status_code == 404
+
+
+def test_a_piece_of_code_is_shown_as_it_is_now(tmp_path: Path) -> None:
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "cart.py").write_text('def total(items):\n    """<b>Sum</b>"""\n    return sum(items)\n')
+    opened = foveate.open(tmp_path / "shop", own=False, code=True)
+    with opened as engine, TestClient(create_app(engine), base_url=BASE) as client:
+        found = document(client, "/ui/record?id=code:cart.py::total")
+        page = client.get("/ui/record?id=code:cart.py::total").text
+    assert "return sum(items)" in found["elsewhere"]["text"]
+    assert "&lt;b&gt;Sum" in page
+    assert 'href="/ui/code?path=cart.py"' in page
