@@ -338,9 +338,9 @@ class Engine(Living):
         return self._journal.replay(context, self._given(given, asked, self.clock()), self._shown_again(receipt))
 
     @retried
-    def prompt(self, context: str | Context | None = None, given: Any = ()) -> Prompt:
+    def prompt(self, context: str | Context | Receipt | None = None, given: Any = ()) -> Prompt:
         """The text of a context, piece by piece, each with the item that it shows; a past one is read again from state."""
-        receipt = self.receipt(context)
+        receipt = context if isinstance(context, Receipt) else self.receipt(context)
         asked = receipts.scope_from_json(receipt.document["request"]["scope"])
         return self._journal.prompt(receipt, self._given(given, asked, self.clock()), self._shown_again(receipt))
 

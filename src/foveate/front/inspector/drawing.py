@@ -55,6 +55,21 @@ def budget(ledger: Mapping[str, Any], tints: Mapping[str, str], scale: float | N
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A score as a bar, and in words."""
+
+    pieces: list[Piece]
+    label: str
+
+
+def score(row: Mapping[str, Any], tints: Mapping[str, str], most: float) -> Score:
+    """A row's score as its parts, on a scale up to `most` that all rows share."""
+    parts: Mapping[str, float] = row["parts"]
+    label = f"score {row['score']:.3f} = {' + '.join(f'{name} {part:.3f}' for name, part in parts.items())}"
+    return Score(bar([(name, part, tints.get(name, "c9")) for name, part in parts.items()], most), label)
+
+
 def grant(slot: Mapping[str, Any], largest: float) -> dict[str, float]:
     """One slot's row: how far its own room, its grant and its use reach, on a scale that all slots share."""
     scale = WIDTH / (largest or 1)

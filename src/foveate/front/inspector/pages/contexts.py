@@ -34,7 +34,7 @@ def latest(asked: Asked) -> dict[str, Any]:
 def one(asked: Asked) -> dict[str, Any]:
     """A context: the prompt, the budget, and the items that it shows."""
     receipt = receipt_of(asked)
-    return described(asked, receipt, asked.engine.prompt(receipt.id, made_again(asked.engine, receipt)))
+    return described(asked, receipt, asked.engine.prompt(receipt, made_again(asked.engine, receipt)))
 
 
 def receipt_of(asked: Asked, name: str = "id") -> Receipt:
