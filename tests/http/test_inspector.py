@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import urllib.request
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,11 +16,13 @@ from starlette.testclient import TestClient
 
 from foveate.engine import Engine
 from foveate.front import service
-from foveate.front.http.access import COOKIE
 from foveate.front.inspector.pages import PAGES
 from foveate.project import find
 
 HOSTILE = "<script>alert(1)</script> **Redis** [x](javascript:alert(1)) {{7*7}}"
+
+NAME = "foveate_web"
+"""The cookie of a service without a port in its name."""
 
 ALONE = [page.name for page in PAGES if page.hint or page.name == "help"]
 """Pages that need not be told what they are about."""
@@ -92,6 +95,9 @@ def test_static_files_are_kept_for_good_under_an_address_of_their_content(client
         ("/ui/nothing", 404, "nothing at"),
         ("/ui/contexts?limit=0", 422, "limit is a number from 1"),
         ("/ui/contexts?limit=%F0%9F%98%80", 422, "limit is a number"),
+        ("/ui/contexts?limit=000000000001000000", 422, "limit is a number"),
+        (f"/ui/contexts?limit={'9' * 5000}", 422, "limit is a number"),
+        ("/ui/contexts?" + "&".join(f"x{n}=1" for n in range(1001)), 422, "too much for one page"),
         ("/ui/contexts?after=x", 422, "no cursor"),
         ("/ui/contexts?q=a%00b", 422, "NUL"),
     ],
@@ -126,7 +132,7 @@ def sign_in(guarded: Guarded, *scopes: str, to: str = "", **options: str) -> Tes
     assert "httponly" in cookie
     assert "samesite=lax" in cookie
     assert "path=/ui" in cookie
-    guarded.client.cookies.set(COOKIE, secret)
+    guarded.client.cookies.set(NAME, secret)
     return guarded.client
 
 
@@ -147,7 +153,7 @@ def test_whoever_is_not_signed_in_is_asked_to_and_comes_back(guarded: Guarded) -
 def test_signing_in_leads_to_a_page_of_ours_only(guarded: Guarded, to: str) -> None:
     secret = guarded.headers()["Authorization"].removeprefix("Bearer ")
     answer = guarded.client.post("/ui/sign-in", data={"token": secret, "to": to}, follow_redirects=False)
-    assert answer.headers["location"] == "/ui/contexts"
+    assert answer.headers["location"] == "/ui/"
 
 
 def test_the_cookie_opens_the_pages_and_nothing_else(guarded: Guarded) -> None:
@@ -173,17 +179,70 @@ def test_a_revoked_token_is_out_at_once(guarded: Guarded) -> None:
 
 
 def test_a_form_that_is_not_ours_changes_nothing(guarded: Guarded) -> None:
-    client = sign_in(guarded)
-    assert client.post("/ui/sign-out", data={}).status_code == 403
-    assert client.post("/ui/sign-out", data={"form": "0" * 64}).status_code == 403
-    key = re.search(r'name="form" value="([0-9a-f]{64})"', client.get("/ui/contexts").text)
+    client, id = sign_in(guarded), guarded.engine.add("note", "Pin me").record.id
+
+    def pin(key: str, **headers: str) -> int:
+        return client.post("/ui/record-pin", data={"form": key, "id": id, "pinned": "1"}, headers=headers).status_code
+
+    key = re.search(r'name="form" value="([0-9a-f]{64})"', client.get("/ui/record", params={"id": id}).text)
     assert key
-    foreign = {"Sec-Fetch-Site": "cross-site"}
-    assert client.post("/ui/sign-out", data={"form": key[1]}, headers=foreign).status_code == 403
-    assert client.post("/ui/sign-out", data={"form": key[1]}, headers={"Origin": "https://evil.example"}).status_code == 403
-    done = client.post("/ui/sign-out", data={"form": key[1]}, follow_redirects=False)
-    assert done.status_code == 303
-    assert f'{COOKIE}=""' in done.headers["set-cookie"]
+    assert pin("") == pin("0" * 64) == 403
+    foreign = {"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"}, {"Origin": "https://evil.example"}
+    for headers in (*foreign, {"Origin": f"{BASE}:8431"}, {"Origin": "null"}):
+        assert pin(key[1], **headers) == 403
+        token = guarded.headers()["Authorization"].removeprefix("Bearer ")
+        assert client.post("/ui/sign-in", data={"token": token}, headers=headers).status_code == 403, "nor sign others in"
+    assert not guarded.engine.get(id).pinned
+    assert pin(key[1], Origin=BASE) == 200
+    assert guarded.engine.get(id).pinned
+
+
+def test_signing_out_works_also_with_a_token_that_is_gone(guarded: Guarded) -> None:
+    client = sign_in(guarded)
+    for token in guarded.tokens.list():
+        guarded.tokens.revoke(token.id)
+    done = client.post("/ui/sign-out", follow_redirects=False)
+    assert (done.status_code, done.headers["location"]) == (303, "/ui/sign-in")
+    assert f'{NAME}=""' in done.headers["set-cookie"]
+
+
+def test_an_old_cookie_locks_nobody_out_where_no_token_is_asked_for(client: TestClient) -> None:
+    client.cookies.set(NAME, "of-another-service")
+    assert client.get("/ui/contexts").status_code == 200
+
+
+def test_signing_in_is_not_a_place_to_guess(guarded: Guarded) -> None:
+    tries = [guarded.client.post("/ui/sign-in", data={"token": f"fov_{n}"}).status_code for n in range(31)]
+    assert (tries[0], tries[-1]) == (401, 429)
+
+
+def test_whoever_may_only_see_records_lands_there(guarded: Guarded) -> None:
+    client = sign_in(guarded, "memory:read")
+    landed = client.get("/ui/")
+    assert (landed.status_code, landed.url.path) == (200, "/ui/records")
+    assert "/ui/contexts" not in re.findall(r'<a href="([^"?]+)', landed.text)
+    assert client.get("/ui/help").status_code == 200
+    assert "/ui/sign-out" in client.get("/ui/contexts").text, "and can leave from where they may not be"
+
+
+@pytest.mark.parametrize("address", ["/ui/contexts?done=Call+us&seal=00", "/ui/sign-in?wrong=Call+us"])
+def test_an_address_does_not_speak_in_our_name(guarded: Guarded, address: str) -> None:
+    assert "Call us" not in sign_in(guarded).get(address).text
+
+
+def test_pages_of_other_sites_may_link_here_and_no_more(client: TestClient) -> None:
+    afar = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "empty"}
+    assert client.get("/ui/health?thorough=1", headers=afar).status_code == 403
+    link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+    assert client.get("/ui/contexts", headers=link).status_code == 200
+
+
+def test_whoever_speaks_for_one_user_learns_nothing_of_the_others(guarded: Guarded) -> None:
+    guarded.engine.add("fact", "Hers alone", scope=replace(guarded.engine.scope, user="alice"))
+    client = sign_in(guarded, user="mallory")
+    assert {each["number"] for each in client.get("/ui/records.json").json()["kinds"]} == {None}
+    assert client.get("/ui/health.json").json()["holds"] is None
+    assert client.get("/ui/find.json?q=Hers").json()["found"] == []
 
 
 # --- the command -------------------------------------------------------------------------------------------------------
@@ -219,3 +278,8 @@ def test_contexts_of_agents_are_a_click_away(guarded: Guarded) -> None:
     other = sign_in(guarded, agent="tester")
     assert other.get("/ui/contexts.json").json()["agents"] == []
     assert other.get("/ui/contexts?agent=coder").status_code == 403
+
+
+def test_a_method_that_there_is_not_is_told_those_that_there_are(client: TestClient) -> None:
+    assert client.put("/ui/contexts").headers["allow"] == "GET, HEAD"
+    assert client.put("/v1/stats").headers["allow"] == "GET"

@@ -34,8 +34,11 @@ OPEN = ("/healthz", "/readyz", "/openapi.json")
 UI = "/ui"
 """Where the inspector is: the part of the service that browsers show."""
 
-COOKIE = "foveate_token"
-"""Holds the token of whoever signed in to the inspector. It opens nothing else: other sites cannot use it there, either."""
+SIGN_IN, SIGN_OUT = f"{UI}/sign-in", f"{UI}/sign-out"
+
+COOKIE = "foveate"
+"""With the port after it, the name of the cookie that holds the token of whoever signed in to the inspector. It opens
+nothing else. Cookies know hosts and no ports: two services of one machine must not take each other's."""
 
 EVERYWHERE = ("0.0.0.0", "::")
 """Listening at every address of the machine."""
@@ -49,16 +52,20 @@ def is_ui(path: str) -> bool:
 
 def is_open(path: str) -> bool:
     """Whether nobody is asked for a token here."""
-    return path in OPEN or path == f"{UI}/sign-in" or path.startswith(f"{UI}/static/")
+    return path in OPEN or path in (SIGN_IN, SIGN_OUT) or path.startswith(f"{UI}/static/")
 
 
-def credentials(headers: Headers, path: str) -> str | None:
-    """What a request shows of who it is from: a header or, in a browser, the cookie of the inspector."""
-    given = headers.get("authorization")
-    if given is None and is_ui(path) and not is_open(path):
-        held = cookie_parser(headers.get("cookie", "")).get(COOKIE)
-        return f"Bearer {held}" if held else None
-    return given
+def cookie_name(headers: Headers) -> str:
+    """The cookie of the service that a request is to."""
+    _, _, port = headers.get("host", "").rpartition(":")
+    return f"{COOKIE}_{port if port.isdecimal() else 'web'}"
+
+
+def held_token(headers: Headers, path: str) -> str | None:
+    """The token that a browser signed in with; for the inspector's pages alone."""
+    if not is_ui(path) or is_open(path):
+        return None
+    return cookie_parser(headers.get("cookie", "")).get(cookie_name(headers))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +103,16 @@ class Door:
         except ValueError:
             return False
         return name in self._names or (self._settings.host in EVERYWHERE and _is_address(name))
+
+    def seen(self, headers: Headers, path: str) -> Who:
+        """Whoever sent a request: a header names them or, in a browser, a cookie."""
+        held = held_token(headers, path) if "authorization" not in headers else None
+        if held is None:
+            return self.who(headers.get("authorization"), path)
+        try:
+            return self.who(f"Bearer {held}", path)
+        except Refused:  # an old cookie must not lock anybody out where nobody is asked
+            return self.who(None, path)
 
     def who(self, authorization: str | None, path: str) -> Who:
         """The caller that a header names."""
@@ -159,6 +176,13 @@ def _named(who: Who, scope: Scope, names: dict[str, str | None]) -> Scope:
 Level = Annotated[str | None, Query(min_length=1, max_length=500)]
 
 
+def allowed(who: Who, scope: str) -> None:
+    """Refuse whoever may not do this; no scope is asked of anybody."""
+    if scope and scope not in who.allows:
+        short = f'{CHALLENGE}, error="insufficient_scope", scope="{scope}"'
+        raise Refused(403, f"This token lacks the scope {scope!r}.", WWW_Authenticate=short)
+
+
 def needs(scope: str) -> Callable[..., Any]:
     """A dependency: the caller, where the token allows this."""
 
@@ -166,9 +190,7 @@ def needs(scope: str) -> Callable[..., Any]:
         request: Request, user: Level = None, agent: Level = None, session: Level = None, task: Level = None
     ) -> Caller:
         who: Who = request.scope["who"]
-        if scope not in who.allows:
-            short = f'{CHALLENGE}, error="insufficient_scope", scope="{scope}"'
-            raise Refused(403, f"This token lacks the scope {scope!r}.", WWW_Authenticate=short)
+        allowed(who, scope)
         names = {"user": user, "agent": agent, "session": session, "task": task}
         refuse_unreadable(names)
         state = request.app.state

@@ -25,9 +25,9 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from foveate.errors import FoveateError, InputError
-from foveate.front.http.access import Door, credentials, is_open
+from foveate.front.http.access import SIGN_IN, Door, is_open
 from foveate.front.http.metrics import Metrics
-from foveate.front.http.problems import Refused, of_error, problem
+from foveate.front.http.problems import METHODS, Refused, of_error, problem
 from foveate.ids import iso, now
 
 log = logging.getLogger("foveate.http")
@@ -35,7 +35,8 @@ log = logging.getLogger("foveate.http")
 REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 """What a caller may choose as the id of a request: it is logged and sent back."""
 
-METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
+SIGNING_IN = parse("30/minute")
+"""Tries to sign in from one address: a person needs a few."""
 
 UNMATCHED = "(none)"
 """The route of a path that there is not."""
@@ -113,7 +114,7 @@ class Admitted:
         self._app = app
         self._door = door
         self._rate = rate
-        self._limiter = MovingWindowRateLimiter(MemoryStorage()) if rate else None
+        self._limiter = MovingWindowRateLimiter(MemoryStorage())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -124,19 +125,22 @@ class Admitted:
         headers = Headers(scope=scope)
         try:
             self._door.check_address(headers.get("host", ""), headers.get("origin"))
-            scope["who"] = who = self._door.who(credentials(headers, scope["path"]), scope["path"])
-            if not is_open(scope["path"]):
-                self._check_rate(who.id or (scope.get("client") or ("",))[0])
+            scope["who"] = who = self._door.seen(headers, scope["path"])
+            here = (scope.get("client") or ("",))[0]
+            if scope["path"] == SIGN_IN and scope["method"] == "POST":
+                self._check_rate(f"sign in {here}", SIGNING_IN)
+            elif not is_open(scope["path"]):
+                self._check_rate(who.id or here, self._rate)
         except FoveateError as error:
             await of_error(error)(scope, receive, send)
             return
         await self._app(scope, receive, send)
 
-    def _check_rate(self, caller: str) -> None:
-        if self._rate is None or self._limiter is None or self._limiter.hit(self._rate, caller):
+    def _check_rate(self, caller: str, rate: RateLimitItem | None) -> None:
+        if rate is None or self._limiter.hit(rate, caller):
             return
-        wait = self._limiter.get_window_stats(self._rate, caller).reset_time - time.time()
-        raise Refused(429, f"More than {self._rate}; wait a little.", Retry_After=str(max(1, round(wait))))
+        wait = self._limiter.get_window_stats(rate, caller).reset_time - time.time()
+        raise Refused(429, f"More than {rate}; wait a little.", Retry_After=str(max(1, round(wait))))
 
 
 def rate_of(text: str) -> RateLimitItem | None:

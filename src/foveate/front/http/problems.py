@@ -14,11 +14,12 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Match
+from starlette.routing import Match
 
 from foveate.errors import BudgetError, FoveateError, InputError, StoreError
 
 MEDIA = "application/problem+json"
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 BUSY = "1"
 """Seconds after which a store that cannot answer just now is asked again."""
 
@@ -55,12 +56,12 @@ def of_error(error: FoveateError) -> Response:
 
 def _allowed(request: Request) -> str:
     """The methods of a path, whichever of its endpoints was asked."""
-    found = {method for route in request.app.routes if _matches(route, request) for method in getattr(route, "methods", ())}
-    return ", ".join(sorted(found))
+    return ", ".join(sorted(method for method in METHODS if _is_served(request, method)))
 
 
-def _matches(route: BaseRoute, request: Request) -> bool:
-    return route.matches(request.scope)[0] is not Match.NONE
+def _is_served(request: Request, method: str) -> bool:
+    asked = {**request.scope, "method": method}
+    return any(route.matches(asked)[0] is Match.FULL for route in request.app.routes)
 
 
 def register(app: FastAPI) -> None:

@@ -12,15 +12,15 @@ import json
 from collections.abc import Callable
 from hashlib import sha256
 from typing import Any
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from foveate.front.http.access import COOKIE, UI, is_ui
-from foveate.front.http.problems import MEDIA, Refused
+from foveate.front.http.access import SIGN_IN, UI, cookie_name, is_ui
+from foveate.front.http.problems import MEDIA, Refused, problem
 
 FIELD = "form"
 """The field of a form that says that it was ours."""
@@ -40,14 +40,30 @@ HEADERS = {
 
 def form_key(request: Request) -> str:
     """What a form of this caller carries; it holds until the service is started again."""
-    known = f"{request.scope['who'].id}\n{request.cookies.get(COOKIE, '')}"
-    return hmac.new(request.app.state.form_secret, known.encode("utf-8", "replace"), sha256).hexdigest()
+    return sealed(request, f"{request.scope['who'].id}\n{request.cookies.get(cookie_name(request.headers), '')}")
+
+
+def sealed(request: Request, text: str) -> str:
+    """A number that only this service can have given a text."""
+    return hmac.new(request.app.state.form_secret, text.encode("utf-8", "replace"), sha256).hexdigest()
+
+
+def is_sealed(request: Request, text: str, seal: str) -> bool:
+    return hmac.compare_digest(sealed(request, text).encode(), seal.encode("utf-8", "replace"))
+
+
+def refuse_foreign(request: Request) -> None:
+    """A form that a page of another site sent, or of another service of this machine."""
+    headers = request.headers
+    origin = headers.get("origin", "")
+    foreign = origin and urlsplit(origin).netloc.lower() != headers.get("host", "").lower()
+    if foreign or headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        raise Refused(403, "A page of another site may not change anything here.")
 
 
 def read_form(request: Request) -> list[tuple[str, str]]:
     """The fields of a form that is ours."""
-    if Headers(scope=request.scope).get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-        raise Refused(403, "A page of another site may not change anything here.")
+    refuse_foreign(request)
     fields = fields_of(request)
     given = next((value for name, value in fields if name == FIELD), "")
     if not hmac.compare_digest(given.encode("utf-8", "replace"), form_key(request).encode()):
@@ -67,8 +83,16 @@ def fields_of(request: Request) -> list[tuple[str, str]]:
 def signed_in(response: Response, request: Request, token: str) -> Response:
     """A cookie for our pages alone. Lax, so that a link in a chat opens what it points to."""
     secure = request.url.scheme == "https"
-    response.set_cookie(COOKIE, token, path=UI, httponly=True, samesite="lax", secure=secure)
+    response.set_cookie(cookie_name(request.headers), token, path=UI, httponly=True, samesite="lax", secure=secure)
     return response
+
+
+def is_asked_from_afar(headers: Headers) -> bool:
+    """Whether a page of another site asks, other than by a link that a person follows: it would not see the answer, but
+    the work would be done."""
+    if headers.get("sec-fetch-site", "none") in ("same-origin", "none"):
+        return False
+    return (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")) != ("navigate", "document")
 
 
 class Dressed:
@@ -81,6 +105,9 @@ class Dressed:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or not is_ui(scope["path"]):
             await self._app(scope, receive, send)
+            return
+        if is_asked_from_afar(Headers(scope=scope)):
+            await problem(403, "Pages of other sites may link here, and no more.", headers=HEADERS)(scope, receive, send)
             return
         wrong: list[Message] = []
         body = bytearray()
@@ -106,9 +133,9 @@ class Dressed:
         headers = Headers(raw=start["headers"])
         if start["status"] == 401 and scope["method"] in ("GET", "HEAD"):
             return RedirectResponse(sign_in_path(scope), 303, HEADERS)
-        problem = json.loads(gzip.decompress(body) if headers.get("content-encoding") == "gzip" else body)
+        said = json.loads(gzip.decompress(body) if headers.get("content-encoding") == "gzip" else body)
         kept = {name: headers[name] for name in ("allow", "retry-after", "x-request-id") if name in headers}
-        return HTMLResponse(self._explained(scope, problem), start["status"], HEADERS | kept)
+        return HTMLResponse(self._explained(scope, said), start["status"], HEADERS | kept)
 
 
 def is_twin(path: str) -> bool:
@@ -119,4 +146,4 @@ def is_twin(path: str) -> bool:
 def sign_in_path(scope: Scope) -> str:
     """Where to sign in, and to come back from."""
     query = scope["query_string"].decode("latin-1")
-    return f"{UI}/sign-in?" + urlencode({"to": scope["path"] + (f"?{query}" if query else "")})
+    return f"{SIGN_IN}?" + urlencode({"to": scope["path"] + (f"?{query}" if query else "")})

@@ -26,6 +26,9 @@ NO_FOLDER = (
     "There is no project's folder to keep files in: this is a store alone, or another project than the one that is served. "
     "Run `foveate ui` in the folder of the project."
 )
+RESERVED = {"CON", "PRN", "AUX", "NUL", *(f"{port}{n}" for port in ("COM", "LPT") for n in range(1, 10))}
+"""Names that are no files on some systems."""
+
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _writing = Lock()
 """Of two forms at once, the second sees what the first has written."""
@@ -36,6 +39,8 @@ def keep_profile(engine: Engine, name: str, layer: Mapping[str, Any], *, replace
     folder(engine)
     path = engine.places[0] / f"{_checked(name, 'profile')}.toml"
     base = layer["extends"]
+    if name in profiles.names(()):
+        raise InputError(f"{name!r} comes with foveate, and others stand on it. Choose another name.")
     with _writing:
         if name in profiles.names(engine.places) and not replace:
             raise InputError(f"There is a profile {name!r} already. Tick “replace”, or choose another name.")
@@ -76,7 +81,7 @@ def folder(engine: Engine) -> Path:
 
 
 def _checked(name: str, what: str) -> str:
-    if not _NAME.fullmatch(name):
+    if not _NAME.fullmatch(name) or name.partition(".")[0].upper() in RESERVED:
         raise InputError(
             f"{name!r} is no name for a {what}: it has letters, digits, '.', '-' and '_' only, begins with a letter or a "
             "digit, and is no longer than 64."

@@ -23,17 +23,29 @@ MOST = 500
 """Rows on one page."""
 
 
+MANY, LONG, DIGITS = 1_000, 50_000, 12
+"""Values that a page may be asked with, characters of one, and digits of a number."""
+
+
 class Asked:
     """One request for a page: who asks, and what the query string says."""
 
     def __init__(self, caller: Caller, values: Iterable[tuple[str, str]]) -> None:
         self.caller = caller
         self.values = [(name, value) for name, value in values if value != ""]  # a field that was left empty says nothing
+        if len(self.values) > MANY or any(len(name) + len(value) > LONG for name, value in self.values):
+            raise InputError(f"That is too much for one page: at most {MANY} values, of {LONG:,} characters each.")
         refuse_unreadable(dict(self.values))
 
     @cached_property
     def engine(self) -> Engine:
         return self.caller.engine
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether whoever asks may speak for every user and agent: figures of the whole project are theirs."""
+        who = self.caller.who
+        return who.is_owner or (who.scope.user is None and who.scope.agent is None)
 
     def may(self, scope: str) -> bool:
         """Whether whoever asks may do this."""
@@ -66,8 +78,8 @@ class Asked:
         found = self.text(name)
         if not found:
             return default
-        if not found.isascii() or not found.isdecimal() or not least <= int(found[:12]) <= most:
-            raise InputError(f"{name} is a number from {least:,} to {most:,}, not {found!r}.")
+        if not (found.isascii() and found.isdecimal() and len(found) <= DIGITS and least <= int(found) <= most):
+            raise InputError(f"{name} is a number from {least:,} to {most:,}, not {found[:40]!r}.")
         return int(found)
 
     def share(self, name: str, most: float = 1.0) -> float | None:
@@ -99,7 +111,7 @@ class Page:
     title: str
     document: Callable[[Asked], dict[str, Any]]
     needs: str = "memory:read"
-    """The scope that a token must allow."""
+    """The scope that a token must allow; nothing where any token will do."""
     hint: str = ""
     """What it is for, in the palette and on the page of help; nothing where it is reached through another page only."""
 
@@ -110,10 +122,10 @@ Went = tuple[str, dict[str, Any], str]
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """A form: its address below /ui, the scope that it needs, and what it does with its fields."""
+    """A form: its address below /ui, the scopes that it needs, and what it does with its fields."""
 
     name: str
-    needs: str
+    needs: tuple[str, ...]
     change: Callable[[Asked, Request], Went]
 
 

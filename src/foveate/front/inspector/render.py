@@ -21,6 +21,9 @@ STATIC = {"app.css": "text/css", "app.js": "text/javascript", "icon.svg": "image
 
 THEMES = ("light", "dark")
 
+SAID = ("done", "seal")
+"""What was just done, once: no link carries it on."""
+
 
 @lru_cache(maxsize=1)
 def templates() -> jinja2.Environment:
@@ -46,7 +49,7 @@ class Links:
 
     def __init__(self, page: str, values: list[tuple[str, str]]) -> None:
         self.page = page
-        self.values = values
+        self.values = [(name, value) for name, value in values if name not in SAID]
         self._scope = [(name, value) for name, value in values if name in SCOPE]
 
     def to(self, page: str, **values: Any) -> str:

@@ -11,18 +11,19 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.types import Scope
 
 from foveate.errors import NotFound
-from foveate.front.http.access import COOKIE, UI, Caller, Door, needs
+from foveate.front.http.access import SIGN_IN, SIGN_OUT, UI, Caller, Door, allowed, cookie_name, needs
 from foveate.front.http.answers import Document
 from foveate.front.http.problems import Refused
 from foveate.front.inspector import guard
 from foveate.front.inspector.markdown import markdown
 from foveate.front.inspector.page import Action, Asked, Page, subject
 from foveate.front.inspector.pages import ACTIONS, PAGES
-from foveate.front.inspector.render import STATIC, THEMES, Links, rendered, static_file
+from foveate.front.inspector.render import SAID, STATIC, THEMES, Links, rendered, static_file
 
 FOR_GOOD = "public, max-age=31536000, immutable"
 
-HOME = "contexts"
+LONGEST = 10_000
+"""Bytes of a form that signs in."""
 
 READ = ["GET", "HEAD"]
 
@@ -39,10 +40,10 @@ def install(app: FastAPI, door: Door) -> None:
         router.add_api_route(f"/{action.name}", _changing(action), methods=["POST"])
     router.add_api_route("/", _home, methods=READ)
     router.add_api_route("/static/{name}", _static, methods=READ)
-    router.add_api_route("/sign-in", _ask_to_sign_in, methods=READ)
-    router.add_api_route("/sign-in", _sign_in, methods=["POST"])
-    router.add_api_route("/sign-out", _sign_out, methods=["POST"])
     app.include_router(router)
+    app.add_api_route(SIGN_IN, _ask_to_sign_in, methods=READ, include_in_schema=False)
+    app.add_api_route(SIGN_IN, _sign_in, methods=["POST"], include_in_schema=False)
+    app.add_api_route(SIGN_OUT, _sign_out, methods=["POST"], include_in_schema=False)
     app.add_api_route(UI, _home, methods=READ, include_in_schema=False)
     app.add_middleware(guard.Dressed, explained=_problem)
 
@@ -56,10 +57,16 @@ def _html(request: Request, page: Page, asked: Asked, document: dict[str, Any]) 
         "links": Links(page.name, asked.values),
         "title": subject(document, page),
         "may": {scope: asked.may(scope) for scope in ("memory:write", "admin")},
-        "done": request.query_params.get("done", ""),
+        "done": _done(request),
         **_around(request, page.name),
     }
     return HTMLResponse(rendered(page.name, given), headers={"Cache-Control": "no-store"})
+
+
+def _done(request: Request) -> str:
+    """What was just done, where it was we who said so: an address that somebody sent must not speak in our name."""
+    said, seal = (request.query_params.get(name, "") for name in SAID)
+    return said if said and guard.is_sealed(request, said, seal) else ""
 
 
 def _json(request: Request, page: Page, asked: Asked, document: dict[str, Any]) -> Response:
@@ -87,17 +94,21 @@ def _endpoint(page: Page, answer: Callable[[Request, Page, Asked, dict[str, Any]
     return show
 
 
+def _theme(request: Request) -> str:
+    chosen = request.cookies.get("theme", "")
+    return chosen if chosen in THEMES else ""
+
+
 def _around(request: Request, name: str) -> dict[str, Any]:
     """What every page shows around its own."""
-    theme = request.cookies.get("theme", "")
     settings = request.app.state.settings
     return {
         "page": name,
-        "pages": [page for page in PAGES if page.hint],
-        "theme": theme if theme in THEMES else "",
+        "pages": [page for page in PAGES if page.hint and _is_allowed(request, page)],
+        "theme": _theme(request),
         "form_field": guard.FIELD,
         "form_key": guard.form_key(request),
-        "is_signed_in": COOKIE in request.cookies,
+        "is_signed_in": cookie_name(request.headers) in request.cookies,
         "needs_tokens": settings.needs_tokens,
         "origin": f"{request.url.scheme}://{request.url.netloc}",
         "project": request.scope["who"].scope.project,
@@ -106,13 +117,19 @@ def _around(request: Request, name: str) -> dict[str, Any]:
 
 def _problem(scope: Scope, problem: dict[str, Any]) -> str:
     """What went wrong, as a page. Nobody may be known here: it shows nothing but the problem."""
-    theme = Request(scope).cookies.get("theme", "")
-    given = {"problem": problem, "theme": theme if theme in THEMES else "", "home": f"{UI}/{HOME}"}
-    return rendered("problem", given)
+    request = Request(scope)
+    held = cookie_name(request.headers) in request.cookies
+    return rendered("problem", {"problem": problem, "theme": _theme(request), "is_signed_in": held})
 
 
-def _home() -> Response:
-    return RedirectResponse(f"{UI}/{HOME}", 303)
+def _is_allowed(request: Request, page: Page) -> bool:
+    return not page.needs or page.needs in request.scope["who"].allows
+
+
+def _home(request: Request) -> Response:
+    """The first page that whoever asks may see."""
+    first = next(page for page in PAGES if _is_allowed(request, page))
+    return RedirectResponse(f"{UI}/{first.name}", 303)
 
 
 def _static(name: str) -> Response:
@@ -125,14 +142,18 @@ def _static(name: str) -> Response:
 
 
 def _changing(action: Action) -> Callable[..., Response]:
+    first, *others = action.needs
+
     def change(
         request: Request,
-        caller: Caller = Depends(needs(action.needs)),  # noqa: B008
+        caller: Caller = Depends(needs(first)),  # noqa: B008
     ) -> Response:
+        for scope in others:
+            allowed(caller.who, scope)
         fields = guard.read_form(request)
         asked = Asked(caller, fields)
         page, values, done = action.change(asked, request)
-        return RedirectResponse(Links("", fields).to(page, **values, done=done), 303)
+        return RedirectResponse(Links("", fields).to(page, **values, done=done, seal=guard.sealed(request, done)), 303)
 
     return change
 
@@ -140,32 +161,39 @@ def _changing(action: Action) -> Callable[..., Response]:
 # --- signing in ------------------------------------------------------------------------------------------------------
 
 
-def _ask_to_sign_in(request: Request, wrong: str = "") -> Response:
-    theme = request.cookies.get("theme", "")
-    given = {"to": _near(request.query_params.get("to", "")), "wrong": wrong, "theme": theme if theme in THEMES else ""}
+def _ask_to_sign_in(request: Request) -> Response:
+    return _sign_in_page(request, _near(request.query_params.get("to", "")))
+
+
+def _sign_in_page(request: Request, to: str, wrong: str = "") -> Response:
+    given = {"to": to, "wrong": wrong, "theme": _theme(request)}
     return HTMLResponse(rendered("sign-in", given), 401 if wrong else 200, {"Cache-Control": "no-store"})
 
 
 def _sign_in(request: Request) -> Response:
-    """No form key is asked for: nobody is known yet, and whoever signs in with their own token does no harm."""
+    """No form key is asked for, as nobody is known yet; but nobody is signed in by the page of another site."""
+    guard.refuse_foreign(request)
+    if len(request.scope.get("body", b"")) > LONGEST:
+        raise Refused(413, "That is too long for a token.")
     fields = dict(guard.fields_of(request))
     door: Door = request.app.state.door
-    token = fields.get("token", "").strip()
+    token, to = fields.get("token", "").strip(), _near(fields.get("to", ""))
     try:
         door.who(f"Bearer {token}", UI)
     except Refused as error:
-        return _ask_to_sign_in(request, str(error))
-    return guard.signed_in(RedirectResponse(_near(fields.get("to", "")), 303), request, token)
+        return _sign_in_page(request, to, str(error))
+    return guard.signed_in(RedirectResponse(to, 303), request, token)
 
 
 def _sign_out(request: Request) -> Response:
-    guard.read_form(request)
-    response = RedirectResponse(f"{UI}/sign-in", 303)
-    response.delete_cookie(COOKIE, path=UI)
+    """Also for whoever holds a token that is no longer valid."""
+    guard.refuse_foreign(request)
+    response = RedirectResponse(SIGN_IN, 303)
+    response.delete_cookie(cookie_name(request.headers), path=UI)
     return response
 
 
 def _near(address: str) -> str:
     """Where to go on: a page of ours, or the first one."""
     ours = address.startswith(f"{UI}/") and "\\" not in address and address.isprintable()
-    return address if ours else f"{UI}/{HOME}"
+    return address if ours else f"{UI}/"

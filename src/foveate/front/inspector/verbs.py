@@ -151,13 +151,13 @@ def _as_typed(text: str) -> str:
 
 
 ACTIONS: tuple[Action, ...] = (
-    Action("record-edit", "memory:write", edit),
-    Action("record-pin", "memory:write", pin),
-    Action("record-confirm", "memory:write", confirm),
-    Action("record-retire", "memory:write", retire),
-    Action("record-outcome", "memory:write", outcome),
-    Action("record-false-alarm", "memory:write", false_alarm),
-    Action("record-undo", "memory:write", undo),
-    Action("record-promote", "admin", promote),
-    Action("record-forget", "admin", forget),
+    Action("record-edit", ("memory:write",), edit),
+    Action("record-pin", ("memory:write",), pin),
+    Action("record-confirm", ("memory:write",), confirm),
+    Action("record-retire", ("memory:write",), retire),
+    Action("record-outcome", ("memory:write",), outcome),
+    Action("record-false-alarm", ("memory:write",), false_alarm),
+    Action("record-undo", ("memory:write",), undo),
+    Action("record-promote", ("admin",), promote),
+    Action("record-forget", ("admin",), forget),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from time import perf_counter
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from starlette.responses import Response
@@ -11,7 +11,7 @@ from starlette.responses import Response
 from foveate.errors import SourceError
 from foveate.front import documents
 from foveate.front.http import models
-from foveate.front.http.access import Computes, Reads, Writes
+from foveate.front.http.access import Caller, Computes, Reads, Writes
 from foveate.front.http.answers import Document
 from foveate.receipts import context_json
 
@@ -23,7 +23,7 @@ def index(caller: Reads, aside: bool = False) -> Response:
     """What is indexed; with `aside`, what is not, and why."""
     code = caller.engine.code
     listed = [{"path": one.path, "reason": one.reason} for one in code.index.asides()] if aside else None
-    return Document({**documents.code_index(code), **({"aside_paths": listed} if aside else {})})
+    return Document({**_seen(caller, documents.code_index(code)), **({"aside_paths": listed} if aside else {})})
 
 
 @router.post("/index")
@@ -34,7 +34,12 @@ def refresh(caller: Writes, body: models.Refresh | None = None) -> Response:
     if body is not None and body.full:
         code.index.clear()
     done = code.refresh()
-    return Document(documents.code_index(code, done, perf_counter() - began))
+    return Document(_seen(caller, documents.code_index(code, done, perf_counter() - began)))
+
+
+def _seen(caller: Caller, index: dict[str, Any]) -> dict[str, Any]:
+    """Where the files are on that machine is nobody's business but its owner's."""
+    return index if caller.who.is_owner else {name: value for name, value in index.items() if name != "root"}
 
 
 @router.post("/map")

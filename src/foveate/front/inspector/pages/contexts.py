@@ -39,7 +39,10 @@ def one(asked: Asked) -> dict[str, Any]:
 
 def receipt_of(asked: Asked, name: str = "id") -> Receipt:
     id = asked.text(name, LAST)
-    return asked.engine.receipt(None if id == LAST else id)
+    if id != LAST:
+        return asked.engine.receipt(id)
+    latest = asked.engine.lines(1)  # as the list has it
+    return asked.engine.receipt(latest[0]["id"] if latest else None)
 
 
 def tried(asked: Asked, context: Context, receipt: Receipt) -> dict[str, Any]:

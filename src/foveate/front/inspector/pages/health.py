@@ -18,7 +18,7 @@ def examined(asked: Asked) -> dict[str, Any]:
     """What `foveate doctor` says. The store is read through only where that is asked for: it may take a while."""
     engine, thorough = asked.engine, asked.flag("thorough") and asked.may("admin")
     found = Findings()
-    stats = engine.stats()
+    stats = engine.stats() if asked.sees_all else None
     if asked.caller.who.is_owner:  # paths, roles and hooks are of whoever runs the service
         _examine(engine, found, thorough)
     return {

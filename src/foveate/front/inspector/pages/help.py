@@ -38,7 +38,7 @@ WORDS = (
 
 def page(every: Sequence[Page]) -> Page:
     """The page that tells of all the others."""
-    return Page("help", "Keys and pages", partial(_shown, every), "context:read")
+    return Page("help", "Keys and pages", partial(_shown, every), "")
 
 
 def _shown(every: Sequence[Page], asked: Asked) -> dict[str, Any]:

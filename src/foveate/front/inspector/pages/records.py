@@ -15,6 +15,7 @@ from foveate.front.http.answers import cursor
 from foveate.front.inspector import lives, verbs
 from foveate.front.inspector.page import Action, Asked, Page
 from foveate.ids import iso
+from foveate.state.fence import is_quoted
 from foveate.state.kinds import KINDS, OUTCOMES, kind_of
 from foveate.state.lifecycle import stage
 from foveate.state.links import LEARNED_FROM
@@ -65,7 +66,7 @@ def listed(asked: Asked) -> dict[str, Any]:
         "kind": kind,
         "tag": tag,
         "status": status,
-        "kinds": _counts(engine, status),
+        "kinds": _counts(engine, status) if asked.sees_all else _unnumbered(),
         "statuses": list(STATUSES),
         "has_own": engine.own is not None,
     }
@@ -80,6 +81,11 @@ def _line(record: Record) -> dict[str, Any]:
         "tokens": (record.tokens or {}).get("full"),
         "version": record.version,
     }
+
+
+def _unnumbered() -> list[dict[str, Any]]:
+    """The kinds alone, for those who see a part of the project: numbers would tell of others."""
+    return [{"kind": kind.name, "number": None} for kind in KINDS.values() if not kind.derived]
 
 
 def _counts(engine: Engine, status: str) -> list[dict[str, Any]]:
@@ -158,7 +164,7 @@ def _whole(record: Record, engine: Engine) -> dict[str, Any]:
         "scope": {level: name for level, name in asdict(record.scope).items() if name and level != "project"},
         "data": dict(record.data),
         "counter": engine.rules.counter,
-        "quoted": record.trust in ("web", "tool"),
+        "quoted": is_quoted(record),
     }
 
 

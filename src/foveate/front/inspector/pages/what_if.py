@@ -199,10 +199,13 @@ def _again(asked: Asked) -> Trial:
     return trial(asked, receipt_of(asked, "context") if asked.text("context") else None)
 
 
+KEEPING = ("admin", "context:read")
+"""What is kept is a file of the project's folder, and a profile changes what everybody is shown."""
+
 PAGES: tuple[Page, ...] = (
     Page("what-if", "What if", what_if, "context:read", "Change question, budget or weights and see the prompt."),
 )
 ACTIONS: tuple[Action, ...] = (
-    Action("keep-profile", "memory:write", _keep_profile),
-    Action("keep-case", "memory:write", _keep_case),
+    Action("keep-profile", KEEPING, _keep_profile),
+    Action("keep-case", KEEPING, _keep_case),
 )
