@@ -104,6 +104,8 @@ def watch(page: Page, url: str, troubles: Troubles) -> None:
             troubles.append(f"foreign request: {request.url}")
 
     def failed(request: Request) -> None:
+        if request.failure == "net::ERR_ABORTED":  # the page was left, or its script asked for something newer
+            return
         troubles.append(f"failed request: {request.method} {request.url}: {request.failure}")
 
     page.on("console", said)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import secrets
 from importlib.util import find_spec
+from threading import Thread
 from typing import Any
 
 import click
 
+from foveate import __version__
 from foveate.errors import InputError
 from foveate.front.cli.calling import Call, Verb, pass_call, say
 from foveate.front.service import PORT, Service, find
@@ -66,6 +68,12 @@ def ui(call: Call, port: int | None, no_browser: bool) -> None:
     place = call.place()
     running = find(place.service)
     if running is not None:
+        if running.version != __version__:
+            raise InputError(
+                f"foveate {running.version} serves this project (process {running.pid}), and this is {__version__}. Start it again."
+            )
+        if port is not None:
+            say(f"--port says nothing here: the project is served already, by process {running.pid}.")
         _greet(call, running, no_browser)
         return
     _refuse_unable()
@@ -92,8 +100,8 @@ def _greet(call: Call, service: Service, no_browser: bool) -> None:
         click.echo(address)
     if service.token:
         say("it asks for a token: `foveate token create NAME` makes one.")
-    if not no_browser:
-        webbrowser.open(address)
+    if not no_browser:  # beside: a browser of the terminal ends when it is left
+        Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
 
 def _refuse_unable() -> None:

@@ -28,7 +28,7 @@ class Piece:
 
 def bar(parts: Iterable[tuple[str, float, str]], total: float | None = None) -> list[Piece]:
     """Amounts side by side, each with a name and a class; of `total`, or of their sum. What is nothing is left out."""
-    given = [(name, max(0.0, float(amount)), color) for name, amount, color in parts]
+    given = [(name, max(0, amount), color) for name, amount, color in parts]
     whole = total or sum(amount for _, amount, _ in given) or 1.0
     out, at = [], 0.0
     for name, amount, color in given:
@@ -47,12 +47,10 @@ def colors(names: Iterable[str]) -> dict[str, str]:
 def budget(ledger: Mapping[str, Any], tints: Mapping[str, str], scale: float | None = None) -> list[Piece]:
     """The one bar of a context's total: what each slot used, framing, free room, reserve. `scale`: that of several bars."""
     slots = [(slot["name"], slot["used"], tints.get(slot["name"], "c9")) for slot in ledger["slots"]]
-    rest = ledger["used"] - sum(slot["used"] for slot in ledger["slots"])
     free = ledger["total"] - ledger["reserve"] - ledger["used"]
-    return bar(
-        [*slots, ("framing", rest, "framing"), ("free", free, "free"), ("reserve", ledger["reserve"], "reserve")],
-        scale or ledger["total"],
-    )
+    rest = ("framing", ledger["framing"], "framing"), ("free", free, "free"), ("reserve", ledger["reserve"], "reserve")
+    parts = [*slots, *rest]
+    return bar(parts, max(scale or ledger["total"], sum(amount for _, amount, _ in parts)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +86,7 @@ class Point:
 def line(values: Sequence[float | None], top: float, places: Sequence[float] | None = None) -> list[Point]:
     """Values from left to right, up to `top`; what is not known is left out. `places`: where each stands, in 0..1."""
     step = 1 / max(1, len(values) - 1)
-    at = places or [n * step for n in range(len(values))]
+    at = [0.5] if len(values) == 1 else places or [n * step for n in range(len(values))]
     known = [(x, value) for x, value in zip(at, values, strict=True) if value is not None]
     return [
         Point(round(x * WIDTH, 1), round(HEIGHT - min(value, top) * HEIGHT / (top or 1), 1), value) for x, value in known

@@ -67,7 +67,7 @@ def read_form(request: Request) -> list[tuple[str, str]]:
     fields = fields_of(request)
     given = next((value for name, value in fields if name == FIELD), "")
     if not hmac.compare_digest(given.encode("utf-8", "replace"), form_key(request).encode()):
-        raise Refused(403, "This form is not ours, or the service was started again since. Go back, reload, and try again.")
+        raise Refused(403, "This form is not ours, or older than the service. Go back, copy what you typed, then reload.")
     return [(name, value) for name, value in fields if name != FIELD]
 
 

@@ -9,8 +9,11 @@ DEEPEST = 4
 """Headings go no deeper."""
 
 
+NOTHING = "Nothing yet."
+
+
 def markdown(title: str, document: Mapping[str, Any]) -> str:
-    return "\n".join([f"# {one_line(title)}", "", *_parts(document, 2)]).rstrip() + "\n"
+    return "\n".join([f"# {one_line(title)}", "", *(_parts(document, 2) or [NOTHING])]).rstrip() + "\n"
 
 
 def _parts(document: Mapping[str, Any], depth: int) -> list[str]:

@@ -114,6 +114,8 @@ class Page:
     """The scope that a token must allow; nothing where any token will do."""
     hint: str = ""
     """What it is for, in the palette and on the page of help; nothing where it is reached through another page only."""
+    told: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict
+    """What of the document is worth reading as Markdown; all of it, unless told."""
 
 
 Went = tuple[str, dict[str, Any], str]
@@ -127,6 +129,11 @@ class Action:
     name: str
     needs: tuple[str, ...]
     change: Callable[[Asked, Request], Went]
+
+
+def picked(rows: Iterable[Mapping[str, Any]], *names: str) -> list[dict[str, Any]]:
+    """Of each row what these names say, in their order."""
+    return [{name: row.get(name) for name in names} for row in rows]
 
 
 def subject(document: Mapping[str, Any], page: Page) -> str:

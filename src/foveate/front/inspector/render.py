@@ -34,7 +34,7 @@ def templates() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {each.__name__: each for each in (number, score, percent, when, day, short, kb)}
+    made.filters |= {each.__name__: each for each in (number, score, lack, percent, when, day, short, kb)}
     made.globals |= {"draw": drawing, "layers": layers, "neighbourhood": neighbourhood}
     made.globals |= {"version": __version__, "static": static_path}
     return made
@@ -90,6 +90,11 @@ def number(value: Any) -> str:
 
 def score(value: Any) -> str:
     return "–" if value is None else f"{value:.3f}"
+
+
+def lack(value: Any) -> str:
+    """What a score lacked: the least of it is still something."""
+    return "–" if not value else "+<0.001" if value < 0.0005 else f"+{value:.3f}"
 
 
 def percent(value: Any) -> str:

@@ -74,7 +74,7 @@ def _json(request: Request, page: Page, asked: Asked, document: dict[str, Any]) 
 
 
 def _markdown(request: Request, page: Page, asked: Asked, document: dict[str, Any]) -> Response:
-    text = markdown(subject(document, page), document)
+    text = markdown(subject(document, page), {name: part for name, part in page.told(document).items() if name != "subject"})
     return PlainTextResponse(text, headers={"Cache-Control": "no-store"}, media_type="text/markdown; charset=utf-8")
 
 

@@ -11,7 +11,7 @@ from foveate.assembly import Context
 from foveate.front import documents
 from foveate.front.http.answers import cursor
 from foveate.front.inspector.entries import features, rows
-from foveate.front.inspector.page import Action, Asked, Page
+from foveate.front.inspector.page import Action, Asked, Page, picked
 from foveate.prompt import Prompt, whole
 from foveate.receipts import Receipt
 from foveate.types import Record
@@ -95,10 +95,12 @@ def head(receipt: Receipt) -> dict[str, Any]:
 
 
 def ledger(budget: Mapping[str, Any]) -> dict[str, Any]:
-    """The budget with what is free, and without slots that had no room and asked for none."""
+    """The budget with what is free, and without slots that had no room and asked for none. `joined`: what the whole takes
+    less than its parts, as a tokenizer joins what stands side by side."""
     free = budget["total"] - budget["reserve"] - budget["used"]
     slots = [slot for slot in budget["slots"] if slot["own"] or slot["granted"] or slot["used"]]
-    return {**budget, "free": free, "slots": slots}
+    joined = sum(slot["used"] for slot in slots) + budget["framing"] - budget["used"]
+    return {**budget, "free": free, "joined": joined, "slots": slots}
 
 
 def _as_shown(items: list[dict[str, Any]], prompt: Prompt) -> list[dict[str, Any]]:
@@ -126,8 +128,28 @@ def _prompt(prompt: Prompt, items: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
+def _told(document: Mapping[str, Any]) -> dict[str, Any]:
+    return {"contexts": picked(document["contexts"], "id", "created", "query", "profile", "tokens", "total", "left_out")}
+
+
+def told(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A context for people to read."""
+    budget = document["budget"]
+    return {
+        "context": {name: document["context"][name] for name in ("id", "created", "query", "profile", "counter", "scope")},
+        "budget": {name: budget[name] for name in ("total", "used", "framing", "free", "reserve")},
+        "slots": picked(budget["slots"], "name", "own", "granted", "used", "items"),
+        "prompt": document["prompt"]["text"],
+        "items": picked(
+            document["items"], "n", "title", "kind", "slot", "level", "tokens", "score", "source", "trust", "id"
+        ),
+        "left out, by reason": document["left_out"],
+        "warnings": document["context"]["warnings"],
+    }
+
+
 PAGES: tuple[Page, ...] = (
-    Page("contexts", "Contexts", latest, "context:read", "What the models were shown, newest first."),
-    Page("context", "Context", one, "context:read"),
+    Page("contexts", "Contexts", latest, "context:read", "What the models were shown, newest first.", _told),
+    Page("context", "Context", one, "context:read", told=told),
 )
 ACTIONS: tuple[Action, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -29,14 +30,26 @@ WORDS = {
 def shown(asked: Asked) -> dict[str, Any]:
     engine = asked.engine
     over_time = engine.metrics_over_time()
+    contexts = {day["day"]: day["contexts"] for day in over_time["days"]}
     return {
         "metrics": [{"name": name, "means": WORDS[name], **metric} for name, metric in engine.metrics().items()],
         "latest": LATEST,
         "days": over_time["days"],
-        "growth": [{"day": day, "records": number} for day, number in over_time["growth"].items()],
+        "activity": [
+            {"day": day, "contexts": contexts.get(day, 0), "records": over_time["growth"].get(day, 0)}
+            for day in _every_day(*contexts, *over_time["growth"])
+        ],
         "evaluations": evaluations(engine) if asked.caller.who.is_owner else [],
         "whole": asked.caller.who.is_owner,
     }
+
+
+def _every_day(*days: str) -> list[str]:
+    """From the first to the last of these days, also those on which nothing happened."""
+    if not days:
+        return []
+    first, last = (date.fromisoformat(day) for day in (min(days), max(days)))
+    return [(first + timedelta(days=n)).isoformat() for n in range((last - first).days + 1)]
 
 
 def evaluations(engine: Engine) -> list[dict[str, Any]]:

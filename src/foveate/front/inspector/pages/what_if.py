@@ -17,7 +17,7 @@ from foveate.front.inspector.entries import rows
 from foveate.front.inspector.keeping import CASES, NO_FOLDER, keep_case, keep_profile
 from foveate.front.inspector.page import Action, Asked, Page, Went
 from foveate.front.inspector.pages.choices import summary
-from foveate.front.inspector.pages.contexts import head, receipt_of, tried
+from foveate.front.inspector.pages.contexts import head, receipt_of, told, tried
 from foveate.front.inspector.trial import LONG, OWN, TEXTS, WEIGHT, Trial, begun, floored, trial
 from foveate.profiles.choose import COMPLEXITY, INPUT
 from foveate.profiles.frames import FRAME, NONE
@@ -117,9 +117,20 @@ def _outcome(this: Trial, start: Receipt | None) -> dict[str, Any]:
         "keep": {
             "fields": [{"name": name, "value": value} for name, value in this.fields],
             "profile": profiles.layer_to_toml(_layer(this)) if this.overrides or this.options["budget"] else "",
+            "no_total": _no_total(this),
             "can_be_wanted": [_markable(row) for row in (*shown["items"], *near) if row["is_record"]],
         },
     }
+
+
+def _no_total(this: Trial) -> str:
+    """Why the budget cannot be the total of a profile: a call may go below what its slots are written for."""
+    layer = {name: value for name, value in _layer(this).items() if name != "extends"}
+    try:
+        profiles.resolve(this.request.profile, this.engine.places, layer)
+    except WRONG as error:
+        return str(error)
+    return ""
 
 
 def _nearest(this: Trial, context: Context, receipt: Receipt) -> list[dict[str, Any]]:
@@ -199,11 +210,16 @@ def _again(asked: Asked) -> Trial:
     return trial(asked, receipt_of(asked, "context") if asked.text("context") else None)
 
 
+def _told(document: Mapping[str, Any]) -> dict[str, Any]:
+    result = document["result"]
+    return {"problem": document["problem"], **(told(result) if result else {}), "against the context": document["against"]}
+
+
 KEEPING = ("admin", "context:read")
 """What is kept is a file of the project's folder, and a profile changes what everybody is shown."""
 
 PAGES: tuple[Page, ...] = (
-    Page("what-if", "What if", what_if, "context:read", "Change question, budget or weights and see the prompt."),
+    Page("what-if", "What if", what_if, "context:read", "Change question, budget or weights and see the prompt.", _told),
 )
 ACTIONS: tuple[Action, ...] = (
     Action("keep-profile", KEEPING, _keep_profile),

@@ -16,18 +16,31 @@ function say(text) {
 
 // --- hovering: text shows its item, an item its text -----------------------------------------------------------------
 
-function light(number) {
-  all(".lit").forEach((each) => each.classList.remove("lit"));
-  if (number) all(`[data-item="${CSS.escape(number)}"]`).forEach((each) => each.classList.add("lit"));
-}
+let lit = "";
 
-function itemAt(event) {
+function light(event) {
   const place = event.target instanceof Element ? event.target.closest("[data-item]") : null;
-  return place ? place.dataset.item : "";
+  const number = place ? place.dataset.item : "";
+  if (number === lit) return;
+  lit = number;
+  all(".lit").forEach((each) => each.classList.remove("lit"));
+  if (!number) return;
+  for (const each of all(`[data-item="${CSS.escape(number)}"]`)) {
+    each.classList.add("lit");
+    if (each !== place) bring(each);
+  }
 }
 
-document.addEventListener("mouseover", (event) => light(itemAt(event)));
-document.addEventListener("focusin", (event) => light(itemAt(event)));
+// The other pane turns to what belongs together; the page itself stays where it is.
+function bring(element) {
+  const pane = element.closest(".beside > section");
+  if (!pane || pane.scrollHeight <= pane.clientHeight) return;
+  const [here, around] = [element.getBoundingClientRect(), pane.getBoundingClientRect()];
+  if (here.top < around.top || here.bottom > around.bottom) pane.scrollTop += here.top - around.top - around.height / 3;
+}
+
+document.addEventListener("mouseover", light);
+document.addEventListener("focusin", light);
 
 // --- copying ---------------------------------------------------------------------------------------------------------
 
@@ -98,6 +111,7 @@ async function follow(form, changed = null) {
   target.setAttribute("aria-busy", "true");
   try {
     const answer = await fetch(address, { signal: asking.signal });
+    if (new URL(answer.url).pathname === "/ui/sign-in") return location.assign(answer.url);
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     const fresh = one(form.dataset.live, page);
     if (fresh) target.replaceChildren(...fresh.childNodes);
@@ -173,9 +187,8 @@ const find = later(async (words) => {
   const input = one("input", palette);
   const address = new URL(input.dataset.find, location.href);
   address.searchParams.set("q", words);
-  const answer = await fetch(address);
-  if (!answer.ok || input.value.trim() !== words) return;
-  const found = await answer.json();
+  const found = await fetch(address).then((answer) => (answer.ok ? answer.json() : null), () => null);
+  if (!found || input.value.trim() !== words) return;
   all("[role=option].found", palette).forEach((each) => each.remove());
   for (const hit of found.found) {
     const option = document.createElement("li");
@@ -210,6 +223,8 @@ palette?.addEventListener("keydown", (event) => {
     if (chosen) location.assign(chosen.dataset.href);
   }
 });
+
+one(".top nav [aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" });
 
 // --- keys and clicks -------------------------------------------------------------------------------------------------
 
