@@ -70,7 +70,7 @@ def ui(call: Call, port: int | None, no_browser: bool) -> None:
     if running is not None:
         if running.version != __version__:
             raise InputError(
-                f"foveate {running.version} serves this project (process {running.pid}), and this is {__version__}. Start it again."
+                f"Process {running.pid} serves this project by foveate {running.version}: start it again by {__version__}."
             )
         if port is not None:
             say(f"--port says nothing here: the project is served already, by process {running.pid}.")
