@@ -19,7 +19,7 @@ from foveate.compose import Composed, compose
 from foveate.debug import debug
 from foveate.errors import FoveateError, InputError, NotFound, ProfileError, SourceError, near
 from foveate.ids import Clock, Ids, iso, millis, new_id, now
-from foveate.journal import Journal
+from foveate.journal import Journal, changes
 from foveate.prompt import Prompt
 from foveate.receipts import Facts, Receipt
 from foveate.refresh import CACHE_SECONDS, Cache, Refresh, asked_again, cache_key, refresh, scope_within
@@ -60,6 +60,8 @@ if TYPE_CHECKING:
     from foveate.feedback import Feedback
 
 Given = str | Mapping[str, Any]
+Past = str | Context | Receipt
+"""A past context: its id, itself, or its receipt."""
 
 
 class Engine(Living):
@@ -152,6 +154,7 @@ class Engine(Living):
             return self._cached(query, options, began)
         return self._computed(self.request(query, **options), began)
 
+    @retried
     def what_if(self, query: str | None = None, **options: Any) -> tuple[Context, Receipt]:
         """The context that `compute` would give, with its receipt; nobody is told, and nothing is kept of it."""
         facts = self._facts(self.request(query, **options), perf_counter())
@@ -306,7 +309,8 @@ class Engine(Living):
         lines = self._journal.lines(limit + 1, session=session)  # one more: what the first is compared with
         with self.reader() as reader:
             shown = reader.shown_by([line["id"] for line in lines])
-            compactions = reader.recent(["event"], limit, Filters(event_types=(COMPACTION,)), session=session)
+            marks = Filters(event_types=(COMPACTION,))
+            compactions = reader.recent(["event"], limit, marks, archived=True, session=session)
         if not lines and not compactions:
             raise NotFound(f"No context was computed in session {session!r}: it was dropped by age, or never was.")
         return timeline(session, lines, shown, compactions, limit)
@@ -326,23 +330,27 @@ class Engine(Living):
         return self._journal.why_not(id, context, [name for name in self._sources if self._keeper(f"{name}:")])
 
     @retried
-    def diff(self, one: str | Context, other: str | Context) -> dict[str, Any]:
-        """What changed between two contexts, and how much of their beginning they share."""
-        return self._journal.diff(one, other, *(self._shown_again(self.receipt(each)) for each in (one, other)))
+    def diff(self, one: Past, other: Past, given: tuple[Any, Any] = ((), ()), *, texts: bool = False) -> dict[str, Any]:
+        """What changed between two contexts, and how much of their beginning they share.
+
+        `given`: what was handed in to the one and to the other, as for `replay`. A context that cannot be had again as it
+        was is `unread`, and then nothing is said of the beginning. `texts`: the two prompts as well.
+        """
+        before, after = self._past(one), self._past(other)
+        replays = [self.replay(each, handed) for each, handed in zip((before, after), given, strict=True)]
+        return changes(before, after, replays, texts=texts)
 
     @retried
-    def replay(self, context: str | Context, given: Any = ()) -> dict[str, Any]:
+    def replay(self, context: Past, given: Any = ()) -> dict[str, Any]:
         """Compute a past context again from its receipt; says whether the bytes are the same, and why if not."""
-        receipt = self.receipt(context)
-        asked = receipts.scope_from_json(receipt.document["request"]["scope"])  # given texts were handed in there
-        return self._journal.replay(context, self._given(given, asked, self.clock()), self._shown_again(receipt))
+        receipt = self._past(context)
+        return self._journal.replay(receipt, self._handed(given, receipt), self._shown_again(receipt))
 
     @retried
-    def prompt(self, context: str | Context | Receipt | None = None, given: Any = ()) -> Prompt:
+    def prompt(self, context: Past | None = None, given: Any = ()) -> Prompt:
         """The text of a context, piece by piece, each with the item that it shows; a past one is read again from state."""
-        receipt = context if isinstance(context, Receipt) else self.receipt(context)
-        asked = receipts.scope_from_json(receipt.document["request"]["scope"])
-        return self._journal.prompt(receipt, self._given(given, asked, self.clock()), self._shown_again(receipt))
+        receipt = self._past(context)
+        return self._journal.prompt(receipt, self._handed(given, receipt), self._shown_again(receipt))
 
     def validate(self, context: str | Context | None = None) -> dict[str, Any]:
         """001's validation: is it within its budget, where did the tokens go, what could be better."""
@@ -461,13 +469,16 @@ class Engine(Living):
 
     @retried
     def metrics_over_time(self) -> dict[str, Any]:
-        """The metrics of each of the last days, oldest first, and how many records were written on each."""
+        """The metrics of each of the last days, oldest first, and how many records were written on each.
+
+        `cut`: there were more contexts than are read for it, and the days before the first one are not told.
+        """
         from foveate.metrics import MOST, over_time, since
 
-        now = self.clock()
-        lines = self._journal.lines(MOST)
+        first = since(self.clock())
+        lines, more = self._journal.lines_since(first, MOST)
         with self.store.read(self.scope) as reader:
-            return {"days": over_time(lines, now), "growth": reader.growth_by_day(since(now))}
+            return {**over_time(lines, cut=more), "growth": reader.growth_by_day(first)}
 
     @retried
     def context_stats(self) -> dict[str, Any]:
@@ -709,6 +720,13 @@ class Engine(Living):
             warnings=tuple(warnings),
             tag=tag,
         )
+
+    def _past(self, context: Past | None) -> Receipt:
+        return context if isinstance(context, Receipt) else self.receipt(context)
+
+    def _handed(self, given: Any, receipt: Receipt) -> dict[str, tuple[Record, ...]]:
+        """Given texts as records of the scope in which they were handed in."""
+        return self._given(given, receipts.scope_from_json(receipt.document["request"]["scope"]), self.clock())
 
     def _given(self, given: Any, scope: Scope, at: int) -> dict[str, tuple[Record, ...]]:
         if not given:

@@ -10,11 +10,12 @@ import atexit
 import json
 import threading
 import weakref
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from copy import copy
 from dataclasses import replace
-from typing import Any, TypeVar
+from itertools import islice, takewhile
+from typing import Any, Protocol, TypeVar
 
 from foveate import receipts, tokens
 from foveate.assembly import Context, joined
@@ -29,7 +30,7 @@ from foveate.sources import text as texts
 from foveate.sources.calibration import derived
 from foveate.state import fence
 from foveate.state.relations import recalled
-from foveate.state.store import Reader, Store
+from foveate.state.store import Reader, Store, StoredReceipt
 from foveate.types import Candidate, Record, Scope
 
 PENDING = 4
@@ -44,11 +45,56 @@ MOST_PENDING = 64
 AT_ONCE = 100
 """Receipts of before there were lines that get theirs in one transaction: some 300 ms, most of them outside of it."""
 
+AT_MOST = 500
+"""Receipts of before there were lines that are looked at for one answer, where lines cannot be written: some 1.5 s."""
+
 UNSTORED = ("given", "frame", "text")
 """Sources whose records are in no store: they are handed in again, or made from the receipt's profile."""
 
 Readers = Callable[[Scope | None], AbstractContextManager[Reader]]
 _T = TypeVar("_T")
+
+
+class Lines(Protocol):
+    """What a reader tells of receipts without their bodies."""
+
+    def receipt_lines(self, limit: int, after: tuple[int, str] | None = None, session: str | None = None) -> list[str]: ...
+    def receipt_lines_since(self, since: int, limit: int) -> tuple[list[str], bool]: ...
+    def receipt_sessions(self, limit: int) -> list[tuple[str, int, int]]: ...
+
+
+class FromBodies:
+    """The lines of the latest receipts; those that the store lacks are made from the bodies."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    def receipt_lines(self, limit: int, after: tuple[int, str] | None = None, session: str | None = None) -> list[str]:
+        found = (stored for stored in self._latest(after) if session in (None, stored.session))
+        return [str(stored.line) for stored in islice(found, limit)]
+
+    def receipt_lines_since(self, since: int, limit: int) -> tuple[list[str], bool]:
+        found = list(islice(takewhile(lambda stored: stored.created >= since, self._latest()), limit))
+        rest = self._reader.receipts_page(1, (found[-1].created, found[-1].id)) if found else []
+        return [str(stored.line) for stored in found], bool(rest) and rest[0].created >= since
+
+    def receipt_sessions(self, limit: int) -> list[tuple[str, int, int]]:
+        found: dict[str, list[int]] = {}
+        for stored in self._latest():
+            if stored.session is not None:
+                found.setdefault(stored.session, []).append(stored.created)
+        sessions = [(name, len(times), max(times)) for name, times in found.items()]
+        return sorted(sessions, key=lambda session: (-session[2], session[0]))[:limit]
+
+    def _latest(self, after: tuple[int, str] | None = None) -> Iterator[StoredReceipt]:
+        """Newest first, without those that cannot be read."""
+        for _ in range(0, AT_MOST, AT_ONCE):
+            page = self._reader.receipts_page(AT_ONCE, after)
+            every = (stored if stored.line is not None else receipts.lined(stored) for stored in page)
+            yield from (stored for stored in every if stored.line)
+            if len(page) < AT_ONCE:
+                return
+            after = page[-1].created, page[-1].id
 
 
 class Journal:
@@ -194,8 +240,16 @@ class Journal:
         found = self.lined(lambda reader: reader.receipt_lines(limit, after, session))
         return [json.loads(line) for line in found]
 
-    def lined(self, ask: Callable[[Reader], _T]) -> _T:
-        """What a reader answers once every receipt that it may see is written and has a line."""
+    def lines_since(self, since: int, limit: int) -> tuple[Iterator[dict[str, Any]], bool]:
+        """The lines of receipts that were created at this time or later, newest first, and whether there are more."""
+        found, more = self.lined(lambda lines: lines.receipt_lines_since(since, limit))
+        return map(json.loads, found), more
+
+    def lined(self, ask: Callable[[Lines], _T]) -> _T:
+        """What a reader answers once every receipt that it may see is written and has a line.
+
+        Where lines cannot be written just now, or not by whoever reads, the latest are made for this one answer.
+        """
         self.save()
         while True:
             with self._readers(None) as reader:
@@ -203,7 +257,11 @@ class Journal:
                 if not older:
                     return ask(reader)
                 here = reader.scope
-            self._store.add_lines(here, [receipts.lined(stored) for stored in older])
+            try:
+                self._store.add_lines(here, [receipts.lined(stored) for stored in older])
+            except StoreError:
+                with self._readers(None) as reader:
+                    return ask(FromBodies(reader))
 
     def _waiting(self, *, held: bool) -> list[Facts]:
         """What is not written yet, of those that the reader may see; whoever holds the context itself may see its own."""
@@ -230,28 +288,14 @@ class Journal:
         with self._readers(self._scope(receipt)) as reader:
             return why_not_considered(receipt, id, reader, elsewhere)
 
-    def diff(self, one: str | Context, other: str | Context, *code: Mapping[tuple[str, str], Record]) -> dict[str, Any]:
-        """What changed between two contexts, and how much of their beginning they share; `code` as for `replay`, of each."""
-        before = self.receipt(one)
-        out = receipts.diff(before, self.receipt(other))
-        replays = [self.replay(each, {}, shown) for each, shown in zip((one, other), code, strict=True)]
-        if all(replay["identical"] for replay in replays):
-            first, second = (replay["text"] for replay in replays)
-            out["shared_prefix"] = shared_prefix(first, second, before.document["request"]["counter"])
-        return out
-
     def replay(
-        self,
-        context: str | Context,
-        given: Mapping[str, Sequence[Record]],
-        code: Mapping[tuple[str, str], Record] | None = None,
+        self, receipt: Receipt, given: Mapping[str, Sequence[Record]], code: Mapping[tuple[str, str], Record]
     ) -> dict[str, Any]:
         """A past context from its receipt: the recorded candidates through the same pure stages.
 
         `code`: pieces of code, and memories of others, as they are now; what reads otherwise than it did is missing.
         """
-        receipt = self.receipt(context)
-        candidates, missing, tag = self._candidates(receipt, given, code or {})
+        candidates, missing, tag = self._candidates(receipt, given, code)
         composed = _composed(receipt, candidates, tag)
         text = joined(composed.sections)
         return {
@@ -292,6 +336,19 @@ class Journal:
         with self._readers(None) as reader:
             mine = reader.scope
         return replace(asked, session=mine.session or asked.session, task=mine.task or asked.task)
+
+
+def changes(one: Receipt, other: Receipt, replays: Sequence[Mapping[str, Any]], *, texts: bool = False) -> dict[str, Any]:
+    """What changed between two contexts and, where both replays give the same bytes, how much of their beginning they share.
+
+    `unread` are those that do not. `texts`: the two prompts as well.
+    """
+    out = {**receipts.diff(one, other), "unread": [replay["id"] for replay in replays if not replay["identical"]]}
+    if out["unread"]:
+        return out
+    first, second = (replay["text"] for replay in replays)
+    shared = shared_prefix(first, second, one.document["request"]["counter"])
+    return {**out, "shared_prefix": shared, **({"texts": [first, second]} if texts else {})}
 
 
 def shared_prefix(first: str, second: str, counter: str) -> dict[str, Any]:

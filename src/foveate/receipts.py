@@ -35,6 +35,9 @@ FORGOTTEN = "[forgotten]"
 AROUND = ("always", "text", "project", "docs", "repo_map", "neighbours")
 """Sources of what is around an answer and not found for it: rules and pins, system prompts, the codebase, the map."""
 
+UNREADABLE = (zlib.error, ValueError, LookupError, TypeError, AttributeError)
+"""What comes of a body that is damaged, or that is no receipt."""
+
 SHOWN = 1_000
 """Characters of a question in a line: it may be a whole task, and a list shows its beginning."""
 
@@ -123,9 +126,13 @@ def pack(receipt: Receipt, created: int) -> StoredReceipt:
 
 
 def lined(stored: StoredReceipt) -> StoredReceipt:
-    """A receipt of before there were lines, with the line and the session that its body tells."""
-    receipt = unpack(stored.body)
-    return replace(stored, session=receipt.document["request"]["scope"]["session"], line=_json(line(receipt)))
+    """A receipt of before there were lines, with the line and the session that its body tells; one that cannot be read has
+    an empty line."""
+    try:
+        receipt = unpack(stored.body)
+        return replace(stored, session=receipt.document["request"]["scope"]["session"], line=_json(line(receipt)))
+    except UNREADABLE:
+        return replace(stored, line="")
 
 
 def _json(document: Mapping[str, Any]) -> str:
@@ -263,9 +270,13 @@ def why(receipt: Receipt, id: str) -> dict[str, Any]:
     entry = receipt.of(id)
     if entry is None:
         raise NotFound(f"{id!r} was no candidate of {receipt.id!r}. `foveate why-not` works out why.")
-    weights = receipt.document["profile"]["weights"]
-    parts = {name: round(weight * entry["features"].get(name, 0.0), 6) for name, weight in weights.items()}
+    parts = parts_of(entry, receipt.document["profile"]["weights"])
     return {"context": receipt.id, **entry, "score_parts": parts, "sentence": sentence(entry)}
+
+
+def parts_of(entry: Mapping[str, Any], weights: Mapping[str, float]) -> dict[str, float]:
+    """A candidate's score taken apart: what each feature adds, in the profile's order."""
+    return {name: round(weight * entry["features"].get(name, 0.0), 6) for name, weight in weights.items()}
 
 
 def sentence(entry: Mapping[str, Any]) -> str:

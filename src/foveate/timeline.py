@@ -14,7 +14,8 @@ from foveate.ids import iso
 from foveate.types import Record
 
 COMPACTION = "compaction"
-"""The type of the event that a conversation was compacted: its host put a summary in place of what was said."""
+"""The type of the event that a conversation was compacted: its host put a summary in place of what was said. It is archived
+from the start: it is for people who look, not for prompts."""
 
 Line = Mapping[str, Any]
 Shown = Mapping[str, Sequence[str]]

@@ -252,6 +252,17 @@ def test_compactions_are_on_the_timeline_of_the_session(host: str) -> None:
     assert [one["now"] for one in found["compactions"]] == [clock.now - 2000, clock.now - 1000]
 
 
+@pytest.mark.parametrize("session", [S, None, "another"])
+def test_no_prompt_shows_that_a_conversation_was_compacted(session: str | None) -> None:
+    with open_engine() as engine:
+        handle(engine, "claude", {**SESSION, "hook_event_name": COMPACT["claude"]})
+        for profile in ("base", "chat", "coding"):
+            found = engine.compute("When was the conversation compacted?", session=session, profile=profile)
+            assert "compacted" not in found.text
+        assert engine.search("conversation compacted") == []
+        assert len(engine.timeline(S)["compactions"]) == 1
+
+
 def test_a_session_that_goes_on_starts_with_what_it_asked_last(engine: foveate.Engine) -> None:
     handle(engine, "claude", START["claude"])
     ask(engine, "claude", "Which port has Redis?")

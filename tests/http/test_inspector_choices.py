@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from service_kit import BASE
 from starlette.testclient import TestClient
 
 import foveate
+from foveate.agents import compared, strategy_of
 from foveate.engine import Engine
 from foveate.front.http import create_app
+from foveate.front.inspector.pages.choices import PICKED
 from foveate.front.inspector.text_diff import MOST_SHOWN, differing
 
 HOSTILE = '<script>alert("redis")</script> | **bold** [link](javascript:alert(1)) that nobody wants before the others do'
@@ -159,6 +162,29 @@ def test_diff_chooses_what_to_compare_with(client: TestClient, engine: Engine, a
         found = client.get(f"/ui/diff.json?{query}").json()
         assert (found["from"], found["to"]) == (before, after), query
     assert [each["id"] for each in found["contexts"]] == [last, again, other, asked]
+
+
+def test_diff_finds_the_turn_before_however_long_ago_it_was(client: TestClient, engine: Engine) -> None:
+    first = engine.compute("Which database?", session="mine").id
+    for n in range(PICKED + 10):
+        engine.compute(f"Which port has number {n}?", session="other", budget=60)
+    second = engine.compute("Which database do we use?", session="mine").id
+    found = client.get(f"/ui/diff.json?to={second}").json()
+    assert (found["from"], found["to"]) == (first, second)
+    found = client.get(f"/ui/diff.json?to={first}").json()
+    assert (found["from"], found["to"]) == (None, first)
+
+
+def test_diff_hands_in_again_what_a_strategy_made(engine: Engine) -> None:
+    engine.stack().push("Sweep the yard")
+    developer = engine.within(replace(engine.scope, agent="developer"))
+    one, other = (strategy_of("developer").compile(engine, budget=budget).context.id for budget in (500, 900))
+    assert developer.diff(one, other)["unread"] == [one, other]
+    said = compared(developer, one, other)
+    with TestClient(create_app(developer), base_url=BASE) as client:
+        found = client.get(f"/ui/diff.json?from={one}&to={other}").json()["compared"]
+    assert found["unread"] == said["unread"] == []
+    assert {name: found["shared_prefix"][name] for name in said["shared_prefix"]} == said["shared_prefix"]
 
 
 def test_diff_of_prompts_that_cannot_be_had_again_says_so(client: TestClient, engine: Engine, asked: str) -> None:

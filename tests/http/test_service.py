@@ -6,7 +6,10 @@ import asyncio
 import json
 import logging
 import threading
+import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import pytest
 from opentelemetry import trace
@@ -345,3 +348,32 @@ def test_half_a_body_is_no_request(engine: Engine) -> None:
     scope = {"type": "http", "method": "POST", "path": "/v1/import", "raw_path": b"/v1/import", "query_string": b""}
     asyncio.run(app({**scope, "headers": headers, "http_version": "1.1", "scheme": "http"}, receive, send))
     assert (sent, [hit for hit in engine.search("half") if hit.record.text == "half"]) == ([], [])
+
+
+# --- events --------------------------------------------------------------------------------------------------------
+
+
+def test_after_a_store_could_not_answer_old_contexts_are_not_sent_as_new(engine: Engine) -> None:
+    old, streamed = engine.compute("Before").id, []
+    engine.save()
+    with TestClient(create_app(engine, settings=Settings(poll_seconds=0.05)), base_url=BASE) as client:
+        stream = threading.Thread(target=lambda: streamed.append(client.get("/v1/events?most=1").text))
+        with renamed(engine, "receipts"):
+            stream.start()
+            stream.join(0.3)
+        while stream.is_alive():
+            engine.compute(f"New {time.monotonic()}")
+            engine.save()
+            stream.join(0.1)
+    assert "event: context" in streamed[0]
+    assert old not in streamed[0]
+
+
+@contextmanager
+def renamed(engine: Engine, table: str) -> Iterator[None]:
+    """A store that cannot answer questions about a table."""
+    for one, other in ((table, "elsewhere"), ("elsewhere", table)):
+        with engine.store.write(engine.scope) as writer:
+            writer._db.connection.execute(f"alter table {one} rename to {other}")  # type: ignore[attr-defined]
+        if one == table:
+            yield

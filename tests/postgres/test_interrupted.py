@@ -16,9 +16,11 @@ from urllib.parse import quote
 import psycopg
 import pytest
 
+from foveate.assembly import Context
 from foveate.engine import Engine
 from foveate.errors import Interrupted, StoreError
 from foveate.ids import new_id, now
+from foveate.receipts import Receipt
 from foveate.state.memory import Memory
 from foveate.state.pooling import Patience
 from foveate.state.postgres import PostgresStore
@@ -110,16 +112,23 @@ def test_interrupted_write_happens_once(url: str, verb: str, accident: type[Frag
     assert counts[0] == counts[1]
 
 
+COMPUTES: dict[str, Callable[..., tuple[Context, Receipt]]] = {
+    "compute": lambda engine, *asked, **options: ((context := engine.compute(*asked, **options)), engine.receipt(context)),
+    "what_if": lambda engine, *asked, **options: engine.what_if(*asked, **options),
+}
+
+
 @pytest.mark.parametrize("accident", [Killed, Unserializable])
-def test_interrupted_context_is_computed_again(url: str, accident: type[Fragile]) -> None:
+@pytest.mark.parametrize("verb", COMPUTES)
+def test_interrupted_context_is_computed_again(url: str, verb: str, accident: type[Fragile]) -> None:
     store = accident(url)
     with engine_on(store) as engine:
         engine.add("decision", "We chose Redis for caching")
         store.accidents = 3
-        context = engine.compute("Which cache did we choose?", budget=1000)
+        context, receipt = COMPUTES[verb](engine, "Which cache did we choose?", budget=1000)
         assert "Redis" in context.text
         assert store.accidents == 0
-        assert not [report for report in engine.receipt(context).document["sources"] if report.get("error")]
+        assert not [report for report in receipt.document["sources"] if report.get("error")]
 
 
 def test_after_some_tries_the_caller_is_told(url: str) -> None:

@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -443,6 +444,41 @@ def test_why_not_draws_the_score_that_was_lacking(known: dict[str, str], project
     found = document("why-not", known["fact"])
     assert f"lacked +{found['needs_score']:.3f} score of 0.990  █" in shown
     assert shown.endswith("░")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such terminal")
+@pytest.mark.parametrize("columns", [20, 36])
+def test_where_there_is_no_room_for_a_bar_the_numbers_are_told(known: dict[str, str], columns: int) -> None:
+    found = document("context", "Redis port?", "--budget", "30", "--profile", "base")
+    (lost,) = (entry for entry in found["left_out"] if entry["reason"] == "budget")
+    kept = next(item["id"] for item in found["items"])
+    shown = in_terminal(columns, "why", "last", kept)
+    assert "kept in" in shown
+    assert f"score {document('why', 'last', kept)['score']:.3f}" in " ".join(shown.split())
+    assert f"lacked +{lost['needs']['tokens']} tokens of " in in_terminal(columns, "why-not", lost["id"])
+    assert "are the same" in in_terminal(columns, "diff", "last", "last")
+    assert "Left out" in in_terminal(columns, "context", "Redis port?", "--explain")
+
+
+def in_terminal(columns: int, *args: str) -> str:
+    """What a command writes to a terminal of that many columns."""
+    import fcntl
+    import pty
+    import struct
+    import termios
+
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    env = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")} | {"NO_COLOR": "1"}
+    with subprocess.Popen([sys.executable, "-m", "foveate", *args], stdout=theirs, stderr=theirs, env=env) as process:
+        os.close(theirs)
+        written = b""
+        with suppress(OSError):  # its end is closed: there is no more
+            while part := os.read(ours, 65536):
+                written += part
+        os.close(ours)
+    assert process.returncode == 0, written.decode()
+    return written.decode()
 
 
 def test_why_and_diff_are_drawn_in_ascii_where_stdout_speaks_nothing_else(asked: dict[str, str]) -> None:

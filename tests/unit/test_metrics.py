@@ -218,7 +218,19 @@ def test_figures_by_day_are_those_of_the_day(engine: foveate.Engine) -> None:
         "ms_p95": max(line["ms"] for line in today),
     }
     assert (days[0]["refresh_rate"], days[1]["refresh_rate"], days[1]["recall_precision"]) == (0.25, 0.0, None)
-    assert found["growth"] == {"2026-09-21": 5}
+    assert (found["growth"], found["cut"]) == ({"2026-09-21": 5}, False)
+
+
+@pytest.mark.parametrize(("most", "contexts", "cut"), [(5, [1, 2, 2], False), (4, [2], True), (3, [2], True), (1, [], True)])
+def test_a_day_is_shown_whole_or_not_at_all(
+    engine: foveate.Engine, monkeypatch: pytest.MonkeyPatch, most: int, contexts: list[int], cut: bool
+) -> None:
+    for day, number in ((2, 1), (1, 2), (0, 2)):
+        for n in range(number):
+            engine.compute(ASK, frame="none", now=ago(day) + n)
+    monkeypatch.setattr("foveate.metrics.MOST", most)
+    found = engine.metrics_over_time()
+    assert ([day["contexts"] for day in found["days"]], found["cut"]) == (contexts, cut)
 
 
 def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -182,6 +182,19 @@ def test_replay_hands_in_again_what_a_strategy_made(project: Path) -> None:
     assert (later.exit_code, "given texts are not kept" in later.stdout) == (1, True)
 
 
+def test_diff_hands_in_again_what_a_strategy_made(project: Path) -> None:
+    run("task", "add", "Log in", "--key", "login", "--objective", "Let users log in")
+    ids = [
+        json.loads(run("agent", "compile", "developer", "--task", "login", "--budget", budget, "--json").stdout)["context"][
+            "id"
+        ]
+        for budget in ("500", "900")
+    ]
+    assert "100% of the second) are the same" in run("diff", *ids, "--agent", "developer").stdout
+    found = json.loads(run("diff", *ids, "--agent", "developer", "--json").stdout)
+    assert (found["unread"], found["shared_prefix"]["share"]) == ([], 1.0)
+
+
 def test_any_profile_is_an_agent_on_the_command_line(project: Path) -> None:
     folder = project / ".foveate" / "profiles"
     folder.mkdir()

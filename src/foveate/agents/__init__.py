@@ -1,11 +1,13 @@
 """Agents: who is at work on which task, with which context. Above the engine; it adds no stage to the pipeline."""
 
+from typing import Any
+
 from foveate.agents.architect import Architect, ArchitectContextStrategy
 from foveate.agents.developer import Developer, DeveloperContextStrategy
 from foveate.agents.lifecycle import Agents, Lease, Prepared
 from foveate.agents.reviewer import Reviewer, ReviewerContextStrategy
 from foveate.agents.strategy import Agent, CompiledContext, ContextStrategy, Given, State
-from foveate.engine import Engine
+from foveate.engine import Engine, Past
 from foveate.errors import InputError
 from foveate.receipts import Receipt
 
@@ -32,6 +34,12 @@ def made_again(engine: Engine, receipt: Receipt) -> Given:
         return {}
 
 
+def compared(engine: Engine, one: Past, other: Past, *, texts: bool = False) -> dict[str, Any]:
+    """`engine.diff` of two contexts, with what their strategies handed in."""
+    before, after = (each if isinstance(each, Receipt) else engine.receipt(each) for each in (one, other))
+    return engine.diff(before, after, (made_again(engine, before), made_again(engine, after)), texts=texts)
+
+
 __all__ = [
     "Agent",
     "Agents",
@@ -43,6 +51,7 @@ __all__ = [
     "Prepared",
     "Reviewer",
     "State",
+    "compared",
     "made_again",
     "strategy_of",
 ]

@@ -201,7 +201,7 @@ def _said(engine: Engine, heard: Heard) -> str:
 
 def _compacted(engine: Engine, heard: Heard) -> str:
     at = engine.clock()
-    values: dict[str, Any] = {"type": COMPACTION, "created": at, "trust": "tool"}
+    values: dict[str, Any] = {"type": COMPACTION, "status": "archived", "created": at, "trust": "tool"}  # for no prompt
     values["key"] = f"{KEYS.get(heard.host, heard.host)}:{heard.session}:{COMPACTION}:{at}"
     keep(engine, iter([Row("event", COMPACTED, values, heard.session)]), heard.host)
     summary = public(heard.fields["summary"])

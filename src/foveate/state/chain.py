@@ -132,6 +132,9 @@ class Chain:
     def receipt_lines(self, limit: int, after: tuple[int, str] | None = None, session: str | None = None) -> list[str]:
         return self._readers[0].receipt_lines(limit, after, session)
 
+    def receipt_lines_since(self, since: int, limit: int) -> tuple[list[str], bool]:
+        return self._readers[0].receipt_lines_since(since, limit)
+
     def receipt_agents(self) -> list[str]:
         return self._readers[0].receipt_agents()
 

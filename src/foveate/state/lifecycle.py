@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from foveate.errors import near
+from foveate.state.lines import several
 from foveate.state.store import Change
 from foveate.types import Record
 
@@ -152,15 +153,15 @@ def _told_fact(record: Record, stage: str, now: int, at: Thresholds) -> tuple[st
     if stage in ("superseded", "inactive"):
         return ("another value holds by now" if stage == "superseded" else "it was taken out of use"), ""
     if stage == "core":
-        return ("it is marked as core" if record.data.get("core") else _several(confirmations, "confirmation")), ""
-    core = f"core at {_several(at.core_at, 'confirmation')}"
+        return ("it is marked as core" if record.data.get("core") else several(confirmations, "confirmation")), ""
+    core = f"core at {several(at.core_at, 'confirmation')}"
     if confirmations:
-        return _several(confirmations, "confirmation"), core
+        return several(confirmations, "confirmation"), core
     return "it was not met again yet", f"confirmed when it is, {core}"
 
 
 def _told_episode(record: Record, stage: str, now: int, at: Thresholds) -> tuple[str, str]:
-    old = f"{_several(max(0, now - record.created) // DAY, 'day')} old"
+    old = f"{several(max(0, now - record.created) // DAY, 'day')} old"
     if stage == "archived":
         return old, "its full text is in its history"
     if record.pinned:
@@ -173,27 +174,23 @@ def _told_procedure(record: Record, stage: str, now: int, at: Thresholds) -> tup
     if stage == "retired":
         return "it was taken out of use", ""
     judged = f"effective above {at.effective:.0%}, ineffective below {at.ineffective:.0%}"
-    used = f"{record.wins} of {_several(record.uses, 'use')} went well"
-    return used, judged if record.uses >= at.judged_at else f"judged from {_several(at.judged_at, 'use')} on: {judged}"
+    used = f"{record.wins} of {several(record.uses, 'use')} went well"
+    return used, judged if record.uses >= at.judged_at else f"judged from {several(at.judged_at, 'use')} on: {judged}"
 
 
 def _told_censor(record: Record, stage: str, now: int, at: Thresholds) -> tuple[str, str]:
     alarms = int(record.data.get("false_alarms", 0))
-    tripped = f"{_several(record.uses, 'trip')}, {_several(alarms, 'false alarm')}"
+    tripped = f"{several(record.uses, 'trip')}, {several(alarms, 'false alarm')}"
     if stage == "retired":
         return tripped, ""
-    wrong = f"withdrawn at {_several(at.false_alarms, 'false alarm')} that are more than {at.false_share:.0%} of its trips"
-    blocks = "" if stage == "escalated" else f"it blocks after more than {_several(at.escalate_above, 'trip')}, "
+    wrong = f"withdrawn at {several(at.false_alarms, 'false alarm')} that are more than {at.false_share:.0%} of its trips"
+    blocks = "" if stage == "escalated" else f"it blocks after more than {several(at.escalate_above, 'trip')}, "
     return tripped, f"{blocks}{wrong}"
 
 
 def _told_decision(record: Record, stage: str, now: int, at: Thresholds) -> tuple[str, str]:
     outcome = f"its outcome is {record.outcome}" if record.outcome else "it has no outcome"
     return outcome, "" if stage == "reviewed" else f"reviewed once its outcome is one of {', '.join(REVIEWED)}"
-
-
-def _several(number: int, what: str) -> str:
-    return f"{number:,} {what}" + ("" if number == 1 else "s")
 
 
 _ORDER: Mapping[str, tuple[str, ...]] = {

@@ -14,6 +14,9 @@ from typing import Any
 from foveate.state.defuse import defused
 from foveate.types import Level, Record
 
+CALLED = 80
+"""Characters of a text that stand for a name."""
+
 _HEADING = re.compile(r"^((?:\s|[-*+>]\s|\d+[.)]\s)*)(#{1,6}(?:\s|$)|={2,}\s*$|-{3,}\s*$)")
 _FENCE = re.compile(r"^\s*(`{3,}|~{3,})")
 
@@ -124,8 +127,18 @@ def title_of(record: Record) -> str:
     return one_line(record.data.get("name") or record.data.get("title") or "")
 
 
+def called(record: Record) -> str:
+    """What a record is called, for people: its title, else its shortest line, else how it begins."""
+    return title_of(record) or record.micro or one_line(record.text[:CALLED])
+
+
 def one_line(text: Any) -> str:
     return " ".join(str(text).split())
+
+
+def several(number: int, what: str) -> str:
+    """`1 day`, `1,200 days`."""
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
 
 
 def _under(title: str, text: str) -> str:

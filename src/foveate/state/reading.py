@@ -101,7 +101,7 @@ class ReadTransaction:
         params: dict[str, Any] = {"limit": limit, **filter_params(filters)}
         query = "recent_archived" if archived else "recent"
         if session is not None:
-            query, params["of"] = "recent_of_session", session
+            query, params["of"] = f"{query}_of_session", session
         found = [record for kind in kinds for record in self._records(query, kind=kind, **params)]
         return sorted(found, key=lambda record: (-record.created, record.id))[:limit]
 
@@ -216,6 +216,12 @@ class ReadTransaction:
         if session is None:
             return [line for (line,) in self._db.rows("receipt_lines", params)]
         return [line for (line,) in self._db.rows("receipt_lines_of_session", {**params, "of": session})]
+
+    def receipt_lines_since(self, since: int, limit: int) -> tuple[list[str], bool]:
+        """The lines of receipts that were created at this time or later, newest first, and whether there are more."""
+        params = {"project": self._project, "since": since, "limit": limit + 1, **self._who}
+        found = [line for (line,) in self._db.rows("receipt_lines_since", params)]
+        return found[:limit], len(found) > limit
 
     def receipt_agents(self) -> list[str]:
         """The agents that contexts were computed for. Names alone cross the wall between them: their receipts do not."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from foveate.errors import InputError, NotFound
 from foveate.state import records
-from foveate.state.lines import one_line, title_of
+from foveate.state.lines import called, one_line, title_of
 from foveate.state.links import DEPENDS_ON, PART_OF
 from foveate.state.memory import Memory
 from foveate.state.store import Reader
@@ -36,7 +36,7 @@ class Task:
 
     @property
     def name(self) -> str:
-        return title_of(self.record) or self.record.micro
+        return called(self.record)
 
     @property
     def objective(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,8 +41,13 @@ def without_line(id: str, at: int = T0) -> StoredReceipt:
 
 
 def lines(reader: Reader, limit: int = 10, after: tuple[int, str] | None = None, session: str | None = None) -> list[str]:
+    """The ids of the contexts of a page of lines."""
+    return ids_in(reader.receipt_lines(limit, after, session))
+
+
+def ids_in(lines: Sequence[str]) -> list[str]:
     """The ids of the contexts that the lines are of."""
-    return [json.loads(line)["id"] for line in reader.receipt_lines(limit, after, session)]
+    return [json.loads(line)["id"] for line in lines]
 
 
 def seen(reader: Reader, ids: list[str]) -> Iterator[str]:
@@ -68,6 +73,7 @@ def seen(reader: Reader, ids: list[str]) -> Iterator[str]:
         "receipts page": {id for id in ids if reader.receipts_page(10)},
         "receipt lines": {id for id in ids if lines(reader)},
         "receipt lines of": {id for id in ids if lines(reader, session="s1")},
+        "receipt lines since": {id for id in ids if reader.receipt_lines_since(0, 10)[0]},
         "receipt sessions": {id for id in ids if reader.receipt_sessions(10)},
         "receipts without line": {id for id in ids if reader.receipts_without_line(10)},
         "shown by": {id for shown in reader.shown_by(["ctx_1"]).values() for id in shown},
@@ -100,7 +106,7 @@ class Scopes(Suite):
         with self.opened(tmp_path) as store:
             ids = self.kept(store, BOTH)
             with store.read(replace(BOTH, session="s9")) as reader:
-                assert len(list(seen(reader, ids))) == 26
+                assert len(list(seen(reader, ids))) == 27
             assert set(found(store, "vault postgres", scope=BOTH)) == set(ids)
 
     def test_no_read_crosses_a_wall(self, tmp_path: Path) -> None:
@@ -197,6 +203,10 @@ class Receipts(Suite):
                 assert lines(reader, session="s1") == ["ctx_3", "ctx_1"]
                 assert lines(reader, 1, (T0 + 1, "ctx_3"), session="s1") == ["ctx_1"]
                 assert lines(reader, session="s9") == []
+                newest = ["ctx_3", "ctx_2", "ctx_1", "ctx_0"]
+                for at, limit, known, further in ((0, 9, 4, False), (1, 2, 2, False), (1, 1, 1, True), (2, 9, 0, False)):
+                    since, more = reader.receipt_lines_since(T0 + at, limit)
+                    assert (ids_in(since), more) == (newest[:known], further)
                 assert reader.receipts(1)[0] == replace(kept[3], kept=())
 
     def test_sessions_of_contexts_are_counted_the_newest_first(self, tmp_path: Path) -> None:
@@ -230,6 +240,11 @@ class Receipts(Suite):
             with store.read(HERE) as reader:
                 assert [stored.id for stored in reader.receipts_without_line(9)] == ["ctx_b"]
                 assert lines(reader) == ["ctx_c", "ctx_a"]
+                assert lines(reader, session="s1") == ["ctx_a"]
+            store.add_lines(HERE, [replace(old[1], body=b"another", session="s1", line="")])  # it cannot be read
+            with store.read(HERE) as reader:
+                assert reader.receipts_without_line(9) == []
+                assert lines(reader) == ids_in(reader.receipt_lines_since(T0, 9)[0]) == ["ctx_c", "ctx_a"]
                 assert lines(reader, session="s1") == ["ctx_a"]
 
     def test_pages_go_on_where_the_last_one_ended_whatever_comes_in_between(self, tmp_path: Path) -> None:

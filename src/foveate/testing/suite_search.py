@@ -216,8 +216,10 @@ class Searching(Suite):
         with self.opened(tmp_path) as store:
             mine = [add(store, f"Step {n}", "event", scope=SESSION, created=T0 + n).id for n in (2, 3, 1)]
             note = add(store, "Noted", scope=SESSION, created=T0).id
+            archived = add(store, "Put aside", "event", scope=SESSION, status="archived").id
             for scope in (HERE, replace(HERE, session="s2")):
                 add(store, "Elsewhere", "event", scope=scope, created=T0 + 9)
+                add(store, "Put aside elsewhere", "event", scope=scope, status="archived")
             for scope in (HERE, SESSION):
                 with store.read(scope) as reader:
                     assert [r.id for r in reader.recent(["event"], 2, Filters(), session="s1")] == [mine[1], mine[0]]
@@ -225,6 +227,7 @@ class Searching(Suite):
                     assert reader.recent(["event"], 9, Filters(), session="s3") == []
                     since = Filters(since=T0 + 3)
                     assert [r.id for r in reader.recent(["event"], 9, since, session="s1")] == [mine[1]]
+                    assert [r.id for r in reader.recent(["event"], 9, Filters(), archived=True, session="s1")] == [archived]
 
     def test_sessions_come_by_their_latest_event(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:

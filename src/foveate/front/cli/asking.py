@@ -116,9 +116,10 @@ def diff(call: Call, one: str, other: str, **scope: Any) -> None:
 
     A and B are ids of contexts; either may be `last`.
     """
+    from foveate.agents import compared
+
     with call.open(**scope) as engine:
-        ids = [engine.receipt(_id(context)).id for context in (one, other)]
-        found = engine.diff(*ids)
+        found = compared(engine, *(engine.receipt(_id(context)) for context in (one, other)))
     if call.as_json:
         call.print_json(found)
         return

@@ -1,12 +1,12 @@
 """Bars for people: amounts -> pieces of a line, as many columns as they are worth.
 
-Neighbours differ in colour and, where there is none, in their mark; a terminal that does not speak UTF-8 gets ASCII.
+Neighbours differ in colour and, where there is none, in their mark; a terminal that does not speak UTF-8 gets ASCII. Where
+there is no room (0 columns, or fewer), there is no bar.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from foveate.front.cli.calling import speaks_utf8
 from foveate.front.cli.show import Line, Piece
@@ -29,7 +29,7 @@ def swatch(n: int) -> Piece:
 def stacked(parts: Iterable[tuple[float, str, str]], columns: int) -> Line:
     """One bar of that many columns: amounts side by side, each with its mark and its style."""
     given = list(parts)
-    sizes = proportional([amount for amount, _, _ in given], columns)
+    sizes = proportional([amount for amount, _, _ in given], max(0, columns))
     return [(mark * size, style) for size, (_, mark, style) in zip(sizes, given, strict=True)]
 
 
@@ -56,11 +56,6 @@ def length(amount: float, most: float, columns: int) -> int:
 # --- scores ----------------------------------------------------------------------------------------------------------
 
 
-def parts_of(entry: Mapping[str, Any], weights: Mapping[str, float]) -> dict[str, float]:
-    """A score taken apart, in the profile's order."""
-    return {name: round(weight * entry["features"].get(name, 0.0), 6) for name, weight in weights.items()}
-
-
 def pieces(parts: Mapping[str, float]) -> list[tuple[str, float, Piece]]:
     """The parts that add something, each with its mark and its colour: a feature has the same colour in every score."""
     shown = [(n, name, part) for n, (name, part) in enumerate(parts.items()) if part > 0]
@@ -69,7 +64,7 @@ def pieces(parts: Mapping[str, float]) -> list[tuple[str, float, Piece]]:
 
 def score(parts: Mapping[str, float], most: float, columns: int) -> Line:
     """A score as its parts, where `most` fills all columns; blanks fill the rest."""
-    drawn = [(part, *look) for _, part, look in pieces(parts)]
+    drawn, columns = [(part, *look) for _, part, look in pieces(parts)], max(0, columns)
     whole = max(length(sum(parts.values()), most, columns), min(len(drawn), columns))
     return [*stacked(drawn, whole), (" " * (columns - whole), "")]
 

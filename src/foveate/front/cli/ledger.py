@@ -10,7 +10,7 @@ from typing import Any
 
 from foveate.front.cli import bars
 from foveate.front.cli.show import Line, plain, table, title
-from foveate.receipts import Receipt, sentence
+from foveate.receipts import Receipt, parts_of, sentence
 
 SCORE = 12
 """Columns of an item's score: seven features in words fit beside it on two lines of a pipe."""
@@ -103,7 +103,7 @@ def _flow(slot: Mapping[str, Any]) -> str:
 
 def _kept(entry: Entry, weights: Mapping[str, float], most: float, columns: int) -> list[Line]:
     head = f"  {entry['slot']} {entry['level']}, {entry['shown_tokens']} tokens, score {entry['score']:.3f}"
-    parts = bars.parts_of(entry, weights)
+    parts = parts_of(entry, weights)
     first, *rest = bars.words(parts, columns - SCORE - 6)
     drawn: Line = [("    ", ""), *bars.score(parts, most, SCORE), ("  ", ""), *first]
     return [[(entry["id"], "cyan"), (head, "")], drawn, *([(" " * (SCORE + 6), ""), *line] for line in rest)]

@@ -7,9 +7,9 @@ from typing import Any
 
 from foveate.code.derived import PREFIXES
 from foveate.engine import Engine
-from foveate.receipts import Receipt, sentence
+from foveate.receipts import Receipt, parts_of, sentence
 from foveate.refresh import scope_within
-from foveate.state.lines import title_of
+from foveate.state.lines import called
 from foveate.types import Record
 
 Entry = Mapping[str, Any]
@@ -31,7 +31,6 @@ def rows(
 
 def _row(entry: Entry, record: Record | None, weights: Mapping[str, float]) -> dict[str, Any]:
     decided = ("kept", "level", "rank", "reason", "detail", "needs_tokens", "needs_score")
-    parts = {name: round(weight * entry["features"].get(name, 0.0), 6) for name, weight in weights.items()}
     return {
         "id": entry["id"],
         "title": title(entry, record),
@@ -39,7 +38,7 @@ def _row(entry: Entry, record: Record | None, weights: Mapping[str, float]) -> d
         "slot": entry["slot"],
         "source": entry["source"],
         "score": entry["score"],
-        "parts": {name: part for name, part in parts.items() if part},
+        "parts": {name: part for name, part in parts_of(entry, weights).items() if part},
         "features": dict(entry["features"]),
         "tokens": entry.get("shown_tokens"),
         "trust": record.trust if record else "",
@@ -55,10 +54,8 @@ def _row(entry: Entry, record: Record | None, weights: Mapping[str, float]) -> d
 
 
 def title(entry: Entry, record: Record | None) -> str:
-    """What a candidate is called: its title, else its shortest line, else its id."""
-    if record is None:
-        return str(entry["id"])
-    return title_of(record) or record.micro or record.text[:80]
+    """What a candidate is called; one that is gone, or is no record, goes by its id."""
+    return called(record) if record else str(entry["id"])
 
 
 def _is_code(entry: Entry) -> bool:

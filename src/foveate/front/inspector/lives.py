@@ -12,7 +12,7 @@ from typing import Any
 from foveate import receipts
 from foveate.ids import iso
 from foveate.state import lifecycle
-from foveate.state.lines import title_of
+from foveate.state.lines import called as called
 from foveate.state.links import CONFLICTS_WITH
 from foveate.state.memory import OWN_PROJECT
 from foveate.state.records import to_json
@@ -44,11 +44,6 @@ _FOLLOWS_TEXT = {"summary", "micro"}
 _COUNTED = {"uses", "wins", "data.confirmations"}
 COUNTING = ("outcome", "trip", "confirm")
 """Verbs that count. Uses are counted at any time and are no change of a record: no other verb made them."""
-
-
-def called(record: Record) -> str:
-    """What a record is called: its title, else its shortest line, else its first words."""
-    return title_of(record) or record.micro or record.text[:80]
 
 
 def row(record: Record) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from foveate.engine import Engine
 from foveate.errors import Conflict, InputError
 from foveate.front.inspector.page import Action, Asked, Went
 from foveate.state.kinds import kind_of
+from foveate.state.lines import several
 from foveate.types import Record
 
 WORD = "forget"
@@ -112,12 +113,8 @@ def forget(asked: Asked, request: Request) -> Went:
         raise InputError(f"Nothing was forgotten. To forget {id!r} for good, type the word {WORD}, or its id.")
     done = asked.engine.forget([id])
     request.app.state.answers.forget()  # kept answers may hold its words
-    gone = [_several(number, what) for table, what in GONE.items() if (number := done.counts.get(table))]
+    gone = [several(number, what) for table, what in GONE.items() if (number := done.counts.get(table))]
     return "records", {}, " ".join([f"Forgot {id} for good: {', '.join(gone)}.", *done.warnings])
-
-
-def _several(number: int, what: str) -> str:
-    return f"{number:,} {what}" + ("" if number == 1 else "s")
 
 
 def _id(asked: Asked) -> str:

@@ -35,15 +35,16 @@ async def events(
     """Each new context as an event; `Last-Event-ID` goes on where another stream ended."""
     state = request.app.state
 
-    async def look() -> list[dict[str, Any]]:
+    async def look() -> list[dict[str, Any]] | None:
         return await anyio.to_thread.run_sync(_latest, caller.engine, limiter=state.beside)
 
-    seen: deque[str] = deque(maxlen=REMEMBERED)
-    seen.extend(_before(await look(), last_event_id))
+    while (known := await look()) is None and not state.stopping.is_set():  # what is old must be known before what is new
+        await anyio.sleep(state.settings.poll_seconds)
+    seen: deque[str] = deque(_before(known or [], last_event_id), maxlen=REMEMBERED)
     sent = 0
     yield ServerSentEvent(comment="listening")
     while not state.stopping.is_set():
-        for line in [line for line in await look() if line["id"] not in seen]:
+        for line in [line for line in await look() or () if line["id"] not in seen]:
             seen.append(line["id"])
             yield ServerSentEvent(data=documents.listed(line), event="context", id=line["id"])
             sent += 1
@@ -52,12 +53,12 @@ async def events(
         await anyio.sleep(state.settings.poll_seconds)
 
 
-def _latest(engine: Engine) -> list[dict[str, Any]]:
-    """The newest, oldest first; a store that cannot answer just now has nothing new."""
+def _latest(engine: Engine) -> list[dict[str, Any]] | None:
+    """The newest, oldest first; None where the store cannot answer just now."""
     try:
         return engine.lines(LATEST)[::-1]
     except StoreError:
-        return []
+        return None
 
 
 def _before(latest: list[dict[str, Any]], last: str | None) -> list[str]:

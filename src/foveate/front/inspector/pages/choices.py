@@ -6,17 +6,16 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, get_args
 
-from foveate.agents import made_again
+from foveate.agents import compared
+from foveate.engine import Engine
 from foveate.errors import InputError, NotFound
 from foveate.front.inspector.entries import features, rows
 from foveate.front.inspector.page import Action, Asked, Page
 from foveate.front.inspector.pages.contexts import LAST, head, ledger, receipt_of
 from foveate.front.inspector.text_diff import differing
-from foveate.journal import shared_prefix
 from foveate.receipts import Receipt, line
-from foveate.receipts import diff as changes_between
 from foveate.refresh import scope_within
-from foveate.state.lines import title_of
+from foveate.state.lines import called
 from foveate.types import Reason
 
 Row = dict[str, Any]
@@ -76,10 +75,12 @@ def summary(receipt: Receipt) -> str:
     parts = []
     if room:
         nearest = min(entry["needs_tokens"] for entry in room)
-        parts.append(f"{len(room)} of {number} candidates lacked room; the nearest needed {nearest:,} tokens more")
+        more = "1 token" if nearest == 1 else f"{nearest:,} tokens"
+        parts.append(f"{len(room)} of {number} candidates lacked room; the nearest needed {more} more")
     if weak:
         nearest = min(entry["needs_score"] for entry in weak)
-        parts.append(f"{len(weak)} of {number} ranked too low; the nearest lacked {nearest:.3f} of a score")
+        lacked = f"{nearest:.3f}" if nearest >= 0.0005 else "less than 0.001"
+        parts.append(f"{len(weak)} of {number} ranked too low; the nearest lacked {lacked} of a score")
     if others := len(lost) - len(room) - len(weak):
         parts.append(f"{others} of {number} were left out for another reason")
     return f"{'. '.join(parts)}."
@@ -118,7 +119,7 @@ def _with_others(asked: Asked, receipt: Receipt, found: Sequence[Row]) -> list[R
         known = reader.get(ids) if ids else {}
     others = {id: {"id": id, "title": id, "is_record": False} for id in ids}
     for id, record in known.items():
-        others[id] = {"id": id, "title": title_of(record) or record.micro or id, "is_record": True}
+        others[id] = {"id": id, "title": called(record), "is_record": True}
     return [{**row, "other": others.get(row["detail"]) if row["reason"] in NAMED else None} for row in found]
 
 
@@ -141,7 +142,7 @@ def _why_not(asked: Asked, receipt: Receipt) -> dict[str, Any] | None:
         return {"id": id, "title": id, "is_record": False, "found": False, "kept": False, "sentence": str(error)}
     with asked.engine.reader(scope_within(receipt, asked.engine.scope)) as reader:
         record = reader.get([said["id"]]).get(said["id"])
-    title = (title_of(record) or record.micro) if record else said["id"]
+    title = called(record) if record else said["id"]
     about = {"id": said["id"], "title": title, "is_record": record is not None, "found": True}
     return {**about, "kept": said["kept"], "sentence": said["sentence"]}
 
@@ -167,7 +168,7 @@ def diff(asked: Asked) -> dict[str, Any]:
         "from": before.id,
         "to": after.id,
         "only": None,
-        "compared": {**_compared(asked, before, after), **_texts(asked, before, after)},
+        "compared": _compared(asked, before, after),
     }
 
 
@@ -181,19 +182,16 @@ def _pair(asked: Asked, latest: Sequence[Mapping[str, Any]]) -> tuple[Receipt | 
         return receipt_of(asked, "from"), asked.engine.receipt(latest[0]["id"])
     to = asked.text("to")
     after = receipt_of(asked, "to") if to else asked.engine.receipt(latest[0]["id"])
-    earlier = _earlier(asked, latest, after)
-    if to and to != LAST:
-        session = after.document["request"]["scope"]["session"]
-        earlier = [each for each in earlier if each["scope"]["session"] == session] or earlier
-    return (asked.engine.receipt(earlier[0]["id"]) if earlier else None), after
+    return _before(asked.engine, after, same_session=to not in ("", LAST)), after
 
 
-def _earlier(asked: Asked, latest: Sequence[Mapping[str, Any]], receipt: Receipt) -> Sequence[Mapping[str, Any]]:
-    """What was asked before a context, newest first."""
-    at = next((n for n, each in enumerate(latest) if each["id"] == receipt.id), None)
-    if at is not None and latest[at + 1 :]:
-        return latest[at + 1 :]
-    return asked.engine.lines(PICKED, (receipt.document["request"]["now"], receipt.id))
+def _before(engine: Engine, receipt: Receipt, *, same_session: bool) -> Receipt | None:
+    """The context before another: of its session, where it has one and that is meant, else of all."""
+    request = receipt.document["request"]
+    at, session = (request["now"], receipt.id), request["scope"]["session"]
+    found = engine.lines(1, at, session) if same_session and session else []
+    found = found or engine.lines(1, at)
+    return engine.receipt(found[0]["id"]) if found else None
 
 
 def _to_choose(latest: Sequence[Mapping[str, Any]], *chosen: Receipt | None) -> list[dict[str, Any]]:
@@ -212,8 +210,8 @@ def _to_choose(latest: Sequence[Mapping[str, Any]], *chosen: Receipt | None) -> 
 
 
 def _compared(asked: Asked, before: Receipt, after: Receipt) -> dict[str, Any]:
-    """What `engine.diff` says of the items, with what each is called."""
-    found = changes_between(before, after)
+    """What `engine.diff` says, with what each item is called, and the lines that differ."""
+    found = compared(asked.engine, before, after, texts=True)
     named = {**_named(asked, after, found, LISTS[:1] + LISTS[2:]), **_named(asked, before, found, LISTS[1:2])}
     lists = {name: [{**named[entry["id"]], **_steps(entry)} for entry in found[name]] for name in LISTS}
     ends = {"before": before, "after": after}
@@ -226,6 +224,7 @@ def _compared(asked: Asked, before: Receipt, after: Receipt) -> dict[str, Any]:
         **lists,
         "budgets": budgets,
         "slots": _by_slot(*budgets.values()),
+        **_texts(found),
     }
 
 
@@ -251,15 +250,12 @@ def _by_slot(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[s
     ]
 
 
-def _texts(asked: Asked, before: Receipt, after: Receipt) -> dict[str, Any]:
+def _texts(found: Mapping[str, Any]) -> dict[str, Any]:
     """The two prompts, where both can be had as they were sent: how they begin alike, and the lines that differ."""
-    replays = [asked.engine.replay(each.id, made_again(asked.engine, each)) for each in (before, after)]
-    unread = [replay["id"] for replay in replays if not replay["identical"]]
-    if unread:
-        return {"shared_prefix": None, "text": None, "unread": unread}
-    first, second = (replay["text"] for replay in replays)
-    shared = shared_prefix(first, second, before.document["request"]["counter"])
-    return {"shared_prefix": {**shared, "of": len(second)}, "text": differing(first, second), "unread": []}
+    if found["unread"]:
+        return {"shared_prefix": None, "text": None, "unread": found["unread"]}
+    first, second = found["texts"]
+    return {"shared_prefix": {**found["shared_prefix"], "of": len(second)}, "text": differing(first, second), "unread": []}
 
 
 PAGES: tuple[Page, ...] = (

@@ -41,8 +41,7 @@ def shown(asked: Asked) -> dict[str, Any]:
     look = engine.code.look()
     context, receipt = engine.what_if(query or WHOLE, profile=MAP, code_query=query, budget=budget)
     facts = documents.code_index(engine.code)
-    if not asked.caller.who.is_owner:
-        del facts["root"]  # where it is on that machine is nobody else's business
+    del facts["root"]  # where it is on this machine says nothing about the code
     return {
         "subject": f"Code: {path or query}"[:80] if path or query else "Code",
         "state": "indexed",

@@ -7,9 +7,9 @@ from typing import Any
 
 from foveate import lexical
 from foveate.engine import Engine
-from foveate.front.inspector.lives import called
 from foveate.front.inspector.page import Action, Asked, Page
 from foveate.front.inspector.render import Links
+from foveate.state.lines import called
 from foveate.state.memory import SEARCH_FIELDS
 from foveate.state.store import Query, Reader, Want
 from foveate.types import Record

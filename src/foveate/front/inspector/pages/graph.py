@@ -7,8 +7,9 @@ from typing import Any
 
 from foveate import lexical
 from foveate.errors import NotFound
-from foveate.front.inspector.lives import called, row
+from foveate.front.inspector.lives import row
 from foveate.front.inspector.page import Action, Asked, Page
+from foveate.state.lines import called
 from foveate.state.store import Reader
 from foveate.state.task import lookup, state_of
 from foveate.types import NO_FILTERS, Link, Record

@@ -39,6 +39,7 @@ def shown(asked: Asked) -> dict[str, Any]:
             {"day": day, "contexts": contexts.get(day, 0), "records": over_time["growth"].get(day, 0)}
             for day in _every_day(*contexts, *over_time["growth"])
         ],
+        "cut": over_time["cut"],
         "evaluations": evaluations(engine) if asked.caller.who.is_owner else [],
         "whole": asked.caller.who.is_owner,
     }

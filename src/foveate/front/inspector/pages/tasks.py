@@ -14,7 +14,7 @@ from foveate.front.inspector.page import Action, Asked, Page
 from foveate.ids import iso
 from foveate.receipts import Receipt, line, unpack
 from foveate.state.kinds import TASK_STATES
-from foveate.state.lines import part_of_task, title_of
+from foveate.state.lines import called, part_of_task
 from foveate.state.links import DEPENDS_ON, HANDOFF_OF
 from foveate.state.store import Reader
 from foveate.state.task import Task, state_of, views
@@ -89,7 +89,7 @@ def _names(reader: Reader, tasks: Sequence[Task], page: Iterable[Task]) -> dict[
     known = {task.id: _named(task.id, task.name, task.status) for task in tasks}
     others = {id for task in page for id in task.waiting_for if id not in known}
     found = reader.get(list(others)) if others else {}
-    return known | {id: _named(id, title_of(record) or record.micro, state_of(record)) for id, record in found.items()}
+    return known | {id: _named(id, called(record), state_of(record)) for id, record in found.items()}
 
 
 def _row(
@@ -200,7 +200,7 @@ def _inbox(reader: Reader) -> list[dict[str, Any]]:
     wrong = [one for one in latest if one["read"] != "as written"][:INBOX]
     links = {link.src: link.dst for link in reader.links([one["id"] for one in wrong], [HANDOFF_OF])} if wrong else {}
     tasks = reader.get(list(links.values())) if links else {}
-    named = {id: _named(id, title_of(task) or task.micro, state_of(task)) for id, task in tasks.items()}
+    named = {id: _named(id, called(task), state_of(task)) for id, task in tasks.items()}
     return [{**one, "task": named.get(links.get(one["id"], ""))} for one in wrong]
 
 
@@ -224,7 +224,7 @@ def one(asked: Asked) -> dict[str, Any]:
         "updated": iso(record.updated),
         "outcome": record.outcome,
         "texts": _texts(record.data),
-        "waits_for_it": [_named(id, title_of(each) or each.micro, state_of(each)) for id, each in waiting.items()],
+        "waits_for_it": [_named(id, called(each), state_of(each)) for id, each in waiting.items()],
         "handoffs": [{**_reading(handoff), "summary": handoff.summary, "raw": handoff.text} for handoff in handoffs],
         "leases": [documents.lease(lease) for lease in Agents(engine).active(task=found.id)],
         "contexts": [documents.listed(line(receipt)) for receipt in receipts if _is_for(receipt, found.id)],

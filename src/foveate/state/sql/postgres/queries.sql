@@ -180,6 +180,11 @@ select {columns} from records
 where project = :project and kind = :kind and status = 'archived' and {visible} and {filtered}
 order by created desc, doc desc limit :limit
 
+-- name: recent_archived_of_session
+select {columns} from records
+where project = :project and session = :of and kind = :kind and status = 'archived' and {visible} and {filtered}
+order by created desc, doc desc limit :limit
+
 -- name: all_records
 select {columns} from records where project = :project and {visible} and doc > :after order by doc limit 500
 
@@ -488,13 +493,17 @@ select {stored} from receipts where project = :project and {ours}
 and (:created::bigint is null or (created, id) < (:created, :id)) order by created desc, id desc limit :limit
 
 -- name: receipt_lines
-select line from receipts where project = :project and line is not null and {ours}
+select line from receipts where project = :project and line <> '' and {ours}
 and (:created::bigint is null or (created, id) < (:created, :id)) order by created desc, id desc limit :limit
 
 -- name: receipt_lines_of_session
 select line from receipts
-where project = :project and session = :of and line is not null and {ours}
+where project = :project and session = :of and line <> '' and {ours}
 and (:created::bigint is null or (created, id) < (:created, :id)) order by created desc, id desc limit :limit
+
+-- name: receipt_lines_since
+select line from receipts where project = :project and created >= :since and line <> '' and {ours}
+order by created desc, id desc limit :limit
 
 -- name: receipts_without_line
 select {stored} from receipts where project = :project and line is null and {ours} order by id limit :limit
