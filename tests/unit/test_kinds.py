@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 
 from foveate import InputError, tokens
 from foveate.state.kinds import KINDS, Kind, kind_of, problems_in, register
-from foveate.state.lines import block
+from foveate.state.lines import block, called
 from foveate.state.records import Rules, make
 from foveate.types import LEVELS, Record, Scope
 from worlds import NOW
@@ -289,3 +291,15 @@ def test_every_problem_is_named_at_once() -> None:
 
 def test_open_kinds_take_any_field() -> None:
     assert problems_in(KINDS["event"], {"exit_code": 1}) == []
+
+
+@pytest.mark.parametrize(
+    ("values", "name"),
+    [
+        ({"data": {"title": "A  title"}, "micro": "Short"}, "A title"),
+        ({"micro": "Short"}, "Short"),
+        ({"micro": "", "text": "Two\nlines " + "x" * 99}, "Two lines " + "x" * 70),
+    ],
+)
+def test_a_record_is_called_by_its_title_its_shortest_line_or_how_it_begins(values: dict[str, Any], name: str) -> None:
+    assert called(replace(record("note"), **values)) == name

@@ -12,7 +12,7 @@ from typing import Any
 from foveate import receipts
 from foveate.ids import iso
 from foveate.state import lifecycle
-from foveate.state.lines import called as called
+from foveate.state.lines import called
 from foveate.state.links import CONFLICTS_WITH
 from foveate.state.memory import OWN_PROJECT
 from foveate.state.records import to_json

@@ -1,6 +1,6 @@
 """The forms of a record's page: each is one verb of the engine, and goes back to the record.
 
-An edit carries the version that its author had before him, so that nobody's change is overwritten unseen.
+An edit carries the version that its author had before them, so that nobody's change is overwritten unseen.
 """
 
 from __future__ import annotations

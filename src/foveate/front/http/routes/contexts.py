@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response
 
-from foveate.agents import made_again
+from foveate.agents import compared, made_again
 from foveate.assembly import Context
 from foveate.front import documents
 from foveate.front.http import models
@@ -57,7 +57,7 @@ def diff(
     after: Annotated[str, Query(alias="to", max_length=100)],
 ) -> Response:
     """What changed between two contexts."""
-    return Document(caller.engine.diff(before, after))
+    return Document(compared(caller.engine, before, after))
 
 
 @router.get("/{id}")

@@ -18,6 +18,7 @@ from foveate.ids import iso
 from foveate.state.fence import is_quoted
 from foveate.state.kinds import KINDS, OUTCOMES, kind_of
 from foveate.state.lifecycle import stage
+from foveate.state.lines import called
 from foveate.state.links import LEARNED_FROM
 from foveate.state.memory import OWN_PROJECT
 from foveate.state.records import STATUSES, measure
@@ -120,7 +121,7 @@ def one(asked: Asked) -> dict[str, Any]:
     if record is None or told is None:
         return _elsewhere(engine, id)
     return {
-        "subject": f"{record.kind.capitalize()}: {lives.called(record)[:60]}",
+        "subject": f"{record.kind.capitalize()}: {called(record)[:60]}",
         "record": _whole(record, engine),
         "levels": _levels(engine, record),
         **told,

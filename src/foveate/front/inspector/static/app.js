@@ -224,6 +224,13 @@ palette?.addEventListener("keydown", (event) => {
   }
 });
 
+// What was just done is said once: a bookmark or a reload must not say it again.
+const here = new URL(location.href);
+if (here.searchParams.has("done")) {
+  ["done", "seal"].forEach((name) => here.searchParams.delete(name));
+  history.replaceState(null, "", here);
+}
+
 one(".top nav [aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" });
 
 // --- keys and clicks -------------------------------------------------------------------------------------------------
