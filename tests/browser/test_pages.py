@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from browser_kit import axe, fits
-from playwright.sync_api import Page
+from browser_kit import Site, Troubles, axe, fits, opened
+from playwright.sync_api import Browser, Page, expect
 
 from inspector_store import Seeded
 
@@ -71,3 +71,12 @@ def test_a_page_loads_fits_and_is_accessible(
             page.screenshot(path=pictures / f"{name}.png")
         page.emulate_media(color_scheme="dark")
         axe(page)
+
+
+def test_every_page_reads_without_scripts(browser: Browser, site: Site, seeded: Seeded, troubles: Troubles) -> None:
+    with opened(browser, site.url, troubles, java_script_enabled=False) as page:
+        for name, path in PAGES.items():
+            page.goto(seeded.path(path))
+            expect(page.get_by_role("heading", level=1), name).to_be_visible()
+            assert len(page.locator("main").inner_text()) > 100, f"{name} says nothing"
+            assert not any(each.is_visible() for each in page.locator(".for-script").all()), f"{name} shows dead buttons"
