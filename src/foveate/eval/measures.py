@@ -1,4 +1,4 @@
-"""The names of what is measured, in one place. Imports nothing: the command line names them before anything is loaded."""
+"""The names of what is measured, and of where it is kept. Imports nothing: the command line has them before all else."""
 
 from __future__ import annotations
 
@@ -9,3 +9,6 @@ WHOLE = ("clean", "passed")
 MEASURES = (*EVIDENCE, *WHOLE)
 SHARES = ("any", "all", *WHOLE)
 """Measures that are 0 or 1 in each case."""
+
+RUNS = "eval-runs"
+"""The folder that runs are kept in, unless told."""

@@ -17,9 +17,6 @@ from typing import IO, Any
 from foveate.errors import InputError, NotFound
 from foveate.eval.locks import lock
 
-RUNS = "eval-runs"
-"""The folder that runs are kept in, unless told."""
-
 FORMAT = 1
 ALIKE = ("suite", "data", "options", "scoring", "types")
 """Runs with the same of these asked the same cases and scored them alike: they may share a table."""

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from foveate.errors import InputError, near
-from foveate.eval.measures import EVIDENCE, MEASURES
-from foveate.eval.rows import RUNS
+from foveate.eval.measures import EVIDENCE, MEASURES, RUNS
 from foveate.front.cli.calling import Call, Function, Verb, complete_profiles, pass_call, say
 from foveate.front.cli.eval_show import FILE, measured, print_reports, print_tables
 from foveate.front.cli.progress import EVERY

@@ -27,13 +27,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from foveate.errors import FoveateError, InputError
 from foveate.front.http.access import SIGN_IN, Door, is_open
 from foveate.front.http.metrics import Metrics
-from foveate.front.http.problems import METHODS, Refused, of_error, problem
+from foveate.front.http.problems import Refused, of_error, problem
 from foveate.ids import iso, now
 
 log = logging.getLogger("foveate.http")
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 """What a caller may choose as the id of a request: it is logged and sent back."""
+
+METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 
 SIGNING_IN = parse("30/minute")
 """Tries to sign in from one address: a person needs a few."""

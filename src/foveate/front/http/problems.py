@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -14,12 +14,11 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
-from starlette.routing import Match
+from starlette.routing import BaseRoute, Match, Route
 
 from foveate.errors import BudgetError, FoveateError, InputError, StoreError
 
 MEDIA = "application/problem+json"
-METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 BUSY = "1"
 """Seconds after which a store that cannot answer just now is asked again."""
 
@@ -56,12 +55,18 @@ def of_error(error: FoveateError) -> Response:
 
 def _allowed(request: Request) -> str:
     """The methods of a path, whichever of its endpoints was asked."""
-    return ", ".join(sorted(method for method in METHODS if _is_served(request, method)))
+    served = [route for route in _routes(request.app.routes) if route.matches(request.scope)[0] is not Match.NONE]
+    path = served[0].path if served else ""  # of `/many` and `/{id}`, the first
+    return ", ".join(sorted({method for route in served if route.path == path for method in route.methods or ()}))
 
 
-def _is_served(request: Request, method: str) -> bool:
-    asked = {**request.scope, "method": method}
-    return any(route.matches(asked)[0] is Match.FULL for route in request.app.routes)
+def _routes(found: Iterable[BaseRoute]) -> Iterator[Route]:
+    """Every route, also those of the routers that are included."""
+    for route in found:
+        if isinstance(route, Route):
+            yield route
+        elif (router := getattr(route, "original_router", None)) is not None:
+            yield from _routes(router.routes)
 
 
 def register(app: FastAPI) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 
 from foveate.engine import Engine
 from foveate.errors import FoveateError
-from foveate.eval.measures import EVIDENCE
+from foveate.eval.measures import EVIDENCE, RUNS
 from foveate.eval.report import Figure, Report, report
-from foveate.eval.rows import RUNS, Run, read_all
+from foveate.eval.rows import Run, read_all
 from foveate.front.inspector.page import Action, Asked, Page
 from foveate.metrics import LATEST
 
