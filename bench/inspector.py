@@ -26,6 +26,7 @@ import foveate
 from bench.service import corpus
 from foveate.engine import Engine
 from foveate.front.http import create_app
+from foveate.front.http.serving import settle
 
 RECORDS = int(os.environ.get("FOVEATE_BENCH_RECORDS", 100_000))
 RECEIPTS = int(os.environ.get("FOVEATE_BENCH_RECEIPTS", 500))
@@ -71,6 +72,7 @@ def run() -> dict:
         with foveate.open(name, own=False, code=True) as engine:
             names = filled(engine)
             with TestClient(create_app(engine), base_url="http://127.0.0.1") as client:
+                settle()  # as the service does
                 pages = {page: timed(client, _path(template, names)) for page, template in {"bare": BARE, **PAGES}.items()}
     show(pages)
     failed = [f"{page} answers {figures['status']}" for page, figures in pages.items() if figures["status"] != 200]

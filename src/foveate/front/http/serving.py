@@ -6,6 +6,7 @@ removed.
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import os
@@ -45,6 +46,7 @@ def run(
     `greet` is told the address when somebody listens there; without it, the log is, and every request after it.
     """
     app = create_app(engine, settings=settings)
+    settle()
     with _listening(settings.host, port) as listener:
         url = _url(settings.host, listener.getsockname()[1])
         announce(file, Service(url, os.getpid(), __version__, iso(now()), settings.own_token))
@@ -58,6 +60,13 @@ def run(
                 Server(config, app.state.stopping).run(sockets=[listener])
         finally:
             withdraw(file)
+
+
+def settle() -> None:
+    """What is there when a service starts stays until it ends. The collector need not look at all of it again and again,
+    in the middle of answers: that would take a tenth of a second each time."""
+    gc.collect()
+    gc.freeze()
 
 
 class Server(uvicorn.Server):
