@@ -100,6 +100,7 @@ def test_static_files_are_kept_for_good_under_an_address_of_their_content(client
         ("/ui/contexts?" + "&".join(f"x{n}=1" for n in range(1001)), 422, "too much for one page"),
         ("/ui/contexts?after=x", 422, "no cursor"),
         ("/ui/contexts?q=a%00b", 422, "NUL"),
+        ("/ui/context?id=a%00b&id=c", 422, "NUL"),
     ],
 )
 def test_what_goes_wrong_is_a_page_for_people_and_a_problem_for_programs(

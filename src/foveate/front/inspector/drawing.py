@@ -1,4 +1,4 @@
-"""Figures -> geometry: bars, lines and rings, in units of a drawing. Plain numbers: the templates make SVG of them."""
+"""Figures -> geometry: bars and lines, in units of a drawing. Plain numbers: the templates make SVG of them."""
 
 from __future__ import annotations
 
@@ -47,9 +47,7 @@ def colors(names: Iterable[str]) -> dict[str, str]:
 def budget(ledger: Mapping[str, Any], tints: Mapping[str, str], scale: float | None = None) -> list[Piece]:
     """The one bar of a context's total: what each slot used, framing, free room, reserve. `scale`: that of several bars."""
     slots = [(slot["name"], slot["used"], tints.get(slot["name"], "c9")) for slot in ledger["slots"]]
-    free = ledger["total"] - ledger["reserve"] - ledger["used"]
-    rest = ("framing", ledger["framing"], "framing"), ("free", free, "free"), ("reserve", ledger["reserve"], "reserve")
-    parts = [*slots, *rest]
+    parts = [*slots, *((name, ledger[name], name) for name in ("framing", "free", "reserve"))]
     return bar(parts, max(scale or ledger["total"], sum(amount for _, amount, _ in parts)))
 
 

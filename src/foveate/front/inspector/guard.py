@@ -21,11 +21,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from foveate.front.http.access import SIGN_IN, UI, cookie_name, is_ui
 from foveate.front.http.problems import MEDIA, Refused, problem
+from foveate.front.inspector.page import MANY
 
 FIELD = "form"
 """The field of a form that says that it was ours."""
-
-MAX_FIELDS = 1000
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -74,7 +73,7 @@ def read_form(request: Request) -> list[tuple[str, str]]:
 def fields_of(request: Request) -> list[tuple[str, str]]:
     try:
         text = bytes(request.scope.get("body", b"")).decode()
-        fields = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS)
+        fields = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MANY)
     except ValueError:
         raise Refused(422, "The form cannot be read.") from None
     return [(name, value.replace("\r\n", "\n")) for name, value in fields]  # browsers send lines so; texts are kept as typed

@@ -22,9 +22,8 @@ SCOPE = ("user", "agent")
 MOST = 500
 """Rows on one page."""
 
-
 MANY, LONG, DIGITS = 1_000, 50_000, 12
-"""Values that a page may be asked with, characters of one, and digits of a number."""
+"""Values that a page may be asked with, or a form may send, characters of one, and digits of a number."""
 
 
 class Asked:
@@ -35,7 +34,8 @@ class Asked:
         self.values = [(name, value) for name, value in values if value != ""]  # a field that was left empty says nothing
         if len(self.values) > MANY or any(len(name) + len(value) > LONG for name, value in self.values):
             raise InputError(f"That is too much for one page: at most {MANY} values, of {LONG:,} characters each.")
-        refuse_unreadable(dict(self.values))
+        for name, value in self.values:  # one by one: a name may stand several times
+            refuse_unreadable({name: value})
 
     @cached_property
     def engine(self) -> Engine:
@@ -71,7 +71,7 @@ class Asked:
         """One of several words."""
         found, allowed = self.text(name, default), tuple(known)
         if found and found not in allowed:
-            raise InputError(f"{name} is one of {', '.join(allowed)}, not {found!r}.{near(found, allowed)}")
+            raise InputError(f"{name} is one of {', '.join(allowed)}, not {found[:40]!r}.{near(found, allowed)}")
         return found
 
     def number(self, name: str, default: int | None = None, *, least: int = 1, most: int = 10_000_000) -> int | None:
@@ -92,7 +92,7 @@ class Asked:
         except ValueError:
             value = -1.0
         if not 0 <= value <= most:
-            raise InputError(f"{name} is a number from 0 to {most:g}, not {found!r}.")
+            raise InputError(f"{name} is a number from 0 to {most:g}, not {found[:40]!r}.")
         return value
 
     def limit(self, default: int = 50) -> int:
