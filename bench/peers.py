@@ -3,12 +3,14 @@
 A verb prints one line of JSON with the CPU seconds of each step. Only the standard library is imported at the top, because
 foveate is not installed over there. What they find is measured by `foveate eval`; here it is what they cost.
 
-semble wants an embedding model from a hub. Its place is taken by one that gives every text the same vector, so its index
-costs less here than with its own model.
+semble wants an embedding model from a hub. Its place is taken by one of the same kind and width (256 numbers a word) whose
+weights are in a package, wordllama 0.3.9, where the environment has that; else by one that gives every text the same vector,
+and its index then does a part of its work only.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import runpy
@@ -42,10 +44,28 @@ def semble_index(root: str, cache: str) -> None:
     from semble import SembleIndex
     from semble.cache import save_index_to_cache
 
-    model = shipped().stand_in(Path(cache, "model"))
+    model = word_vectors(Path(cache, "model"))
+    embeds = model is not None
+    model = model or shipped().stand_in(Path(cache, "model"))
     steps: dict[str, float] = {"start": cpu()}
     timed(steps, "index", lambda: save_index_to_cache(SembleIndex.from_path(root, model_path=model), root))
-    answer({"steps": steps})
+    answer({"steps": steps, "embeds": embeds})
+
+
+def word_vectors(folder: Path) -> str | None:
+    """The weights of wordllama in the format that semble loads, if they are installed."""
+    found = importlib.util.find_spec("wordllama")
+    if found is None or found.origin is None:
+        return None
+    from model2vec import StaticModel
+    from safetensors.numpy import load_file
+    from tokenizers import Tokenizer
+
+    package = Path(found.origin).parent
+    (weights,) = load_file(package / "weights" / "l2_supercat_256.safetensors").values()
+    tokenizer = Tokenizer.from_file(str(package / "tokenizers" / "l2_supercat_tokenizer_config.json"))
+    StaticModel(weights, tokenizer).save_pretrained(folder)
+    return str(folder)
 
 
 def aider_map(root: str, budget: str, *questions: str) -> None:

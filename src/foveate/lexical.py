@@ -42,7 +42,8 @@ MAX_CACHED = 200_000
 
 _CJK_RANGES = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _WORD = re.compile(r"\w+")
-_ASCII_WORD = re.compile(r"\w+", re.ASCII)  # the same in half the time, where a text is so
+_BLANKED = bytes(byte if chr(byte).isalnum() or byte == ord("_") else ord(" ") for byte in range(128)) + b" " * 128
+"""What is of no word, as a space: words are split off in a quarter of the time, where a text is ASCII."""
 _SPOKEN = re.compile(r"\w+(?:['’]\w+)*")
 _NEGATED = re.compile(r"n['’]t$", re.IGNORECASE)
 _CONTRACTED = re.compile(r"['’](?:s|m|d|re|ve|ll)$", re.IGNORECASE)
@@ -68,7 +69,7 @@ _known = _Known()
 def _stemmer() -> Any:
     import Stemmer  # a compiled Snowball: 150 times the speed of the pure one
 
-    return Stemmer.Stemmer("english")
+    return Stemmer.Stemmer("english", 0)  # without a cache of its own: no word comes here twice
 
 
 @lru_cache(maxsize=8)  # a record's text is analysed for its sketch and again for its postings
@@ -85,7 +86,9 @@ def stems(words: list[str]) -> list[str]:
 
 def counted(text: str) -> Counter[str]:
     """How often a text has each index term. For code: nothing is contracted there, and a quote ends a word."""
-    return Counter(chain.from_iterable(map(_known.__getitem__, (_ASCII_WORD if text.isascii() else _WORD).findall(text))))
+    plain = text.isascii()
+    words = text.encode("ascii").translate(_BLANKED).decode("ascii").split() if plain else _WORD.findall(text)
+    return Counter(chain.from_iterable(map(_known.__getitem__, words)))
 
 
 def words(text: str) -> list[str]:

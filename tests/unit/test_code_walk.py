@@ -12,7 +12,7 @@ import pytest
 
 from foveate import InputError
 from foveate.code import watch
-from foveate.code.aside import aside_by_content, aside_by_name
+from foveate.code.aside import aside_by_name, aside_by_text, is_binary
 from foveate.code.roles import role_of
 from foveate.code.walk import Walked, walk
 
@@ -247,7 +247,7 @@ def test_a_walk_says_the_same_again_whether_the_list_is_remembered_or_too_long_f
     large = dict.fromkeys(["large.py", "asked/large.py"], "larger than 1,000,000 bytes")
     assert {path: reason for path, reason in reasons(first).items() if path != "node_modules/"} == said | large
     assert walk(root, include=["asked/"], exclude=["b.*"]) == first
-    monkeypatch.setattr("foveate.code.walk.MAX_REMEMBERED", 0)
+    monkeypatch.setattr("foveate.code.walk.MAX_KEPT", 0)
     assert walk(root, include=["asked/"], exclude=["b.*"]) == first
 
 
@@ -360,16 +360,20 @@ def test_sizes_tell_what_is_set_aside() -> None:
         ("# The SQL code is generated when a table is made.\n", ""),
         ("a=1;" * 2000, "minified"),
         ("var a = 1;\n" * 2000, ""),
-        ("a\x00b\n", "binary"),
     ],
 )
 def test_contents_tell_what_is_set_aside(text: str, reason: str) -> None:
-    assert aside_by_content("x.js", text.encode()[:8192], text) == reason
+    assert aside_by_text("x.js", text) == reason
+    assert not is_binary(text.encode())
 
 
-def test_utf_16_is_text_and_a_paragraph_on_one_line_is_not_minified() -> None:
-    assert aside_by_content("x.txt", "wörter".encode("utf-16"), "wörter") == ""
-    assert aside_by_content("x.md", b"word", "word " * 2000) == ""
+def test_a_paragraph_on_one_line_is_not_minified() -> None:
+    assert aside_by_text("x.md", "word " * 2000) == ""
+
+
+def test_bytes_tell_what_is_binary() -> None:
+    assert is_binary(b"a\x00b\n")
+    assert not is_binary("wörter".encode("utf-16"))
 
 
 @pytest.mark.parametrize(

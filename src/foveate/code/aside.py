@@ -62,10 +62,8 @@ def aside_by_folder(path: str) -> tuple[str, str]:
     return ("", "") if unsure and path.endswith(_NAMED_VENDOR) else (folder, reason)
 
 
-def aside_by_content(path: str, head: bytes, text: str) -> str:
-    """Why a file is set aside, as far as its content tells; `head` is its first HEAD_BYTES."""
-    if is_binary(head):
-        return BINARY
+def aside_by_text(path: str, text: str) -> str:
+    """Why a file is set aside, as far as its text tells."""
     if len(text) > 4 * MINIFIED_CHARS and not path.lower().endswith(_LONG_LINES):
         lines = text.count("\n") + 1
         if len(text) > MINIFIED_CHARS * lines:
@@ -73,8 +71,9 @@ def aside_by_content(path: str, head: bytes, text: str) -> str:
     return GENERATED if _says_generated(text) else ""
 
 
-def is_binary(head: bytes) -> bool:
-    """Whether the first bytes are no text in any encoding that is read."""
+def is_binary(raw: bytes) -> bool:
+    """Whether the first bytes of a file are no text in any encoding that is read."""
+    head = raw[:HEAD_BYTES]
     if head.startswith(UTF16_AND_32):
         return False
     return b"\0" in head or len(head.translate(None, _CONTROL)) < 0.9 * len(head)

@@ -61,7 +61,7 @@ MAX_MATCHES = 100_000
 """Unfinished at a time, so that a strange file costs memory in proportion to its size."""
 MAX_TREE_DEPTH = 500
 """A query takes time in proportion to the depth for every node. Calls chained 200 times are within it."""
-READ_BYTES = 1_024
+READ_BYTES = 4_096
 """What the parser is given at a time: the clock is looked at in between. A file that is mostly punctuation is given byte by
 byte, because a parser can go around in circles within a few of them."""
 
@@ -275,7 +275,9 @@ def _definitions(source: _Source, captures: dict[str, list[Node]]) -> tuple[tupl
         parent = one.parent
         while parent is not None and not parent.qualified:
             parent = parent.parent
-        name = one.name if one.kind in _OUTLINES else _PLAIN_NAME.sub(".", one.name).strip(".")
+        name = one.name
+        if not name.isidentifier() and one.kind not in _OUTLINES:
+            name = _PLAIN_NAME.sub(".", name).strip(".")
         if not name or (one.kind == "CONSTANT" and not _CONSTANT.match(name)):
             continue
         around = one.owner or (parent.qualified if parent else "")
@@ -387,6 +389,7 @@ _OPENED, _CLOSED = re.compile(r"([(\[{]) "), re.compile(r",? ([)\]])")
 
 def _shortened(head: str) -> str:
     """One line of at most MAX_SIGNATURE characters, cut after a comma or a space."""
+    head = head.strip()
     line = " ".join(head.split())
     if "\n" in head:
         line = _CLOSED.sub(r"\1", _OPENED.sub(r"\1", line))
@@ -407,7 +410,8 @@ class _Source:
         self._text = text if text.isascii() else ""  # then bytes and characters are the same places
         self._data = data
         self._lines = data.split(b"\n")
-        self._starts = list(accumulate((len(line) + 1 for line in self._lines), initial=0))
+        self._starts = list(accumulate(map((1).__add__, map(len, self._lines)), initial=0))
+        self._comments = row.comments
         self._marks = tuple(mark.encode() for mark in row.comments)
         self._block = (row.block[0].encode(), row.block[1].encode()) if row.block else None
         self._attached = {self.row(node.end_byte - 1): node.start_point[0] for node in above}
@@ -497,7 +501,7 @@ class _Source:
         head = self.slice(one.head, min(one.body or one.end, one.head + 10 * MAX_SIGNATURE))
         if one.kind in _OUTLINES:
             return _shortened(head if one.body else head.partition("\n")[0])
-        if self._trailing and any(mark.decode() in head for mark in self._marks):
+        if self._trailing and any(mark in head for mark in self._comments):
             head = self._trailing.sub("", head)
         line = _shortened(_ANNOTATIONS.sub("", head, count=1) if head[:1] in "@[#" else head)
         line = line.rstrip(" {:=") if one.body else line.rstrip(" ;{,")

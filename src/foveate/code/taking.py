@@ -254,12 +254,12 @@ class _Round:
 def _name_terms(qualified: str) -> frozenset[str]:
     """The words of a definition's name. What encloses it is the same for all of its members."""
     outer, _, name = qualified.rpartition(".")
-    return _outer_terms(outer) | frozenset(lexical.terms(name))
+    return _terms(outer) | _terms(name) if outer else _terms(name)
 
 
-@lru_cache(maxsize=1000)
-def _outer_terms(outer: str) -> frozenset[str]:
-    return frozenset(lexical.terms(outer))
+@lru_cache(maxsize=10_000)
+def _terms(name: str) -> frozenset[str]:
+    return frozenset(lexical.terms(name))
 
 
 def _row(id: int, file: int, part: Chunk, nth: int, first: int) -> tuple[Any, ...]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
-from foveate.code.aside import ALWAYS, HEAD_BYTES, MAX_BYTES, TOO_LARGE, aside_by_content
+from foveate.code.aside import ALWAYS, BINARY, MAX_BYTES, TOO_LARGE, aside_by_text, is_binary
 from foveate.code.model import Aside
 from foveate.state.redact import RULES, Allow, Redacted, redact
 from foveate.state.visible import HIDDEN
@@ -52,11 +52,13 @@ def read(
     hash = blake2b(raw, digest_size=16).hexdigest()
     if before is not None and before.hash == hash:
         return before
+    if is_binary(raw):
+        return Aside(path, BINARY)
     text, encoding = _decoded(raw)
     text = _visible(text)
     if hash == clean:
         return Text(text, hash, encoding)
-    reason = aside_by_content(path, raw[:HEAD_BYTES], text)
+    reason = aside_by_text(path, text)
     if reason and (reason in ALWAYS or not asked):
         return Aside(path, reason)
     redacted = _redacted(text, allow)
@@ -150,7 +152,7 @@ prose, because no identifier needs them; joiners stay, which Persian, Hindi and 
 _JOINERS = ("\u200c", "\u200d")
 _COLOUR = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 """Only terminal codes that end by themselves: others could be left open, and take the rest of the file with them."""
-_LINE_ENDS = str.maketrans(dict.fromkeys("\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029", " "))
+_LINE_ENDS = "\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
 """What only some programs take for the end of a line: line numbers must not depend on who counts."""
 
 
@@ -159,10 +161,17 @@ def _visible(text: str) -> str:
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     if not _is_plain(text) and _CONTROL.search(text):
-        text = HIDDEN.sub("", _COLOUR.sub("", text.translate(_LINE_ENDS)).replace("\0", ""))
-    if not text.isascii() and _UNSEEN.search(text):
-        text = _UNSEEN.sub(lambda found: found[0] if found[0] in _JOINERS else "", text.translate(_LINE_ENDS))
+        one_kind = text.translate(str.maketrans(_LINE_ENDS, " " * len(_LINE_ENDS)))
+        text = HIDDEN.sub("", _COLOUR.sub("", one_kind).replace("\0", ""))
+    if not text.isascii():
+        text = _UNSEEN.sub(_instead, text)
     return text
+
+
+def _instead(unseen: re.Match[str]) -> str:
+    if unseen[0] in _LINE_ENDS:
+        return " "
+    return unseen[0] if unseen[0] in _JOINERS else ""
 
 
 def _is_plain(text: str) -> bool:
@@ -184,6 +193,8 @@ def _redacted(text: str, allow: Allow | None) -> Redacted:
         # In code, a mark that nothing closes is talked about, and does not hide the rest of the file.
         marked = _MENTIONED.sub("<\0", _PRIVATE.sub(lambda found: f"[PRIVATE]{_ends(found[0])}", text))
     clean = redact(marked, allow)
+    if clean.text is text:
+        return clean
     if clean.text.count("\n") != text.count("\n"):
         for rule in _LONG_SECRETS:
             marked = rule.pattern.sub(lambda found: f"{redact(found[0], allow).text}{_ends(found[0])}", marked)

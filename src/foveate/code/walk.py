@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-import subprocess
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from typing import Any, NamedTuple, TypeAlias
 from unicodedata import category
 
 from foveate.code.aside import ALWAYS, MAX_DATA_BYTES, OWN, aside_by_folder, aside_by_name
+from foveate.code.listing import MAX_KEPT, Answer, git, listed
 from foveate.code.model import Aside, Found
 from foveate.code.roles import role_of
 from foveate.errors import InputError
@@ -35,15 +35,8 @@ MAX_SEEN = 1_000_000
 MAX_ASIDE = 1_000
 """With more, they are summed up by top folder and reason, because nobody reads a longer list."""
 
-MAX_REMEMBERED = 5_000_000
-"""Bytes of a list of paths whose judgement is kept for the next walk: that of the Linux kernel, and not that of a disk."""
-
 MAX_IGNORE_CHARS = 200_000
 """Of one .gitignore: the rest of a longer one is not read."""
-
-GIT_SECONDS = 20.0
-"""Git lists a million files in far less; what takes longer is a dead network drive."""
-
 
 Matcher: TypeAlias = Callable[[str], bool]
 
@@ -133,7 +126,7 @@ class _Walk:
     def look(self, prefix: str) -> bool:
         """Take down the files below a folder; whether git listed them."""
         answer = _names_by_git(self.base, prefix, self.include)
-        if isinstance(answer, _Git):
+        if isinstance(answer, Answer):
             for closed, why in _CLOSED.findall(answer.said):
                 self.aside.paths[f"{_printable(prefix + closed)}/"] = why.lower()
             self._take(answer.out, prefix)
@@ -144,10 +137,10 @@ class _Walk:
         self._take(os.fsencode("\0".join(names)), "")
         return False
 
-    def _take(self, listed: bytes, prefix: str) -> None:
+    def _take(self, names: bytes, prefix: str) -> None:
         """Judge paths by their names, then what is left by what lies there."""
-        judge = _judged_before if len(listed) <= MAX_REMEMBERED else _judged
-        judged = judge(listed, prefix, self.include, self.exclude)
+        judge = _judged_before if len(names) <= MAX_KEPT else _judged
+        judged = judge(names, prefix, self.include, self.exclude)
         self.aside.add_all(judged.aside)
         nested, links = [], []
         before = len(self.files)
@@ -277,58 +270,17 @@ def _summed_up(aside: _SetAside) -> tuple[Aside, ...]:
 # --- by git ------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Git:
-    """How a call of git ended; `code` is None if it could not be started or took too long."""
-
-    code: int | None
-    out: bytes = b""
-    said: str = ""
-
-
-# A hook or an outer command may point git at another repository, or have it ask a person.
-_STEERED = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX", "GIT_NAMESPACE",
-            "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_LITERAL_PATHSPECS")  # fmt: skip
-_QUIET = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"}
-
-
-def git(folder: str, *arguments: str, seconds: float = GIT_SECONDS, ceiling: str = "") -> _Git:
-    """Run git for reading only; it runs no program that the repository's own settings name, and nothing here raises."""
-    environment = {name: value for name, value in os.environ.items() if name not in _STEERED} | _QUIET
-    if ceiling:
-        environment["GIT_CEILING_DIRECTORIES"] = ceiling
-    command = ["git", "-c", "core.fsmonitor=false", "-c", "log.showSignature=false", *arguments]
-    try:
-        ended = subprocess.run(
-            command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return _Git(None, said=f"git took longer than {seconds:g} s")
-    except (OSError, ValueError) as error:
-        return _Git(None, said=f"git could not be run ({getattr(error, 'strerror', None) or error})")
-    return _Git(ended.returncode, ended.stdout, os.fsdecode(ended.stderr).strip())
-
-
-def _names_by_git(base: str, prefix: str, include: Sequence[str]) -> _Git | str:
+def _names_by_git(base: str, prefix: str, include: Sequence[str]) -> Answer | str:
     """Git's list of files, or why there is none: "" where there is no repository, which is nothing to speak of."""
     folder = f"{base}/{prefix}"
     ceiling = os.path.dirname(folder.rstrip("/")) if prefix else ""
-    answer = git(folder, "ls-files", "-z", "--cached", "--others", "--exclude-standard", ceiling=ceiling)
+    answer = listed(folder, include, ceiling)
     if answer.code == 0:
-        asked = _asked_for(folder, include, ceiling)
-        return _Git(0, answer.out + asked, answer.said) if answer.out or asked else ""
+        return answer if answer.out else ""
     if answer.code is not None and "not a git repository" in answer.said and not prefix:
         return ""
     said = answer.said.partition("\n")[0].removeprefix("fatal: ") or "git failed"
     return f"{prefix or 'The root'} is read without git: {said}."
-
-
-def _asked_for(folder: str, include: Sequence[str], ceiling: str) -> bytes:
-    """Ignored files that were asked for, by git's own reading of the patterns."""
-    if not include:
-        return b""
-    patterns = [f"--exclude={pattern}" for pattern in include]
-    return git(folder, "ls-files", "-z", "--others", "--ignored", *patterns, ceiling=ceiling).out
 
 
 _CLOSED = re.compile(r"could not open directory '(.*?)/?': (.+)")
