@@ -72,6 +72,7 @@ VARIABLES = {
     "NO_COLOR": "Set to anything: no colours.",
     "FORCE_COLOR": "Set to anything but 0: colours even where stdout is no terminal. NO_COLOR beats it.",
     "TERM": "`dumb`: no colours.",
+    "XDG_CONFIG_HOME": "Where git looks for your own rules of what to ignore, instead of `~/.config`.",
 }
 PROFILE = {
     "name": "What the profile is called; else its file's name.",

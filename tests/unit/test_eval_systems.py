@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,19 @@ def test_a_memory_ranks_the_turn_that_answers_first_and_its_session(name):
     try:
         ranked = asked.ranked(ASKED)
         assert (ranked["turn"][0], ranked["session"][0]) == ("t1", "one")
+    finally:
+        asked.close()
+
+
+def test_foveate_ranks_sessions_as_wholes():
+    words = ("walrus", "harbour", "winter", "sleep")
+    scattered = [line for word in words for line in (word, *(f"{word[0]} {n}" for n in "1234"))]
+    told = {"one": ["walrus, harbour, winter"], "two": scattered}
+    entries = [Entry(id=f"{name}{n}", session=name, text=text) for name, said in told.items() for n, text in enumerate(said)]
+    case = Case("1", "Does the walrus sleep in the harbour in winter?", ())
+    asked = system("foveate").open(Scene([case], entries), replace(suite(), profile="chat"))
+    try:
+        assert asked.ranked(case)["session"] == ["two", "one"]
     finally:
         asked.close()
 

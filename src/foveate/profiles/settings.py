@@ -29,6 +29,7 @@ FEATURES: tuple[str, ...] = (
     "applies",  # the share of its conditions (intents, types of entities) that the question meets
     "speaker",  # somebody whom the question names said it
     "neighbour",  # what was said right before and after it, in the same session, answers the question
+    "session",  # how much of the question is answered in its session, all hits there taken together
     "entity",  # it names what the question names
     "named",  # the question calls it by its name or alias
     "mentioned",  # an entity that the question names: 1, one that only matters much: one half

@@ -3,6 +3,7 @@
 Lexical and vector relevance are joined by a weighted sum. Rank fusion with a weak list loses where a small weight does
 not, so the weight is profile data and small. Where the profile gives `neighbour` a weight, what was said right before and
 after a strong hit of the same session comes along: an answer seldom repeats the words of the question it was given to.
+Where it gives `session` one, what is of a session that answers much of the question gains by it.
 """
 
 from __future__ import annotations
@@ -12,12 +13,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from foveate.sources.gather import Around
+from foveate.sources.sessions import answered
 from foveate.state.store import Beside, Hit, Query, Want
 from foveate.state.supersede import DISPUTED_BY, SUPERSEDED_BY
 from foveate.types import Ask, Candidate
 
 STRONG = 50
 """Hits of a slot whose neighbours are looked up, best first. Twice as many give the same and take twice the time."""
+
+HEARD = 100
+"""Hits of a slot that tell what their sessions are about, best first. All of them tell no more and take longer."""
 
 NEARNESS = (1.0, 0.6, 0.3)
 """What the relevance of a hit is worth one place from it, two and three."""
@@ -53,7 +58,7 @@ class Search:
                 for hit in hits
                 if hit.record.id != task  # a task is not related to itself
             ]
-            yield from _with_neighbours(candidates, ask, around) if profile.weights.get("neighbour") else candidates
+            yield from _in_sessions(candidates, query, ask, around)
 
 
 def relevance(hit: Hit, vector_weight: float) -> dict[str, float]:
@@ -64,10 +69,22 @@ def relevance(hit: Hit, vector_weight: float) -> dict[str, float]:
     return {"relevance": joined, "lexical": hit.lexical, "vector": hit.vector}
 
 
-def _with_neighbours(candidates: Sequence[Candidate], ask: Ask, around: Around) -> Iterator[Candidate]:
-    """The same candidates, and those that stand beside the best of them, each with a `neighbour` feature."""
+def _in_sessions(candidates: Sequence[Candidate], query: Query, ask: Ask, around: Around) -> Iterator[Candidate]:
+    """The same candidates with what their sessions say for them, as far as the profile weighs it."""
+    weights = around.profile.weights
     holding = [candidate for candidate in candidates if candidate.record.status == "active"]
-    strong = {c.record.id: c.features["relevance"] for c in holding[:STRONG] if c.record.scope.session}
+    about = answered([candidate.record for candidate in holding[:HEARD]], query) if weights.get("session") else {}
+    every = _with_neighbours(candidates, holding[:STRONG], ask, around) if weights.get("neighbour") else candidates
+    for candidate in every:
+        worth = about.get(candidate.record.scope.session or "")
+        yield replace(candidate, features={**candidate.features, "session": worth}) if worth else candidate
+
+
+def _with_neighbours(
+    candidates: Sequence[Candidate], best: Sequence[Candidate], ask: Ask, around: Around
+) -> Iterator[Candidate]:
+    """The same candidates, and those that stand beside the best of them, each with a `neighbour` feature."""
+    strong = {c.record.id: c.features["relevance"] for c in best if c.record.scope.session}
     filters = around.request.filters
     places = around.reader.beside(list(strong), ask.slot.kinds, len(NEARNESS), filters) if strong else []
     gained = neighbour(places, strong)

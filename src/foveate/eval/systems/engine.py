@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -93,9 +94,17 @@ class Memory:
     def ranked(self, case: Case) -> Mapping[str, Sequence[str]]:
         found = [candidate for context in self._contexts(case, AMPLE) for candidate in considered(context)]
         entries = [entry for id in best_first(found) for entry in self.told.get(id, ())]
-        sessions = dict.fromkeys(entry.session for entry in entries if entry.session)
         ids = [entry.id for entry in entries]
-        return {"turn": ids, "record": ids, "session": list(sessions)}
+        sessions = dict.fromkeys(entry.session for entry in entries if entry.session)
+        return {"turn": ids, "record": ids, "session": sorted(sessions, key=self._worth(found).__getitem__, reverse=True)}
+
+    def _worth(self, found: Sequence[Candidate]) -> dict[str | None, float]:
+        """What the engine makes of each session as a whole; where it makes nothing of them, the best record decides."""
+        worth: dict[str | None, float] = defaultdict(float)
+        for candidate in found:
+            for entry in self.told.get(candidate.record.id, ()):
+                worth[entry.session] = max(worth[entry.session], candidate.features.get("session", 0.0))
+        return worth
 
     def close(self) -> None:
         for engine in self.engines.values():

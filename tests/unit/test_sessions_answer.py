@@ -1,0 +1,100 @@
+"""A session is read as one: what is of a talk that answers much of the question gains by it, where the profile weighs it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from foveate import Engine
+from foveate.sources.sessions import answered
+from foveate.state.store import Query
+from worlds import ago, open_engine
+
+TALKS = {
+    "concert": ("Anna: the violin is tuned", "Anna: the concert was a success", "Anna: good night"),
+    "garden": ("Anna: I sold the old violin", "Anna: the roses need water"),
+    "kitchen": ("Anna: soup again",),
+}
+
+
+def talked(talks: dict[str, tuple[str, ...]], created: dict[str, Any] | None = None) -> Engine:
+    engine = open_engine()
+    for session, lines in talks.items():
+        rows = [("note", line, {"created": (created or {}).get(session, ago(3))}) for line in lines]
+        engine.add_many(rows, scope=replace(engine.scope, session=session))
+    return engine
+
+
+def worth(engine: Engine, terms: list[str], **given: Any) -> dict[str, float]:
+    with engine.reader() as reader:
+        return answered(reader.records(), Query(dict.fromkeys(terms, 1.0), {}, **given))
+
+
+def features(engine: Engine, query: str, **options: Any) -> dict[str, dict[str, float]]:
+    context = engine.compute(query, profile="chat", **options)
+    items = [item.candidate for section in context.sections if section.name == "memories" for item in section.items]
+    return {candidate.record.text: dict(candidate.features) for candidate in items}
+
+
+@pytest.mark.parametrize(
+    ("terms", "order"),
+    [
+        (["violin", "concert"], ["concert", "garden", "kitchen"]),  # in pieces, by two who say one word each
+        (["rose", "violin"], ["garden", "concert", "kitchen"]),
+    ],
+)
+def test_a_session_that_says_more_of_the_question_is_worth_more(terms: list[str], order: list[str]) -> None:
+    found = worth(talked(TALKS), terms)
+    assert sorted(found, key=found.__getitem__, reverse=True) == order
+    assert found["kitchen"] == 0.0
+    assert max(found.values()) <= 1.0
+
+
+def test_a_word_of_every_session_tells_little() -> None:
+    found = worth(talked(TALKS), ["anna", "soup"])
+    assert found["kitchen"] > 2 * max(found["concert"], found["garden"])
+
+
+def test_what_comes_again_counts_less_each_time() -> None:
+    talks = {f"{n} times": ("soup " * n + "salt " * (4 - n),) for n in range(4)}
+    found = worth(talked(talks), ["soup"])
+    gains = [found["2 times"] - found["1 times"], found["3 times"] - found["2 times"]]
+    assert gains[0] > gains[1] > 0
+
+
+def test_other_words_count_less_than_the_one_that_was_asked_for() -> None:
+    talks = {"kids": ("the kids sleep",), "daughter": ("the daughter sleeps",), "neither": ("the dog sleeps",)}
+    found = worth(talked(talks), ["kid"], related={"daughter": "kid"})
+    assert found["kids"] > found["daughter"] > found["neither"] == 0.0
+
+
+def test_the_date_of_a_session_counts_where_the_question_names_it() -> None:
+    engine = talked(
+        {"may": ("a walk in the park",), "june": ("a walk in the woods",)}, {"may": "2026-05-14", "june": "2026-06-14"}
+    )
+    assert worth(engine, ["walk", "@2026-05"])["may"] > worth(engine, ["walk", "@2026-05"])["june"]
+
+
+def test_of_two_turns_that_match_alike_the_one_of_the_telling_session_comes_first() -> None:
+    talks = {
+        "trip": ("The violin is kept", "Rehearsal at noon", "Rehearsal at nine for the concert"),
+        "sale": ("The violin is sold", "Soup at noon", "Bread at nine for the picnic"),
+    }
+    found = features(talked(talks), "violin concert rehearsal")
+    assert found["The violin is kept"]["relevance"] == found["The violin is sold"]["relevance"]
+    assert found["The violin is kept"]["session"] > found["The violin is sold"]["session"]
+    assert found["Soup at noon"]["session"] == found["The violin is sold"]["session"]  # a neighbour is of the session too
+
+
+def test_without_the_weight_or_a_session_nothing_is_said_of_it() -> None:
+    engine = open_engine()
+    engine.add("note", "The violin is kept")
+    assert "session" not in features(engine, "violin")["The violin is kept"]
+    off = features(talked(TALKS), "violin", overrides={"weights": {"session": 0}})
+    assert not any("session" in known for known in off.values())
+
+
+def test_nothing_found_gives_nothing() -> None:
+    assert answered([], Query({"soup": 1.0}, {})) == {}
