@@ -10,12 +10,14 @@ import asyncio
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
+from shutil import copytree
 from statistics import median
 from typing import Any
 
@@ -24,10 +26,10 @@ from bench.corpus import docs, queries
 from bench.speed import cpu, fill
 
 RECORDS = int(os.environ.get("FOVEATE_BENCH_RECORDS", "10000"))
-ASKED = int(os.environ.get("FOVEATE_BENCH_ASKED", "100"))
+ASKED = int(os.environ.get("FOVEATE_BENCH_ASKED", "160"))
 OPTIONS: dict[str, Any] = {"budget": 2000, "session": "bench"}
 WARMING = 30
-"""Questions before it counts: modules are loaded then, and each thread has a connection with pages of its own."""
+"""Questions before it counts: modules are loaded then, and the worker's thread opens a connection of its own."""
 
 TARGET = 10.0
 """Percent over `engine.compute` alone."""
@@ -198,29 +200,38 @@ ADAPTERS: dict[str, Callable[..., Pair]] = {
 
 
 def measured(
-    folder: Path, make: Callable[..., Pair], asked: list[str], warming: list[str], **options: Any
+    store: Path, make: Callable[..., Pair], asked: list[str], warming: list[str], **options: Any
 ) -> tuple[float, float]:
     """Median CPU milliseconds of `compute` alone, and of the adapter without its framework.
 
-    No engine is asked a question twice: pages that the first has read would serve the second. In the second round the
-    halves change places.
+    Each has a copy of the store to itself, as in a program that uses only one of the two: when one connection writes, SQLite
+    has the others drop the pages that they hold. Receipts are not written: that costs both the same, and every fourth call
+    would pay for four. In the second round the halves of the questions change places.
     """
     half = len(asked) // 2
     alone, through = [], []
     for ones, others in ((asked[:half], asked[half:]), (asked[half:], asked[:half])):
-        with foveate.open(folder, own=False) as engine:
-            pair = make(engine, **OPTIONS, **options)
+        with opened_copy(store) as engine, opened_copy(store) as other_engine:
+            pair = make(other_engine, **OPTIONS, **options)
             for text in warming:
                 engine.compute(text, **OPTIONS)
                 for call in pair:
                     call(text)
             for one, other in zip(ones, others, strict=True):
+                for journal in (engine._journal, other_engine._journal):
+                    journal._pending.clear()
                 alone.append(cpu(partial(engine.compute, one, **OPTIONS)))
-                engine._journal.save()  # receipts are written for four contexts together, whoever's turn it is
                 framework, adapter = (cpu(partial(call, other)) for call in pair)
                 through.append(adapter - framework)
-                engine._journal.save()
     return median(alone), median(through)
+
+
+@contextmanager
+def opened_copy(store: Path) -> Iterator[foveate.Engine]:
+    with tempfile.TemporaryDirectory() as folder:
+        copytree(store, folder, dirs_exist_ok=True)
+        with foveate.open(folder, own=False) as engine:
+            yield engine
 
 
 def run() -> dict:
@@ -228,23 +239,27 @@ def run() -> dict:
     asked, warming = queries(corpus, ASKED), queries(corpus, WARMING, seed=8)
     figures: dict = {"records": len(corpus), "asked": len(asked), "target percent": TARGET, "adapters": {}, "missed": []}
     chosen = os.environ.get("FOVEATE_BENCH_ADAPTERS", "").split(",")
-    for name, make in ((name, make) for name, make in ADAPTERS.items() if name in chosen or chosen == [""]):
-        with tempfile.TemporaryDirectory() as folder:
-            fill(Path(folder), corpus)
+    with tempfile.TemporaryDirectory() as folder:
+        store = Path(folder)
+        fill(store, corpus)
+        for name in (name for name in ADAPTERS if name in chosen or chosen == [""]):
             try:
-                compute, through = measured(Path(folder), make, asked, warming, keeps=False)
-                alone, keeping = measured(Path(folder), make, asked, warming)
+                row = figures_of(store, ADAPTERS[name], asked, warming)
             except ImportError as missing:
                 print(f"{name} is left out: {missing}", file=sys.stderr)
                 continue
-        over = (through / compute - 1) * 100
-        row = {
-            "compute ms": round(compute, 2),
-            "over percent": round(over, 1),
-            "keeping ms": round((keeping - alone) - (through - compute), 2),
-        }
-        figures["adapters"][name] = row
-        print(name, row, flush=True)
-        if over > TARGET and make is not acompute:
-            figures["missed"].append(f"{name} takes {over:.1f} % more than compute alone, not {TARGET:.0f} at most")
+            figures["adapters"][name] = row
+            print(name, row, flush=True)
+            if (over := row["over percent"]) > TARGET and name != "acompute":
+                figures["missed"].append(f"{name} takes {over:.1f} % more than compute alone, not {TARGET:.0f} at most")
     return figures
+
+
+def figures_of(store: Path, make: Callable[..., Pair], asked: list[str], warming: list[str]) -> dict[str, float]:
+    compute, through = measured(store, make, asked, warming, keeps=False)
+    alone, keeping = measured(store, make, asked, warming)
+    return {
+        "compute ms": round(compute, 2),
+        "over percent": round((through / compute - 1) * 100, 1),
+        "keeping ms": round((keeping - alone) - (through - compute), 2),
+    }

@@ -64,9 +64,11 @@ def rows(store: Movable) -> dict[str, list[Any]]:
 
 
 def _plain(tables: Any, table: str) -> list[Any]:
-    own = {"projects": ("revision", "docs", "made_by"), "segments": ("latest", "removed"), "vectors": ("seq",)}.get(
-        table, ()
-    )
+    own = {
+        "projects": ("revision", "docs", "made_by", "recent"),
+        "segments": ("latest", "removed"),
+        "vectors": ("seq",),
+    }.get(table, ())
     columns = [name for name in tables.columns(table) if name not in own]
     found: list[Any] = tables.page(Span(table), sorted(columns))
     return sorted(found, key=repr)

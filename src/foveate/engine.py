@@ -129,6 +129,7 @@ class Engine(Living):
         other = copy(self)
         other.scope = self._with_task(scope) if scope.task is not None else scope
         other.own = self.own if own else None
+        other._sees_projects = False
         if scope.project != self.scope.project or not code:
             other._workspace = None
         if scope.project != self.scope.project:

@@ -63,6 +63,8 @@ def open_engine(
     place = _place(path, store)
     bare = memory or is_url(path)  # no folder
     settings = place.settings
+    if not bare:
+        project.refuse_shipped(place)
     name = project.name_of(place, project_name)
     chosen = embedder if embedder is not None else settings.get("embedder")
     encoder = _encoder(chosen) if chosen else None

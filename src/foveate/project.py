@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from foveate.errors import InputError, StoreError, near
+from foveate.shipped import ACCEPTED, is_shipped
 from foveate.state.address import expanded
 
 FOLDER = ".foveate"
@@ -161,6 +162,16 @@ def name_of(place: Place, given: str | None = None) -> str:
             ".foveate/config.toml, or FOVEATE_PROJECT, or pass --project (in Python: project_name)."
         )
     return name
+
+
+def refuse_shipped(place: Place) -> None:
+    """A store that came with a repository is not opened: its rules would be obeyed, and anybody may have written them."""
+    if place.shared is None and is_shipped(str(place.store)):
+        raise StoreError(
+            f"{str(place.store)!r} is tracked by git: it came with the repository, and anybody may have written its rules. "
+            f"If it is yours, take it out of git (`git rm --cached {FOLDER}/{STORE}`), or name {str(place.root)!r} in "
+            f"{ACCEPTED}. If it is not, move it away."
+        )
 
 
 def create(place: Place) -> None:

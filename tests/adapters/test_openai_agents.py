@@ -202,3 +202,57 @@ def test_two_sessions_at_once_stay_apart(memory: Engine, kept: Kept) -> None:
 
     asyncio.run(both())
     assert [event.text for event in kept("ada") if event.trust == "user"] == [f"ada says {n}" for n in range(4)]
+
+
+PICTURE = {"type": "input_image", "detail": "auto", "image_url": "data:image/png;base64," + "iVBORw0KGgo" * 2000}
+PAPER = {"type": "input_file", "file_id": "file-1"}
+
+
+def words(text: str) -> dict[str, str]:
+    return {"type": "input_text", "text": text}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [[words("What is this?"), PICTURE], [PICTURE, words("What is this?"), PAPER], [PICTURE], [PAPER, PICTURE]],
+)
+def test_pictures_and_files_come_back_as_they_were_given_and_count_as_no_text(
+    memory: Engine, kept: Kept, content: list[Any]
+) -> None:
+    agent, model = agent_of()
+    session = FoveateSession("s1", memory)
+    asked: Any = {"role": "user", "content": content}
+
+    async def run() -> list[Any]:
+        settings = RunConfig(tracing_disabled=True, session_input_callback=lambda before, new: [*before, *new])
+        for question in ([asked], [{"role": "user", "content": "and now?"}]):
+            await Runner.run(agent, question, session=session, run_config=settings)
+        return await session.get_items()
+
+    items = asyncio.run(run())
+    assert items[0] == asked
+    assert model.requests[-1][1][0] == asked
+    assert [item["role"] for item in items] == ["user", "assistant"] * 2
+    assert "iVBOR" not in memory.compute("What is this picture?", session="s1").text
+    assert all(event.tokens["full"] < 60 for event in kept("s1"))
+
+
+def test_the_same_words_with_another_picture_are_another_message(memory: Engine) -> None:
+    session = FoveateSession("s1", memory)
+    given: list[Any] = [{"role": "user", "content": [{**PAPER, "file_id": name}]} for name in ("a", "b", "a")]
+    asyncio.run(session.add_items(given))
+    assert asyncio.run(session.get_items()) == given
+    assert asyncio.run(session.pop_item()) == given[-1]
+    assert asyncio.run(session.get_items()) == given[:-1]
+
+
+@pytest.mark.parametrize("text", ["Look", ""])
+def test_a_picture_that_is_too_large_leaves_words_in_its_place(
+    memory: Engine, caplog: pytest.LogCaptureFixture, text: str
+) -> None:
+    session = FoveateSession("s1", memory)
+    large = {**PICTURE, "image_url": "data:image/png;base64," + "A" * 1_000_000}
+    asyncio.run(session.add_items([{"role": "user", "content": [*([words(text)] if text else []), large]}]))  # type: ignore[list-item,misc]
+    (item,) = asyncio.run(session.get_items())
+    assert item["content"] == f"{text}\n[input_image]: too large to be kept".strip()  # type: ignore[typeddict-item]
+    assert "too large" in caplog.text

@@ -21,7 +21,8 @@ from foveate.front.cli import cli
 from foveate.state import moving, where
 from foveate.state.moving import copy
 from foveate.state.sqlite import SQLiteStore
-from foveate.state.sqlite_files import copy_to_file, restore_shared
+from foveate.state.sqlite_files import copy_over, copy_to_file, restore_shared
+from foveate.state.tables import SECRET, Span
 from foveate.testing.suite import HERE, add, found, get, made
 from foveate.types import Link, Scope
 
@@ -63,6 +64,11 @@ def opened(at: str, **options: Any) -> Any:
     return closing(where.open_store(at, **options))
 
 
+def secret_of(store: Any) -> str:
+    with store.tables() as tables:
+        return str(dict(tables.page(Span("meta"), ("name", "value")))[SECRET])
+
+
 def source_at(place: Any, sort: str, full: Path) -> str:
     """The sample, in a store of this sort; on PostgreSQL with records whose numbers two projects share."""
     at: str = place(sort)
@@ -86,8 +92,7 @@ def test_a_copy_is_the_same_store(place: Any, full: Path, here: str, there: str)
             assert stores.rows(right) == stores.rows(left)
             assert stores.answers(right) == stores.answers(left)
             assert right.health().ok
-            with left.read(HERE) as reader, right.read(HERE) as other:
-                assert other.secret == reader.secret
+            assert secret_of(right) == secret_of(left)
             for project in (*stores.PROJECTS, "fourth"):  # numbers go on where the copy ends
                 record = add(right, f"Life goes on in {project}", scope=Scope(project))
                 assert found(right, "life goes on", scope=Scope(project))[0] == record.id
@@ -221,6 +226,32 @@ def test_a_backup_is_restored_into_a_shared_store_and_what_was_there_is_kept(pla
         assert get(before, record.id, Scope("main")) == record
 
 
+@pytest.mark.parametrize("sort", ["sqlite", "postgres"])
+def test_a_store_is_replaced_by_a_whole_copy_or_is_what_it_was(
+    place: Any, full: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sort: str
+) -> None:
+    def broken(journey: Any, done: Any) -> None:
+        monkeypatch.undo()  # once: what was there is put back by a copy as well
+        raise StoreError("The disk is full.")
+
+    with opened(place(sort), unfinished=True) as target, closing(SQLiteStore(full)) as source:
+        add(target, "Here before")
+        if sort == "postgres":
+            target.grant("postgres", HERE.project)
+        before = stores.rows(target)
+        monkeypatch.setattr(moving._Journey, "prove", broken)
+        with pytest.raises(StoreError, match="disk is full"):
+            copy_over(source, target, tmp_path / "target.db")
+        assert stores.rows(target) == before
+        add(target, "Life goes on")
+        if sort == "postgres":
+            with target.tables() as tables:
+                assert tables._execute("select count(*) from members") == [(1,)]
+        copy_over(source, target, tmp_path / "target.db")
+        assert stores.rows(target) == stores.rows(source)
+    assert not list(tmp_path.glob("target.db*"))
+
+
 def test_who_sees_only_some_projects_cannot_copy(postgres: Server, place: Any, tmp_path: Path) -> None:  # noqa: F811
     url = place("postgres")
     postgres.execute("create role copier login")
@@ -233,6 +264,8 @@ def test_who_sees_only_some_projects_cannot_copy(postgres: Server, place: Any, t
             assert found(store, "many")
             with pytest.raises(StoreError, match="owner of the tables"):
                 copy_to_file(store, tmp_path / "backup.db")
+        refused = CliRunner().invoke(cli, ["copy", member, str(tmp_path / "copy.db")])
+        assert (refused.exit_code, "owner of the tables" in refused.stderr) == (1, True)
     finally:
         postgres.drop(url)
         postgres.execute("drop role copier")

@@ -180,7 +180,7 @@ def test_with_a_service_only_little_is_imported(project: Path) -> None:
     assert "foveate.front.hook" in loaded
     assert HEAVY & loaded == set()
     ours = {name for name in loaded if name.startswith("foveate")}
-    assert ours == {"foveate", "foveate.front", "foveate.front.hook"}
+    assert ours == {"foveate", "foveate.front", "foveate.front.hook", "foveate.shipped"}
 
 
 # --- where ---------------------------------------------------------------------------------------------------------

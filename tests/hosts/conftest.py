@@ -7,7 +7,6 @@ What a test asserts on is what the API received.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -21,6 +20,7 @@ from fake_api import FakeAPI, serving
 from host_cli import ROOT, Host, codex_settings, served
 
 import foveate
+from foveate.front.tokens import write_private
 
 INSTALLED = ROOT / "build" / "hosts"
 PACKAGES = {"claude": "@anthropic-ai/claude-code", "codex": "@openai/codex"}
@@ -89,7 +89,7 @@ def reached(request: pytest.FixtureRequest, project: Path) -> dict[str, Any]:
     if request.param == "http":
         return {"type": "http", "url": url}
     said = {"url": url.removesuffix("/mcp"), "pid": os.getpid()}
-    (project / ".foveate" / "service.json").write_text(json.dumps(said), "utf-8")
+    write_private(project / ".foveate" / "service.json", said)
     return served(project)
 
 

@@ -16,11 +16,12 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from service_kit import BASE, problem
+from service_kit import BASE, Guarded, problem
 from starlette.testclient import TestClient
 
 from foveate.engine import Engine
 from foveate.front.http import Settings, create_app
+from foveate.types import Scope
 
 QUERY = {"query": "Which database do we use?", "budget": 2000}
 
@@ -155,6 +156,15 @@ def test_search_and_checks(client: TestClient) -> None:
     hits = client.post("/v1/search", json={"query": "postgres", "kinds": ["decision"]}).json()["hits"]
     assert hits[0]["record"]["kind"] == "decision"
     assert client.post("/v1/check", json={"text": "drop database prod"}).json()["blocked"] is True
+
+
+def test_search_tells_a_token_of_no_other_project(guarded: Guarded) -> None:
+    guarded.engine.add("note", "Redis has port 6380")
+    search = {"json": {"query": "redis"}}
+    found = guarded.client.post("/v1/search", headers=guarded.headers(project="mian"), **search).json()
+    assert (found["hits"], found["warnings"]) == ([], ["The store knows no project 'mian'."])
+    assert guarded.engine.within(Scope("mian")).unknown_project() == "The store knows no project 'mian'."
+    assert "warnings" not in guarded.client.post("/v1/search", headers=guarded.headers(), **search).json()
 
 
 # --- tasks ---------------------------------------------------------------------------------------------------------

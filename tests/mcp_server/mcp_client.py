@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import signal
 import subprocess
 import sys
@@ -14,6 +13,8 @@ from typing import Any
 
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.types import CallToolResult, Implementation
+
+from foveate.front.tokens import write_private
 
 ROOT = Path(__file__).parents[2]
 ERAS = ("auto", "legacy")
@@ -87,7 +88,7 @@ class Service:
         assert self.process.stderr is not None
         self.url = self.process.stderr.readline().split()[3].removesuffix(";")
         said = {"url": self.url.removesuffix("/mcp"), "pid": self.process.pid}
-        (self.command.folder / ".foveate" / "service.json").write_text(json.dumps(said), "utf-8")
+        write_private(self.command.folder / ".foveate" / "service.json", said)
 
     def stop(self) -> None:
         if self.process is not None:

@@ -122,6 +122,7 @@ def test_a_service_that_goes_away_is_an_error_that_says_what_to_do_until_it_is_b
 def test_what_names_no_live_service_is_no_service(tmp_path: Path, said: str) -> None:
     assert live_service(tmp_path) is None
     (tmp_path / "service.json").write_text(said, "utf-8")
+    (tmp_path / "service.json").chmod(0o600)
     assert live_service(tmp_path) is None
 
 

@@ -12,6 +12,7 @@ from mcp import Client, MCPError
 from mcp.types import CallToolResult
 from mcp_client import ERAS, call, figures, text, within
 
+import foveate
 from foveate import Engine, tokens
 from foveate.front.mcp import server
 from foveate.handoff import json_schema
@@ -133,6 +134,14 @@ def test_search_stays_small(engine: Engine) -> None:
     found = call(server(engine), "search", query="gateway", limit=25)
     assert len(figures(found)["hits"]) == 25
     assert tokens.count(text(found)) < 25 * 60
+
+
+def test_search_in_a_project_that_is_not_there_says_so(tmp_path: Path) -> None:
+    with foveate.open(tmp_path, own=False) as engine:
+        engine.add("note", "The gateway has port 8080")
+    with foveate.open(tmp_path, own=False, project_name="mian") as engine:
+        found = text(call(server(engine), "search", query="gateway"))
+    assert "The store knows no project 'mian'. Did you mean 'main'?" in found
 
 
 def test_an_expanded_record_is_cut_where_it_is_too_long(engine: Engine) -> None:

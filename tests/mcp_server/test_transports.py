@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -19,6 +18,7 @@ from starlette.routing import Mount
 
 import foveate
 from foveate.front.mcp import server
+from foveate.front.tokens import write_private
 
 QUESTION = "Which database do we use for storage?"
 
@@ -49,7 +49,7 @@ def test_over_http(mounted: str, mode: str) -> None:
 @pytest.mark.parametrize("mode", ERAS)
 def test_the_bridge_finds_a_server_that_is_mounted_below_a_service(mounted: str, command: Command, mode: str) -> None:
     said = {"url": mounted, "pid": os.getpid(), "token": "unused"}
-    (command.folder / ".foveate" / "service.json").write_text(json.dumps(said), "utf-8")
+    write_private(command.folder / ".foveate" / "service.json", said)
     assert "Postgres" in text(call(command.parameters(), "compute_context", mode, query=QUESTION))
 
 
@@ -85,6 +85,14 @@ def test_without_a_store_the_server_starts_and_says_how_to_create_one(tmp_path: 
     assert found.is_error
     assert "foveate init" in text(found)
     assert not (tmp_path / ".foveate").exists()
+
+
+def test_a_store_that_came_with_the_repository_is_not_opened(command: Command) -> None:
+    for words in (["init", "-q"], ["add", "-f", ".foveate/state.db"]):
+        subprocess.run(["git", *words], cwd=command.folder, check=True)
+    found = call(command.parameters(), "search", query="Postgres")
+    assert found.is_error
+    assert "git rm --cached .foveate/state.db" in text(found)
 
 
 def test_a_project_of_code_gets_a_store_with_the_first_call(tmp_path: Path, environment: dict[str, str]) -> None:

@@ -12,6 +12,7 @@ from foveate import lexical
 from foveate.errors import SchemaTooNew, StoreError
 from foveate.ids import new_id, now
 from foveate.state.memory import Memory
+from foveate.state.pooling import RECENT
 from foveate.state.postgres import PostgresStore
 from foveate.state.records import Rules
 from foveate.testing.postgres import Server
@@ -35,9 +36,9 @@ def test_database_without_a_store_is_not_created_by_looking(postgres: Server) ->
 
 
 def test_processes_that_open_a_new_database_at_once_all_find_one_store(postgres: Server) -> None:
-    url, secrets = postgres.database(), []
+    url, other, secrets = postgres.database(), postgres.database(), []
 
-    def work() -> None:
+    def work(url: str = url) -> None:
         store = PostgresStore(url)
         with store.read(HERE) as reader:
             secrets.append(reader.secret)
@@ -50,6 +51,8 @@ def test_processes_that_open_a_new_database_at_once_all_find_one_store(postgres:
         thread.join()
     assert len(secrets) == 4
     assert len(set(secrets)) == 1
+    work(other)
+    assert len(set(secrets)) == 2  # each store draws its own
 
 
 def test_schema_of_a_newer_foveate_is_refused(url: str) -> None:
@@ -136,8 +139,19 @@ def test_health_says_what_the_server_is(store: PostgresStore) -> None:
     facts = store.health().facts
     assert facts["postgresql"].startswith(("14", "15", "16", "17", "18", "19"))
     assert facts["pgvector"].startswith("0.")
-    assert (facts["schema"], facts["projects"]) == (2, 0)
+    assert (facts["schema"], facts["projects"]) == (3, 0)
     assert facts["bytes"] > 0
+
+
+def test_a_project_remembers_when_its_latest_changes_began(url: str) -> None:
+    store = PostgresStore(url)
+    for n in range(RECENT + 5):
+        memory_of(store).add("note", f"Note {n}")
+    with psycopg.connect(url) as connection:
+        ((recent,),) = connection.execute("select recent from foveate.projects").fetchall()
+    assert len(recent) == RECENT
+    assert recent == sorted(set(recent))
+    store.close()
 
 
 def test_forgotten_rows_are_gone_from_the_tables_and_the_rest_is_said(url: str) -> None:

@@ -21,16 +21,12 @@ from foveate.state.postgres import PostgresStore
 from foveate.state.records import Rules
 from foveate.state.sqlite import SQLiteStore
 from foveate.state.store import StoredReceipt
-from foveate.state.tables import KEYS
+from foveate.state.tables import OF_PROJECTS
 from foveate.testing import embedder
 from foveate.testing.postgres import Server
 from foveate.types import Scope
 
 MODEL = embedder()
-TABLES = (
-    "projects", "records", "postings", "volumes", "names", "links", "history", "vectors", "segments", "receipts",
-    "receipt_items",
-)  # fmt: skip
 
 _roles = count(1)
 
@@ -73,7 +69,7 @@ def rows(url: str, statement: str, *params: Any) -> list[tuple[Any, ...]]:
         return cursor.fetchall() if cursor.description else [(cursor.rowcount,)]
 
 
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("table", OF_PROJECTS)
 def test_raw_sql_sees_only_what_was_granted(url: str, member: str, table: str) -> None:
     everything = {project for (project,) in rows(url, f"select distinct project from {table}")}
     seen = {project for (project,) in rows(member, f"select distinct project from {table}")}
@@ -82,7 +78,7 @@ def test_raw_sql_sees_only_what_was_granted(url: str, member: str, table: str) -
     assert rows(member, "select name from projects") == [("mine",)]
 
 
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("table", OF_PROJECTS)
 def test_raw_sql_changes_only_what_was_granted(url: str, member: str, table: str) -> None:
     ((theirs,),) = rows(url, "select project from projects where name = 'theirs'")
     before = rows(url, f"select * from {table} where project = %s", theirs)
@@ -118,6 +114,28 @@ def test_member_cannot_change_who_is_a_member_nor_what_all_share(member: str) ->
         with pytest.raises(errors.InsufficientPrivilege):
             rows(member, statement)
     assert len(rows(member, "select * from members")) == 1
+
+
+def test_member_knows_the_secret_of_its_projects_and_of_no_other(url: str, owner: PostgresStore, member: str) -> None:
+    """Untrusted text is fenced by marks that are made from it."""
+    assert rows(member, "select name from meta where name = 'secret'") == []
+    assert rows(member, "select name from secrets") == [("mine",)]
+    with closing(PostgresStore(member)) as store:
+        for project, same in (("mine", True), ("theirs", False), ("another", False)):
+            with store.read(Scope(project)) as reader, owner.read(Scope(project)) as theirs:
+                assert (reader.secret == theirs.secret) == same
+    ((secret,),) = rows(url, "select value from meta where name = 'secret'")
+    assert secret not in str(rows(member, "select * from meta") + rows(member, "select * from secrets"))
+
+
+def test_wrong_word_on_an_embedder_is_in_nobodys_way(url: str, owner: PostgresStore, member: str) -> None:
+    new = embedder(16)
+    rows(member, "insert into spaces (fingerprint, dim) values (%s, 7)", new.fingerprint)
+    with closing(PostgresStore(url, space=new.fingerprint)) as store:
+        memory = Memory(store, scope=Scope("theirs"), rules=Rules(), clock=now, ids=new_id, vectors=new.embed)
+        memory.add("note", "Walnuts are brown")
+        with store.read(Scope("theirs")) as reader:
+            assert [(space.vectors, space.used) for space in reader.spaces() if space.used] == [(1, True)]
 
 
 def test_member_uses_the_store_as_any_other(member: str) -> None:
@@ -166,8 +184,9 @@ def test_every_table_of_state_has_its_wall(url: str, owner: PostgresStore) -> No
         url,
         "select relname from pg_class where relnamespace = 'foveate'::regnamespace and relkind = 'r' and not relrowsecurity",
     )
-    assert {name for (name,) in open_} == {"meta", "kinds", "spaces"}
-    assert set(TABLES) == set(KEYS) - {"meta", "kinds", "spaces"}
+    assert {name for (name,) in open_} == {"kinds", "spaces"}
+    found = rows(url, "select tablename from pg_policies where schemaname = 'foveate' and policyname = 'members_only'")
+    assert {name for (name,) in found} == set(OF_PROJECTS)
 
 
 def test_no_member_has_the_owner_run_what_it_wrote(url: str, owner: PostgresStore, member: str) -> None:

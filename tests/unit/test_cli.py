@@ -547,6 +547,14 @@ def test_search_that_finds_nothing_says_so(known: dict[str, str]) -> None:
     assert document("search", "xylophone")["hits"] == []
 
 
+def test_search_in_a_project_that_is_not_there_names_the_one_near_it(known: dict[str, str]) -> None:
+    said = "The store knows no project 'mian'. Did you mean 'main'?"
+    result = run("search", "redis", "--project", "mian")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", f"foveate: {said}\n")
+    assert document("search", "redis", "--project", "mian")["warnings"] == [said]
+    assert "warnings" not in document("search", "xylophone")
+
+
 def test_empty_context_says_so_beside_the_empty_text() -> None:
     result = run("context", "Why?")
     assert (result.exit_code, result.stdout) == (0, "")

@@ -69,6 +69,16 @@ def test_copy_moves_a_project_and_says_what_it_moved(tmp_path: Path, store: Path
     assert (found["source"], found["target"]) == (str(store), str(other / ".foveate" / "state.db"))
     assert (found["tables"]["records"]["rows"], found["tables"]["records"]["written"]) == (2, 2)
     assert texts(other) == texts()
+    assert not list((other / ".foveate").glob("*.replaced*"))
+
+
+def test_copy_of_what_cannot_be_copied_makes_no_target(tmp_path: Path, store: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    set_version(store, -LATEST)
+    result = run("copy", ".", str(other))
+    assert (result.exit_code, "not finished" in result.stderr) == (1, True)
+    assert list(other.iterdir()) == []
 
 
 def test_copy_takes_files_as_well(tmp_path: Path, store: Path) -> None:

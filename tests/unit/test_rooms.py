@@ -18,7 +18,7 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "src" / "foveate"
 
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("types", "errors"),
+    ("types", "errors", "shipped"),
     ("ids", "dates", "quantities", "lexical", "related", "tokens", "embed", "summarize"),
     ("compress", "llm_summarize", "handoff"),
     ("state", "code"),

@@ -15,7 +15,7 @@ SHARED = {"meta", "projects", "kinds", "spaces", "members"}
 WHOLE = {"count_segments", "clear_strays"}
 """What a salvage does to a file that it has just made, of all its projects, before anybody can open it."""
 
-PASSING = {"numbered", "shelves", "lined"}
+PASSING = {"numbered", "shelves", "lined", "measured"}
 """Names that tables had on the way, and one that is gone."""
 
 DIALECTS = ("sqlite", "postgres")

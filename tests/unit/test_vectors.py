@@ -21,7 +21,7 @@ from foveate.state import segments
 from foveate.state.embedding import drop_unused, embed_missing
 from foveate.state.kinds import KINDS
 from foveate.state.rows import from_row
-from foveate.state.segments import Search
+from foveate.state.segments import Search, quantised
 from foveate.state.sqlite import SQLiteStore
 from foveate.state.store import Query, Reader, Want
 from foveate.state.vectors import BEATEN, Asked, View, best, pack
@@ -342,6 +342,22 @@ def test_memory_is_bounded_by_bytes_and_the_last_in_use_stays(tmp_path: Path, re
     assert [asked(project) for project in ("alpha", "alpha", "beta", "alpha")] == [1, 1, 1, 1]
     assert read_rows == [1, 1, 1]
     store.close()
+
+
+def test_older_versions_count_towards_the_bound_and_go_first() -> None:
+    """What a version shares with the one before is counted once."""
+    rows = [(n + 1, n + 1, 1, pack([1.0, float(n % 7)] * 32)) for n in range(2000)]
+    versions = [quantised(rows[:1000])]
+    for n in range(1000, 1003):
+        versions.append(versions[-1].taking(quantised(rows[n : n + 1])))
+    once = sum(part.nbytes for part in versions[0].parts)
+    for roomy, held in ((True, 4), (False, 2)):
+        search = Search(max_bytes=2 * once if roomy else int(1.3 * once))
+        for version in versions:
+            search._keep((1, 1), version)
+        assert [each.latest for each in search._held[1, 1]] == [1000, 1001, 1002, 1003][-held:]
+    search._keep((2, 1), quantised(rows[1000:]))
+    assert {key: len(held) for key, held in search._held.items()} == {(2, 1): 1}
 
 
 FILTERS = ("since", "until", "trusts", "tags", "only", "event_types", "entity_types")

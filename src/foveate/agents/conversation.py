@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count, takewhile
 from typing import Any, Literal, TypeVar
@@ -53,6 +53,8 @@ class Said:
     failed: bool = False
     order: str = ""
     """Its place in the conversation, for an adapter that hands the history back: kept beside the words."""
+    parts: Sequence[tuple[int, Mapping[str, Any]]] = ()
+    """Pictures and files among its words, each with its place: kept as they are, for such an adapter only."""
 
 
 def question(said: Sequence[Said]) -> str:
@@ -173,7 +175,7 @@ class Seat:
                 yield from used(call, part.text, "failure" if part.failed else "success")
             elif part.role != "system":  # the developer's own instructions are not news
                 for row in message(part.role, part.text, key=key, session=session, at=at):
-                    yield replace(row, values={**row.values, "order": part.order}) if part.order else row
+                    yield replace(row, values={**row.values, **_handed_back(part)})
 
     def _unknown(self, rows: list[Row]) -> list[Row]:
         """The rows behind the last few that are known: a conversation only grows, and is handed over whole at every call.
@@ -201,6 +203,13 @@ class Seat:
         """The events of the same words in the session, as often as they were said."""
         with self.engine.reader() as reader:
             return {words: _events(reader, words, session) for words in map(_words, said)}
+
+
+def _handed_back(part: Said) -> dict[str, Any]:
+    """What is kept beside the words, where the history is handed back."""
+    if not part.order:
+        return {}
+    return {"order": part.order, **({"parts": [list(one) for one in part.parts]} if part.parts else {})}
 
 
 def _events(reader: Reader, words: str, session: str) -> list[str]:

@@ -87,11 +87,12 @@ def added(done: Added) -> dict[str, Any]:
     }
 
 
-def hits(query: str, found: Iterable[Hit]) -> dict[str, Any]:
+def hits(query: str, found: Iterable[Hit], unknown: str = "") -> dict[str, Any]:
+    """What was found; `unknown` says that there is no such project."""
     from foveate.state.records import to_json
 
     rows = [{"lexical": hit.lexical, "vector": hit.vector, "record": to_json(hit.record)} for hit in found]
-    return {"query": query, "hits": rows}
+    return {"query": query, "hits": rows, **({"warnings": [unknown]} if unknown else {})}
 
 
 def task(found: Task) -> dict[str, Any]:

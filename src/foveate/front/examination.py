@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from foveate.errors import FoveateError, InputError
+from foveate.shipped import ACCEPTED, is_tracked
 
 if TYPE_CHECKING:
     from foveate.engine import Engine
@@ -40,6 +41,7 @@ def around(engine: Engine, place: Place, here: Path, *, readable: bool = True) -
     if readable:
         found.take(vectors(engine), (), engine.outgrown())
     found.take(*_server(place, engine))
+    found.take({}, (), _accepted(place))
     found.take(*code(engine))
     found.take(*hooks(engine, place.root, here))
     found.take({}, _profiles(place))
@@ -85,6 +87,13 @@ def _server(place: Place, engine: Engine) -> tuple[dict[str, Any], list[str], li
     if place.store.exists():
         warnings.append(f"{str(place.store)!r} is not used: the state is in the shared store. Move the file away.")
     return {"project": engine.scope.project, **found}, [], warnings
+
+
+def _accepted(place: Place) -> list[str]:
+    """A store that git tracks is open only because a person said so: others can change it all the same."""
+    if place.shared is not None or not is_tracked(str(place.store)):
+        return []
+    return [f"{str(place.store)!r} is tracked by git and open by {ACCEPTED}: whoever commits to it sets rules for you."]
 
 
 def code(engine: Engine) -> tuple[dict[str, Any], list[str], list[str]]:

@@ -13,6 +13,8 @@ import socket
 import sys
 from typing import Any
 
+from foveate.shipped import is_shipped, read_private
+
 FOLDER, STORE, INDEX, SERVICE, LOG = ".foveate", "state.db", "code.db", "service.json", "hook.log"
 CONFIG, SHARED = "config.toml", "FOVEATE_STORE"
 """Where a project may say that its state is in a shared database, and where a person may say so for all."""
@@ -21,9 +23,6 @@ HOSTS = ("claude", "codex", "cursor", "gemini")
 
 MAX_EVENT = 4_000_000
 """Bytes of an event. A tool's answer may be long; what is longer is not read."""
-
-MAX_INDEX = 64_000_000
-"""Bytes of git's index that are looked at."""
 
 MAX_ANSWER = 200_000
 MAX_LOG = 100_000
@@ -169,13 +168,7 @@ def _shipped(root: str) -> str:
     """What came with the repository and should not: then rules, or where prompts are sent, are somebody else's word, and
     nobody accepted them."""
     name = _says_where(root)
-    if name == SHARED:
-        return ""
-    try:
-        with open(os.path.join(root, ".git", "index"), "rb") as file:
-            return f"{FOLDER}/{name}" if f"{FOLDER}/{name}".encode() in file.read(MAX_INDEX) else ""
-    except OSError:
-        return ""
+    return f"{FOLDER}/{name}" if name != SHARED and is_shipped(os.path.join(root, FOLDER, name)) else ""
 
 
 # --- who answers ---------------------------------------------------------------------------------------------------
@@ -193,7 +186,7 @@ def _answer(folder: str, host: str, raw: bytes, event: dict[str, Any]) -> Any:
 def _from_service(folder: str, host: str, raw: bytes) -> Any:
     """What the project's service says; `NoService` where there is none, or it cannot."""
     try:
-        service = json.loads(_private(os.path.join(folder, SERVICE)))
+        service = json.loads(read_private(os.path.join(folder, SERVICE)))
         address, token = address_of(str(service["url"])), str(service.get("token") or "")
     except FileNotFoundError:
         raise NoService from None
@@ -210,16 +203,6 @@ def _from_service(folder: str, host: str, raw: bytes) -> Any:
     if status != 200:
         raise NoService(f"the service answered {status}")
     return _plain(json.loads(body))
-
-
-def _private(path: str) -> bytes:
-    """A file that only its owner, who is we, can have written: no repository can bring one."""
-    opened = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
-    with os.fdopen(opened, "rb") as file:
-        status = os.fstat(opened)
-        if os.name == "posix" and (status.st_mode & 0o170077 != 0o100000 or status.st_uid != os.geteuid()):
-            raise OSError("not private")
-        return file.read(MAX_LOG)
 
 
 def _plain(answer: Any) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from foveate.errors import InputError
 from foveate.front.tokens import write_private
+from foveate.shipped import read_private
 
 PORT = 8377
 """Where the service of a machine is, unless told."""
@@ -35,9 +36,9 @@ class Service:
 
 
 def find(path: Path) -> Service | None:
-    """The service that a file names, where it is still at work."""
+    """The service that a file names, where it is still at work; a file that others can have written names none."""
     try:
-        held = json.loads(path.read_text("utf-8"))
+        held = json.loads(read_private(str(path)))
         found = Service(**{field.name: held[field.name] for field in fields(Service) if field.name in held})
     except (OSError, ValueError, TypeError):
         return None

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from foveate import dates, lexical, quantities
-from foveate.errors import InputError, NotFound
+from foveate.errors import InputError, NotFound, near
 from foveate.ids import Clock, Ids
 from foveate.related import related
 from foveate.state import embedding, records
@@ -77,6 +77,7 @@ class Memory:
         self.ids = ids
         self._vectors = vectors
         self._scrub = scrub
+        self._sees_projects = True
 
     # --- write -------------------------------------------------------------------------------------------------
 
@@ -304,6 +305,18 @@ class Memory:
         with self.reader() as reader:
             found = reader.search(Query(terms, SEARCH_FIELDS, None, filters or Filters(), also), [Want(tuple(kinds), limit)])
         return sorted(found[0], key=lambda hit: hit.record.status != "active")[:limit]
+
+    @retried
+    def unknown_project(self) -> str:
+        """That the store knows no such project, with names near it; empty where it does, or where it knows none at all.
+
+        A project comes with its first record, so that a new one is unknown, too. Whoever is let into one project only
+        (`within`) is told of no other.
+        """
+        name, known = self.scope.project, self.store.projects()
+        if not known or name in known:
+            return ""
+        return f"The store knows no project {name!r}." + (near(name, known) if self._sees_projects else "")
 
     @retried
     def page(

@@ -52,8 +52,13 @@ Progress = Callable[[str, int, int], None]
 """Told what is being done, how many rows are done and how many there are."""
 
 
-def copy(source: Movable, target: Movable, *, replace: bool = False, progress: Progress | None = None) -> dict[str, Moved]:
-    """Make the target hold what the source holds, and prove it; what was moved, by table."""
+def copy(
+    source: Movable, target: Movable, *, replace: bool = False, back: bool = False, progress: Progress | None = None
+) -> dict[str, Moved]:
+    """Make the target hold what the source holds, and prove it; what was moved, by table.
+
+    `back`: the source is what the target was, so that whoever may see a project of it goes on to.
+    """
     with source.tables() as left:
         journey = _Journey(left, target, progress or (lambda doing, done, total: None))
         known, journey.mark = _claim(left, target, replace)
@@ -61,7 +66,7 @@ def copy(source: Movable, target: Movable, *, replace: bool = False, progress: P
         done = {table: journey.move(table) for table in COPIED}
         journey.prove(done)
         with journey.writing() as right:
-            _finish(right, stamps, known, deleted=journey.deleted)
+            _finish(right, stamps, known, deleted=journey.deleted, back=back)
     return done
 
 
@@ -192,12 +197,12 @@ def _claim(left: Tables, target: Movable, replace: bool) -> tuple[int, str]:
     return known, mark
 
 
-def _finish(right: Tables, stamps: Mapping[str, str], known: int, *, deleted: bool) -> None:
+def _finish(right: Tables, stamps: Mapping[str, str], known: int, *, deleted: bool, back: bool) -> None:
     """The target is a store of its own from now on."""
     _set_meta(right, {name: value for name, value in _meta(right).items() if name != COPYING})
     if known >= 0:
         right.raise_above(known)
-    right.settle(stamps, deleted=deleted)
+    right.settle(stamps, deleted=deleted, back=back)
     right.refuse_others(False)
 
 

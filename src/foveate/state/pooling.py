@@ -1,8 +1,8 @@
 """Connections to PostgreSQL: a pool, transactions that begin whatever happened to the last one, commits that are certain.
 
-Comes in: a URL and how patient to be. Goes out: connections inside an open transaction, and this store's errors in place
-of the driver's. No session state is kept on a server: all settings are the transaction's own, so that a pooler may sit
-between. No SQL of state is here.
+Comes in: a URL, of one server or of several of which one takes writes, and how patient to be. Goes out: connections inside
+an open transaction, and this store's errors in place of the driver's. No session state is kept on a server: all settings
+are the transaction's own, so that a pooler may sit between. No SQL of state is here.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from foveate.errors import Busy, FoveateError, InputError, Interrupted, StoreError
+from foveate.errors import Busy, Denied, FoveateError, InputError, Interrupted, StoreError
 from foveate.state.address import masked
-from foveate.state.refusals import refusal
+from foveate.state.refusals import may_pass, refusal
 
 try:
     import psycopg
@@ -31,6 +31,7 @@ except ImportError as error:
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 Cursor = psycopg.Cursor[tuple[Any, ...]]
+Failure = psycopg.Error
 
 logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())  # what it says is ours to say: no noise on a terminal
 
@@ -50,11 +51,15 @@ MIGRATING = 0x666F7665
 LOOK = "; select value from meta where name = 'schema'"
 """The schema's version, in every transaction: another process may have changed it since."""
 
-TICKET = "; select pg_current_xact_id()::text, pg_backend_pid()"
-"""What is needed to learn what became of a transaction whose commit was not answered."""
+TICKET = (
+    "; select pg_current_xact_id()::text, pg_backend_pid(), pg_postmaster_start_time()::text, "
+    "(extract(epoch from transaction_timestamp()) * 1000000)::bigint"
+)
+"""What is needed to learn what became of a transaction whose commit was not answered: a `Ticket`."""
 
 PAUSE = 0.05
-"""Seconds before the second attempt to begin; each further pause is twice as long, up to a second."""
+LONGEST_PAUSE = 0.25
+"""Seconds before the second attempt to connect; each further pause is twice as long, up to the longest."""
 
 DEFAULTS = {
     "application_name": "foveate",
@@ -62,14 +67,24 @@ DEFAULTS = {
     "keepalives_idle": "30",  # a server that was cut off is noticed within a minute, not within two hours
     "keepalives_interval": "10",
     "keepalives_count": "3",
+    "tcp_user_timeout": "30000",  # and one that was asked and does not even acknowledge that, within half of one
 }
 """Of the connection, where the URL says nothing else."""
+
+OF_SEVERAL = {"target_session_attrs": "read-write", "connect_timeout": "3"}
+"""The same, where the URL names several servers: the one that takes writes, and the next is soon tried."""
 
 LOST = ("08", "57P")
 """Classes of errors by which a server ends a connection."""
 
+READ_ONLY = "25006"
+"""What a standby says to whoever writes."""
+
 UNDONE = ("40001", "40P01")
 """Serialization failures and deadlocks: the transaction is rolled back, and the next attempt may go through."""
+
+RECENT = 64
+"""Changes of which a project remembers when they began (the query `bump`)."""
 
 PREPARED = 400
 """Statements that a connection keeps prepared: every named query, with several shapes of search."""
@@ -82,7 +97,9 @@ class Patience:
     connections: int = 10
     """The most that the pool holds; a thread that reads while it reads takes two."""
     reach: float = 15.0
-    """To try to begin while the server restarts or another takes over, and to wait for a connection."""
+    """To try to begin while the server restarts, and to wait for a connection."""
+    takeover: float = 60.0
+    """The same, where the URL names several servers: until another takes over."""
     statement: float = 60.0
     lock: float = 30.0
     """To wait for another writer of the same project."""
@@ -90,6 +107,15 @@ class Patience:
     """For a transaction in which nothing happens: an embedder may think inside of one."""
     prepare: bool = True
     """False behind a pooler that does not carry prepared statements over."""
+
+
+class Ticket(NamedTuple):
+    """A transaction that writes: its number, its process, since when its server runs, and when it began, in microseconds."""
+
+    xid: str
+    pid: int
+    server: str
+    began: int
 
 
 class Connections:
@@ -106,13 +132,26 @@ class Connections:
             raise InputError(
                 f"{self.shown!r} is no PostgreSQL URL. Write postgresql://USER:PASSWORD@HOST:PORT/DATABASE."
             ) from None
-        self._conninfo = make_conninfo(
-            **{**DEFAULTS, **{name: str(value) for name, value in given.items() if value is not None}}
-        )
+        self._several = any("," in str(given.get(name)) for name in ("host", "hostaddr"))
+        self.reach = self.patience.takeover if self._several else self.patience.reach
+        defaults = DEFAULTS | (OF_SEVERAL if self._several else {})
+        self._conninfo = make_conninfo(**defaults | {name: str(value) for name, value in given.items() if value is not None})
         self._lock = threading.Lock()
         self._pool: ConnectionPool[Connection] | None = None
         self._closed = False
         self._local = threading.local()
+
+    def reached(self) -> Connection:
+        """A connection of one's own. Where several servers are named, none may take writes just now: that is waited for."""
+        until, pause = time.monotonic() + self.reach, PAUSE
+        while True:
+            try:
+                return self.connect()
+            except psycopg.OperationalError as error:
+                if not self._several or not may_pass(error) or time.monotonic() + pause > until:
+                    raise
+            time.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
 
     def connect(self) -> Connection:
         """A connection of one's own, outside of the pool."""
@@ -125,11 +164,37 @@ class Connections:
 
     @contextmanager
     def explained(self) -> Iterator[None]:
-        """The driver's errors as ours: what happened, to which database, what to do."""
+        """The driver's errors as ours."""
         try:
             yield
         except psycopg.Error as error:
-            raise _explanation(error, self._url) from error
+            raise self.explanation(error) from error
+
+    def explanation(self, error: psycopg.Error) -> FoveateError:
+        """An error of the driver as ours: what happened, to which database, what to do."""
+        shown = self.shown
+        said = str(error).strip().split("\n")[0]
+        state = error.sqlstate or ""
+        if known := refusal(error, self._url):
+            return known
+        if isinstance(error, PoolTimeout):
+            return StoreError(f"{shown!r} cannot be reached, or all connections to it are in use. Try again.")
+        if state == "55P03":
+            return Busy(f"{shown!r} is busy: somebody else has been writing to the same project for long. Try again.")
+        if state in _ADVICE:
+            return StoreError(_ADVICE[state].format(shown=shown, error=said))
+        if state == READ_ONLY:
+            return Denied(
+                f"{shown!r} takes no writes: it is a standby. Read from it, or name every server in the URL: "
+                "postgresql://USER@ONE,OTHER/DATABASE finds the one that does."
+            )
+        if state in UNDONE:
+            return Interrupted(_INTERRUPTED.format(shown=shown, why=said))
+        if _is_lost(error):
+            return Interrupted(_INTERRUPTED.format(shown=shown, why=f"the connection was lost ({said})"))
+        if isinstance(error, psycopg.DataError):
+            return InputError(f"PostgreSQL cannot hold or look for that value: {said}.")
+        return StoreError(f"{shown!r}: {said}")
 
     @contextmanager
     def transaction(
@@ -172,9 +237,9 @@ class Connections:
         return f"{begin}; set local search_path = {self.path}{PLANNED}{settings}{shared}{LOOK}{ticket}"
 
     @contextmanager
-    def _taken(self, begin: str) -> Iterator[tuple[Connection, tuple[str, int] | None, int]]:
+    def _taken(self, begin: str) -> Iterator[tuple[Connection, Ticket | None, int]]:
         """A connection on which a transaction has begun, its ticket, and the schema's version; given back at the end."""
-        until, pause = time.monotonic() + self.patience.reach, PAUSE
+        until, pause = time.monotonic() + self.reach, PAUSE
         while True:
             connection = self._take(until)
             try:
@@ -183,29 +248,39 @@ class Connections:
             except BaseException as error:
                 connection.close()
                 self._give(connection)
-                if not (isinstance(error, psycopg.Error) and _is_lost(error)) or time.monotonic() + pause > until:
+                if not (isinstance(error, psycopg.Error) and self._goes_on(error)) or time.monotonic() + pause > until:
                     raise
                 time.sleep(pause)
-                pause = min(2 * pause, 1.0)
+                pause = min(2 * pause, LONGEST_PAUSE)
                 self._open().check()  # the others of the pool may be as dead as this one
         self._depth += 1
         try:
             ticket = cursor.set_result(-1).fetchone() if TICKET in begin else None
             seen = cursor.set_result(-1 if ticket is None else -2).fetchone()
-            yield connection, ticket, int(seen[0]) if seen else 0
+            yield connection, Ticket(*ticket) if ticket else None, int(seen[0]) if seen else 0
         finally:
             self._depth -= 1
             if connection.info.transaction_status not in (TransactionStatus.IDLE, TransactionStatus.UNKNOWN):
                 connection.close()
             self._give(connection)
 
+    def _goes_on(self, error: psycopg.Error) -> bool:
+        """Whether another connection may do what this one did not: it was lost, or its server takes no writes any more."""
+        return _is_lost(error) or (self._several and error.sqlstate == READ_ONLY)
+
     def _take(self, until: float) -> Connection:
         pool = self._open()
-        if self._depth:  # a thread that waits for itself would wait for ever
+        while True:
             stats = pool.get_stats()
-            if not stats["pool_available"] and stats["pool_size"] >= self.patience.connections:
+            all_in_use = not stats["pool_available"] and stats["pool_size"] >= self.patience.connections
+            if all_in_use and self._depth:  # a thread that waits for itself would wait for ever
                 return self.connect()
-        return pool.getconn(max(until - time.monotonic(), 0.1))
+            left = max(until - time.monotonic(), 0.1)
+            try:  # the pool tries to connect once for each that asks it: ask again while no server answers
+                return pool.getconn(left if all_in_use else min(left, LONGEST_PAUSE))
+            except PoolTimeout:
+                if time.monotonic() >= until:
+                    raise
 
     def _give(self, connection: Connection) -> None:
         pool = self._pool
@@ -230,7 +305,8 @@ class Connections:
                     configure=_adapted,
                     min_size=0,
                     max_size=self.patience.connections,
-                    timeout=self.patience.reach,
+                    timeout=self.reach,
+                    reconnect_timeout=0,
                     name="foveate",
                     open=True,
                 )
@@ -247,43 +323,59 @@ class Connections:
 
     # --- the end -----------------------------------------------------------------------------------------------
 
-    def _commit(self, connection: Connection, ticket: tuple[str, int] | None) -> None:
+    def _commit(self, connection: Connection, ticket: Ticket | None) -> None:
         try:
             done = connection.execute("commit").statusmessage
         except psycopg.Error as error:
             if ticket is None or not _is_lost(error):
                 raise
-            if self._is_committed(*ticket):
+            if self._is_committed(ticket):
                 return
             raise Interrupted(_INTERRUPTED.format(shown=self.shown, why="the connection was lost")) from error
         if done != "COMMIT":
             raise Interrupted(_INTERRUPTED.format(shown=self.shown, why="an error before had ended the transaction"))
 
-    def _is_committed(self, xid: str, pid: int) -> bool:
-        """What became of a transaction whose commit was not answered, by the server's own record of it."""
-        until, pause = time.monotonic() + self.patience.reach, PAUSE
+    def _is_committed(self, ticket: Ticket) -> bool:
+        """What became of a transaction whose commit was not answered."""
+        until, pause = time.monotonic() + self.reach, PAUSE
         while time.monotonic() < until:
-            try:
-                with self.connect() as fresh:
-                    ((status,),) = fresh.execute("select pg_xact_status($1::text::xid8)", (xid,)).fetchall()
-                    if status != "in progress":
-                        return bool(status == "committed")
-                    # The server has not noticed yet that nobody listens: end it, so that it is decided.
-                    fresh.execute(
-                        "select pg_terminate_backend(pid) from pg_stat_activity "
-                        "where pid = $1 and backend_xid = $2::text::xid8::xid",
-                        (pid, xid),
-                    )
-            except errors.InvalidParameterValue:  # a server that took over and never saw it
-                return False
-            except psycopg.OperationalError:
-                pass
+            with suppress(psycopg.OperationalError), self.connect() as fresh:
+                fate = _fate(fresh, ticket)
+                if fate is not None:
+                    return fate
             time.sleep(pause)
-            pause = min(2 * pause, 1.0)
+            pause = min(2 * pause, LONGEST_PAUSE)
         raise StoreError(
             f"{self.shown!r} went away while it was committing and cannot be asked what became of it. "
             "Look before you write it again."
         )
+
+
+def _fate(connection: Connection, ticket: Ticket) -> bool | None:
+    """Whether a transaction is committed; None while that is not decided."""
+    ((follows, server),) = connection.execute("select pg_is_in_recovery(), pg_postmaster_start_time()::text").fetchall()
+    if follows:  # it may have more to come than it shows, until it takes over
+        return None
+    try:
+        ((status,),) = connection.execute("select pg_xact_status($1::text::xid8)", (ticket.xid,)).fetchall()
+    except errors.InvalidParameterValue:  # a server that took over and never saw it
+        return False
+    if status == "in progress":  # the server has not noticed yet that nobody listens: end it, so that it is decided
+        connection.execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity where pid = $1 and backend_xid = $2::text::xid8::xid",
+            (ticket.pid, ticket.xid),
+        )
+        return None
+    if status != "committed" or server == ticket.server:
+        return bool(status == "committed")
+    # A server that crashed, or another that took over, may have given the number of a transaction that it never saw to
+    # the next one. Projects know when the last that changed them began; one that changed none may as well be run again.
+    ((known, forgotten),) = connection.execute(
+        "select coalesce(bool_or($1::bigint = any (recent)), false), "
+        "coalesce(bool_or(cardinality(recent) = $2 and recent[1] > $1), false) from foveate.projects",
+        (ticket.began, RECENT),
+    ).fetchall()
+    return None if forgotten and not known else bool(known)
 
 
 def quoted(name: str) -> str:
@@ -308,30 +400,8 @@ def _is_lost(error: psycopg.Error) -> bool:
 _INTERRUPTED = "{shown!r}: {why}; nothing was written. Try again."
 
 _ADVICE: dict[str, str] = {
-    "25006": "{shown!r} takes no writes: it is a replica. Name every server in the URL, and target_session_attrs=primary.",
     "25P03": "{shown!r}: a transaction was idle for too long and was ended. Nothing was changed.",
     "53100": "The disk of {shown!r} is full. Nothing was changed; make room and try again.",
     "54000": "{shown!r}: a name, key or subject is longer than the 2,700 bytes that PostgreSQL can index ({error}).",
     "57014": "{shown!r}: a query took too long and was ended. Nothing was changed.",
 }
-
-
-def _explanation(error: psycopg.Error, url: str) -> FoveateError:
-    shown = masked(url)
-    said = str(error).strip().split("\n")[0]
-    state = error.sqlstate or ""
-    if known := refusal(error, url):
-        return known
-    if isinstance(error, PoolTimeout):
-        return StoreError(f"{shown!r} cannot be reached, or all connections to it are in use. Try again.")
-    if state == "55P03":
-        return Busy(f"{shown!r} is busy: somebody else has been writing to the same project for long. Try again.")
-    if state in _ADVICE:
-        return StoreError(_ADVICE[state].format(shown=shown, error=said))
-    if state in UNDONE:
-        return Interrupted(_INTERRUPTED.format(shown=shown, why=said))
-    if _is_lost(error):
-        return Interrupted(_INTERRUPTED.format(shown=shown, why=f"the connection was lost ({said})"))
-    if isinstance(error, psycopg.DataError):
-        return InputError(f"PostgreSQL cannot hold or look for that value: {said}.")
-    return StoreError(f"{shown!r}: {said}")

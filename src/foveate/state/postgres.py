@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from foveate import lexical, tokens
-from foveate.errors import Busy, InputError, NotFound, SchemaTooNew, StoreError
+from foveate.errors import Busy, Denied, InputError, NotFound, SchemaTooNew, StoreError
 from foveate.ids import new_id, now
 from foveate.state import queries
 from foveate.state.halfvec import HalfVectors, Writing
@@ -28,7 +28,7 @@ from foveate.state.refusals import NO_VECTORS
 from foveate.state.retention import DEFAULT, Retention
 from foveate.state.standing import Standing, standing
 from foveate.state.store import Forgotten, Health, Scrub, StoredReceipt
-from foveate.state.tables import SECRET
+from foveate.state.tables import OF_PROJECTS, SECRET
 from foveate.types import Scope
 
 # isort: split
@@ -274,7 +274,7 @@ class PostgresStore:
                 if size > VACUUMED:
                     return (DEAD,)
                 connection.add_notice_handler(lambda notice: refused.append(str(notice.message_primary)))
-                connection.execute(f"vacuum {', '.join(f'foveate.{table}' for table in _PROJECT_TABLES)}")
+                connection.execute(f"vacuum {', '.join(f'foveate.{table}' for table in OF_PROJECTS)}")
         except psycopg.Error as error:  # the records are gone all the same
             refused.append(str(error))
         return (DEAD,) if refused else ()
@@ -296,7 +296,7 @@ class PostgresStore:
             try:
                 with self._locked(project, unhurried=True, lock=PATIENCE):
                     pass
-            except Busy:  # somebody is at it, or writes: the index as it is will do meanwhile
+            except (Busy, Denied):  # somebody is at it, or this is a standby: the index as it is will do meanwhile
                 return
         if found:
             self._known.add(project)
@@ -333,33 +333,23 @@ class PostgresStore:
     @contextmanager
     def _transaction(self, begin: str, **options: Any) -> Iterator[PostgresDatabase]:
         with self._connections.transaction(begin, self._check_schema, **options) as connection:
-            yield PostgresDatabase(connection, self._queries)
+            yield PostgresDatabase(self._connections, connection, self._queries)
 
     # --- schema ------------------------------------------------------------------------------------------------
 
     def _opened(self, create: bool, unfinished: bool, counter: str | None, secret: str) -> dict[str, str]:
         """What `meta` says, once the schema is this version's."""
-        with self._connections.explained(), self._connections.connect() as connection:
+        with self._connections.explained(), self._connections.reached() as connection:
             version = self._version(connection)
             if version == 0 and not create:
                 raise StoreError(
                     f"There is no store in {self.path!r}. Create one with `foveate init --store URL --project NAME`."
                 )
             if queries.pending("postgres", version, repr(self.path)):
-                self._migrate(connection)
+                self._migrate(connection, {COUNTER: counter or "o200k", SECRET: secret})
             queries.refuse_other(self._version(connection), self._schema, repr(self.path), unfinished=unfinished)
             self._connections.path = _path(connection)
-            return self._meta(connection, {COUNTER: counter or "o200k", SECRET: secret})
-
-    @staticmethod
-    def _meta(connection: Connection, first: Mapping[str, str]) -> dict[str, str]:
-        """What `meta` says; what it does not say yet is drawn and kept, by whoever is first."""
-        look = "select name, value from foveate.meta"
-        meta: dict[str, str] = dict(connection.execute(look).fetchall())
-        for name in first.keys() - meta.keys():
-            add = "insert into foveate.meta (name, value) values ($1, $2) on conflict (name) do nothing"
-            connection.execute(add, (name, first[name]))
-        return meta if first.keys() <= meta.keys() else dict(connection.execute(look).fetchall())
+            return dict(connection.execute("select name, value from foveate.meta").fetchall())
 
     def _version(self, connection: Connection) -> int:
         if connection.info.server_version < OLDEST:
@@ -372,8 +362,11 @@ class PostgresStore:
             return 0
         return int(found[0]) if found else 0
 
-    def _migrate(self, connection: Connection) -> None:
-        """Bring the schema to this version, in one transaction; several processes take turns."""
+    def _migrate(self, connection: Connection, first: Mapping[str, str]) -> None:
+        """Bring the schema to this version, in one transaction; several processes take turns.
+
+        `first`: what `meta` is to say where it says nothing of it yet.
+        """
         ((encoding,),) = connection.execute("select current_setting('server_encoding')").fetchall()
         if encoding != "UTF8":
             raise StoreError(f"{self.path!r} is encoded in {encoding}; create a database with encoding UTF8.")
@@ -383,9 +376,12 @@ class PostgresStore:
                 connection.execute("create schema if not exists foveate")
                 connection.execute("create extension if not exists vector schema foveate")
                 connection.execute(f"set local search_path = {_path(connection)}")
+                database = PostgresDatabase(self._connections, connection, self._queries)
                 for number, script in queries.pending("postgres", self._version_here(connection), repr(self.path)):
                     connection.execute(script)
-                    PostgresDatabase(connection, self._queries).run("set_meta", {"name": SCHEMA, "value": str(number)})
+                    database.run("set_meta", {"name": SCHEMA, "value": str(number)})
+                for name, value in first.items():
+                    database.run("add_meta", {"name": name, "value": value})
         except errors.InsufficientPrivilege as error:
             raise StoreError(
                 f"This role may not bring the schema of {self.path!r} up to date ({error.diag.message_primary}). "
@@ -406,7 +402,7 @@ def standing_of(url: str) -> Standing:
     """How a database's schema stands; nothing is changed there."""
     connections = Connections(url, Patience())
     try:
-        with connections.explained(), connections.connect() as connection:
+        with connections.explained(), connections.reached() as connection:
             meta: dict[str, str] = dict(connection.execute("select name, value from foveate.meta").fetchall())
             makers = [made_by for (made_by,) in connection.execute("select distinct made_by from foveate.projects")]
     except StoreError as error:
@@ -421,19 +417,14 @@ def standing_of(url: str) -> Standing:
     return standing("postgres", connections.shown, abs(int(meta[SCHEMA])), meta)
 
 
-_PROJECT_TABLES = (
-    "projects", "records", "postings", "volumes", "names", "links", "history", "vectors", "segments", "receipts",
-    "receipt_items",
-)  # fmt: skip
-
 _GRANTS = (
     "usage on schema foveate",
     "select on foveate.meta, foveate.members, foveate.projects",
-    "update (revision, docs, made_by) on foveate.projects",
-    "select on foveate.kinds, foveate.spaces",
+    "update (revision, docs, made_by, recent) on foveate.projects",
+    "select on foveate.kinds, foveate.spaces, foveate.secrets",
     "insert (name) on foveate.kinds",
     "insert (fingerprint, dim) on foveate.spaces",
-    f"select, insert, update, delete on {', '.join(f'foveate.{table}' for table in _PROJECT_TABLES[1:])}",
+    f"select, insert, update, delete on {', '.join(f'foveate.{table}' for table in OF_PROJECTS[1:])}",
 )
 """What a member needs; which rows, the policies of the tables say."""
 

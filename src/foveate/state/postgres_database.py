@@ -1,7 +1,8 @@
 """psycopg behind the seam of `reading`: named queries inside one open transaction.
 
-Comes in: queries with `:name` or `?`, as in SQLite's dialect. Goes out: rows. Parameters go to the server beside the
-statement, never inside of it.
+Comes in: queries with `:name` or `?`, as in SQLite's dialect. Goes out: rows, or an error of ours, so that whoever
+asks in the middle of a transaction can tell that it was interrupted. Parameters go to the server beside the statement,
+never inside of it.
 """
 
 from __future__ import annotations
@@ -11,14 +12,15 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from foveate.state.pooling import Connection, Cursor
+from foveate.state.pooling import Connection, Connections, Cursor, Failure
 
 
 class PostgresDatabase:
     """psycopg behind the seam of `reading`, inside one transaction."""
 
-    def __init__(self, connection: Connection, named: Mapping[str, str]) -> None:
+    def __init__(self, connections: Connections, connection: Connection, named: Mapping[str, str]) -> None:
         self.connection = connection
+        self._explanation = connections.explanation
         self._named = named
         self.project = 0
 
@@ -46,7 +48,10 @@ class PostgresDatabase:
         statement, names = numbered(text)
         if isinstance(params, Mapping):
             params = [params[name] for name in names]
-        return self.connection.execute(statement, params, binary=True)
+        try:
+            return self.connection.execute(statement, params, binary=True)
+        except Failure as error:
+            raise self._explanation(error) from error
 
 
 _MARK = re.compile(r"(?<![:\w]):([a-z_]+)|\?(\d*)")

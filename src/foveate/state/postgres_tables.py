@@ -60,7 +60,7 @@ class PostgresTables(SQLTables):
             found |= zip(("analyser", "renderer", "counter"), makers[0][0].split("/"), strict=True)
         return found
 
-    def settle(self, stamps: Mapping[str, str], *, deleted: bool) -> None:
+    def settle(self, stamps: Mapping[str, str], *, deleted: bool, back: bool = False) -> None:
         for name in ("counter", "secret"):
             if name in stamps:
                 self._execute("update meta set value = ? where name = ?", (stamps[name], name))
@@ -71,7 +71,7 @@ class PostgresTables(SQLTables):
             "docs = greatest(docs, (select max(r.doc) from records r where r.project = p.project))",
             (made_by,),
         )
-        if deleted:  # numbers of projects may mean others now: nobody sees by an old grant what he was not granted
+        if deleted and not back:  # numbers of projects may mean others now: nobody sees by an old grant what is not his
             self._execute("delete from members")
         for table, column in COUNTED.items():
             self._execute(

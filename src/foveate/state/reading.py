@@ -6,6 +6,7 @@ A database brings a few calls (`Database`) and a dialect's `queries.sql`; how st
 from __future__ import annotations
 
 import json
+import os
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,6 +27,9 @@ from foveate.types import Filters, Link, Record, Scope
 
 OVERFETCH = 50
 """Hits fetched beyond twice the limit, so that a filter seldom needs a second query."""
+
+UNSEEN = os.urandom(16).hex()
+"""The secret of a project that a member of others may not see: this process's own."""
 
 
 class Database(Protocol):
@@ -56,7 +60,8 @@ class ReadTransaction:
 
     @property
     def secret(self) -> str:
-        return str(dict(self._db.rows("meta"))["secret"])
+        found = self._db.rows("secret", {"name": self.scope.project})
+        return str(found[0][0]) if found else UNSEEN
 
     def get(self, ids: Sequence[str]) -> dict[str, Record]:
         return {record.id: record for record in self._records("by_ids", ids=json.dumps(list(ids)))}
@@ -443,9 +448,14 @@ class ReadTransaction:
                 hits[doc] = replace(hit, vector=nearness.get(doc))
 
     def _known_space(self) -> int | None:
-        """The number of the space that the store was opened for, once it holds a vector."""
-        known = self._db.rows("space", {"fingerprint": self._space}) if self._space else []
-        return known[0][0] if known else None
+        """The number of the space that the store was opened for, once the project holds a vector of it."""
+        used = self._used_space()
+        return used[0] if used else None
+
+    def _used_space(self) -> tuple[int, int] | None:
+        """The same, with its dimensions."""
+        known = self._db.rows("space", {"project": self._project, "fingerprint": self._space}) if self._space else []
+        return known[0] if known else None
 
     # --- helpers -----------------------------------------------------------------------------------------------
 

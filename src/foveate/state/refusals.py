@@ -23,6 +23,8 @@ WORDS: tuple[tuple[str, type[StoreError], str], ...] = (
     ("no pg_hba.conf entry", Denied, "its pg_hba.conf has no entry for this user, database and address. Have one added"),
     ('role "', Denied, "there is no such role. Create it on the server, or name another user in the URL"),
     ('database "', StoreError, "there is no such database. Create it (`createdb`), or name another in the URL"),
+    ("session is read-only", StoreError, "none of its servers takes writes. Try again once one has taken over"),
+    ("hot standby mode", StoreError, "none of its servers takes writes. Try again once one has taken over"),
     ("failed to resolve host", StoreError, "there is no host of that name. Check the URL"),
     ("no such file or directory", StoreError, "nothing listens at that socket. Start the server, or check the URL"),
     ("connection refused", StoreError, "nothing listens there. Start the server, or check host and port in the URL"),
@@ -31,6 +33,12 @@ WORDS: tuple[tuple[str, type[StoreError], str], ...] = (
     ("starting up", StoreError, "it is starting. Try again in a moment"),
 )
 """What a server or the driver says while connecting, the error that it is, and what to do; the first that fits."""
+
+PASSING = (
+    *("no such file or directory", "connection refused", "timeout", "session is read-only", "hot standby mode"),
+    *("too many clients", "starting up", "shutting down", "closed the connection"),
+)
+"""What is said while a server is away and may come back, or another take its place."""
 
 NO_URL = ("invalid URI", "unexpected spaces", "percent-encoded")
 """What the driver says of text that is no URL of its kind."""
@@ -53,10 +61,18 @@ def refusal(error: psycopg.Error, url: str) -> FoveateError | None:
     if error.sqlstate == NOT_ALLOWED:
         return Denied(f"{where} refuses: {said}. Its owner can allow it: `foveate role grant ROLE --project NAME`.")
     if error.sqlstate is None:
+        whole = str(error).lower()  # of several servers, each says something
         for words, sort, advice in WORDS:
-            if words in said.lower():
+            if words in whole:
                 return sort(f"{where} cannot be opened: {advice}.")
     return None
+
+
+def may_pass(error: psycopg.Error) -> bool:
+    """Whether no server could be reached that takes writes, and one may be in a moment."""
+    whole = str(error).lower()
+    denied = any(sort is Denied and words in whole for words, sort, _ in WORDS)
+    return not denied and any(words in whole for words in PASSING)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
@@ -61,8 +61,8 @@ class Segment:
     """The steps, row by row: a large block, then smaller ones. A change adds a block and leaves the others as they are."""
 
     @property
-    def bytes(self) -> int:
-        return sum(part.nbytes for part in (self.docs, self.kinds, self.scale, self.error, *self.blocks))
+    def parts(self) -> tuple[Array, ...]:
+        return self.docs, self.kinds, self.scale, self.error, *self.blocks
 
     def bounds(self, question: Array) -> Array:
         """What the nearness of each row cannot exceed."""
@@ -185,8 +185,24 @@ class Search:
                 return
             self._held[key] = [*versions, segment][-VERSIONS:]
             self._held.move_to_end(key)
-            while len(self._held) > 1 and sum(held[-1].bytes for held in self._held.values()) > self._max_bytes:
+            self._shrink()
+
+    def _shrink(self) -> None:
+        """Let go of what was used longest ago, older versions first, until the rest fits; the one in use stays."""
+        while _bytes(self._held.values()) > self._max_bytes:
+            longest_ago = next(iter(self._held.values()))
+            if len(longest_ago) > 1:
+                del longest_ago[0]
+            elif len(self._held) > 1:
                 self._held.popitem(last=False)
+            else:
+                return
+
+
+def _bytes(held: Iterable[Sequence[Segment]]) -> int:
+    """What segments take together: versions of one have most of their blocks in common."""
+    parts = {id(part): part.nbytes for versions in held for segment in versions for part in segment.parts}
+    return sum(parts.values())
 
 
 def _brought(view: View, held: Segment, latest: int, removed: int) -> Segment:

@@ -15,7 +15,7 @@ from urllib.parse import quote
 import apsw
 
 from foveate.errors import Conflict, Damaged, FoveateError, StoreError
-from foveate.state.moving import Movable, copy, is_empty
+from foveate.state.moving import Movable, Moved, Progress, copy, is_empty
 from foveate.state.sqlite import APPLICATION, BUSY, SQLiteStore, _explained
 from foveate.state.standing import Standing, standing
 from foveate.state.tables import COPYING, Span
@@ -58,21 +58,54 @@ def restore_shared(file: str | Path, target: Movable, *, replace: bool = False) 
     with TemporaryDirectory(prefix="foveate-") as folder:
         staged = Path(folder, "state.db")
         _stage(file, staged)
-        with target.tables(write=True) as tables:
-            empty = is_empty(tables)
-            if not empty and not replace:
-                raise Conflict(f"{target.label!r} holds records or receipts. Pass --replace to restore over them.")
-            tables.refuse_others(True)  # what is written from here on would be in neither
-        kept = None if empty else _free_name(Path(file))
-        try:
-            if kept is not None:
-                copy_to_file(target, kept)
-        except BaseException:
-            with target.tables(write=True) as tables:
-                tables.refuse_others(False)
-            raise
+        kept = _rows_aside(target, Path(file), replace=replace)
         with closing(SQLiteStore(staged)) as source:
             copy(source, target, replace=replace)
+    return kept
+
+
+def copy_over(source: Movable, target: Movable, beside: Path, *, progress: Progress | None = None) -> dict[str, Moved]:
+    """Have a store be what another is, or what it was: while it is copied, a file beside a path keeps what was there."""
+    kept = _rows_aside(target, beside, replace=True)
+    if kept is None:
+        return copy(source, target, replace=True, progress=progress)
+    try:
+        done = copy(source, target, replace=True, progress=progress)
+    except BaseException:
+        _put_back(kept, target)
+        raise
+    _remove(kept)
+    return done
+
+
+def _put_back(kept: Path, target: Movable) -> None:
+    try:
+        with closing(SQLiteStore(kept, create=False)) as before:
+            copy(before, target, replace=True, back=True)
+    except FoveateError as error:
+        raise StoreError(
+            f"{target.label!r} could be neither replaced nor put back ({error}). What was there is kept in {str(kept)!r}: "
+            f"`foveate copy {kept} TARGET --replace` puts it back."
+        ) from error
+    _remove(kept)
+
+
+def _rows_aside(target: Movable, beside: Path, *, replace: bool) -> Path | None:
+    """A backup of a store that is to be replaced. None where there is nothing to keep: nobody has written into it, or only
+    a copy that was cut short. With one, the store is refused to all but a copy: what others write would be in neither."""
+    with target.tables(write=True) as tables:
+        if is_empty(tables) or COPYING in dict(tables.page(Span("meta"), ("name", "value"))):
+            return None
+        if not replace:
+            raise Conflict(f"{target.label!r} holds records or receipts. Pass --replace to restore over them.")
+        tables.refuse_others(True)
+    kept = _free_name(beside)
+    try:
+        copy_to_file(target, kept)
+    except BaseException:
+        with target.tables(write=True) as tables:
+            tables.refuse_others(False)
+        raise
     return kept
 
 

@@ -32,7 +32,7 @@ class SQLiteTables(SQLTables):
         names = ", ".join("?" * len(STAMPS))
         return dict(self._execute(f"select name, value from meta where name in ({names})", STAMPS))
 
-    def settle(self, stamps: Mapping[str, str], *, deleted: bool) -> None:
+    def settle(self, stamps: Mapping[str, str], *, deleted: bool, back: bool = False) -> None:
         # What is not known by a stamp is indexed anew when the file is next opened, and a residue is then seen to.
         self._connection.executemany("delete from meta where name = ?", [(name,) for name in STAMPS])
         self.insert("meta", ("name", "value"), list(stamps.items()))

@@ -142,7 +142,8 @@ class Reader(Protocol):
     def revision(self) -> str: ...
     @property
     def secret(self) -> str:
-        """Drawn when the store was created and never shown: what outsiders must not guess is made from it."""
+        """Drawn when the store was created and never shown: what outsiders must not guess is made from it. A shared store
+        has one for each project."""
         ...
 
     def get(self, ids: Sequence[str]) -> dict[str, Record]: ...

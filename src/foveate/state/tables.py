@@ -30,6 +30,9 @@ KEYS: dict[str, tuple[str, ...]] = {
 }
 """The tables and the unique key by which each is read: the same order on every database, and an index behind it."""
 
+OF_PROJECTS = tuple(table for table, key in KEYS.items() if key[0] == "project")
+"""The tables whose rows belong to one project each, `projects` itself first."""
+
 COPYING = "copying"
 """The mark in `meta` that the store holds a copy that is not finished, and of what."""
 
@@ -80,8 +83,9 @@ class Tables(Protocol):
         """What made the rows: the names of `STAMPS`, as far as one value holds for all of them."""
         ...
 
-    def settle(self, stamps: Mapping[str, str], *, deleted: bool) -> None:
-        """At the end: say what made the rows, go on counting where they end, see to the bytes of deleted ones."""
+    def settle(self, stamps: Mapping[str, str], *, deleted: bool, back: bool = False) -> None:
+        """At the end: say what made the rows, go on counting where they end, see to the bytes of deleted ones. `back`: the
+        projects are again those that they were."""
         ...
 
 

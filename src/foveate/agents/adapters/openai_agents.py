@@ -11,14 +11,16 @@ them, and items with the volatile part last. Either works without the other.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import Any, cast
 
 from foveate.agents.adapters.needs import extra
 from foveate.agents.adapters.openai_messages import SYSTEM, begins, said
-from foveate.agents.conversation import TURNS, Seat, latest
+from foveate.agents.conversation import TURNS, Said, Seat, latest
 from foveate.engine import Engine
 from foveate.errors import StoreError
 from foveate.state.event_lines import role_of
@@ -31,6 +33,9 @@ with extra("openai-agents"):
 
 EVENTS = 2_000
 """The latest events of a session among which its last turns are looked for."""
+
+MAX_PARTS = 900_000
+"""Characters of a message's pictures and files as JSON: what a record holds beside its text, with room for the rest."""
 
 log = logging.getLogger("foveate.agents")
 _order = count()
@@ -70,7 +75,11 @@ def context_filter(
 
 
 class FoveateSession:
-    """The SDK's `Session`: the words of its last turns are its history; what tools did is state, for contexts to show."""
+    """The SDK's `Session`: the messages of its last turns are its history; what tools did is state, for contexts to show.
+
+    Pictures and files of a message come back as they were given, and count as no text; words in their place say so where
+    they are too large to be kept. Several texts of one message come back as one.
+    """
 
     def __init__(self, session_id: str, engine: Engine, *, turns: int | None = TURNS) -> None:
         self.session_id = session_id
@@ -87,7 +96,7 @@ class FoveateSession:
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Keep what was said. The SDK hands each item over once, so that the same words again are other words."""
         now = self._seat.engine.clock()
-        parts = [replace(part, order=f"{now:014d}.{next(_order):09d}") for part in said(items)]
+        parts = [replace(_fitting(part), order=f"{now:014d}.{next(_order):09d}") for part in said(items)]
         await self._seat.akeep(parts, new=True)
 
     async def pop_item(self) -> TResponseInputItem | None:
@@ -118,8 +127,30 @@ class FoveateSession:
             return []
 
 
+def _fitting(part: Said) -> Said:
+    """A message that a record can hold: with words where it has none, and without what is too large."""
+    size = len(json.dumps([one for _, one in part.parts])) if part.parts else 0
+    if size > MAX_PARTS:
+        log.warning("%s of %d characters are too large to be kept", _names(part.parts), size)
+        dropped = f"{_names(part.parts)}: too large to be kept"
+        return replace(part, text=f"{part.text}\n{dropped}".strip(), parts=())
+    return part if part.text.strip() else replace(part, text=_names(part.parts))
+
+
+def _names(parts: Sequence[tuple[int, Mapping[str, Any]]]) -> str:
+    """The words of a message that has only these: `[input_image]`."""
+    return " ".join(f"[{one.get('type', 'part')}]" for _, one in parts)
+
+
 def _item(record: Record) -> TResponseInputItem:
-    return cast(TResponseInputItem, {"role": role_of(record), "content": record.text})
+    role, parts = role_of(record), record.data.get("parts", ())
+    if not parts:
+        return cast(TResponseInputItem, {"role": role, "content": record.text})
+    kind = "input_text" if role == "user" else "output_text"
+    content = [] if record.text == _names(parts) else [{"type": kind, "text": record.text}]
+    for place, part in parts:
+        content.insert(place, part)
+    return cast(TResponseInputItem, {"role": role, "content": content})
 
 
 def _group() -> str | None:

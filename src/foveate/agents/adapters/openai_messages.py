@@ -82,7 +82,8 @@ def _said(message: Mapping[str, Any], called: Mapping[str, tuple[str, Any]]) -> 
     elif role in SYSTEM:
         yield Said(role="system", text=_text(message.get("content")))
     elif role in ("user", "assistant"):
-        yield Said(role=role, text=_text(message.get("content")))
+        content = message.get("content")
+        yield Said(role=role, text=_text(content), parts=_wordless(content))
 
 
 def _calls(message: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, Any]]]:
@@ -100,6 +101,13 @@ def _parsed(given: Any) -> Any:
         return json.loads(given) if isinstance(given, str) else given
     except (ValueError, RecursionError):
         return given
+
+
+def _wordless(content: Any) -> list[tuple[int, Mapping[str, Any]]]:
+    """Pictures, sounds and files of a content, each with its place."""
+    if not isinstance(content, list | tuple):
+        return []
+    return [(n, part) for n, part in enumerate(content) if isinstance(part, Mapping) and not _text(part)]
 
 
 def _text(content: Any) -> str:

@@ -26,17 +26,21 @@ def copy(call: Call, source: str, target: str, replace: bool) -> None:
 
     SOURCE and TARGET are a project's directory, a store's file, or a URL, postgresql://... Everything is kept: ids,
     versions, history, links, receipts, vectors. Others may go on writing to SOURCE; what is copied is one moment of it. A
-    copy that was cut short goes on when it is run again; at the end both sides are compared, row by row.
+    copy that was cut short goes on when it is run again; at the end both sides are compared, row by row. With --replace,
+    what TARGET held is kept in a file until the copy is done, and put back where it fails.
     """
-    from foveate.state.moving import copy as copied
     from foveate.state.where import open_store
 
-    here, there = _store_of(source), _store_of(target, create=True)
-    if here == there:
-        raise InputError("SOURCE and TARGET are the same store; nothing was copied.")
-    with closing(open_store(here, create=False)) as left, closing(open_store(there, unfinished=True)) as right:
-        done = copied(left, right, replace=replace, progress=_bar())
-        shown = {"source": left.label, "target": right.label}
+    here = _store_of(source)
+    with closing(open_store(here, create=False)) as left:
+        with left.tables():
+            pass  # who may not copy it learns that before there is a target
+        there = _store_of(target, create=True)
+        if here == there:
+            raise InputError("SOURCE and TARGET are the same store; nothing was copied.")
+        with closing(open_store(there, unfinished=True)) as right:
+            done = _copied(left, right, there, replace)
+            shown = {"source": left.label, "target": right.label}
     if call.as_json:
         call.print_json({**shown, "tables": {name: asdict(moved) for name, moved in done.items()}})
         return
@@ -45,6 +49,15 @@ def copy(call: Call, source: str, target: str, replace: bool) -> None:
     rows = [(name, f"{moved.rows:,}", f"{moved.written:,}", moved.hash) for name, moved in done.items()]
     print_lines(table(("table", "rows", "written", "hash"), rows, left=1))
     say(f"{shown['target']} holds what {shown['source']} held: counts and hashes are equal.")
+
+
+def _copied(left: Any, right: Any, there: str, replace: bool) -> Any:
+    from foveate.state import moving, sqlite_files
+    from foveate.state.address import is_url
+
+    if not replace:
+        return moving.copy(left, right, progress=_bar())
+    return sqlite_files.copy_over(left, right, Path("shared.db" if is_url(there) else there), progress=_bar())
 
 
 @click.command(cls=Verb)

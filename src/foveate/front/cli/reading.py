@@ -106,11 +106,12 @@ def search(call: Call, query: str, kinds: tuple[str, ...], code: bool, files: bo
     with call.open(**scope) as engine:
         hits = engine.search(readable, kinds=kinds, limit=limit)
         hint = "; --code looks into the files" if engine.has_code else ""
+        unknown = "" if hits else engine.unknown_project()
     if call.as_json:
-        call.print_json(documents.hits(readable, hits))
+        call.print_json(documents.hits(readable, hits, unknown))
         return
     if not hits:
-        say(f"nothing found{hint}")
+        say(unknown or f"nothing found{hint}")
     lines: list[Line] = []
     for hit in hits:
         record = hit.record

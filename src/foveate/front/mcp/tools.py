@@ -121,7 +121,8 @@ class Tools:
             hits = engine.search(_readable(query), kinds=kinds, limit=limit)
             hint = " Try where='code'." if engine.has_code else ""
             rows = [(hit.record, max(hit.lexical, hit.vector or 0.0)) for hit in hits]
-            return answers.found(engine, rows, f"Nothing found in memory.{hint}")
+            unknown = "" if hits else engine.unknown_project()
+            return answers.found(engine, rows, unknown or f"Nothing found in memory.{hint}")
         if kinds:
             raise InputError("`kinds` is for records in memory; leave it empty with where='code'.")
         from foveate.code.derived import id_of

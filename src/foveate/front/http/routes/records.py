@@ -195,11 +195,11 @@ def link(body: models.NewLink, caller: Writes) -> Response:
 
 @router.post("/search")
 def search(body: models.Search, caller: Reads) -> Response:
-    """Records by their words, best first."""
+    """Records by their words, best first; with a warning where the store knows no such project."""
     filters = replace(body.filters.filters(), kinds=())
     kinds = tuple(dict.fromkeys((*body.kinds, *body.filters.kinds)))
     found = caller.engine.search(body.query, kinds=kinds, limit=body.limit, filters=filters)
-    return Document(documents.hits(body.query, found))
+    return Document(documents.hits(body.query, found, "" if found else caller.engine.unknown_project()))
 
 
 @router.post("/check")

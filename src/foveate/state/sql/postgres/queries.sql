@@ -5,6 +5,12 @@
 -- name: meta
 select name, value from meta
 
+-- name: secret
+select encode(sha256(convert_to(value || '/' || :name, 'UTF8')), 'hex') from meta where name = 'secret'
+union all
+select secret from secrets where name = :name
+limit 1
+
 -- name: set_meta
 insert into meta (name, value) values (:name, :value) on conflict (name) do update set value = excluded.value
 
@@ -33,7 +39,9 @@ update projects set made_by = :made_by where project = :project
 select project, name from projects order by project
 
 -- name: bump
-update projects set revision = revision + 1, docs = :docs where project = :project
+update projects set revision = revision + 1, docs = :docs,
+  recent = recent[greatest(cardinality(recent) - 62, 1):] || (extract(epoch from transaction_timestamp()) * 1000000)::bigint
+where project = :project
 
 -- name: kinds
 select name, kind from kinds
@@ -364,10 +372,14 @@ select id, version, change, at, verb, before from history where project = :proje
 delete from history where project = :project and id = :id
 
 -- name: space
-select space, dim from spaces where fingerprint = :fingerprint
+select s.space, s.dim from segments g join spaces s on s.space = g.space
+where g.project = :project and s.fingerprint = :fingerprint
+
+-- name: space_of
+select space, dim from spaces where fingerprint = :fingerprint and dim = :dim
 
 -- name: add_space
-insert into spaces (fingerprint, dim) values (:fingerprint, :dim) on conflict (fingerprint) do nothing
+insert into spaces (fingerprint, dim) values (:fingerprint, :dim) on conflict (fingerprint, dim) do nothing
 
 -- name: add_vector
 insert into vectors (project, space, doc, kind, seq, vector)

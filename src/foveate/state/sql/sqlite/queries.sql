@@ -1,6 +1,9 @@
 -- name: meta
 select name, value from meta
 
+-- name: secret
+select value from meta where name = 'secret'
+
 -- name: set_meta
 insert into meta (name, value) values (:name, :value) on conflict (name) do update set value = excluded.value
 
@@ -326,10 +329,14 @@ select id, version, change, at, verb, before from history where project = :proje
 delete from history where project = :project and id = :id
 
 -- name: space
-select space, dim from spaces where fingerprint = :fingerprint
+select s.space, s.dim from segments g join spaces s on s.space = g.space
+where g.project = :project and s.fingerprint = :fingerprint
+
+-- name: space_of
+select space, dim from spaces where fingerprint = :fingerprint and dim = :dim
 
 -- name: add_space
-insert into spaces (fingerprint, dim) values (:fingerprint, :dim) on conflict (fingerprint) do nothing
+insert into spaces (fingerprint, dim) values (:fingerprint, :dim) on conflict (fingerprint, dim) do nothing
 
 -- name: add_vector
 insert into vectors (project, space, doc, kind, seq, vector) values (?, ?, ?, ?, ?, ?)

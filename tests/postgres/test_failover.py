@@ -1,0 +1,196 @@
+"""Two servers, of which one follows the other: when the first is gone, the second takes over, and whoever writes goes on."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import quote, unquote, urlsplit
+
+import psycopg
+import pytest
+from click.testing import CliRunner
+
+from foveate.engine import Engine
+from foveate.errors import Denied, StoreError
+from foveate.front.cli import cli
+from foveate.ids import new_id, now
+from foveate.state import where
+from foveate.state.memory import Memory
+from foveate.state.pooling import Patience
+from foveate.state.postgres import PostgresStore
+from foveate.state.records import Rules
+from foveate.testing.postgres import LocalServer, server, standby
+from foveate.types import Scope
+
+HERE = Scope("alpha")
+AWAY = 1.5
+"""Seconds between the end of the one and the other's taking over."""
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[LocalServer, LocalServer]]:
+    with server() as first, standby(first) as second:
+        yield first, second
+
+
+def both(database: str, *folders: Path, more: str = "") -> str:
+    """The URL of a database that names several servers."""
+    hosts = ",".join(quote(str(folder), safe="") for folder in folders)
+    return f"postgresql://postgres@/{unquote(urlsplit(database).path[1:])}?host={hosts}{more}"
+
+
+def engine_on(store: PostgresStore) -> Engine:
+    return Engine(store, scope=HERE, rules=Rules(), clock=now, ids=new_id)
+
+
+def texts(store: PostgresStore) -> list[str]:
+    with store.read(HERE) as reader:
+        return [record.text for record in reader.records()]
+
+
+def wait(until: Callable[[], bool]) -> None:
+    last = time.monotonic() + 30
+    while not until():
+        assert time.monotonic() < last
+        time.sleep(0.01)
+
+
+def caught_up(first: LocalServer, second: LocalServer) -> None:
+    """A commit waits until the standby has it, not until it shows it."""
+    ((at,),) = first.execute("select pg_current_wal_lsn()::text")
+    wait(lambda: second.execute(f"select pg_last_wal_replay_lsn() >= '{at}'::pg_lsn") == [(True,)])
+
+
+class Worker(threading.Thread):
+    """Does something again and again until it is told to stop; how long the slowest took, and what went wrong."""
+
+    def __init__(self, name: str, engine: Engine, stop: threading.Event) -> None:
+        super().__init__(name=name)
+        self.engine, self.stop = engine, stop
+        self.done: list[str] = []
+        self.slowest = 0.0
+        self.failure: BaseException | None = None
+
+    def work(self, n: int) -> str:
+        return self.engine.add("event", f"{self.name} {n}", type="message").record.text
+
+    def run(self) -> None:
+        try:
+            while not self.stop.is_set():
+                began = time.monotonic()
+                self.done.append(self.work(len(self.done)))
+                self.slowest = max(self.slowest, time.monotonic() - began)
+        except BaseException as failure:
+            self.failure = failure
+
+
+class Reading(Worker):
+    def work(self, n: int) -> str:
+        return self.engine.compute("Which cache did we choose?", budget=1000).text
+
+
+def test_writers_and_readers_go_on_when_another_server_takes_over(
+    pair: tuple[LocalServer, LocalServer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = pair
+    url = both(first.database(), first.folder, second.folder)
+    stop = threading.Event()
+    with closing(PostgresStore(url)) as store, engine_on(store) as engine:
+        engine.add("decision", "We chose Redis for caching")
+        workers = [Worker(f"writer {n}", engine, stop) for n in range(3)]
+        readers = [Reading(f"reader {n}", engine, stop) for n in range(2)]
+        for worker in (*workers, *readers):
+            worker.start()
+        time.sleep(0.5)
+        first.kill()
+        before = {worker.name: len(worker.done) for worker in (*workers, *readers)}
+        time.sleep(AWAY)
+        second.promote()
+        wait(lambda: all(each.failure or len(each.done) >= before[each.name] + 5 for each in (*workers, *readers)))
+        stop.set()
+        for worker in (*workers, *readers):
+            worker.join()
+        assert [worker.failure for worker in (*workers, *readers)] == [None] * 5
+        assert all("Redis" in text for reader in readers for text in reader.done)
+        written = [text for worker in workers for text in worker.done]
+        assert sorted(texts(store)) == sorted(["We chose Redis for caching", *written])
+        assert all(AWAY < max(worker.slowest for worker in group) < AWAY + 10 for group in (workers, readers))
+        assert store.health().ok
+    monkeypatch.chdir(tmp_path)
+    for verb in (("doctor", "--store", url, "--project", "alpha"), ("copy", url, "copy.db")):  # one server is gone for good
+        result = CliRunner().invoke(cli, verb, catch_exceptions=False)
+        assert result.exit_code == 0, result.stderr
+
+
+@pytest.mark.parametrize("reached", ["before", "after"])
+def test_number_of_a_lost_commit_that_another_gets_is_not_taken_for_it(
+    pair: tuple[LocalServer, LocalServer], tmp_path: Path, reached: str
+) -> None:
+    """The server that takes over never saw the commit, and gives the number of its transaction to the next one."""
+    first, second = pair
+    database, alias = first.database(), tmp_path / "second"
+    with closing(PostgresStore(both(database, first.folder, alias))) as store, engine_on(store) as engine:
+        engine.add("note", "Before")
+        caught_up(first, second)
+        second.execute("alter system set primary_conninfo = ''")  # it hears no more of the other
+        second.execute("select pg_reload_conf()")
+        wait(lambda: not first.execute("select 1 from pg_stat_replication"))
+        writer = Worker("writer", engine, stop := threading.Event())
+        writer.start()
+        wait(lambda: bool(first.execute("select 1 from pg_stat_activity where wait_event = 'SyncRep'")))
+        stop.set()
+        first.kill()
+        second.promote()
+        with closing(PostgresStore(both(database, second.folder))) as other:
+            for n in range(9 if reached == "after" else 0):
+                engine_on(other).add("event", f"other {n}", type="message")
+            alias.symlink_to(second.folder)  # from here on the writer can ask
+            writer.join()
+            assert writer.failure is None
+            assert writer.done == ["writer 0"]
+            assert sorted(text for text in texts(other) if not text.startswith("other")) == ["Before", "writer 0"]
+
+
+def test_standby_is_read_and_says_who_takes_writes(pair: tuple[LocalServer, LocalServer]) -> None:
+    first, second = pair
+    database = first.database()
+    with closing(PostgresStore(database)) as store:
+        kept = engine_on(store).add("decision", "We chose Redis for caching").record
+    caught_up(first, second)
+    url = both(database, second.folder)
+    with closing(PostgresStore(url)) as store, engine_on(store) as engine:
+        assert "Redis" in engine.compute("Which cache did we choose?", budget=1000).text
+        assert [hit.record.id for hit in engine.search("redis")] == [kept.id]
+        with pytest.raises(Denied, match=r"standby.*postgresql://USER@ONE,OTHER/DATABASE"):
+            engine.add("note", "Not here")
+        assert store.health().ok
+        assert where.standing_of(url).is_current
+    with psycopg.connect(database, autocommit=True) as connection:  # as an older foveate would have left it
+        connection.execute("update foveate.projects set made_by = '0/0/o200k'")
+    caught_up(first, second)
+    with closing(PostgresStore(url)) as store:
+        memory = Memory(store, scope=HERE, rules=Rules(), clock=now, ids=new_id)
+        assert [hit.record.id for hit in memory.search("redis")] == [kept.id]
+
+
+def test_store_is_opened_once_one_of_its_servers_takes_writes(pair: tuple[LocalServer, LocalServer]) -> None:
+    first, second = pair
+    url = both(first.database(), second.folder, first.folder)
+    with closing(PostgresStore(url)) as store:  # the standby comes first in the URL
+        engine_on(store).add("note", "Before")
+    first.kill()
+    began = time.monotonic()
+    with pytest.raises(StoreError, match="none of its servers takes writes"):
+        PostgresStore(url, patience=Patience(takeover=0.3))
+    with closing(PostgresStore(f"{url}&target_session_attrs=any")) as store:
+        assert texts(store) == ["Before"]
+    taking_over = threading.Timer(0.5, second.promote)
+    taking_over.start()
+    with closing(PostgresStore(url)) as store:
+        engine_on(store).add("note", "After")
+        assert texts(store) == ["Before", "After"]
+    taking_over.join()
+    assert time.monotonic() - began < 20

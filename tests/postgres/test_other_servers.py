@@ -1,0 +1,104 @@
+"""Another version of PostgreSQL, and one that sorts text by the rules of a language: the same answers in the same order."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from shutil import which
+
+import psycopg
+import pytest
+
+import stores
+from foveate import testing
+from foveate.state import queries
+from foveate.state.moving import copy
+from foveate.state.postgres import PostgresStore
+from foveate.state.sqlite import SQLiteStore
+from foveate.testing.postgres import VERSIONS, LocalServer, server
+from foveate.types import NO_FILTERS, Scope
+
+LANGUAGE = "en_US.UTF-8"
+SHUFFLED = ("b", "a", "_b", "A", "B", "ab", "-a", "aB", "z", "Z")
+"""Words that no language sorts by their bytes."""
+
+
+@pytest.fixture(scope="module", params=[*sorted(VERSIONS)[:-1], LANGUAGE], ids=str)
+def other(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalServer]:
+    if request.param != LANGUAGE:
+        with server(version=request.param) as running:
+            yield running
+        return
+    if not which("localedef") or not Path("/usr/share/i18n/locales/en_US").exists():
+        pytest.skip("there is no language to sort by, and nothing to make one from")
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("languages")
+        for path in (folder, *list(folder.parents)[:2]):
+            path.chmod(0o755)  # the server may be somebody else
+        subprocess.run(["localedef", "-i", "en_US", "-f", "UTF-8", str(folder / LANGUAGE)], check=True)
+        patch.setenv("LOCPATH", str(folder))
+        with server(locale=LANGUAGE) as running:
+            ((ordered,),) = running.execute("select array_agg(x order by x) from unnest(array['B', 'a']) x")
+            assert ordered == ["a", "B"]
+            yield running
+
+
+def test_a_store_is_filled_copied_and_walled_as_on_any_other(other: LocalServer, tmp_path: Path) -> None:
+    stores.fill(tmp_path)
+    url = other.database()
+    with (
+        closing(SQLiteStore(tmp_path / ".foveate" / "state.db")) as file,
+        closing(PostgresStore(url, unfinished=True)) as same,
+    ):
+        copy(file, same)
+        assert stores.answers(same) == stores.answers(file)
+        assert same.health().ok
+        other.execute("create role ada login")
+        same.grant("ada", "shop")
+    with psycopg.connect(url.replace("postgres@", "ada@")) as ada:
+        assert ada.execute("select name from foveate.projects").fetchall() == [("shop",)]
+
+
+def test_text_has_the_order_of_its_bytes(other: LocalServer, tmp_path: Path) -> None:
+    found = []
+    for where in (tmp_path, other.database()):
+        with testing.engine(where, project_name="alpha", code=False) as engine:
+            engine.import_([json.dumps({"kind": "note", "text": f"Note {word}", "id": f"note_{word}"}) for word in SHUFFLED])
+            for word in SHUFFLED:
+                engine.add("entity", f"Entity {word}", name=f"name {word}")
+                engine.add("event", "Rain", type="message", scope=Scope("alpha", session=f"s {word}"))
+                engine.link("note_b", "near", f"note_{word}")
+            with engine.reader() as reader:
+                found.append(
+                    [
+                        reader.links(["note_b"]),
+                        reader.sessions(20, NO_FILTERS),
+                        reader.called([], ["name"], NO_FILTERS),
+                        [record.id for record in reader.records()],
+                    ]
+                )
+    assert found[0] == found[1]
+    assert [link.dst for link in found[0][0]] == [f"note_{word}" for word in sorted(SHUFFLED)]
+
+
+def test_nothing_is_ordered_by_a_column_that_a_language_sorts(store: PostgresStore, url: str) -> None:
+    with psycopg.connect(url) as connection:
+        rows = connection.execute(
+            "select column_name from information_schema.columns where table_schema = 'foveate' and data_type = 'text' "
+            "and collation_name is distinct from 'C'"
+        ).fetchall()
+        keys = connection.execute(
+            "select c.relname from pg_index x join pg_class c on c.oid = x.indexrelid "
+            "join pg_namespace n on n.oid = c.relnamespace "
+            "join pg_collation d on d.collname = 'default' and d.oid = any (x.indcollation) where n.nspname = 'foveate'"
+        ).fetchall()
+    sorted_by_language = {name for (name,) in rows}
+    assert sorted_by_language >= {"summary", "tags", "line"}
+    assert keys == []
+    for name, text in queries.load("postgres").items():
+        ordered = " ".join(re.findall(r"(?:order by|min\(|max\()([^)]*?)(?:limit|offset|\)|$)", text, re.DOTALL))
+        assert not sorted_by_language & set(re.findall(r"\w+", ordered)), name
