@@ -7,6 +7,7 @@ It opens no database.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -14,12 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from foveate.errors import InputError, StoreError, near
-from foveate.shipped import ACCEPTED, is_shipped
+from foveate.shipped import ACCEPTED, is_shipped, tracked
 from foveate.state.address import expanded
 
 FOLDER = ".foveate"
 STORE = "state.db"
 INDEX = "code.db"
+CONFIG = "config.toml"
 MAIN = "main"
 """The name of the only project in a project's own file."""
 
@@ -68,6 +70,8 @@ class Place:
     """The folder whose files are meant, where that is not the root: a linked worktree."""
     shared: str | None = None
     """The URL of the database that holds the state, where that is not a file of the project's own."""
+    named_by_settings: bool = False
+    """Whether it is the settings that name that database, and not the call or a variable of the environment."""
 
     @property
     def folder(self) -> Path:
@@ -134,8 +138,12 @@ def find(path: str | Path, store: str | None = None) -> Place:
 
 
 def _place(root: Path, tree: Path | None, store: str | None) -> Place:
-    settings = _settings(root / FOLDER / "config.toml")
-    return Place(root, settings, tree, _shared(store, settings))
+    settings = _settings(root / FOLDER / CONFIG)
+    named = not store and not _VARIABLE.fullmatch(settings.get("store", "$"))
+    return Place(root, settings, tree, _shared(store, settings), named_by_settings=named)
+
+
+_VARIABLE = re.compile(r"\$\{?\w*\}?")
 
 
 def _shared(given: str | None, settings: Mapping[str, Any]) -> str | None:
@@ -165,13 +173,20 @@ def name_of(place: Place, given: str | None = None) -> str:
 
 
 def refuse_shipped(place: Place) -> None:
-    """A store that came with a repository is not opened: its rules would be obeyed, and anybody may have written them."""
-    if place.shared is None and is_shipped(str(place.store)):
-        raise StoreError(
-            f"{str(place.store)!r} is tracked by git: it came with the repository, and anybody may have written its rules. "
-            f"If it is yours, take it out of git (`git rm --cached {FOLDER}/{STORE}`), or name {str(place.root)!r} in "
-            f"{ACCEPTED}. If it is not, move it away."
-        )
+    """A store that came with a repository is not opened: its rules would be obeyed, and anybody may have written them.
+
+    Nor is one that settings name which came along: what is asked would be told there, too.
+    """
+    file = place.store if place.shared is None else place.folder / CONFIG if place.named_by_settings else None
+    if file is None or not is_shipped(str(file)):
+        return
+    top, name = tracked(str(file))
+    what = "its rules" if place.shared is None else "where it sends what you ask"
+    raise StoreError(
+        f"{str(file)!r} is tracked by git: it came with the repository, and anybody may have written {what}. "
+        f"If it is yours, take it out of git (`git -C {top} rm --cached {name}`), or name {str(place.root)!r} in "
+        f"{ACCEPTED}. If it is not, move it away."
+    )
 
 
 def create(place: Place) -> None:

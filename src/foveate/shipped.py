@@ -9,6 +9,7 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 
 ACCEPTED = "FOVEATE_ACCEPTED"
 """A person's environment: folders of projects, parted as in PATH, whose `.foveate/` is theirs although git tracks it."""
@@ -22,20 +23,24 @@ MAX_PRIVATE = 100_000
 
 def is_shipped(path: str) -> bool:
     """Whether git tracks this file of a project's `.foveate/`, and no person has accepted it."""
-    return is_tracked(path) and not _accepted(os.path.dirname(os.path.dirname(os.path.abspath(path))))
+    return bool(tracked(path)) and not _accepted(os.path.dirname(os.path.dirname(os.path.abspath(path))))
 
 
-def is_tracked(path: str) -> bool:
-    """Whether git tracks a file, or a log beside it.
+def tracked(path: str) -> tuple[str, ...]:
+    """The top of a checkout and what git tracks there of a file: itself, a log beside it, or a link that leads to it.
 
-    Links are followed: a repository may bring `.foveate` as a link to a folder of another name.
+    Empty where it tracks none of them. A link that is tracked may lead to where something else is put later.
     """
     file = os.path.realpath(path)
-    top, git = _repository(os.path.dirname(file))
-    if not git:
-        return False
-    name = os.path.relpath(file, top).replace(os.sep, "/").lower().encode("utf-8", "surrogateescape")
-    return any(_lists(index, name) for index in _indexes(git))
+    for name in (file, *_links(os.path.abspath(path))):
+        folder = os.path.dirname(name)
+        top, git = _repository(folder)
+        if git:
+            wanted = os.path.relpath(os.path.join(folder, _spelled(name)), top).replace(os.sep, "/")
+            for index in _indexes(git):
+                if found := _listed(index, os.fsencode(wanted)):
+                    return top, os.fsdecode(found)
+    return ()
 
 
 def read_private(path: str) -> bytes:
@@ -53,6 +58,24 @@ def read_private(path: str) -> bytes:
 def _accepted(root: str) -> bool:
     folders = filter(None, os.environ.get(ACCEPTED, "").split(os.pathsep))
     return any(os.path.realpath(os.path.expanduser(folder)) == os.path.realpath(root) for folder in folders)
+
+
+def _links(path: str) -> Iterator[str]:
+    """The links on the way to a file, each by the folder that it really is in."""
+    while path != os.path.dirname(path):
+        if os.path.islink(path):
+            yield os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+        path = os.path.dirname(path)
+
+
+def _spelled(path: str) -> str:
+    """A file's name as its folder has it: some file systems open it by others, too."""
+    folder, name = os.path.split(path)
+    if os.path.lexists(os.path.join(folder, name.swapcase())):
+        with suppress(OSError), os.scandir(folder) as entries:
+            number = os.lstat(path).st_ino
+            return next((entry.name for entry in entries if entry.inode() == number), name)
+    return name
 
 
 def _repository(folder: str) -> tuple[str, str]:
@@ -87,23 +110,24 @@ def _indexes(git: str) -> Iterator[mmap.mmap]:
             continue
 
 
-def _lists(index: mmap.mmap, name: bytes) -> bool:
-    """Whether an index lists a file or its logs. Letters may be large: some file systems take them for the same.
+def _listed(index: mmap.mmap, name: bytes) -> bytes:
+    """What an index lists of a file and its logs. Letters may be large: some file systems take them for the same.
 
     Its names are sorted, and large letters come before small ones. So `.foveate/` at the top of a repository is passed soon,
     however many files follow. One further down is looked for first in the whole, where names stand as they are.
     """
+    name = name.lower()
     if name.count(b"/") > 1 and _version(index) < 4 and name not in index[:].lower():
-        return False
+        return b""
     wanted = {name + log.encode() for log in LOGS}
     last = max(wanted)
     for digest in (20, 32):
         for listed in _names(index, digest):
             if listed.lower() in wanted:
-                return True
+                return listed
             if listed > last:
                 break
-    return False
+    return b""
 
 
 def _version(index: mmap.mmap) -> int:

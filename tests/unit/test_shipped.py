@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ import pytest
 import foveate
 from foveate.errors import StoreError
 from foveate.front import service
-from foveate.shipped import ACCEPTED, is_shipped, is_tracked
+from foveate.shipped import ACCEPTED, is_shipped, tracked
 
 SOURCE = Path(__file__).parents[2] / "src"
 
@@ -61,6 +63,30 @@ def linked(top: Path) -> Path:
     (top / ".foveate").rename(top / "data")
     (top / ".foveate").symlink_to("data")
     git(top, "add", "-f", ".foveate", "data/state.db")
+    return store
+
+
+def linked_out(top: Path) -> Path:
+    """The link came along; where it leads, something else puts the store."""
+    store_in(top)
+    (top / "node_modules").mkdir()
+    (top / ".foveate").rename(top / "node_modules" / "pkg")
+    (top / ".foveate").symlink_to("node_modules/pkg")
+    git(top, "add", "-f", ".foveate")
+    return top / ".foveate" / "state.db"
+
+
+def file_linked_out(top: Path) -> Path:
+    store = store_in(top)
+    store.rename(top / ".git" / "object")
+    store.symlink_to("../.git/object")
+    git(top, "add", "-f", ".foveate/state.db")
+    return store
+
+
+def in_another_script(top: Path) -> Path:
+    store = store_in(top / "Ünter" / "Été")
+    git(top, "add", "-f", "Ünter/Été/.foveate/state.db")
     return store
 
 
@@ -112,18 +138,59 @@ def in_large_letters(top: Path) -> Path:
         lambda top: plain(top, "--skip-worktree", ".foveate/state.db"),
         below,
         linked,
+        linked_out,
+        file_linked_out,
+        in_another_script,
         log_only,
         sha256,
         submodule,
         worktree,
         in_large_letters,
     ],
-    ids=["plain", "version-4", "split", "flags", "below", "linked", "log", "sha256", "submodule", "worktree", "letters"],
+    ids=lambda make: make.__name__.replace("<lambda>", "setting"),
 )
 def test_a_store_that_git_tracks_is_not_opened(top: Path, make: Callable[[Path], Path]) -> None:
+    with pytest.raises(StoreError, match=r"tracked by git.* rm --cached "):
+        foveate.open(make(top).parent.parent, own=False)
+
+
+@pytest.mark.parametrize("make", [plain, below, linked, log_only, submodule, worktree])
+def test_what_the_refusal_says_takes_it_out_of_git(top: Path, make: Callable[[Path], Path]) -> None:
     root = make(top).parent.parent
-    with pytest.raises(StoreError, match=r"tracked by git.*git rm --cached"):
-        foveate.open(root, own=False)
+    for _ in range(2):  # a link, and where it leads
+        with suppress(StoreError):
+            foveate.open(root, own=False).close()
+            return
+        with pytest.raises(StoreError) as refused:
+            foveate.open(root, own=False)
+        advice = re.search(r"`git -C (.*) rm --cached (.*)`", str(refused.value))
+        assert advice
+        git(Path(advice[1]), "rm", "-q", "--cached", advice[2])
+    foveate.open(root, own=False).close()
+
+
+def test_a_shared_store_that_tracked_settings_name_is_not_asked(top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (top / ".foveate").mkdir()
+    (top / ".foveate" / "config.toml").write_text('store = "postgresql://127.0.0.1:1/x"\n[project]\nname = "shop"\n')
+    git(top, "add", "-f", ".foveate/config.toml")
+    with pytest.raises(StoreError, match=r"config.toml' is tracked by git.*where it sends what you ask"):
+        foveate.open(top, own=False)
+    with pytest.raises(StoreError, match="nothing listens there"):  # who names it himself means it
+        foveate.open(top, own=False, store="postgresql://127.0.0.1:1/x")
+    monkeypatch.setenv(ACCEPTED, str(top))
+    with pytest.raises(StoreError, match="nothing listens there"):
+        foveate.open(top, own=False)
+
+
+def test_tracked_settings_may_say_which_of_a_persons_own_variables_names_the_store(
+    top: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (top / ".foveate").mkdir()
+    (top / ".foveate" / "config.toml").write_text('store = "$TEAM_STORE"\n[project]\nname = "shop"\n')
+    git(top, "add", "-f", ".foveate/config.toml")
+    monkeypatch.setenv("TEAM_STORE", "postgresql://127.0.0.1:1/x")
+    with pytest.raises(StoreError, match="nothing listens there"):
+        foveate.open(top, own=False)
 
 
 def another_tracked(top: Path) -> Path:
@@ -185,12 +252,12 @@ def run(top: Path, *words: str, **environment: str) -> subprocess.CompletedProce
     )
 
 
-@pytest.mark.parametrize("words", ["context evil", "search evil", "serve --port 0", "doctor", "init"])
+@pytest.mark.parametrize("words", ["context evil", "search evil", "serve --port 0", "doctor", "init", "migrate"])
 def test_no_command_opens_it_and_each_says_what_to_do(top: Path, words: str) -> None:
     plain(top)
     done = run(top, *words.split())
     assert (done.returncode, done.stdout) == (1, "")
-    assert "git rm --cached .foveate/state.db" in done.stderr
+    assert "rm --cached .foveate/state.db" in done.stderr
     assert ACCEPTED in done.stderr
     assert "Traceback" not in done.stderr
 
@@ -218,5 +285,5 @@ def test_a_service_is_found_only_by_a_file_that_did_not_come_along(top: Path, tr
 
 
 def test_a_file_outside_of_any_repository_is_nobodys(tmp_path: Path) -> None:
-    assert not is_tracked(str(tmp_path / "state.db"))
+    assert not tracked(str(tmp_path / "state.db"))
     assert not is_shipped("state.db")

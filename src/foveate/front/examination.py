@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from foveate.errors import FoveateError, InputError
-from foveate.shipped import ACCEPTED, is_tracked
+from foveate.shipped import ACCEPTED, tracked
 
 if TYPE_CHECKING:
     from foveate.engine import Engine
@@ -91,7 +91,7 @@ def _server(place: Place, engine: Engine) -> tuple[dict[str, Any], list[str], li
 
 def _accepted(place: Place) -> list[str]:
     """A store that git tracks is open only because a person said so: others can change it all the same."""
-    if place.shared is not None or not is_tracked(str(place.store)):
+    if place.shared is not None or not tracked(str(place.store)):
         return []
     return [f"{str(place.store)!r} is tracked by git and open by {ACCEPTED}: whoever commits to it sets rules for you."]
 

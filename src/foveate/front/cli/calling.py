@@ -112,6 +112,9 @@ class Call:
             if self.store is not None:
                 where, how = f"at {str(self.store)!r}", f"foveate init --store {shlex.quote(str(self.store))}"
             raise InputError(f"there is no store {where}. Create one with `{how}`.")
+        from foveate.project import refuse_shipped
+
+        refuse_shipped(place)
         return place.shared or str(place.store)
 
     def print_json(self, document: Mapping[str, Any]) -> None:

@@ -72,7 +72,7 @@ def _share(call: Call) -> None:
     open_engine(place.root, store=call.url, project_name=name, code=False).close()
     project.create(place)
     if text is not None:
-        (place.folder / "config.toml").write_text(text, "utf-8")
+        (place.folder / project.CONFIG).write_text(text, "utf-8")
     where = masked(place.shared or "")
     if call.as_json:
         call.print_json({"path": str(place.folder), "store": where, "project": name, "configured": text is not None})
@@ -82,6 +82,7 @@ def _share(call: Call) -> None:
 
 def _told_to_share(call: Call, place: Place, name: str) -> str | None:
     """config.toml with the lines that say so; None where it does already, or the environment does."""
+    from foveate.project import CONFIG
     from foveate.state.address import has_password
 
     held = place.settings.get("project", {})
@@ -90,7 +91,7 @@ def _told_to_share(call: Call, place: Place, name: str) -> str | None:
         name,
     ):
         return None
-    config = place.folder / "config.toml"
+    config = place.folder / CONFIG
     if "store" in place.settings or held:
         raise InputError(f"{str(config)!r} has `store` or [project] already. Write there yourself what you want to change.")
     if has_password(call.url or ""):
