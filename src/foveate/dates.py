@@ -78,11 +78,6 @@ def question_terms(text: str, now: int) -> tuple[str, ...]:
     return tuple(found)
 
 
-def is_term(term: str) -> bool:
-    """Whether an index term is a date."""
-    return term.startswith("@")
-
-
 def _day(at: int) -> date | None:
     try:
         return datetime.fromtimestamp(at / 1000, UTC).date()

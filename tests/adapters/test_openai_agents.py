@@ -247,12 +247,20 @@ def test_the_same_words_with_another_picture_are_another_message(memory: Engine)
 
 
 @pytest.mark.parametrize("text", ["Look", ""])
-def test_a_picture_that_is_too_large_leaves_words_in_its_place(
-    memory: Engine, caplog: pytest.LogCaptureFixture, text: str
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("data:image/png;base64," + "A" * 1_000_000, "too large to be kept"),
+        ("https://ada:hunter22x@h.example/x.png", "not kept, as it holds a secret"),
+        (b"raw", "not kept, as it is no JSON"),
+    ],
+)
+def test_a_picture_that_cannot_be_kept_leaves_words_in_its_place(
+    memory: Engine, caplog: pytest.LogCaptureFixture, text: str, url: Any, why: str
 ) -> None:
     session = FoveateSession("s1", memory)
-    large = {**PICTURE, "image_url": "data:image/png;base64," + "A" * 1_000_000}
-    asyncio.run(session.add_items([{"role": "user", "content": [*([words(text)] if text else []), large]}]))  # type: ignore[list-item,misc]
+    given: Any = {"role": "user", "content": [*([words(text)] if text else []), {**PICTURE, "image_url": url}]}
+    asyncio.run(session.add_items([given]))
     (item,) = asyncio.run(session.get_items())
-    assert item["content"] == f"{text}\n[input_image]: too large to be kept".strip()  # type: ignore[typeddict-item]
-    assert "too large" in caplog.text
+    assert item["content"] == f"{text}\n[input_image]: {why}".strip()  # type: ignore[typeddict-item]
+    assert why in caplog.text

@@ -83,6 +83,13 @@ def test_what_was_just_changed_is_looked_at_again(root: Path, monkeypatch: pytes
     assert without_git(root, monkeypatch) is None
 
 
+def timeless(folder: Path, name: str) -> None:
+    """As `touch -r` and unpackers do."""
+    before = folder.stat()
+    (folder / name).write_text("x")
+    os.utime(folder, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
 CHANGES: dict[str, tuple[Callable[[Path], object], str, bool]] = {
     "a file at the top": (lambda root: (root / "new.py").write_text("x"), "new.py", True),
     "a file in a folder": (lambda root: (root / "one/two/new.py").write_text("x"), "one/two/new.py", True),
@@ -99,6 +106,12 @@ CHANGES: dict[str, tuple[Callable[[Path], object], str, bool]] = {
         "untracked.py",
         False,
     ),
+    "a rule in a file that the settings name": (
+        lambda root: (root.parents[1] / "more").write_text("untracked.py"),
+        "untracked.py",
+        False,
+    ),
+    "a file, and the old time given back": (lambda root: timeless(root / "one", "new.py"), "one/new.py", True),
     "a file taken out of git": (lambda root: run(root, "rm", "-f", "--quiet", "one/two/c.py"), "one/two/c.py", False),
     "an ignored file added by force": (lambda root: run(root, "add", "-f", "out/o.o"), "out/o.o", True),
     "a folder that is removed": (lambda root: shutil.rmtree(root / "loose"), "loose/l.py", False),
@@ -110,12 +123,33 @@ def test_every_change_is_seen(root: Path, change: str) -> None:
     (root / "untracked.py").write_text("x")
     (root / "loose").mkdir()
     (root / "loose/l.py").write_text("x")
+    if "settings name" in change:
+        run(root, "config", "core.excludesFile", str(root.parents[1] / "more"))
     act, path, there = CHANGES[change]
     before = settle(root)
     assert (path in before) is not there
     tick()
     act(root)
     assert (path in names(root)) is there
+
+
+def test_what_is_ignored_below_an_untracked_folder_is_not_looked_at(root: Path) -> None:
+    (root / "loose" / "out" / "deep").mkdir(parents=True)
+    (root / "loose" / "l.py").write_text("x")
+    settle(root)
+    (kept,) = [kept for (folder, _), kept in listing._kept.items() if folder == str(root)]
+    assert f"{root}/loose" in kept.marks
+    assert f"{root}/loose/out" not in kept.marks
+
+
+def test_rules_above_a_root_that_is_a_link_are_looked_at(root: Path) -> None:
+    (root / "z.log").write_text("x")
+    link = root.parents[1] / "link"
+    link.symlink_to(root)
+    assert "z.log" not in settle(link)
+    tick()
+    (root.parent / ".gitignore").write_text("out/\n")
+    assert "z.log" in names(link)
 
 
 @pytest.mark.parametrize("seed", range(5))

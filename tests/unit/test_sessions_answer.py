@@ -64,6 +64,17 @@ def test_what_comes_again_counts_less_each_time() -> None:
     assert gains[0] > gains[1] > 0
 
 
+def test_quantities_are_found_in_any_form() -> None:
+    talks = {"shore": ("She ran three kilometres on the shore",), "past": ("She ran past the shore",)}
+    found = worth(talked(talks), ["ran", "3", "km", "=3km"])
+    assert found["shore"] > found["past"]
+
+
+def test_of_a_long_record_the_beginning_tells() -> None:
+    found = worth(talked({"begins": ("soup " + "x " * 5000,), "ends": ("x " * 5000 + "soup",)}), ["soup"])
+    assert found["begins"] > found["ends"] == 0.0
+
+
 def test_other_words_count_less_than_the_one_that_was_asked_for() -> None:
     talks = {"kids": ("the kids sleep",), "daughter": ("the daughter sleeps",), "neither": ("the dog sleeps",)}
     found = worth(talked(talks), ["kid"], related={"daughter": "kid"})

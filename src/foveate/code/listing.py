@@ -84,7 +84,7 @@ def _again(kept: _Kept | None, folder: str, ceiling: str) -> _Kept:
     now = time_ns()
     marks = _marks(_depends(folder, kept.answer.out, ceiling)) if kept is not None and not kept.marks else {}
     answer = _asked(folder, ceiling)
-    settled = all(mark is None or mark[0] < now - SETTLED for mark in marks.values())
+    settled = all(mark is None or max(mark[:2]) < now - SETTLED for mark in marks.values())
     return _Kept(answer, marks if settled and kept is not None and answer == kept.answer else {}, monotonic())
 
 
@@ -103,8 +103,9 @@ def _with_wanted(answer: Answer, folder: str, include: Sequence[str], ceiling: s
 
 # --- lists that are kept -----------------------------------------------------------------------------------------------
 
-Mark: TypeAlias = "tuple[int, int, int] | None"
-"""When something was changed last, its size and number; None where there is nothing."""
+Mark: TypeAlias = "tuple[int, int, int, int] | None"
+"""When something was changed last (a tool can set the first of the times, but not the second), its size and number; None
+where there is nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,18 +137,20 @@ def _mark(path: str) -> Mark:
         status = os.lstat(path)
     except OSError:
         return None
-    return status.st_mtime_ns, status.st_size, status.st_ino
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 
 def _depends(folder: str, names: bytes, ceiling: str) -> Iterator[str]:
     """What git's list of a folder depends on: folders, rules of what is ignored, settings, and git's index."""
-    places = ("--git-path", "index", "--git-path", "config", "--git-path", "info/exclude")
+    places = [part for name in ("index", "config", "config.worktree", "info/exclude") for part in ("--git-path", name)]
     own = os.fsdecode(git(folder, "rev-parse", "--show-cdup", *places, ceiling=ceiling).out).split("\n")
-    up, *files = own[:4]
+    up, *files = own[:5]
     yield from (os.path.join(folder, file) for file in files)
     settings = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     yield from (os.path.expanduser("~/.gitconfig"), f"{settings}/git/config", f"{settings}/git/ignore")
-    above = folder.rstrip("/")
+    ignored = git(folder, "config", "--type=path", "core.excludesFile", ceiling=ceiling).out
+    yield from (os.path.join(folder, file) for file in os.fsdecode(ignored).splitlines())
+    above = os.path.realpath(folder)
     for _ in range(up.count("../")):
         above = os.path.dirname(above)
         yield f"{above}/.gitignore"
@@ -166,10 +169,17 @@ def _folders(base: str, names: bytes, ceiling: str) -> set[str]:
         while end > 0 and name[: end + 1] not in found:
             found.add(name[: end + 1])
             end = name.rfind("/", 0, end)
-    silent = git(base, "ls-files", "-z", "--others", "--directory", "--exclude-standard", ceiling=ceiling)
-    for name in os.fsdecode(silent.out).split("\0"):
-        if name.endswith("/"):
-            for inner, below, _ in os.walk(f"{base}/{name}"):
-                below[:] = [one for one in below if one != ".git"]
-                found.add(f"{inner[len(base) + 1 :].rstrip('/')}/")
+    untracked = _whole(base, ceiling)
+    ignored = frozenset(_whole(base, ceiling, "--ignored")) if untracked else frozenset()
+    for name in untracked:
+        for folder, below, _ in os.walk(f"{base}/{name}"):
+            inner = f"{folder[len(base) + 1 :].rstrip('/')}/"
+            below[:] = [one for one in below if one != ".git" and f"{inner}{one}/" not in ignored]
+            found.add(inner)
     return found
+
+
+def _whole(base: str, ceiling: str, *which: str) -> list[str]:
+    """Folders of which git tracks nothing, or that it ignores, each named once for all that is in it."""
+    answer = git(base, "ls-files", "-z", "--others", *which, "--directory", "--exclude-standard", ceiling=ceiling)
+    return [name for name in os.fsdecode(answer.out).split("\0") if name.endswith("/")]

@@ -10,11 +10,14 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
-from foveate import dates, lexical
+from foveate import lexical
 from foveate.state import index
 from foveate.state.ranking import K1
 from foveate.state.store import Query
 from foveate.types import Record
+
+MAX_CHARS = 4_000
+"""Of one record: what a session is about shows in the beginnings of what was said, and a pasted log is long."""
 
 TEXT, DATES = index.FIELDS.index("text"), index.FIELDS.index("dates")
 
@@ -25,15 +28,17 @@ Said = Mapping[tuple[str, int], int]
 def answered(records: Iterable[Record], query: Query) -> dict[str, float]:
     """By session: 1 where all that the question asks for comes again and again."""
     wanted = {*query.terms, *query.related}
-    dated = any(map(dates.is_term, query.terms))  # reading dates costs more than all else here, and few questions name one
+    # Reading dates and quantities costs more than all else here, and few questions name any.
+    names = any(not term[:1].isalpha() for term in query.terms)
     said: dict[str, Counter[tuple[str, int]]] = defaultdict(Counter)
     lengths: Counter[str] = Counter()
     for record in records:
         if session := record.scope.session:
-            terms = lexical.terms(record.text)
+            text = record.text[:MAX_CHARS]
+            terms = lexical.terms(text)
             lengths[session] += len(terms)
             said[session].update((term, TEXT) for term in terms if term in wanted)
-            named = dates.record_terms(record.text, record.valid_from) if dated else ()
+            named = index.named(text, record.valid_from) if names else ()
             said[session].update((term, DATES) for term in named if term in wanted)
     frequencies = _frequencies(said.values())
     plan = index.plan(query.terms, query.fields, frequencies, len(said), query.related, query.related_weight)

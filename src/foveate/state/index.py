@@ -36,9 +36,13 @@ def postings(record: Record, kind: Kind) -> tuple[list[tuple[str, int, int]], in
     for number, words in _beside_text(record, kind):
         found = _counted(lexical.terms(words))
         rows += [(term, number, count) for term, count in found.items() if number != 1 or term not in seen]
-    named = (*dates.record_terms(record.text, record.valid_from), *quantities.terms(record.text))
-    rows += [(term, 6, 1) for term in dict.fromkeys(named)]
+    rows += [(term, 6, 1) for term in named(record.text, record.valid_from)]
     return rows, len(text)
+
+
+def named(text: str, at: int) -> tuple[str, ...]:
+    """The dates and quantities that a text names, each once; `at`: when it was said."""
+    return tuple(dict.fromkeys((*dates.record_terms(text, at), *quantities.terms(text))))
 
 
 def _counted(terms: Sequence[str]) -> dict[str, int]:

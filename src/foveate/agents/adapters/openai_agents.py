@@ -24,6 +24,7 @@ from foveate.agents.conversation import TURNS, Said, Seat, latest
 from foveate.engine import Engine
 from foveate.errors import StoreError
 from foveate.state.event_lines import role_of
+from foveate.state.redact import redact_value
 from foveate.types import NO_FILTERS, Record
 
 with extra("openai-agents"):
@@ -78,7 +79,7 @@ class FoveateSession:
     """The SDK's `Session`: the messages of its last turns are its history; what tools did is state, for contexts to show.
 
     Pictures and files of a message come back as they were given, and count as no text; words in their place say so where
-    they are too large to be kept. Several texts of one message come back as one.
+    they cannot be kept: too large, no JSON, or with a secret in an address. Several texts of one message come back as one.
     """
 
     def __init__(self, session_id: str, engine: Engine, *, turns: int | None = TURNS) -> None:
@@ -128,13 +129,23 @@ class FoveateSession:
 
 
 def _fitting(part: Said) -> Said:
-    """A message that a record can hold: with words where it has none, and without what is too large."""
-    size = len(json.dumps([one for _, one in part.parts])) if part.parts else 0
-    if size > MAX_PARTS:
-        log.warning("%s of %d characters are too large to be kept", _names(part.parts), size)
-        dropped = f"{_names(part.parts)}: too large to be kept"
+    """A message that a record can hold: with words where it has none, and where it has what cannot be kept."""
+    if why := _unkept([one for _, one in part.parts]):
+        dropped = f"{_names(part.parts)}: {why}"
+        log.warning("%s", dropped)
         return replace(part, text=f"{part.text}\n{dropped}".strip(), parts=())
     return part if part.text.strip() else replace(part, text=_names(part.parts))
+
+
+def _unkept(parts: list[Mapping[str, Any]]) -> str:
+    """Why pictures and files of a message are not kept; a secret would be taken out of an address, and break it."""
+    try:
+        size = len(json.dumps(parts))
+    except (TypeError, ValueError):
+        return "not kept, as it is no JSON"
+    if size > MAX_PARTS:
+        return "too large to be kept"
+    return "not kept, as it holds a secret" if redact_value(parts) != parts else ""
 
 
 def _names(parts: Sequence[tuple[int, Mapping[str, Any]]]) -> str:
