@@ -25,6 +25,7 @@ from foveate import lexical
 from foveate.profiles import resolve
 from foveate.state import ranking
 from foveate.state.store import Query, Want
+from foveate.types import Scope
 
 ASKED = 60
 PROJECTS = 100
@@ -55,13 +56,16 @@ def run() -> dict:
 
 
 def measured(where: str | Path, clock: Clock, corpus: list[str], projects: int) -> dict[str, Any]:
-    """Write the corpus, then ask; the projects take turns in both."""
-    engines = [foveate.open(where, project_name=f"p{n}", own=False, code=False) for n in range(projects)]
-    wrote = fill(engines, clock, corpus)
-    row = ask(engines, clock, corpus)
-    for engine in engines:
-        engine.close()
+    """Write the corpus, then ask; the projects take turns in both, in one process with one pool, as in a service."""
+    with foveate.open(where, project_name="p0", own=False, code=False) as whole:
+        engines = within(whole, projects)
+        wrote = fill(engines, clock, corpus)
+        row = ask(engines, clock, corpus)
     return row | {"ingest us a record": round(wrote / len(corpus) * 1e6, 1)}
+
+
+def within(whole: foveate.Engine, projects: int) -> list[foveate.Engine]:
+    return [whole.within(Scope(f"p{n}"), own=False, code=False) for n in range(projects)]
 
 
 def fill(engines: list[Any], clock: Clock, corpus: list[str]) -> float:
@@ -79,7 +83,7 @@ def ask(engines: list[Any], clock: Clock, corpus: list[str]) -> dict[str, Any]:
     share = len(corpus) // len(engines)
     asked = [(engines[n % len(engines)], text) for n, text in enumerate(asked_of(corpus, share, len(engines)))]
     for engine, text in (*asked[:5], *zip(engines, reversed([text for _, text in asked]), strict=False)):
-        engine.compute(text)  # every engine has a connection of its own: the first question on it is another matter
+        engine.compute(text)  # the first question of a project is another matter
     took, index, same = [], [], []
     for engine, text in asked:
         began = clock()
