@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import random
 import threading
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,10 @@ from dying import COPY, ran, steps_of
 from foveate.errors import Conflict, SchemaTooNew, StoreError
 from foveate.front.cli import cli
 from foveate.state import moving, where
-from foveate.state.moving import copy
+from foveate.state.moving import Overtaken, copy
 from foveate.state.sqlite import SQLiteStore
 from foveate.state.sqlite_files import copy_over, copy_to_file, restore_shared
+from foveate.state.store import StoredReceipt
 from foveate.state.tables import SECRET, Span
 from foveate.testing.suite import HERE, add, found, get, made
 from foveate.types import Link, Scope
@@ -226,20 +227,29 @@ def test_a_backup_is_restored_into_a_shared_store_and_what_was_there_is_kept(pla
         assert get(before, record.id, Scope("main")) == record
 
 
+def break_once(monkeypatch: pytest.MonkeyPatch, target: Any) -> None:
+    """Have the next copy into a store fail at its end. What was there is put back by a copy as well, which does not."""
+    prove = moving._Journey.prove
+
+    def broken(journey: Any, done: Any) -> None:
+        if journey.target is target:
+            monkeypatch.setattr(moving._Journey, "prove", prove)
+            raise StoreError("The disk is full.")
+        prove(journey, done)
+
+    monkeypatch.setattr(moving._Journey, "prove", broken)
+
+
 @pytest.mark.parametrize("sort", ["sqlite", "postgres"])
 def test_a_store_is_replaced_by_a_whole_copy_or_is_what_it_was(
     place: Any, full: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sort: str
 ) -> None:
-    def broken(journey: Any, done: Any) -> None:
-        monkeypatch.undo()  # once: what was there is put back by a copy as well
-        raise StoreError("The disk is full.")
-
     with opened(place(sort), unfinished=True) as target, closing(SQLiteStore(full)) as source:
         add(target, "Here before")
         if sort == "postgres":
             target.grant("postgres", HERE.project)
         before = stores.rows(target)
-        monkeypatch.setattr(moving._Journey, "prove", broken)
+        break_once(monkeypatch, target)
         with pytest.raises(StoreError, match="disk is full"):
             copy_over(source, target, tmp_path / "target.db")
         assert stores.rows(target) == before
@@ -250,6 +260,146 @@ def test_a_store_is_replaced_by_a_whole_copy_or_is_what_it_was(
         copy_over(source, target, tmp_path / "target.db")
         assert stores.rows(target) == stores.rows(source)
     assert not list(tmp_path.glob("target.db*"))
+
+
+def restored_over(source: SQLiteStore, target: Any, beside: Path) -> None:
+    """What `copy_over` does, by a backup."""
+    source.backup(beside)
+    try:
+        restore_shared(beside, target, replace=True)
+    finally:
+        beside.unlink()
+
+
+class Watched:
+    """A store that is to be replaced, and what happens to it in the moment before others are refused."""
+
+    def __init__(self, store: Any, meanwhile: Callable[[], object]) -> None:
+        self.store, self.label, self.meanwhile = store, store.label, meanwhile
+
+    def tables(self, *, write: bool = False) -> Any:
+        if write:
+            self.meanwhile()
+        return self.store.tables(write=write)
+
+
+@pytest.mark.parametrize("replaced", [copy_over, restored_over])
+@pytest.mark.parametrize(("held", "late"), [(0, "records"), (0, "receipts"), (3, "records")])
+@pytest.mark.parametrize("sort", ["sqlite", "postgres"])
+def test_what_is_written_before_others_are_refused_is_put_back_as_well(
+    place: Any, full: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sort: str, held: int, late: str, replaced: Any
+) -> None:
+    at = place(sort)
+    with opened(at, unfinished=True) as target, opened(at) as elsewhere, closing(SQLiteStore(full)) as source:
+        for n in range(held):  # in another project, so that the highest number of the store stays what it is
+            add(elsewhere, f"Here before {n}", scope=Scope("busy"))
+        with elsewhere.write(HERE):
+            pass  # the project is there, with nothing in it
+        before = stores.rows(elsewhere)
+
+        def write_once() -> None:
+            if stores.rows(elsewhere) == before and late == "records":
+                add(elsewhere, "Just in time")
+            elif stores.rows(elsewhere) == before:
+                elsewhere.save_receipts(HERE, [StoredReceipt("ctx_1", 1, b"body")])
+
+        watched = Watched(target, write_once)
+        break_once(monkeypatch, watched)
+        with pytest.raises(StoreError, match="disk is full"):
+            replaced(source, watched, tmp_path / "kept.db")
+        rows = stores.rows(elsewhere)
+        assert len(rows[late]) == held + 1
+        assert len(rows["records"]) + len(rows["receipts"]) == held + 1
+        replaced(source, target, tmp_path / "kept.db")
+        assert stores.rows(elsewhere) == stores.rows(source)
+
+
+@pytest.mark.parametrize("sort", ["sqlite", "postgres"])
+def test_a_store_whose_writers_never_rest_is_not_replaced(place: Any, full: Path, tmp_path: Path, sort: str) -> None:
+    at = place(sort)
+    with opened(at, unfinished=True) as target, opened(at) as elsewhere, closing(SQLiteStore(full)) as source:
+        add(elsewhere, "Here before")
+        watched = Watched(target, lambda: add(elsewhere, f"Written at {len(stores.rows(elsewhere)['records'])}"))
+        with pytest.raises(Conflict, match=r"go on writing.*Stop them.*nothing was changed"):
+            copy_over(source, watched, tmp_path / "kept.db")
+        assert len(stores.rows(elsewhere)["records"]) == 4
+        add(elsewhere, "Life goes on")
+    assert not list(tmp_path.glob("kept.db*"))
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+@pytest.mark.parametrize("is_done", [False, True])
+@pytest.mark.parametrize("sort", ["sqlite", "postgres"])
+def test_a_copy_that_is_overtaken_leaves_the_other_alone_and_keeps_what_was_there(
+    place: Any, full: Path, tmp_path: Path, sort: str, is_done: bool, interrupted: bool
+) -> None:
+    at, begun = place(sort), threading.Event()
+
+    def cut_short(doing: str, done: int, total: int) -> None:
+        if not is_done and doing.endswith("records"):
+            raise KeyboardInterrupt
+
+    def overtake(doing: str, done: int, total: int) -> None:
+        if begun.is_set() or not doing.endswith("kinds"):
+            return
+        begun.set()
+        with opened(at, unfinished=True) as target, suppress(KeyboardInterrupt):
+            copy_over(other, target, tmp_path / "kept.db", progress=cut_short)
+        if is_done:
+            add(elsewhere, "Written since")
+        if interrupted:
+            raise KeyboardInterrupt
+
+    with (
+        closing(SQLiteStore(full)) as source,
+        closing(SQLiteStore(tmp_path / "other.db")) as other,
+        opened(at) as elsewhere,
+        opened(at, unfinished=True) as target,
+    ):
+        add(other, "Of another store")
+        record = add(elsewhere, "Here before")
+        with pytest.raises(Overtaken, match="kept in") as stopped:
+            copy_over(source, target, tmp_path / "kept.db", progress=overtake)
+        if is_done:
+            assert [len(found(elsewhere, words)) for words in ("another store", "written since", "before")] == [1, 1, 0]
+        else:
+            assert where.standing_of(at).unfinished
+            assert copy(other, target)["records"].rows == 1
+    (kept,) = tmp_path.glob("kept.db*.replaced")
+    assert str(kept) in str(stopped.value)
+    with closing(SQLiteStore(kept, create=False)) as before:
+        assert get(before, record.id) == record
+
+
+COPY_OVER = COPY.replace(
+    "moving.copy(source, target, replace=len(sys.argv) > 4)",
+    """
+from pathlib import Path
+from foveate.state.sqlite_files import copy_over
+copy_over(source, target, Path(sys.argv[4]))
+""",
+)
+
+
+@pytest.mark.parametrize("sort", ["sqlite", "postgres"])
+def test_a_store_is_refused_only_while_it_says_that_a_copy_is_unfinished(
+    place: Any, full: Path, tmp_path: Path, sort: str
+) -> None:
+    source, target, refused = source_at(place, "sqlite", full), source_at(place, sort, full), []
+    with opened(target) as store:
+        steps = steps_of(COPY_OVER, source, source_at(place, sort, full), tmp_path / "kept.db")
+        for part in range(1, 8):
+            assert ran(COPY_OVER, steps * part // 8, source, target, tmp_path / "kept.db") is None
+            refused.append(where.standing_of(target).unfinished)
+            if refused[-1]:
+                break
+            add(store, f"Goes on after {part}")
+    assert refused[0] is False
+    assert refused[-1] is True
+    kept = max(tmp_path.glob("kept.db*.replaced"), key=lambda path: path.stat().st_mtime_ns)
+    with opened(target, unfinished=True) as there, closing(SQLiteStore(kept, create=False)) as before:
+        copy_over(before, there, tmp_path / "kept.db")
+        assert len(found(there, "goes on after", scope=HERE)) == len(refused) - 1
 
 
 def test_who_sees_only_some_projects_cannot_copy(postgres: Server, place: Any, tmp_path: Path) -> None:  # noqa: F811

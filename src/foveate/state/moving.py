@@ -26,6 +26,18 @@ HELD = tuple(table for table in COPIED if table not in ("projects", "kinds", "sp
 """Tables that hold what somebody has written."""
 
 
+Seen = list[Row]
+"""What tells whether a store is still the one that was looked at (`seen`)."""
+
+
+class Changed(Conflict):
+    """The target is not what it was when it was looked at: nothing was copied into it."""
+
+
+class Overtaken(Conflict):
+    """Another copy into the target has begun since this one did: what it holds is not this one's to change."""
+
+
 class Movable(Protocol):
     """What a store offers to be copied, from or to."""
 
@@ -53,15 +65,23 @@ Progress = Callable[[str, int, int], None]
 
 
 def copy(
-    source: Movable, target: Movable, *, replace: bool = False, back: bool = False, progress: Progress | None = None
+    source: Movable,
+    target: Movable,
+    *,
+    replace: bool = False,
+    since: Seen | None = None,
+    name: str = "",
+    back: bool = False,
+    progress: Progress | None = None,
 ) -> dict[str, Moved]:
     """Make the target hold what the source holds, and prove it; what was moved, by table.
 
+    `since`: only if the target is still what was seen then. `name`: what the copy is known by while it is unfinished.
     `back`: the source is what the target was, so that whoever may see a project of it goes on to.
     """
     with source.tables() as left:
         journey = _Journey(left, target, progress or (lambda doing, done, total: None))
-        known, journey.mark = _claim(left, target, replace)
+        known, journey.mark = _claim(left, target, replace, since, name or os.urandom(8).hex())
         stamps = left.stamps()
         done = {table: journey.move(table) for table in COPIED}
         journey.prove(done)
@@ -73,6 +93,19 @@ def copy(
 def is_empty(tables: Tables) -> bool:
     """Whether nobody has written anything yet."""
     return not any(tables.page(Span(table), KEYS[table], 1) for table in HELD)
+
+
+def seen(tables: Tables) -> Seen:
+    """An unfinished copy by its name; else whether nobody has written yet, and how often each project was written to. A
+    receipt does not count in a store that holds something: agents write them all the time."""
+    if (mark := _meta(tables).get(COPYING)) is not None:
+        return seen_as(mark.rpartition(" ")[2])
+    return [(is_empty(tables),), *tables.page(Span("projects"), ("project", "revision"))]
+
+
+def seen_as(name: str) -> Seen:
+    """A store that holds the unfinished copy of this name."""
+    return [(name,)]
 
 
 @dataclass(slots=True)
@@ -96,7 +129,7 @@ class _Journey:
         """The target, as long as this copy is the one that fills it."""
         with self.target.tables(write=True) as right:
             if _meta(right).get(COPYING) != self.mark:
-                raise Conflict(f"Another copy into {self.target.label!r} has begun since, or is done. This one stops.")
+                raise Overtaken(f"Another copy into {self.target.label!r} has begun since, or is done. This one stops.")
             yield right
 
     def move(self, table: str) -> Moved:
@@ -180,19 +213,21 @@ def _hash(digest: Any, rows: Sequence[Row]) -> None:
     digest.update("".join(map(repr, rows)).encode("utf-8", "surrogatepass"))
 
 
-def _claim(left: Tables, target: Movable, replace: bool) -> tuple[int, str]:
+def _claim(left: Tables, target: Movable, replace: bool, since: Seen | None, name: str) -> tuple[int, str]:
     """Mark the target as one that is being copied to; the highest number by which anybody knows what it held before, and
     the mark."""
     source = blake2b(_meta(left)["secret"].encode(), digest_size=8).hexdigest()
     with target.tables(write=True) as right:
         right.refuse_others(True)  # first, so that no writer is under way when it is looked at
+        if since is not None and seen(right) != since:
+            raise Changed(f"{target.label!r} was written to since it was looked at; nothing was changed.")
         meta = _meta(right)
         begun, before, _ = (*meta.get(COPYING, "").split(" "), "", "")[:3]
         if begun != source and not replace and (begun or not is_empty(right)):
             what = "an unfinished copy of another store" if begun else "records or receipts already"
             raise Conflict(f"{target.label!r} holds {what}. Pass --replace to have them replaced; nothing was changed.")
         known = int(before) if begun == source else max(right.highest(), int(before or -1))
-        mark = f"{source} {known} {os.urandom(8).hex()}"
+        mark = f"{source} {known} {name}"
         _set_meta(right, {**meta, COPYING: mark})
     return known, mark
 

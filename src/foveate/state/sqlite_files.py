@@ -15,13 +15,16 @@ from urllib.parse import quote
 import apsw
 
 from foveate.errors import Conflict, Damaged, FoveateError, StoreError
-from foveate.state.moving import Movable, Moved, Progress, copy, is_empty
+from foveate.state.moving import Changed, Movable, Moved, Overtaken, Progress, Seen, copy, is_empty, seen, seen_as
 from foveate.state.sqlite import APPLICATION, BUSY, SQLiteStore, _explained
 from foveate.state.standing import Standing, standing
 from foveate.state.tables import COPYING, Span
 from foveate.state.turns import LINE
 
 LOGS = ("-wal", "-shm")
+
+ATTEMPTS = 3
+"""To keep what a store holds before it is replaced: a write now and then may come between, a writer that never rests not."""
 
 
 def standing_of(path: str | Path) -> Standing:
@@ -58,30 +61,51 @@ def restore_shared(file: str | Path, target: Movable, *, replace: bool = False) 
     with TemporaryDirectory(prefix="foveate-") as folder:
         staged = Path(folder, "state.db")
         _stage(file, staged)
-        kept = _rows_aside(target, Path(file), replace=replace)
         with closing(SQLiteStore(staged)) as source:
-            copy(source, target, replace=replace)
-    return kept
+            return _copied_over(source, target, Path(file), replace=replace)[1]
 
 
 def copy_over(source: Movable, target: Movable, beside: Path, *, progress: Progress | None = None) -> dict[str, Moved]:
     """Have a store be what another is, or what it was: while it is copied, a file beside a path keeps what was there."""
-    kept = _rows_aside(target, beside, replace=True)
-    if kept is None:
-        return copy(source, target, replace=True, progress=progress)
-    try:
-        done = copy(source, target, replace=True, progress=progress)
-    except BaseException:
-        _put_back(kept, target)
-        raise
-    _remove(kept)
+    done, kept = _copied_over(source, target, beside, replace=True, progress=progress)
+    if kept is not None:
+        _remove(kept)
     return done
 
 
-def _put_back(kept: Path, target: Movable) -> None:
+def _copied_over(
+    source: Movable, target: Movable, beside: Path, *, replace: bool, progress: Progress | None = None
+) -> tuple[dict[str, Moved], Path | None]:
+    """What was moved, and where what was there is kept. It is kept while others go on writing, so that whoever is killed
+    meanwhile has changed nothing: where they did write, it is kept anew."""
+    for _ in range(ATTEMPTS):
+        since, kept = _rows_aside(target, beside, replace=replace)
+        name = os.urandom(8).hex()
+        try:
+            return copy(source, target, replace=replace, since=since, name=name, progress=progress), kept
+        except Changed:
+            if kept is not None:
+                _remove(kept)
+        except BaseException:
+            if kept is not None:
+                _put_back(kept, target, since, name)
+            raise
+    raise Conflict(f"Others go on writing to {target.label!r}. Stop them, then run this again; nothing was changed.")
+
+
+def _put_back(kept: Path, target: Movable, since: Seen, name: str) -> None:
+    """Have a store be what it was before the copy of this name; whatever else it is by now is somebody else's."""
     try:
-        with closing(SQLiteStore(kept, create=False)) as before:
-            copy(before, target, replace=True, back=True)
+        with target.tables() as tables:
+            begun = seen(tables) != since
+        if begun:
+            with closing(SQLiteStore(kept, create=False)) as before:
+                copy(before, target, replace=True, since=seen_as(name), back=True)
+    except (Changed, Overtaken) as error:
+        raise Overtaken(
+            f"Others have changed {target.label!r} since this copy began, by another copy or by writing to it: it is left "
+            f"as they made it. What was there before is kept in {str(kept)!r}: delete it when it is not wanted."
+        ) from error
     except FoveateError as error:
         raise StoreError(
             f"{target.label!r} could be neither replaced nor put back ({error}). What was there is kept in {str(kept)!r}: "
@@ -90,36 +114,33 @@ def _put_back(kept: Path, target: Movable) -> None:
     _remove(kept)
 
 
-def _rows_aside(target: Movable, beside: Path, *, replace: bool) -> Path | None:
-    """A backup of a store that is to be replaced. None where there is nothing to keep: nobody has written into it, or only
-    a copy that was cut short. With one, the store is refused to all but a copy: what others write would be in neither."""
-    with target.tables(write=True) as tables:
+def _rows_aside(target: Movable, beside: Path, *, replace: bool) -> tuple[Seen, Path | None]:
+    """A store that is to be replaced as it was seen, and a backup of that moment. None where there is nothing to keep:
+    nobody has written into it, or only a copy that was cut short."""
+    with target.tables() as tables:
         if is_empty(tables) or COPYING in dict(tables.page(Span("meta"), ("name", "value"))):
-            return None
-        if not replace:
-            raise Conflict(f"{target.label!r} holds records or receipts. Pass --replace to restore over them.")
-        tables.refuse_others(True)
-    kept = _free_name(beside)
-    try:
-        copy_to_file(target, kept)
-    except BaseException:
-        with target.tables(write=True) as tables:
-            tables.refuse_others(False)
-        raise
-    return kept
+            return seen(tables), None
+    if not replace:
+        raise Conflict(f"{target.label!r} holds records or receipts. Pass --replace to restore over them.")
+    # A name of its own: another copy into the same store keeps its file in the same place.
+    kept = beside.with_name(f"{beside.name}.{os.urandom(4).hex()}.replaced")
+    return copy_to_file(target, kept), kept
 
 
-def copy_to_file(source: Movable, target: Path) -> None:
-    """A backup of any store as one SQLite file, which appears when it is whole."""
+def copy_to_file(source: Movable, target: Path) -> Seen:
+    """A backup of any store as one SQLite file, which appears when it is whole; the store as that moment shows it."""
     if target.exists():
         raise StoreError(f"{str(target)!r} exists already; choose another name for the backup.")
     part = target.with_name(f"{target.name}.{os.urandom(4).hex()}.part")
     try:
         with closing(SQLiteStore(part, unfinished=True)) as store:
             copy(source, store)
+            with store.tables() as tables:  # numbers are copied as they are
+                moment = seen(tables)
         with _explained(str(target)), closing(apsw.Connection(str(part))) as connection:
             connection.pragma("journal_mode", "delete")
         os.replace(part, target)
+        return moment
     finally:
         _remove(part)
 
