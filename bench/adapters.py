@@ -1,7 +1,8 @@
-"""What an adapter costs: the CPU time of one model call through it, beside `engine.compute` alone on the same question.
+"""What an adapter costs: the CPU time of one model call through it, beside one that calls `engine.compute` by hand.
 
-From each call, that of the same framework with a fake model and an adapter that does nothing is taken off. The store holds
-real text. Keeping what was said is a write of its own, and is measured apart. A framework that is not installed is left out.
+Both run the same framework with a fake model and hand it the same text; by hand means in the loop's own thread, and nothing
+besides. What the adapter takes more is shown as a share of `engine.compute` alone. The store holds real text. Keeping what
+was said is a write of its own, and is measured apart. A framework that is not installed is left out.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ TARGET = 10.0
 
 Call = Callable[[str], object]
 Pair = tuple[Call, Call]
-"""A model call with an adapter that does nothing, and with ours."""
+"""A model call that computes its context by hand, and one through the adapter."""
 
-TEXTS: dict[str, str] = {}
-"""What foveate answers to each question. Some frameworks count or place that text, whoever it comes from: their own work."""
+ByHand = Callable[[str], str]
+"""The context of a question."""
 
 loop = asyncio.new_event_loop()
 
@@ -48,14 +49,17 @@ def ours(module: str, name: str) -> Any:
     return getattr(import_module(f"foveate.agents.adapters.{module}"), name)
 
 
-def langchain(engine: foveate.Engine, **options: Any) -> Pair:
+def langchain(engine: foveate.Engine, by_hand: ByHand, **options: Any) -> Pair:
     from langchain.agents import create_agent
     from langchain.agents.middleware import AgentMiddleware
     from langchain_core.language_models import FakeListChatModel
+    from langchain_core.messages import HumanMessage
 
     class Nothing(AgentMiddleware):
         def wrap_model_call(self, request: Any, handler: Any) -> Any:
-            return handler(request)
+            *before, last = request.messages
+            said = HumanMessage(by_hand(last.content))
+            return handler(request.override(messages=[*before, last, said]))
 
         def after_agent(self, state: Any, runtime: Any) -> None:
             return None
@@ -67,7 +71,7 @@ def langchain(engine: foveate.Engine, **options: Any) -> Pair:
     return calling(Nothing()), calling(ours("langchain", "ComputedContext")(engine, **options))
 
 
-def llama_index(engine: foveate.Engine, **options: Any) -> Pair:
+def llama_index(engine: foveate.Engine, by_hand: ByHand, **options: Any) -> Pair:
     from llama_index.core.llms import ChatMessage
     from llama_index.core.memory import BaseMemoryBlock, InsertMethod, Memory
 
@@ -75,7 +79,7 @@ def llama_index(engine: foveate.Engine, **options: Any) -> Pair:
         name: str = "nothing"
 
         async def _aget(self, messages: Any = None, **options: Any) -> str:
-            return TEXTS[messages[-1].content]
+            return by_hand(messages[-1].content)
 
         async def _aput(self, messages: Any) -> None:
             return None
@@ -92,7 +96,7 @@ def llama_index(engine: foveate.Engine, **options: Any) -> Pair:
     return calling(Nothing()), calling(ours("llama_index", "ComputedContextBlock")(engine, **options))
 
 
-def agent_framework(engine: foveate.Engine, **options: Any) -> Pair:
+def agent_framework(engine: foveate.Engine, by_hand: ByHand, **options: Any) -> Pair:
     from agent_framework import (
         Agent,
         BaseChatClient,
@@ -110,6 +114,7 @@ def agent_framework(engine: foveate.Engine, **options: Any) -> Pair:
 
     class Pass(ChatMiddleware):
         async def process(self, context: Any, call_next: Any) -> None:
+            context.messages = [*context.messages, Message("user", [by_hand(context.messages[-1].text)])]
             await call_next()
 
     class Nothing(ContextProvider):
@@ -123,7 +128,7 @@ def agent_framework(engine: foveate.Engine, **options: Any) -> Pair:
     return calling(Nothing("nothing")), calling(ours("agent_framework", "ComputedContext")(engine, **options))
 
 
-def pydantic_ai(engine: foveate.Engine, **options: Any) -> Pair:
+def pydantic_ai(engine: foveate.Engine, by_hand: ByHand, **options: Any) -> Pair:
     from pydantic_ai import Agent
     from pydantic_ai.capabilities import AbstractCapability
     from pydantic_ai.messages import ModelResponse, TextPart, UserPromptPart
@@ -132,7 +137,7 @@ def pydantic_ai(engine: foveate.Engine, **options: Any) -> Pair:
     class Nothing(AbstractCapability):
         async def prepare_model_request(self, ctx: Any, request_context: Any) -> Any:
             *before, last = request_context.messages
-            last = replace(last, parts=[*last.parts, UserPromptPart(TEXTS[last.parts[-1].content])])
+            last = replace(last, parts=[*last.parts, UserPromptPart(by_hand(last.parts[-1].content))])
             return replace(request_context, messages=[*before, last])
 
     def calling(capability: Any) -> Call:
@@ -142,7 +147,7 @@ def pydantic_ai(engine: foveate.Engine, **options: Any) -> Pair:
     return calling(Nothing()), calling(ours("pydantic_ai", "ComputedContext")(engine, **options))
 
 
-def openai_agents(engine: foveate.Engine, **options: Any) -> Pair:
+def openai_agents(engine: foveate.Engine, by_hand: ByHand, **options: Any) -> Pair:
     from agents import Agent, Model, ModelResponse, RunConfig, Runner, Usage, set_tracing_disabled
     from openai.types.responses import ResponseOutputMessage, ResponseOutputText
 
@@ -163,25 +168,30 @@ def openai_agents(engine: foveate.Engine, **options: Any) -> Pair:
         config = RunConfig(call_model_input_filter=filter)
         return lambda text: loop.run_until_complete(Runner.run(agent, text, run_config=config))
 
-    return calling(lambda data: data.model_data), calling(ours("openai_agents", "context_filter")(engine, **options))
+    def filter_by_hand(data: Any) -> Any:
+        given = data.model_data
+        said = {"role": "user", "content": by_hand(given.input[-1]["content"])}
+        return replace(given, input=[*given.input, said])
+
+    return calling(filter_by_hand), calling(ours("openai_agents", "context_filter")(engine, **options))
 
 
 def plain(module: str) -> Callable[..., Pair]:
-    def pair(engine: foveate.Engine, **options: Any) -> Pair:
+    def pair(engine: foveate.Engine, by_hand: ByHand, **options: Any) -> Pair:
         messages_for = ours(module, "messages_for")
-        return lambda text: None, lambda text: messages_for(engine, [{"role": "user", "content": text}], **options)
+        return by_hand, lambda text: messages_for(engine, [{"role": "user", "content": text}], **options)
 
     return pair
 
 
-def acompute(engine: foveate.Engine, *, keeps: bool = True, **options: Any) -> Pair:
+def acompute(engine: foveate.Engine, by_hand: ByHand, *, keeps: bool = True, **options: Any) -> Pair:
     """No framework and no adapter: what the way into another thread costs by itself."""
 
-    async def nothing() -> None:
-        return None
+    async def in_the_loop(text: str) -> str:
+        return by_hand(text)
 
     return (
-        lambda text: loop.run_until_complete(nothing()),
+        lambda text: loop.run_until_complete(in_the_loop(text)),
         lambda text: loop.run_until_complete(engine.acompute(text, **options)),
     )
 
@@ -201,28 +211,27 @@ ADAPTERS: dict[str, Callable[..., Pair]] = {
 def measured(
     store: Path, make: Callable[..., Pair], asked: list[str], warming: list[str], **options: Any
 ) -> tuple[float, float]:
-    """Median CPU milliseconds of `compute` alone, and of the adapter without its framework.
+    """Median CPU milliseconds of `compute` alone, and of what the adapter takes more than a call by hand.
 
-    Each has a copy of the store to itself, as in a program that uses only one of the two: when one connection writes, SQLite
-    has the others drop the pages that they hold. Receipts are not written: that costs both the same, and every fourth call
-    would pay for four. In the second round the halves of the questions change places.
+    Each has a copy of the store to itself, as in a program that uses only one of them: when one connection writes, SQLite
+    has the others drop the pages that they hold. Receipts are not written: that costs all the same, and every fourth call
+    would pay for four. The call by hand and that of the adapter take turns in coming first.
     """
-    half = len(asked) // 2
-    alone, through = [], []
-    for ones, others in ((asked[:half], asked[half:]), (asked[half:], asked[:half])):
-        with opened_copy(store) as engine, opened_copy(store) as other_engine:
-            pair = make(other_engine, **OPTIONS, **options)
-            for text in warming:
-                engine.compute(text, **OPTIONS)
-                for call in pair:
-                    call(text)
-            for one, other in zip(ones, others, strict=True):
-                for journal in (engine._journal, other_engine._journal):
-                    journal._pending.clear()
-                alone.append(cpu(partial(engine.compute, one, **OPTIONS)))
-                framework, adapter = (cpu(partial(call, other)) for call in pair)
-                through.append(adapter - framework)
-    return median(alone), median(through)
+    alone, more = [], []
+    with opened_copy(store) as engine, opened_copy(store) as other_engine, opened_copy(store) as third_engine:
+        pair = make(third_engine, lambda text: other_engine.compute(text, **OPTIONS).text, **OPTIONS, **options)
+        for text in warming:
+            engine.compute(text, **OPTIONS)
+            for call in pair:
+                call(text)
+        for number, text in enumerate(asked):
+            for each in (engine, other_engine, third_engine):
+                each._journal._pending.clear()
+            alone.append(cpu(partial(engine.compute, text, **OPTIONS)))
+            order = (0, 1) if number % 2 else (1, 0)
+            took = {n: cpu(partial(pair[n], text)) for n in order}
+            more.append(took[1] - took[0])
+    return median(alone), median(more)
 
 
 @contextmanager
@@ -241,8 +250,6 @@ def run() -> dict:
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder)
         fill(store, corpus)
-        with opened_copy(store) as engine:
-            TEXTS.update((text, engine.compute(text, **OPTIONS).text) for text in (*asked, *warming))
         for name in (name for name in ADAPTERS if name in chosen or chosen == [""]):
             try:
                 row = figures_of(store, ADAPTERS[name], asked, warming)
@@ -257,10 +264,10 @@ def run() -> dict:
 
 
 def figures_of(store: Path, make: Callable[..., Pair], asked: list[str], warming: list[str]) -> dict[str, float]:
-    compute, through = measured(store, make, asked, warming, keeps=False)
-    alone, keeping = measured(store, make, asked, warming)
+    alone, more = measured(store, make, asked, warming, keeps=False)
+    _, keeping = measured(store, make, asked, warming)
     return {
-        "compute ms": round(compute, 2),
-        "over percent": round((through / compute - 1) * 100, 1),
-        "keeping ms": round((keeping - alone) - (through - compute), 2),
+        "compute ms": round(alone, 2),
+        "over percent": round(more / alone * 100, 1),
+        "keeping ms": round(keeping - more, 2),
     }

@@ -133,7 +133,9 @@ class Seat:
             return Report(skipped=len(said))
 
     async def akeep(self, said: Sequence[Said], *, session: str | None = None, new: bool = False) -> Report:
-        """`keep` for async callers, in a thread."""
+        """`keep` for async callers, in a thread where there is something to do."""
+        if not self.keeps:
+            return Report()
         return await asyncio.to_thread(self.keep, said, session=session, new=new)
 
     def ready(self, said: Sequence[Said], shown: Sequence[Said], *, session: str | None = None) -> Context | None:
