@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -22,7 +24,7 @@ from foveate.errors import Interrupted, StoreError
 from foveate.ids import new_id, now
 from foveate.receipts import Receipt
 from foveate.state.memory import Memory
-from foveate.state.pooling import Patience
+from foveate.state.pooling import RECENT, Patience
 from foveate.state.postgres import PostgresStore
 from foveate.state.records import Rules
 from foveate.testing.postgres import LocalServer, server
@@ -67,6 +69,50 @@ class Unserializable(Fragile):
 
     def happen(self, connection: psycopg.Connection[Any]) -> None:
         connection.execute("do $$ begin raise exception 'could not serialize' using errcode = '40001'; end $$")
+
+
+class Crashed(Fragile):
+    """Another process of the server is killed (-9): the server starts over, and gives its number to somebody else."""
+
+    again = False
+
+    def happen(self, connection: psycopg.Connection[Any]) -> None:
+        dsn, ((number,),) = connection.info.dsn, connection.execute("select pg_current_xact_id()::text").fetchall()
+        with closing(psycopg.connect(dsn)) as other:
+            os.kill(other.info.backend_pid, signal.SIGKILL)
+            with suppress(psycopg.OperationalError):
+                connection.execute("select pg_sleep(30)")
+        wait_for(dsn)
+        with closing(PostgresStore(dsn)) as store, engine_on(store) as engine:
+            for n in range(9):
+                engine.add("event", f"other {n}", type="message")
+        with psycopg.connect(dsn) as other:
+            self.again = other.execute("select pg_xact_status(%s::text::xid8)", (number,)).fetchone() == ("committed",)
+
+
+class Unanswered(Killed):
+    """It is committed, and before that is known somebody else has written `others` times."""
+
+    others = 0
+    where = HERE
+
+    def happen(self, connection: psycopg.Connection[Any]) -> None:
+        connection.execute("commit")
+        super().happen(connection)
+        with closing(PostgresStore(connection.info.dsn)) as store:
+            for n in range(self.others):
+                engine_on(store).add("event", f"other {n}", type="message", scope=self.where)
+
+
+def wait_for(url: str) -> None:
+    """Until a server that starts over answers again."""
+    until = time.monotonic() + 30
+    while True:
+        try:
+            return psycopg.connect(url).close()
+        except psycopg.OperationalError:
+            assert time.monotonic() < until
+            time.sleep(0.05)
 
 
 def engine_on(store: PostgresStore) -> Engine:
@@ -212,14 +258,15 @@ def test_server_that_does_not_come_back_is_an_error_that_says_so(own_server: Loc
 
 
 class Proxy:
-    """Stands before a server's socket and loses the answer to the next commit, or the commit itself."""
+    """Stands before a server's socket and loses the answer to the next commit, or the commit itself, or all there is."""
 
     def __init__(self, folder: Path, target: str) -> None:
         self.lose = ""
         self.lost = 0
         self._target = target
+        self._path = folder / ".s.PGSQL.5432"
         self._ends = [socket.socket(socket.AF_UNIX)]
-        self._ends[0].bind(str(folder / ".s.PGSQL.5432"))
+        self._ends[0].bind(str(self._path))
         self._ends[0].listen()
         self._threads: list[threading.Thread] = []
         self._start(self._accept)
@@ -241,6 +288,10 @@ class Proxy:
     def _forward(self, client: socket.socket, behind: socket.socket) -> None:
         with suppress(OSError):
             while data := client.recv(65536):
+                if self.lose == "all" and not data.startswith(b"X"):  # a farewell waits for no answer
+                    self.lost += 1
+                    client.shutdown(socket.SHUT_RDWR)
+                    return
                 if self.lose and data.startswith(b"Q") and b"commit\0" in data:
                     how, self.lose = self.lose, ""
                     self.lost += 1
@@ -257,6 +308,11 @@ class Proxy:
                 client.sendall(data)
         with suppress(OSError):
             client.shutdown(socket.SHUT_RDWR)
+
+    def vanish(self) -> None:
+        """Answer nobody any more, and let nobody new in."""
+        self.lose = "all"
+        self._path.unlink()
 
     def close(self) -> None:
         for end in self._ends:
@@ -280,6 +336,86 @@ def test_commit_without_an_answer_is_settled(own_server: LocalServer, tmp_path: 
         assert proxy.lost == 1
         assert texts(store) == ["Before", "Only once"]
     proxy.close()
+
+
+def test_number_that_a_server_gives_again_after_a_crash_is_not_taken_for_the_same_commit() -> None:
+    unwritten = {"wal_writer_delay": "10s", "autovacuum": "off"}  # nobody writes the number down before the crash
+    with (
+        server(settings=unwritten) as crashing,
+        closing(Crashed(crashing.database())) as store,
+        engine_on(store) as engine,
+    ):
+        engine.add("note", "Before")
+        crashing.execute("checkpoint")
+        store.writes, store.at_end, store.accidents = True, True, 1
+        engine.add("event", "Only once", type="message")
+        assert store.again
+        assert [text for text in texts(store) if not text.startswith("other")] == ["Before", "Only once"]
+        assert store.health().ok
+
+
+@pytest.mark.parametrize(("others", "where"), [(RECENT - 1, HERE), (2 * RECENT, Scope("beta"))], ids=["same", "other"])
+def test_commit_is_found_among_those_that_came_after_it(url: str, others: int, where: Scope) -> None:
+    with closing(Unanswered(url)) as store, engine_on(store) as engine:
+        engine.add("note", "Before")
+        store.others, store.where = others, where
+        store.writes, store.at_end, store.accidents = True, True, 1
+        engine.add("event", "Only once", type="message")
+        assert [text for text in texts(store) if not text.startswith("other")] == ["Before", "Only once"]
+
+
+def test_commit_that_can_not_be_found_any_more_is_said_to_be_uncertain_at_once(url: str) -> None:
+    with closing(Unanswered(url, patience=Patience(reach=300))) as store, engine_on(store) as engine:
+        engine.add("note", "Before")
+        store.others, store.writes, store.at_end, store.accidents = RECENT, True, True, 1
+        began = time.monotonic()
+        with pytest.raises(StoreError, match=r"cannot be told any more\. Look before you write it again") as caught:
+            engine.add("event", "Perhaps", type="message")
+        assert not isinstance(caught.value, Interrupted)
+        assert time.monotonic() - began < 100
+        assert "Perhaps" in texts(store)
+
+
+def test_grant_without_an_answer_is_given_again(own_server: LocalServer) -> None:
+    own_server.execute("create role ada login")
+    with closing(Unanswered(url := own_server.database())) as store:
+        engine_on(store).add("note", "Before")
+        for verb, rows in ((store.grant, [("ada",)]), (store.revoke, [])):
+            store.writes, store.at_end, store.accidents = True, True, 1
+            verb("ada", "alpha")
+            with psycopg.connect(url) as connection:
+                assert connection.execute("select role from foveate.members").fetchall() == rows
+
+
+@pytest.mark.parametrize("busy", [False, True], ids=["idle", "in a transaction"])
+def test_of_connections_to_a_server_that_vanished_only_one_is_asked(
+    own_server: LocalServer, tmp_path: Path, busy: bool
+) -> None:
+    url = own_server.database()
+    PostgresStore(url).close()
+    proxy = Proxy(tmp_path, str(own_server.folder / ".s.PGSQL.5432"))
+    hosts = ",".join(quote(str(folder), safe="") for folder in (tmp_path, own_server.folder))
+    with closing(PostgresStore(re.sub(r"host=[^&]*", f"host={hosts}", url))) as store:
+        engine_on(store).add("note", "Before")
+        with ExitStack() as readings:  # each takes a connection, and leaves it to the pool
+            for _ in range(5):
+                readings.enter_context(store.read(HERE))
+        with suppress(Interrupted), store.read(HERE) if busy else nullcontext() as reader:
+            proxy.vanish()
+            reader.counts() if reader else None
+        assert texts(store) == ["Before"]
+        assert proxy.lost == 1
+    proxy.close()
+
+
+@pytest.mark.parametrize("name", ['it\'s \\ %s $1 {project} "odd"', "-- ; select 1", "größe 🐘"])
+def test_commit_is_settled_for_any_name_of_a_project(url: str, name: str) -> None:
+    with closing(Unanswered(url)) as store:
+        memory = Memory(store, scope=Scope(name), rules=Rules(), clock=now, ids=new_id)
+        store.writes, store.at_end, store.accidents = True, True, 1
+        memory.add("event", "Only once", type="message")
+        with store.read(Scope(name)) as reader:
+            assert [record.text for record in reader.records()] == ["Only once"]
 
 
 def test_writers_of_one_project_take_turns_and_others_do_not_wait(url: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -28,19 +29,17 @@ SHUFFLED = ("b", "a", "_b", "A", "B", "ab", "-a", "aB", "z", "Z")
 
 
 @pytest.fixture(scope="module", params=[*sorted(VERSIONS)[:-1], LANGUAGE], ids=str)
-def other(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalServer]:
+def other(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
     if request.param != LANGUAGE:
         with server(version=request.param) as running:
             yield running
         return
     if not which("localedef") or not Path("/usr/share/i18n/locales/en_US").exists():
         pytest.skip("there is no language to sort by, and nothing to make one from")
-    with pytest.MonkeyPatch.context() as patch:
-        folder = tmp_path_factory.mktemp("languages")
-        for path in (folder, *list(folder.parents)[:2]):
-            path.chmod(0o755)  # the server may be somebody else
-        subprocess.run(["localedef", "-i", "en_US", "-f", "UTF-8", str(folder / LANGUAGE)], check=True)
-        patch.setenv("LOCPATH", str(folder))
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        Path(folder).chmod(0o755)  # the server may be somebody else
+        subprocess.run(["localedef", "-i", "en_US", "-f", "UTF-8", str(Path(folder, LANGUAGE))], check=True)
+        patch.setenv("LOCPATH", folder)
         with server(locale=LANGUAGE) as running:
             ((ordered,),) = running.execute("select array_agg(x order by x) from unnest(array['B', 'a']) x")
             assert ordered == ["a", "B"]

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from foveate.errors import Busy, Denied, FoveateError, InputError, Interrupted, StoreError
 from foveate.state.address import masked
@@ -25,7 +25,7 @@ try:
     from psycopg.conninfo import conninfo_to_dict, make_conninfo
     from psycopg.pq import TransactionStatus
     from psycopg.types.numeric import Int8BinaryDumper
-    from psycopg_pool import ConnectionPool, PoolTimeout
+    from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 except ImportError as error:
     raise InputError("PostgreSQL needs its driver: install it with `pip install foveate[postgres]`.") from error
 
@@ -52,10 +52,14 @@ LOOK = "; select value from meta where name = 'schema'"
 """The schema's version, in every transaction: another process may have changed it since."""
 
 TICKET = (
-    "; select pg_current_xact_id()::text, pg_backend_pid(), pg_postmaster_start_time()::text, "
+    "; select pg_current_xact_id()::text, pg_backend_pid(), {project}::text, "
+    "coalesce((select revision from projects where name = {project}), 0), "
     "(extract(epoch from transaction_timestamp()) * 1000000)::bigint"
 )
 """What is needed to learn what became of a transaction whose commit was not answered: a `Ticket`."""
+
+MARK = "select $1::bigint = any (recent), revision - $2::bigint > $3 from foveate.projects where name = $4"
+"""Whether a project has the mark of a transaction, and whether more have changed it since than it remembers."""
 
 PAUSE = 0.05
 LONGEST_PAUSE = 0.25
@@ -71,8 +75,9 @@ DEFAULTS = {
 }
 """Of the connection, where the URL says nothing else."""
 
-OF_SEVERAL = {"target_session_attrs": "read-write", "connect_timeout": "3"}
-"""The same, where the URL names several servers: the one that takes writes, and the next is soon tried."""
+OF_SEVERAL = {"target_session_attrs": "read-write", "connect_timeout": "3", "tcp_user_timeout": "5000"}
+"""The same, where the URL names several servers: the one that takes writes, and the next is soon tried. A living server
+acknowledges what it is sent while it works on it: a long statement is not cut off."""
 
 LOST = ("08", "57P")
 """Classes of errors by which a server ends a connection."""
@@ -110,12 +115,18 @@ class Patience:
 
 
 class Ticket(NamedTuple):
-    """A transaction that writes: its number, its process, since when its server runs, and when it began, in microseconds."""
+    """A transaction that writes: its number, its process, its project as it was, and when it began, in microseconds."""
 
     xid: str
     pid: int
-    server: str
+    project: str
+    """Empty where it changes none: it leaves no mark, and may as well be run again."""
+    revision: int
     began: int
+
+
+Fate = Literal["committed", "lost", "forgotten"]
+"""What became of a transaction; forgotten: too much was written since to tell."""
 
 
 class Connections:
@@ -198,13 +209,20 @@ class Connections:
 
     @contextmanager
     def transaction(
-        self, begin: str, check: Callable[[int], None], *, lock: float | None = None, unhurried: bool = False
+        self,
+        begin: str,
+        check: Callable[[int], None],
+        *,
+        project: str = "",
+        lock: float | None = None,
+        unhurried: bool = False,
     ) -> Iterator[Connection]:
         """A connection inside a transaction, which is committed at the end of the block; `check` is told the schema.
 
-        Until the block begins, the server may go away and come back. A commit that was not answered is looked up.
+        Until the block begins, the server may go away and come back. A commit that was not answered is looked up, by the
+        mark that it left with its `project`.
         """
-        with self.explained(), self._taken(self._settings(begin, lock, unhurried)) as (connection, ticket, schema):
+        with self.explained(), self._taken(self._settings(begin, project, lock, unhurried)) as (connection, ticket, schema):
             try:
                 check(schema)
                 yield connection
@@ -223,7 +241,7 @@ class Connections:
 
     # --- beginning ---------------------------------------------------------------------------------------------
 
-    def _settings(self, begin: str, lock: float | None, unhurried: bool) -> str:
+    def _settings(self, begin: str, project: str, lock: float | None, unhurried: bool) -> str:
         """The whole beginning as one message: it costs the server's answer once."""
         times = {
             "statement_timeout": 0.0 if unhurried else self.patience.statement,
@@ -233,7 +251,7 @@ class Connections:
         settings = "".join(f"; set local {name} = {round(seconds * 1000)}" for name, seconds in times.items())
         # A migration waits for the writers of the old schema, and whoever comes after it finds the new one.
         shared = f"; select pg_advisory_xact_lock_shared({MIGRATING})" if begin == WRITE else ""
-        ticket = TICKET if begin == WRITE else ""
+        ticket = TICKET.format(project=sql.Literal(project).as_string(None)) if begin == WRITE else ""
         return f"{begin}; set local search_path = {self.path}{PLANNED}{settings}{shared}{LOOK}{ticket}"
 
     @contextmanager
@@ -246,31 +264,32 @@ class Connections:
                 cursor = connection.execute(begin)
                 break
             except BaseException as error:
+                goes_on = isinstance(error, psycopg.Error) and self._goes_on(error)
                 connection.close()
-                self._give(connection)
-                if not (isinstance(error, psycopg.Error) and self._goes_on(error)) or time.monotonic() + pause > until:
+                self._give(connection, lost=goes_on)
+                if not goes_on or time.monotonic() + pause > until:
                     raise
                 time.sleep(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
-                self._open().check()  # the others of the pool may be as dead as this one
         self._depth += 1
         try:
-            ticket = cursor.set_result(-1).fetchone() if TICKET in begin else None
+            ticket = cursor.set_result(-1).fetchone() if begin.startswith(WRITE) else None
             seen = cursor.set_result(-1 if ticket is None else -2).fetchone()
             yield connection, Ticket(*ticket) if ticket else None, int(seen[0]) if seen else 0
         finally:
             self._depth -= 1
+            lost = connection.broken
             if connection.info.transaction_status not in (TransactionStatus.IDLE, TransactionStatus.UNKNOWN):
                 connection.close()
-            self._give(connection)
+            self._give(connection, lost=lost)
 
     def _goes_on(self, error: psycopg.Error) -> bool:
         """Whether another connection may do what this one did not: it was lost, or its server takes no writes any more."""
         return _is_lost(error) or (self._several and error.sqlstate == READ_ONLY)
 
     def _take(self, until: float) -> Connection:
-        pool = self._open()
         while True:
+            pool = self._open()
             stats = pool.get_stats()
             all_in_use = not stats["pool_available"] and stats["pool_size"] >= self.patience.connections
             if all_in_use and self._depth:  # a thread that waits for itself would wait for ever
@@ -278,16 +297,29 @@ class Connections:
             left = max(until - time.monotonic(), 0.1)
             try:  # the pool tries to connect once for each that asks it: ask again while no server answers
                 return pool.getconn(left if all_in_use else min(left, LONGEST_PAUSE))
+            except PoolClosed:  # another thread has dropped it meanwhile
+                continue
             except PoolTimeout:
                 if time.monotonic() >= until:
                     raise
 
-    def _give(self, connection: Connection) -> None:
-        pool = self._pool
-        if pool is not None and getattr(connection, "_pool", None) is not None:
-            pool.putconn(connection)
-        else:
+    def _give(self, connection: Connection, *, lost: bool) -> None:
+        """Give a connection back to the pool that it is from; where it was lost, that pool is used no more."""
+        pool: ConnectionPool[Connection] | None = getattr(connection, "_pool", None)
+        if pool is None:
             connection.close()
+            return
+        if lost:
+            self._drop(pool)
+        pool.putconn(connection)  # one that was dropped closes it
+
+    def _drop(self, pool: ConnectionPool[Connection]) -> None:
+        """Close idle connections unasked, the others when they are given back: to ask a dead one costs its whole timeout."""
+        with self._lock:
+            if pool is not self._pool:
+                return
+            self._pool = None
+        pool.close(timeout=PAUSE)  # a worker that is trying to connect is not waited for
 
     def _open(self) -> ConnectionPool[Connection]:
         with self._lock:
@@ -338,44 +370,40 @@ class Connections:
     def _is_committed(self, ticket: Ticket) -> bool:
         """What became of a transaction whose commit was not answered."""
         until, pause = time.monotonic() + self.reach, PAUSE
-        while time.monotonic() < until:
+        fate: Fate | None = None
+        while fate is None and time.monotonic() < until:
             with suppress(psycopg.OperationalError), self.connect() as fresh:
                 fate = _fate(fresh, ticket)
-                if fate is not None:
-                    return fate
-            time.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
-        raise StoreError(
-            f"{self.shown!r} went away while it was committing and cannot be asked what became of it. "
-            "Look before you write it again."
-        )
+            if fate is None:
+                time.sleep(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
+        if fate is None or fate == "forgotten":
+            raise StoreError(f"{self.shown!r}: {_UNCERTAIN[fate]} Look before you write it again.")
+        return fate == "committed"
 
 
-def _fate(connection: Connection, ticket: Ticket) -> bool | None:
-    """Whether a transaction is committed; None while that is not decided."""
-    ((follows, server),) = connection.execute("select pg_is_in_recovery(), pg_postmaster_start_time()::text").fetchall()
+def _fate(connection: Connection, ticket: Ticket) -> Fate | None:
+    """What became of a transaction; None while that is not decided."""
+    ((follows,),) = connection.execute("select pg_is_in_recovery()").fetchall()
     if follows:  # it may have more to come than it shows, until it takes over
         return None
     try:
         ((status,),) = connection.execute("select pg_xact_status($1::text::xid8)", (ticket.xid,)).fetchall()
-    except errors.InvalidParameterValue:  # a server that took over and never saw it
-        return False
+    except errors.InvalidParameterValue:  # a server that crashed or took over, and never saw it
+        return "lost"
     if status == "in progress":  # the server has not noticed yet that nobody listens: end it, so that it is decided
         connection.execute(
             "select pg_terminate_backend(pid) from pg_stat_activity where pid = $1 and backend_xid = $2::text::xid8::xid",
             (ticket.pid, ticket.xid),
         )
         return None
-    if status != "committed" or server == ticket.server:
-        return bool(status == "committed")
-    # A server that crashed, or another that took over, may have given the number of a transaction that it never saw to
-    # the next one. Projects know when the last that changed them began; one that changed none may as well be run again.
-    ((known, forgotten),) = connection.execute(
-        "select coalesce(bool_or($1::bigint = any (recent)), false), "
-        "coalesce(bool_or(cardinality(recent) = $2 and recent[1] > $1), false) from foveate.projects",
-        (ticket.began, RECENT),
-    ).fetchall()
-    return None if forgotten and not known else bool(known)
+    if status == "aborted":
+        return "lost"
+    # Committed, but by whom? After a crash, of one of its processes even, a server may give the number of a transaction
+    # that was lost to the next one, and so may another that took over. The mark is nobody else's.
+    for known, forgotten in connection.execute(MARK, (ticket.began, ticket.revision, RECENT, ticket.project)):
+        return "committed" if known else "forgotten" if forgotten else "lost"
+    return "lost"
 
 
 def quoted(name: str) -> str:
@@ -396,6 +424,12 @@ def _is_lost(error: psycopg.Error) -> bool:
     state = error.sqlstate
     return isinstance(error, psycopg.OperationalError) and (state is None or state.startswith(LOST) or state == "53300")
 
+
+_UNCERTAIN = {
+    None: "it went away while it was committing and cannot be asked what became of that.",
+    "forgotten": f"the answer to a commit was lost, and the project has had over {RECENT} changes since it began: "
+    "what became of it cannot be told any more.",
+}
 
 _INTERRUPTED = "{shown!r}: {why}; nothing was written. Try again."
 

@@ -26,6 +26,7 @@ from foveate.state.postgres_tables import PostgresTables
 from foveate.state.reading import ReadTransaction
 from foveate.state.refusals import NO_VECTORS
 from foveate.state.retention import DEFAULT, Retention
+from foveate.state.retry import retried
 from foveate.state.standing import Standing, standing
 from foveate.state.store import Forgotten, Health, Scrub, StoredReceipt
 from foveate.state.tables import OF_PROJECTS, SECRET
@@ -197,6 +198,7 @@ class PostgresStore:
 
     # --- who may see what --------------------------------------------------------------------------------------
 
+    @retried
     def grant(self, role: str, project: str) -> None:
         """Let a role of the server read and write a project, and nothing else. For the owner of the tables."""
         who = quoted(role)
@@ -208,6 +210,7 @@ class PostgresStore:
             for statement in _GRANTS:
                 database.connection.execute(f"grant {statement} to {who}")
 
+    @retried
     def revoke(self, role: str, project: str) -> None:
         """Take a project from a role again; with the last one, every right in the schema."""
         who = quoted(role)
@@ -310,7 +313,7 @@ class PostgresStore:
             raise InputError("A scope needs a project.")
         self._local.writing = True
         try:
-            with self._transaction(WRITE, **options) as database:
+            with self._transaction(WRITE, project=project, **options) as database:
                 made_by = database.lock(project)
                 if current and made_by != self._made_by:
                     self._bring_up(database, project, made_by)

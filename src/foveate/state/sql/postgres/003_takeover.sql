@@ -2,7 +2,10 @@
 -- changes began, in microseconds: what became of a commit that was not answered can be told apart from another's.
 alter table projects add column recent bigint[] not null default '{}';
 
--- The marks around untrusted text are made from a secret. A member knows that of its own projects, never the store's.
+-- The marks around untrusted text are made from a secret. A member knows that of its own projects, never the store's: that
+-- is drawn anew, since members could read it before.
+update meta set value = encode(sha256(convert_to(gen_random_uuid()::text || gen_random_uuid()::text, 'UTF8')), 'hex')
+where name = 'secret';
 alter table meta enable row level security;
 create policy not_the_secret on meta for select using (name <> 'secret');
 
