@@ -8,6 +8,7 @@ was said is a write of its own, and is measured apart. A framework that is not i
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import sys
 import tempfile
@@ -224,6 +225,8 @@ def measured(
             engine.compute(text, **OPTIONS)
             for call in pair:
                 call(text)
+        gc.collect()
+        gc.freeze()  # other frameworks that this process has loaded are not to be searched for garbage again and again
         for number, text in enumerate(asked):
             for each in (engine, other_engine, third_engine):
                 each._journal._pending.clear()

@@ -92,7 +92,7 @@ def test_a_store_that_came_with_the_repository_is_not_opened(command: Command) -
         subprocess.run(["git", *words], cwd=command.folder, check=True)
     found = call(command.parameters(), "search", query="Postgres")
     assert found.is_error
-    assert "git rm --cached .foveate/state.db" in text(found)
+    assert "rm --cached .foveate/state.db" in text(found)
 
 
 def test_a_project_of_code_gets_a_store_with_the_first_call(tmp_path: Path, environment: dict[str, str]) -> None:
