@@ -61,11 +61,12 @@ def _accepted(root: str) -> bool:
 
 
 def _links(path: str) -> Iterator[str]:
-    """The links on the way to a file, each by the folder that it really is in."""
-    while path != os.path.dirname(path):
-        if os.path.islink(path):
-            yield os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
-        path = os.path.dirname(path)
+    """The file and its folder, where they are links, by the folder that each really is in.
+
+    Not what is above: a person may well keep a link to where the work is under version control.
+    """
+    for link in filter(os.path.islink, (path, os.path.dirname(path))):
+        yield os.path.join(os.path.realpath(os.path.dirname(link)), os.path.basename(link))
 
 
 def _spelled(path: str) -> str:

@@ -214,6 +214,14 @@ def taken_out(top: Path) -> Path:
     return store
 
 
+def behind_a_link_of_ones_own(top: Path) -> Path:
+    """A home under version control, with a link to where the work is."""
+    store_in(top.parent / "disk" / "shop")
+    (top / "work").symlink_to(top.parent / "disk")
+    git(top, "add", "work")
+    return top / "work" / "shop" / ".foveate" / "state.db"
+
+
 def cut_short(top: Path) -> Path:
     store = settings_tracked(top, "--index-version", "4")
     index = top / ".git" / "index"
@@ -230,9 +238,10 @@ def cut_short(top: Path) -> Path:
         another_tracked,
         taken_out,
         cut_short,
+        behind_a_link_of_ones_own,
         lambda top: store_in(top.parent / "elsewhere"),
     ],
-    ids=["ignored", "settings", "settings-4", "another", "taken-out", "cut-short", "elsewhere"],
+    ids=["ignored", "settings", "settings-4", "another", "taken-out", "cut-short", "own-link", "elsewhere"],
 )
 def test_a_store_that_git_does_not_track_is_opened(top: Path, make: Callable[[Path], Path]) -> None:
     with foveate.open(make(top).parent.parent, own=False) as engine:
