@@ -23,6 +23,7 @@ from foveate.code.chunk import Chunk, chunks
 from foveate.code.database import Database
 from foveate.code.history import history
 from foveate.code.languages import language_of
+from foveate.code.listing import SETTLED
 from foveate.code.model import Aside, Found
 from foveate.code.parse import parse
 from foveate.code.postings import Segment
@@ -35,9 +36,6 @@ ROUND = 1000
 
 HEAD_CHARS = 4000
 """What tells the language where the name does not: a C++ header may begin with a page of licence."""
-
-SETTLED = 2_000_000_000
-"""Nanoseconds after which a file's time can be trusted: one that was just written may be written again within a tick."""
 
 WORN = 200_000
 """Ids below which nobody minds that most of them are no longer in use."""
