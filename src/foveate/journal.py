@@ -1,7 +1,7 @@
-"""The journal: receipts on their way to the store and back, and the questions that they answer.
+"""The journal: receipts on their way to the store and back, with the notes on them.
 
-Receipts wait until several can be written in one transaction, never before an answer. A question about a context is
-answered from here, whether its receipt is still waiting or already in the store.
+Receipts wait until several can be written in one transaction, never before an answer. They are found here, whether they are
+still waiting or already in the store.
 """
 
 from __future__ import annotations
@@ -10,28 +10,18 @@ import atexit
 import json
 import threading
 import weakref
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from copy import copy
-from dataclasses import replace
 from itertools import islice, takewhile
 from typing import Any, Protocol, TypeVar
 
-from foveate import receipts, tokens
-from foveate.assembly import Context, joined
-from foveate.code.derived import PREFIXES
-from foveate.compose import Composed, compose
+from foveate import receipts
+from foveate.assembly import Context
 from foveate.errors import NotFound, StoreError
-from foveate.explain import why_not_considered
-from foveate.prompt import Prompt, remains, whole
-from foveate.receipts import FORGOTTEN, Facts, Receipt
-from foveate.sources import frame as frames
-from foveate.sources import text as texts
-from foveate.sources.calibration import derived
-from foveate.state import fence
-from foveate.state.relations import recalled
+from foveate.receipts import Facts, Receipt
 from foveate.state.store import Reader, Store, StoredReceipt
-from foveate.types import Candidate, Record, Scope
+from foveate.types import Scope
 
 PENDING = 4
 """Receipts that are written together: a fourth of the transactions, and no answer waits for more than a few."""
@@ -47,9 +37,6 @@ AT_ONCE = 100
 
 AT_MOST = 500
 """Receipts of before there were lines that are looked at for one answer, where lines cannot be written: some 1.5 s."""
-
-UNSTORED = ("given", "frame", "text")
-"""Sources whose records are in no store: they are handed in again, or made from the receipt's profile."""
 
 Readers = Callable[[Scope | None], AbstractContextManager[Reader]]
 _T = TypeVar("_T")
@@ -280,86 +267,6 @@ class Journal:
     def _noted(self, receipt: Receipt) -> Receipt:
         return receipts.noted(receipt, self._notes.get(receipt.id, {}))
 
-    def why_not(self, id: str, context: str | Context | None = None, elsewhere: Collection[str] = ()) -> dict[str, Any]:
-        """Why a record is not in a context, even where it was not a candidate at all."""
-        receipt = self.receipt(context)
-        if receipt.of(id) is not None:
-            return receipts.why(receipt, id)
-        with self._readers(self._scope(receipt)) as reader:
-            return why_not_considered(receipt, id, reader, elsewhere)
-
-    def replay(
-        self, receipt: Receipt, given: Mapping[str, Sequence[Record]], code: Mapping[tuple[str, str], Record]
-    ) -> dict[str, Any]:
-        """A past context from its receipt: the recorded candidates through the same pure stages.
-
-        `code`: pieces of code, and memories of others, as they are now; what reads otherwise than it did is missing.
-        """
-        candidates, missing, tag = self._candidates(receipt, given, code)
-        composed = _composed(receipt, candidates, tag)
-        text = joined(composed.sections)
-        return {
-            "id": receipt.id,
-            "text": text,
-            "tokens": composed.budget.used,
-            "identical": _is_same(receipt, text),
-            "missing": missing,
-        }
-
-    def prompt(
-        self, receipt: Receipt, given: Mapping[str, Sequence[Record]], code: Mapping[tuple[str, str], Record]
-    ) -> Prompt:
-        """What a replay would give, piece by piece; where that is not the same, what can still be read of its items."""
-        candidates, _, tag = self._candidates(receipt, given, code)
-        sections = _composed(receipt, candidates, tag).sections
-        return whole(sections, tag) if _is_same(receipt, joined(sections)) else remains(receipt, candidates, tag)
-
-    def _candidates(
-        self, receipt: Receipt, given: Mapping[str, Sequence[Record]], code: Mapping[tuple[str, str], Record]
-    ) -> tuple[list[Candidate], list[str], str]:
-        """The candidates of a receipt, what is missing of them, and the tag of its fences."""
-        profile = receipts.profile_from_json(receipt.document["profile"])
-        scope = receipts.scope_from_json(receipt.document["request"]["scope"])
-        made = [texts.record_of(slot, scope) for slot in profile.slots if slot.text]
-        made += [frames.record_of(profile.frame, scope)] if profile.frame is not None else []
-        handed = {record.id: record for group in (*given.values(), made) for record in group}
-        with self._readers(self._scope(receipt)) as reader:
-            found, missing = _recalled(receipt, reader, handed, code)
-            tag = fence.tag_of(reader.secret, scope.session)
-        if getattr(self._store, "counter", None) != receipt.document["measured_by"]:  # counted by another since
-            found = [replace(each, record=replace(each.record, tokens=None)) for each in found]
-        return found, missing, tag
-
-    def _scope(self, receipt: Receipt) -> Scope:
-        """The receipt's scope, within the caller's own session and task: a receipt opens no wall."""
-        asked = receipts.scope_from_json(receipt.document["request"]["scope"])
-        with self._readers(None) as reader:
-            mine = reader.scope
-        return replace(asked, session=mine.session or asked.session, task=mine.task or asked.task)
-
-
-def changes(one: Receipt, other: Receipt, replays: Sequence[Mapping[str, Any]], *, texts: bool = False) -> dict[str, Any]:
-    """What changed between two contexts and, where both replays give the same bytes, how much of their beginning they share.
-
-    `unread` are those that do not. `texts`: the two prompts as well.
-    """
-    out = {**receipts.diff(one, other), "unread": [replay["id"] for replay in replays if not replay["identical"]]}
-    if out["unread"]:
-        return out
-    first, second = (replay["text"] for replay in replays)
-    shared = shared_prefix(first, second, one.document["request"]["counter"])
-    return {**out, "shared_prefix": shared, **({"texts": [first, second]} if texts else {})}
-
-
-def shared_prefix(first: str, second: str, counter: str) -> dict[str, Any]:
-    """How much of the second text is how the first one begins, too."""
-    shared, end = 0, min(len(first), len(second))
-    while shared < end:  # halves of what is left are compared whole: letter by letter takes long
-        half = (shared + end + 1) // 2
-        shared, end = (half, end) if first[shared:half] == second[shared:half] else (shared, half - 1)
-    same, whole = (tokens.count(text, counter) for text in (second[:shared], second))
-    return {"chars": shared, "tokens": same, "share": round(same / whole, 4) if whole else 1.0}
-
 
 def _owner(scope: Scope) -> Scope:
     """Whose receipt it is."""
@@ -385,67 +292,6 @@ def _latest(reader: Reader) -> Receipt:
         if _is_own(receipts.scope_from_json(receipt.document["request"]["scope"]), reader.scope):
             return receipt
     raise NotFound("No context was computed yet.")
-
-
-def _composed(receipt: Receipt, candidates: Sequence[Candidate], tag: str) -> Composed:
-    """A receipt's candidates through the pure stages, as they were."""
-    document = receipt.document
-    profile, asked = receipts.profile_from_json(document["profile"]), document["request"]
-    filters = receipts.filters_from_json(asked["filters"])
-    return compose(candidates, profile, filters, asked["counter"], document["measured_by"], asked["now"], tag)
-
-
-def _is_same(receipt: Receipt, text: str) -> bool:
-    return bool(receipts.text_hash(text) == receipt.document["text_hash"])
-
-
-def _recalled(
-    receipt: Receipt, reader: Reader, handed: Mapping[str, Record], code: Mapping[tuple[str, str], Record]
-) -> tuple[list[Candidate], list[str]]:
-    """The candidates of a receipt, each at the version that it had, and what is no longer there."""
-    candidates, missing = [], []
-    current = reader.get([entry["id"] for entry in receipt.candidates if entry["source"] not in UNSTORED])
-    for entry in receipt.candidates:
-        record = handed.get(entry["id"]) if entry["source"] in UNSTORED else _at_version(reader, entry, current)
-        if entry["source"] == "calibration":
-            record = derived(entry["text"], reader.scope, 0)
-        elif entry["id"].startswith(PREFIXES) or (entry["source"], entry["id"]) in code:
-            shown = code.get((entry["source"], entry["id"]))
-            record = shown if shown is not None and shown.hash == entry["hash"] else None
-        via, conflict = (_beside(reader, entry, name) for name in ("via", "conflict"))
-        if record is None or any(entry.get(name) and not there for name, there in (("via", via), ("conflict", conflict))):
-            missing.append(entry["id"])
-            continue
-        candidates.append(
-            Candidate(
-                record=record,
-                slot=entry["slot"],
-                source=entry["source"],
-                overruled_by=entry["overruled_by"],
-                via=via,
-                stale=bool(entry.get("stale")),
-                conflict=conflict,
-                features=entry["features"],
-                score=entry["score"],
-            )
-        )
-    return candidates, missing + [FORGOTTEN] * int(receipt.document.get("forgotten", 0))
-
-
-def _beside(reader: Reader, entry: Mapping[str, Any], name: str) -> Record | None:
-    """The record that an entry names beside its own, at the version that it had."""
-    return reader.version(entry[name], entry[f"{name}_version"]) if entry.get(name) else None
-
-
-def _at_version(reader: Reader, entry: Mapping[str, Any], current: Mapping[str, Record]) -> Record | None:
-    """The record of an entry as it was; a relation is made again from its link and its two entities."""
-    if "versions" in entry:
-        return recalled(reader, entry["id"], entry["versions"])
-    found = current.get(entry["id"])
-    if found is None or found.version == entry["version"]:
-        return found
-    earlier = reader.version(entry["id"], entry["version"])
-    return earlier and replace(earlier, tokens=None)  # counted again: its counts may be another counter's
 
 
 def _save_at_exit(journal: Journal) -> Callable[[], None]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from foveate.errors import InputError, StoreError, near
-from foveate.shipped import ACCEPTED, is_shipped, tracked
+from foveate.shipped import ACCEPTED, shipped
 from foveate.state.address import expanded
 
 FOLDER = ".foveate"
@@ -178,9 +178,10 @@ def refuse_shipped(place: Place) -> None:
     Nor is one that settings name which came along: what is asked would be told there, too.
     """
     file = place.store if place.shared is None else place.folder / CONFIG if place.named_by_settings else None
-    if file is None or not is_shipped(str(file)):
+    found = shipped(str(file)) if file is not None else ()
+    if not found:
         return
-    top, name = tracked(str(file))
+    top, name = found
     what = "its rules" if place.shared is None else "where it sends what you ask"
     raise StoreError(
         f"{str(file)!r} is tracked by git: it came with the repository, and anybody may have written {what}. "

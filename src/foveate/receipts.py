@@ -27,7 +27,7 @@ from foveate.state.redact import redact
 from foveate.state.relations import KIND as RELATION
 from foveate.state.relations import ends_of
 from foveate.state.store import StoredReceipt
-from foveate.types import Candidate, Filters, Frame, Item, Omission, Profile, Request, Scope, Signals, Slot
+from foveate.types import Candidate, Filters, Frame, Item, Omission, Profile, Record, Request, Scope, Signals, Slot
 
 SCHEMA = 1
 FORGOTTEN = "[forgotten]"
@@ -256,8 +256,10 @@ def scrub(body: bytes, ids: frozenset[str], words: frozenset[str] = frozenset())
     if "marks" in notes:
         notes["marks"] = {id: mark for id, mark in notes["marks"].items() if free(id)}
     document["forgotten"] = document.get("forgotten", 0) + gone
-    document["request"]["query"] = FORGOTTEN
-    document["request"]["filters"]["exclude"] = []
+    asked["query"] = FORGOTTEN
+    if asked.get("code_query"):
+        asked["code_query"] = FORGOTTEN
+    asked["filters"]["exclude"] = []
     document["signals"] = {}
     return zlib.compress(_json(document).encode(), 3), _json(line(Receipt(document)))
 
@@ -441,6 +443,19 @@ def filters_from_json(value: Mapping[str, Any]) -> Filters:
 
 def scope_from_json(value: Mapping[str, Any]) -> Scope:
     return Scope(**value)
+
+
+def scope_within(receipt: Receipt, mine: Scope) -> Scope:
+    """A receipt's scope, within the caller's own session and task: a receipt opens no wall."""
+    asked = scope_from_json(receipt.document["request"]["scope"])
+    return replace(asked, session=mine.session or asked.session, task=mine.task or asked.task)
+
+
+def request_from_json(value: Mapping[str, Any], scope: Scope, task: Record | None) -> Request:
+    """A past request as it was, seen from a scope; without what was handed in, which the caller has."""
+    apart = ("scope", "task", "filters", "given")
+    plain = {item.name: value[item.name] for item in fields(Request) if item.name in value and item.name not in apart}
+    return Request(**plain, scope=scope, task=task, filters=filters_from_json(value["filters"]))
 
 
 def _signals(signals: Signals) -> dict[str, Any]:

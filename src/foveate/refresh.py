@@ -12,14 +12,14 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Literal, Protocol
 
 from foveate import lexical
 from foveate.assembly import Context
 from foveate.errors import BudgetError, InputError
-from foveate.receipts import FORGOTTEN, Receipt, filters_from_json, scope_from_json
+from foveate.receipts import FORGOTTEN, Receipt, filters_from_json, scope_within
 from foveate.state.kinds import kind_of
 from foveate.state.store import Reader
 from foveate.types import Profile, Record, Request, Scope, Signals
@@ -196,12 +196,6 @@ def _fitting(engine: Computes, said: str, asked: dict[str, Any]) -> Context:
         if asked.get("budget") is None:
             raise
         return engine.compute(said, **{**asked, "budget": asked["budget"] + error.short})
-
-
-def scope_within(receipt: Receipt, mine: Scope) -> Scope:
-    """A receipt's scope, within the caller's own session and task: a receipt opens no wall."""
-    asked = scope_from_json(receipt.document["request"]["scope"])
-    return replace(asked, session=mine.session or asked.session, task=mine.task or asked.task)
 
 
 def asked_again(receipt: Receipt, mine: Scope) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Whether a file came with a repository: git tracks it, so that anybody may have written it, and nobody here accepted it.
 
-Comes in: the path of a file. Goes out: yes or no, or the bytes of one that is ours alone. Git is not started: its index is
-read as it lies there. Standard library only, and little of it, since this stands before every opening and in the hook.
+Comes in: the path of a file. Goes out: what git tracks of it, or the bytes of one that is ours alone. Git is not started:
+its index is read as it lies there. Standard library only, and little of it, since this stands before every opening and in
+the hook.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ MAX_PRIVATE = 100_000
 """Bytes of a private file that are looked at."""
 
 
-def is_shipped(path: str) -> bool:
-    """Whether git tracks this file of a project's `.foveate/`, and no person has accepted it."""
-    return bool(tracked(path)) and not _accepted(os.path.dirname(os.path.dirname(os.path.abspath(path))))
+def shipped(path: str) -> tuple[str, ...]:
+    """What `tracked` says of this file of a project's `.foveate/`; empty where a person has accepted it."""
+    return () if _accepted(os.path.dirname(os.path.dirname(os.path.abspath(path)))) else tracked(path)
 
 
 def tracked(path: str) -> tuple[str, ...]:
@@ -50,7 +51,7 @@ def read_private(path: str) -> bytes:
         status = os.fstat(opened)
         if os.name == "posix" and (status.st_mode & 0o170077 != 0o100000 or status.st_uid != os.geteuid()):
             raise OSError("not private")
-        if is_shipped(path):  # whoever keeps all files private has git write them so, too
+        if shipped(path):  # whoever keeps all files private has git write them so, too
             raise OSError("tracked by git")
         return file.read(MAX_PRIVATE)
 

@@ -171,7 +171,7 @@ def test_forgetting_from_the_own_store_empties_the_receipts_of_the_project(tmp_p
     with Engine(store, own=own, scope=Scope("main"), clock=FixedClock(step=7)) as engine:
         record = engine.add("fact", " ".join(words), own=True).record
         assert engine.compute(" ".join(words)).items
-        engine._journal.save()
+        engine.save()
         assert traces(tmp_path, words)
         engine.forget([record.id])
         assert traces(tmp_path, words) == set()

@@ -110,7 +110,7 @@ def test_a_replay_says_what_was_forgotten(rows: Rows, query: str, which: int) ->
         ids = list(dict.fromkeys(engine.add(kind, text).record.id for kind, text in rows))
         context = engine.compute(query)
         considered = {entry["id"] for entry in engine.receipt(context).candidates}
-        engine._journal.save()
+        engine.save()
         gone = ids[which % len(ids)]
         engine.forget([gone])
         again = engine.replay(context)

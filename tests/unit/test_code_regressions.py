@@ -10,6 +10,7 @@ import pytest
 import foveate
 from foveate.code.index import CodeIndex
 from foveate.code.question import read
+from foveate.receipts import FORGOTTEN
 from foveate.testing import engine
 
 GO = (
@@ -101,6 +102,17 @@ def test_ids_that_are_printed_lead_back() -> None:
         assert "colonist" in shop.expand("file:x:y.py")["content"]
         context = shop.compute("colonist")
         assert "shared_prefix" in shop.diff(context, context)
+
+
+def test_a_context_whose_question_was_forgotten_is_still_read() -> None:
+    with engine(files={"cache.py": "def redis_cache(key):\n    return key\n"}) as shop:
+        gone = shop.add("fact", "The redis_cache of Zanzibar holds keys").record.id
+        context = shop.compute("Which keys does redis_cache hold in Zanzibar?", code_query="redis_cache of Zanzibar")
+        shop.forget([gone])
+        assert "zanzibar" not in str(shop.receipt(context.id).document).lower()
+        assert FORGOTTEN in shop.replay(context.id)["missing"]
+        assert not shop.prompt(context.id).identical
+        assert shop.diff(context.id, context.id)["unread"] == [context.id, context.id]
 
 
 def test_no_answer_about_files_outside_of_the_root() -> None:

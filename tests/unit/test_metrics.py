@@ -66,10 +66,10 @@ def test_uses_are_counted_once_and_the_receipt_holds_ids_only(engine: foveate.En
 def test_notes_survive_the_store_and_a_context_computed_again(engine: foveate.Engine) -> None:
     context = engine.compute(ASK, frame="none")
     engine.feedback(context, "it is in deploy/redis.conf")
-    engine._journal.save()
+    engine.save()
     assert engine.receipt(context.id).document["notes"] == {"used": ["fact_2"]}
     engine.mark(context, "fact_1", "useful")
-    engine._journal.save()
+    engine.save()
     assert engine.receipt(context.id).document["notes"] == {"used": ["fact_2"], "marks": {"fact_1": "useful"}}
 
 

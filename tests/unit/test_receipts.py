@@ -444,7 +444,7 @@ def test_why_not_owns_up_when_the_question_was_forgotten(engine: foveate.Engine)
     gone = engine.add("fact", "The deploy takes four minutes").record.id
     other = engine.add("fact", "Lunch is at noon").record.id
     context = engine.compute("deploy")
-    engine._journal.save()
+    engine.save()
     engine.forget([gone])
     assert engine.why_not(other, context.id)["reason"] == "forgotten"
 

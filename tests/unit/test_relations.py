@@ -304,7 +304,7 @@ def test_a_relation_that_is_gone_is_missing_from_a_replay(people: Engine) -> Non
 def test_forgetting_an_entity_takes_its_relations_out_of_every_receipt(people: Engine) -> None:
     context = compute(people, "Mira")
     people.mark(context, id_of(Link("entity_1", "owns", "entity_2")), "useful")
-    people._journal.save()
+    people.save()
     with people.reader() as reader:
         assert [stored.id for stored in reader.receipts(5, "entity_2")] == [context.id]
     people.forget(["entity_2"])

@@ -16,7 +16,7 @@ import pytest
 import foveate
 from foveate.errors import StoreError
 from foveate.front import service
-from foveate.shipped import ACCEPTED, is_shipped, tracked
+from foveate.shipped import ACCEPTED, _indexes, shipped, tracked
 
 SOURCE = Path(__file__).parents[2] / "src"
 
@@ -293,6 +293,15 @@ def test_a_service_is_found_only_by_a_file_that_did_not_come_along(top: Path, tr
         assert service.find(path) is None
 
 
+def test_the_index_is_read_once_to_refuse_a_store(top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain(top)
+    read: list[str] = []
+    monkeypatch.setattr("foveate.shipped._indexes", lambda git, indexes=_indexes: read.append(git) or indexes(git))
+    with pytest.raises(StoreError, match="is tracked by git"):
+        foveate.open(top, own=False)
+    assert read == [str(top / ".git")]
+
+
 def test_a_file_outside_of_any_repository_is_nobodys(tmp_path: Path) -> None:
     assert not tracked(str(tmp_path / "state.db"))
-    assert not is_shipped("state.db")
+    assert not shipped("state.db")

@@ -7,8 +7,9 @@ from foveate.agents.developer import Developer, DeveloperContextStrategy
 from foveate.agents.lifecycle import Agents, Lease, Prepared
 from foveate.agents.reviewer import Reviewer, ReviewerContextStrategy
 from foveate.agents.strategy import Agent, CompiledContext, ContextStrategy, Given, State
-from foveate.engine import Engine, Past
+from foveate.engine import Engine
 from foveate.errors import InputError
+from foveate.past import PastContext
 from foveate.receipts import Receipt
 
 SHIPPED: tuple[type[ContextStrategy], ...] = (
@@ -34,7 +35,7 @@ def made_again(engine: Engine, receipt: Receipt) -> Given:
         return {}
 
 
-def compared(engine: Engine, one: Past, other: Past, *, texts: bool = False) -> dict[str, Any]:
+def compared(engine: Engine, one: PastContext, other: PastContext, *, texts: bool = False) -> dict[str, Any]:
     """`engine.diff` of two contexts, with what their strategies handed in."""
     before, after = (each if isinstance(each, Receipt) else engine.receipt(each) for each in (one, other))
     return engine.diff(before, after, (made_again(engine, before), made_again(engine, after)), texts=texts)

@@ -16,10 +16,11 @@ from typing import Any, Literal, TypeVar
 
 from foveate import tokens
 from foveate.assembly import Context
-from foveate.engine import MAX_QUERY, Engine
+from foveate.engine import Engine
 from foveate.errors import BudgetError, SourceError, StoreError
 from foveate.importing import Report, keep
 from foveate.importing.rows import BEGIN, END, Call, Row, digest, message, used
+from foveate.request import MAX_QUERY
 from foveate.state.store import Reader
 from foveate.types import Filters
 

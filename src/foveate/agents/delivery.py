@@ -18,9 +18,10 @@ from foveate import tokens
 from foveate.agents.conversation import NOTHING_ASKED
 from foveate.assembly import Context, line
 from foveate.code.derived import PREFIXES
-from foveate.engine import MAX_QUERY, Engine
+from foveate.engine import Engine
 from foveate.errors import BudgetError
 from foveate.importing.rows import BEGIN, END
+from foveate.request import MAX_QUERY
 from foveate.state.fence import fenced
 from foveate.state.kinds import KINDS, kind_of
 from foveate.state.retry import retried

@@ -21,8 +21,7 @@ from foveate.errors import InputError, NotFound, StoreError
 from foveate.eval.reading import lines
 from foveate.eval.suites.own import OPTIONS, SCOPE
 from foveate.ids import iso
-from foveate.receipts import FORGOTTEN, Receipt
-from foveate.refresh import scope_within
+from foveate.receipts import FORGOTTEN, Receipt, scope_within
 from foveate.state.kinds import kind_of
 from foveate.state.records import to_json
 from foveate.types import Record

@@ -13,7 +13,7 @@ import socket
 import sys
 from typing import Any
 
-from foveate.shipped import is_shipped, read_private
+from foveate.shipped import read_private, shipped
 
 FOLDER, STORE, INDEX, SERVICE, LOG = ".foveate", "state.db", "code.db", "service.json", "hook.log"
 CONFIG, SHARED = "config.toml", "FOVEATE_STORE"
@@ -168,7 +168,7 @@ def _shipped(root: str) -> str:
     """What came with the repository and should not: then rules, or where prompts are sent, are somebody else's word, and
     nobody accepted them."""
     name = _says_where(root)
-    return f"{FOLDER}/{name}" if name != SHARED and is_shipped(os.path.join(root, FOLDER, name)) else ""
+    return f"{FOLDER}/{name}" if name != SHARED and shipped(os.path.join(root, FOLDER, name)) else ""
 
 
 # --- who answers ---------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What callers write, checked the same way by every front end: texts that no store keeps, and times in words."""
+"""What callers write, read the same way by every front end: texts that no store keeps, times, and which context is meant."""
 
 from __future__ import annotations
 
@@ -11,6 +11,14 @@ AGO = {"m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 """Milliseconds in the units of `when`."""
 EARLIEST, LATEST = -62_135_596_800_000, 253_402_300_799_999
 """The years 1 to 9999, in milliseconds since 1970."""
+
+LAST = "last"
+"""What stands for the latest context, wherever one is named."""
+
+
+def context_named(named: str) -> str | None:
+    """The id of the context that is named; none for the latest."""
+    return None if named == LAST else named
 
 
 def refuse_unreadable(value: Any, name: str = "") -> None:

@@ -18,6 +18,7 @@ from threading import Thread
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from foveate.code.derived import NO_CODE
 from foveate.errors import FoveateError, Interrupted, ProfileError, SourceError, near
 from foveate.state.conflict import conflicting
 from foveate.state.kinds import kind_of
@@ -26,7 +27,7 @@ from foveate.state.store import Reader
 from foveate.types import TRUST, Ask, Candidate, Filters, Profile, Record, Request, Signals, Slot
 
 if TYPE_CHECKING:
-    from foveate.code.workspace import Look
+    from foveate.code.workspace import Look, Workspace
 
 T = TypeVar("T")
 
@@ -130,7 +131,7 @@ def _collected(
                 answers[name] = waiting[name].result(timeout=max(left, 0.0))
             else:
                 answers[name] = _find(sources[name], group, around)
-            if getattr(sources[name], "reads_code", False) and (kinds := around.request.filters.kinds):
+            if reads_code(sources[name]) and (kinds := around.request.filters.kinds):
                 answers[name] = [found for found in answers[name] if found.record.kind in kinds]
             among = _among(sources[name], around) if count else None
             error = ""
@@ -149,7 +150,7 @@ def _collected(
             _refuse_if_kept(name, group, error)
         found = len(answers.get(name, ()))
         took = (perf_counter() - begun) * 1000
-        note = around.blind if getattr(sources[name], "reads_code", False) and around.look is None else ""
+        note = around.blind if reads_code(sources[name]) and around.look is None else ""
         reports.append(Report(name, tuple(ask.slot.name for ask in group), found, took, error, among, note))
     candidates = _with_conflicts(_in_slot_order(answers.values(), around.profile), around.reader)
     return Gathered(tuple(candidates), tuple(reports))
@@ -170,6 +171,23 @@ def asks_of(profile: Profile, sources: Mapping[str, Source]) -> dict[str, list[A
                 raise ProfileError(f"Slot {slot.name!r} asks source {source!r}, which is not there.{near(source, sources)}")
             asks.setdefault(source, []).append(Ask(slot, limit))
     return asks
+
+
+def reads_code(source: Source) -> bool:
+    return bool(getattr(source, "reads_code", False))
+
+
+def look_for(profile: Profile, sources: Mapping[str, Source], workspace: Workspace | None) -> tuple[Look | None, str]:
+    """The code as it is now, where a source of the profile reads it; else why the parts that need it stay empty."""
+    names = {name for slot in profile.slots for name in slot.sources}
+    if not any(reads_code(sources[name]) for name in names if name in sources):
+        return None, ""
+    if workspace is None:
+        return None, NO_CODE
+    try:
+        return workspace.look(), ""
+    except (FoveateError, OSError) as error:
+        return None, f"The code could not be looked at: {error}"
 
 
 def limit_of(slot: Slot, profile: Profile) -> int:

@@ -410,6 +410,12 @@ class Memory:
     def backup(self, target: str | Path) -> None:
         self.store.backup(Path(target))
 
+    @retried
+    def stats(self) -> dict[str, Any]:
+        """What the store holds."""
+        with self.store.read(self.scope) as reader:
+            return {"project": self.scope.project, "revision": reader.revision, **reader.counts()}
+
     def health(self) -> Health:
         return self.store.health()
 

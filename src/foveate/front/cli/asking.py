@@ -10,20 +10,14 @@ import click
 from foveate.front import documents
 from foveate.front.cli.calling import Call, Verb, pass_call, scoped
 from foveate.front.cli.context import given_option, given_texts
+from foveate.front.texts import LAST, context_named
 
 if TYPE_CHECKING:
     from foveate.front.cli.show import Line
     from foveate.receipts import Receipt
 
-LAST = "last"
-"""What stands for the latest context."""
-
 MOST_COLUMNS = 100
 """Of what is drawn: bars that are longer say no more."""
-
-
-def _id(context: str) -> str | None:
-    return None if context == LAST else context
 
 
 @click.command(cls=Verb)
@@ -37,7 +31,7 @@ def why(call: Call, context: str, item: str, **scope: Any) -> None:
     ITEM is a record's id; CONTEXT is a context's, or `last`. Shows its place and its score taken apart.
     """
     with call.open(**scope) as engine:
-        receipt = engine.receipt(_id(context))
+        receipt = engine.receipt(context_named(context))
         found = engine.why(item, receipt.id)
     if call.as_json:
         call.print_json(found)
@@ -56,7 +50,7 @@ def why_not(call: Call, item: str, context: str, **scope: Any) -> None:
     It need not have been a candidate: no slot for its kind, a filter, no shared word, or a rank beyond the limit.
     """
     with call.open(**scope) as engine:
-        receipt = engine.receipt(_id(context))
+        receipt = engine.receipt(context_named(context))
         found = engine.why_not(item, receipt.id)
     if call.as_json:
         call.print_json(found)
@@ -119,7 +113,7 @@ def diff(call: Call, one: str, other: str, **scope: Any) -> None:
     from foveate.agents import compared
 
     with call.open(**scope) as engine:
-        found = compared(engine, *(engine.receipt(_id(context)) for context in (one, other)))
+        found = compared(engine, *(engine.receipt(context_named(context)) for context in (one, other)))
     if call.as_json:
         call.print_json(found)
         return
@@ -169,7 +163,7 @@ def replay(call: Call, context: str, given: tuple[str, ...], **scope: Any) -> No
     from foveate.agents import made_again
 
     with call.open(**scope) as engine:
-        receipt = engine.receipt(_id(context))
+        receipt = engine.receipt(context_named(context))
         handed = given_texts(given) or made_again(engine, receipt)
         found = documents.replayed(engine.replay(receipt.id, handed), receipt)
     reason = found["reason"]

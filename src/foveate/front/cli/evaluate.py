@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-from foveate.front.cli.asking import LAST
 from foveate.front.cli.calling import Call, Verb, pass_call, say, scoped
 from foveate.front.cli.eval_run import ablate, run
 from foveate.front.cli.eval_show import FILE, compare, plot, report
 from foveate.front.cli.eval_variants import variants
+from foveate.front.texts import LAST, context_named
 
 
 @click.group("eval")
@@ -57,7 +57,7 @@ def record(call: Call, context: str, to: Path, wanted: tuple[str, ...], unwanted
     from foveate.eval.record import record as write
 
     with call.open(**scope) as engine:
-        case = write(engine, None if context == LAST else context, to, wanted=wanted, unwanted=unwanted)
+        case = write(engine, context_named(context), to, wanted=wanted, unwanted=unwanted)
     if call.as_json:
         call.print_json({"to": str(to), "case": case})
         return

@@ -9,8 +9,8 @@ import click
 
 from foveate.errors import InputError
 from foveate.front import documents
-from foveate.front.cli.asking import LAST
 from foveate.front.cli.calling import STDIN, Call, Verb, decoded, pass_call, read_text, say, scoped
+from foveate.front.texts import context_named
 
 if TYPE_CHECKING:
     from foveate.state.compact import Compacted
@@ -61,7 +61,7 @@ def feedback(
     if answer is None and not marks:
         raise InputError("Name a file with the model's answer, or mark items with --useful, --wrong or --outdated.")
     with call.open(**scope) as engine:
-        id = engine.receipt(None if context == LAST else context).id
+        id = engine.receipt(context_named(context)).id
         found = None if answer is None else engine.feedback(id, _text(answer))
         advice = {item: engine.mark(id, item, mark) for item, mark in marks}
     if call.as_json:

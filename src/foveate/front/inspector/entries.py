@@ -7,8 +7,7 @@ from typing import Any
 
 from foveate.code.derived import PREFIXES
 from foveate.engine import Engine
-from foveate.receipts import Receipt, parts_of, sentence
-from foveate.refresh import scope_within
+from foveate.receipts import Receipt, parts_of, scope_within, sentence
 from foveate.state.lines import called
 from foveate.types import Record
 

@@ -12,12 +12,14 @@ from typing import Annotated, Any, Literal
 from mcp.types import CallToolResult
 from pydantic import Field, WithJsonSchema
 
-from foveate.engine import MAX_QUERY, Engine
+from foveate.engine import Engine
 from foveate.errors import InputError, near
 from foveate.feedback import checked_mark
 from foveate.front.mcp import answers
+from foveate.front.texts import LAST, context_named
 from foveate.handoff.schema import FIELDS
 from foveate.handoff.schema import Field as HandoffField
+from foveate.request import MAX_QUERY, readable
 from foveate.state.kinds import kind_of
 
 BUDGET, LEAST_BUDGET, MOST_BUDGET = 2_000, 100, 50_000
@@ -39,8 +41,6 @@ KINDS = ("decision", "fact", "gotcha", "pattern", "episode", "question", "note")
 
 RULES = ("identity", "censor", "instruction", "procedure")
 """What tells every later prompt what to do: people's words only."""
-
-LAST = "last"
 
 Name = Annotated[str, Field(max_length=MAX_NAME)]
 Ids = Annotated[list[Name], Field(max_length=50)]
@@ -118,7 +118,7 @@ class Tools:
         """
         engine = self._engine()
         if where == "memory":
-            hits = engine.search(_readable(query), kinds=kinds, limit=limit)
+            hits = engine.search(readable(query), kinds=kinds, limit=limit)
             hint = " Try where='code'." if engine.has_code else ""
             rows = [(hit.record, max(hit.lexical, hit.vector or 0.0)) for hit in hits]
             unknown = "" if hits else engine.unknown_project()
@@ -129,7 +129,7 @@ class Tools:
         from foveate.sources.code import recalled
 
         look = engine.code.look()
-        hits_in_code = look.hits(_readable(query), 1, limit).definitions[:limit]
+        hits_in_code = look.hits(readable(query), 1, limit).definitions[:limit]
         rows = [(recalled(id_of(hit.symbol), look, engine.scope), hit.relevance) for hit in hits_in_code]
         return answers.found(engine, rows, "Nothing found in the code.")
 
@@ -204,7 +204,7 @@ class Tools:
         if not (answer.strip() or useful or wrong or outdated):
             raise InputError("Hand in your answer, or name items that were useful, wrong or outdated.")
         engine = self._engine()
-        receipt = engine.receipt(_context(context))
+        receipt = engine.receipt(context_named(context))
         marks = {id: mark for mark, ids in (("useful", useful), ("wrong", wrong), ("outdated", outdated)) for id in ids}
         advice = [checked_mark(receipt, id, mark) for id, mark in marks.items()]  # all of them, before any is noted
         for id, mark in marks.items():
@@ -226,8 +226,8 @@ class Tools:
         """
         engine = self._engine()
         if item:
-            return answers.fared(engine.why_not(item, _context(context)))
-        return answers.explained(engine.receipt(_context(context)))
+            return answers.fared(engine.why_not(item, context_named(context)))
+        return answers.explained(engine.receipt(context_named(context)))
 
     def check(
         self,
@@ -243,14 +243,5 @@ class Tools:
         return answers.checked(engine, engine.check(action, dry_run=True))
 
 
-def _context(given: str) -> str | None:
-    return None if given == LAST else given
-
-
 def _is_rule(kind: str) -> bool:
     return kind in RULES or kind_of(kind).rule
-
-
-def _readable(text: str) -> str:
-    """A question with what cannot be encoded replaced: it is not kept, so it need not be refused."""
-    return text.encode("utf-8", "replace").decode().replace("\x00", " ")

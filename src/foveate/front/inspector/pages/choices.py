@@ -11,10 +11,10 @@ from foveate.engine import Engine
 from foveate.errors import InputError, NotFound
 from foveate.front.inspector.entries import features, rows
 from foveate.front.inspector.page import Action, Asked, Page
-from foveate.front.inspector.pages.contexts import LAST, head, ledger, receipt_of
+from foveate.front.inspector.pages.contexts import head, ledger, receipt_of
 from foveate.front.inspector.text_diff import differing
-from foveate.receipts import Receipt, line
-from foveate.refresh import scope_within
+from foveate.front.texts import LAST
+from foveate.receipts import Receipt, line, scope_within
 from foveate.state.lines import called
 from foveate.types import Reason
 

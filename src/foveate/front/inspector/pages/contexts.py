@@ -12,12 +12,10 @@ from foveate.front import documents
 from foveate.front.http.answers import cursor
 from foveate.front.inspector.entries import features, rows
 from foveate.front.inspector.page import Action, Asked, Page, picked
+from foveate.front.texts import LAST
 from foveate.prompt import Prompt, whole
 from foveate.receipts import Receipt
 from foveate.types import Record
-
-LAST = "last"
-"""What stands for the latest context."""
 
 
 def latest(asked: Asked) -> dict[str, Any]:
