@@ -203,9 +203,10 @@ class Seat:
         return replace(filters, exclude=(*filters.exclude, *known))
 
     def _known(self, said: Sequence[Said], session: str) -> dict[str, list[str]]:
-        """The events of the same words in the session, as often as they were said."""
+        """The events of the same words in the session, as often as they were said; a developer's are none."""
+        kept = (part for part in said if part.role != "system")
         with self.engine.reader() as reader:
-            return {words: _events(reader, words, session) for words in map(_words, said)}
+            return {words: _events(reader, words, session) for words in map(_words, kept)}
 
 
 def _handed_back(part: Said) -> dict[str, Any]:

@@ -141,6 +141,21 @@ class KeepingRecords(Suite):
             with store.read(replace(HERE, agent="coder")) as reader:
                 assert reader.by_key("k") == own
 
+    def test_key_of_a_session_is_nearer_than_that_of_all_where_the_kind_is_private(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            inside = replace(HERE, session="s1")
+            shared, own = add(store, "For all", "scratch", key="k"), add(store, "Here", "scratch", key="k", scope=inside)
+            for scope, nearest in ((HERE, shared), (inside, own), (replace(HERE, session="s2"), shared)):
+                with store.read(scope) as reader:
+                    assert reader.by_key("k") == nearest
+
+    def test_older_record_is_found_by_a_key_of_two_owners_that_are_as_near(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            older = add(store, "For the coder", key="k", scope=replace(HERE, agent="coder"), now=T0)
+            add(store, "For Ada", key="k", scope=replace(HERE, user="ada"), now=T0 + 1)
+            with store.read(replace(HERE, user="ada", agent="coder")) as reader:
+                assert reader.by_key("k") == older
+
     def test_record_of_another_project_or_owner_is_refused(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             for scope in (Scope("beta"), Scope("alpha", user="bob"), Scope("alpha", agent="tester")):
