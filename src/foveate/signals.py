@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from foveate import dates, lexical, quantities
+from foveate import lexical
+from foveate.asking import QUESTION, asked
 from foveate.related import related
 from foveate.state.extract import SYMBOL
 from foveate.state.naming import Named, mentioned, name_of
@@ -73,13 +74,7 @@ _INTENTS: tuple[tuple[Intent, re.Pattern[str]], ...] = (
             r"|walk me through|understand)\b"
         ),
     ),
-    (
-        "question",
-        re.compile(
-            r"\?(?:\s|$)|^(?:who|what|when|where|which|why|how|should|can|could|do|does|did|is|are|was|were|will"
-            r"|would|has|have)\b"
-        ),
-    ),
+    ("question", QUESTION),
     (
         "action",
         re.compile(
@@ -193,7 +188,7 @@ def intent(query: str) -> Intent:
 
 
 def _terms(query: str, about: str, entities: Iterable[Record], now: int) -> dict[str, float]:
-    terms = dict.fromkeys((*lexical.terms(query), *dates.question_terms(query, now), *quantities.terms(query)), 1.0)
+    terms = asked(query, now)
     for term in lexical.terms(about):
         terms.setdefault(term, TASK_WEIGHT)
     for record in entities:

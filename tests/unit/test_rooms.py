@@ -19,7 +19,7 @@ PACKAGE = Path(__file__).parents[2] / "src" / "foveate"
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("types", "errors", "shipped"),
-    ("ids", "dates", "quantities", "lexical", "related", "tokens", "embed", "summarize"),
+    ("ids", "dates", "quantities", "lexical", "related", "asking", "tokens", "embed", "summarize"),
     ("compress", "llm_summarize", "handoff"),
     ("state", "code"),
     ("signals", "request", "profiles", "project", "importing", "calibration"),

@@ -73,6 +73,7 @@ def _two(*_: Any) -> tuple[dict[Any, Any], dict[Any, Any]]:
 
 STAGES = (
     Part("stage dates", stage=("foveate.dates", "question_terms", _none)),
+    Part("stage words that ask", stage=("foveate.asking", "_table", _empty)),
     Part("stage quantities", stage=("foveate.quantities", "terms", _none)),
     Part("stage near-duplicates", stage=("foveate.selection", "_near", _nothing)),
     Part("stage ladder", stage=("foveate.selection", "ladder", lambda top: (top,))),

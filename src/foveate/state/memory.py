@@ -15,7 +15,8 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any
 
-from foveate import dates, lexical, quantities
+from foveate import lexical
+from foveate.asking import asked
 from foveate.errors import InputError, NotFound, near
 from foveate.ids import Clock, Ids
 from foveate.related import related
@@ -299,11 +300,11 @@ class Memory:
         """Records by their words, best first; what no longer holds is found too, but behind what does."""
         for kind in kinds:
             kind_of(kind)
-        said = (*lexical.terms(query), *dates.question_terms(query, self.clock()), *quantities.terms(query))
-        terms = dict.fromkeys(said, 1.0)
-        also = related(lexical.terms(query))
+        query_of = Query(
+            asked(query, self.clock()), SEARCH_FIELDS, None, filters or Filters(), related(lexical.terms(query))
+        )
         with self.reader() as reader:
-            found = reader.search(Query(terms, SEARCH_FIELDS, None, filters or Filters(), also), [Want(tuple(kinds), limit)])
+            found = reader.search(query_of, [Want(tuple(kinds), limit)])
         return sorted(found[0], key=lambda hit: hit.record.status != "active")[:limit]
 
     @retried
@@ -412,7 +413,7 @@ class Memory:
 
     @retried
     def stats(self) -> dict[str, Any]:
-        """What the store holds."""
+        """What the store holds of the project: of the user and the agent that the scope names, or of everybody."""
         with self.store.read(self.scope) as reader:
             return {"project": self.scope.project, "revision": reader.revision, **reader.counts()}
 

@@ -1,0 +1,65 @@
+"""Words with which one asks: the table, and what it does to what is found."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+import pytest
+
+from foveate import lexical
+from foveate.asking import asked
+from foveate.signals import ALIAS_WEIGHT, TASK_WEIGHT
+from worlds import open_engine
+
+LINES = [
+    line.split()
+    for line in (files("foveate") / "asking.txt").read_text("utf-8").splitlines()
+    if line and not line.startswith("#")
+]
+NOW = 1_760_000_000_000
+
+
+def test_what_is_asked_for_outweighs_the_words_that_ask() -> None:
+    terms = asked("What kind of pet does Melanie have?", NOW)
+    assert terms["pet"] == terms["melani"] == 1.0
+    assert terms["kind"] < 0.5
+
+
+@pytest.mark.parametrize("text", ["Add a type to each answer", "type answer", "Decide which reason is shown"])
+def test_a_text_that_asks_nothing_keeps_them_all(text: str) -> None:
+    assert set(asked(text, NOW).values()) == {1.0}
+
+
+@pytest.mark.parametrize("text", ["what kind of pet", "Our pet: what kind is it?", "Which kind of pet"])
+def test_a_question_needs_no_mark(text: str) -> None:
+    assert asked(text, NOW)["kind"] < asked(text, NOW)["pet"]
+
+
+def test_dates_and_quantities_count_in_full() -> None:
+    assert all(weight == 1.0 for term, weight in asked("How many of the 12 on 5 May 2023?", NOW).items() if term != "mani")
+
+
+def test_each_word_stands_once_and_tells_something() -> None:
+    words = [word for _, *words in LINES for word in words]
+    stems = lexical.stems(words)
+    assert len(words) == len(set(words))
+    assert not set(words) & lexical.STOP_WORDS
+    weights = {stem: weight for weight, *words in LINES for stem in lexical.stems(words)}
+    assert all(weights[stem] == weight for weight, *words in LINES for stem in lexical.stems(words)), stems
+
+
+def test_no_weight_is_that_of_a_name_or_of_a_task() -> None:
+    """A receipt leaves out terms of the weight of a name: they are another record's words."""
+    assert {float(weight) for weight, *_ in LINES}.isdisjoint({ALIAS_WEIGHT, TASK_WEIGHT, 1.0})
+
+
+def test_the_answer_comes_before_what_repeats_the_question() -> None:
+    with open_engine() as engine:
+        engine.add("note", "Nobody could mention which kind it was.")
+        right = engine.add("note", "Sam keeps a parrot as a pet.").record.id
+        for number in range(8):
+            engine.add("note", f"Sam went to market {number} and bought apples.")
+            engine.add("note", f"A shop {number} sells food for every pet.")
+        assert engine.search("What kind of pet did Sam mention?")[0].record.id == right
+        receipt = engine.receipt(engine.compute("What kind of pet did Sam mention?"))
+        assert receipt.document["signals"]["terms"]["kind"] < receipt.document["signals"]["terms"]["pet"]
