@@ -82,6 +82,13 @@ class Place:
         return self.folder / STORE
 
     @property
+    def trusted(self) -> Path | None:
+        """The file whose word is taken: the store, or the settings that name another. None where a person named that one."""
+        if self.shared is None:
+            return self.store
+        return self.folder / CONFIG if self.named_by_settings else None
+
+    @property
     def has_store(self) -> bool:
         """Whether there is something to open; a shared database says so itself."""
         return self.shared is not None or self.store.exists()
@@ -177,7 +184,7 @@ def refuse_shipped(place: Place) -> None:
 
     Nor is one that settings name which came along: what is asked would be told there, too.
     """
-    file = place.store if place.shared is None else place.folder / CONFIG if place.named_by_settings else None
+    file = place.trusted
     found = shipped(str(file)) if file is not None else ()
     if not found:
         return

@@ -3,19 +3,30 @@
 Comes in: a record's text, and its title where it has one. Goes out: `Lengths`. The default, `Extractive`, chooses whole
 sentences of the text itself and is deterministic; anything with the same `shorten` can take its place.
 
-It deliberately does not paraphrase, call a model, count real tokens (the width of text is estimated) or know about
-kinds of records. Of a long text it considers only the first and the last characters (HEAD_CHARS, TAIL_CHARS).
+Widths are estimated while it chooses; the tokens of a summary are then counted, and where the estimate was wrong, it
+chooses again for another width.
+
+It deliberately does not paraphrase, call a model or know about kinds of records. Of a long text it considers only the
+first and the last characters (HEAD_CHARS, TAIL_CHARS).
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from foveate import tokens
+
 SUMMARY_TOKENS = 100
+LEAST_TOKENS = 50
 MICRO_TOKENS = 20
+"""004: a summary has 50 to 100 tokens, unless the text has fewer; a micro about 20."""
+
+AIMED_AT, TRIES = 85, 4
+"""Tokens that a summary is chosen anew for, and how often: sentences are whole, so that it seldom meets them."""
 
 HEAD_CHARS = 24_000
 TAIL_CHARS = 8_000
@@ -65,23 +76,50 @@ class Extractive:
     def shorten(self, text: str, title: str = "") -> Lengths:
         """Both lengths; a text that is short enough is its own, the same object."""
         text = text.strip()
-        is_short = _fits(text, _SUMMARY_ROOM)
+        is_short = _is_short(text)
         if is_short and _fits(text, _MICRO_ROOM):
             return Lengths(_balanced(text), _clip(_joined(text), _MICRO_ROOM))
         ends = _ends(text)
         if is_structured(text):
             lines = _lines(ends)
-            return Lengths(_balanced(text if is_short else _summary_of_lines(lines)), _micro(_telling(lines)))
+            summary = text if is_short else _counted(lambda room: _summary_of_lines(lines, room))
+            return Lengths(_balanced(summary), _micro(_telling(lines)))
         sentences = _sentences(ends) or [text]
         if is_short:
             return Lengths(_balanced(text), _micro(_best(sentences, _scores(sentences, title))))
         scores = weights(sentences, title)
-        return Lengths(_balanced(_summary(sentences, scores)), _micro(_best(sentences, scores)))
+        summary = _counted(lambda room: _summary(sentences, scores, room))
+        return Lengths(_balanced(summary), _micro(_best(sentences, scores)))
 
 
 def weights(sentences: list[str], title: str = "") -> list[float]:
     """What the place, the form, the cues and the terms of each sentence say for it."""
     return [own + terms for own, terms in zip(_scores(sentences, title), _term_scores(sentences), strict=True)]
+
+
+# --- counts ---------------------------------------------------------------------------------------------------------
+
+
+def _is_short(text: str) -> bool:
+    """Whether a text has no more tokens than a summary may have. What is far too long is not counted."""
+    if text.isascii() and len(text) <= SUMMARY_TOKENS:
+        return True
+    return len(text) <= 2 * _SUMMARY_ROOM and tokens.count(text) <= SUMMARY_TOKENS
+
+
+def _counted(shortened: Callable[[int], str]) -> str:
+    """What `shortened` gives for a width at which it has the tokens of a summary, or fewer where it has no more to give."""
+    room, best, most, before, tries = _SUMMARY_ROOM, "", 0, "", 0
+    while not best or (most < LEAST_TOKENS and tries < TRIES):
+        made = shortened(room)
+        count = tokens.count(made)
+        if made == before:
+            break
+        if most < count <= SUMMARY_TOKENS:
+            best, most = made, count
+        used = room if count < LEAST_TOKENS else min(room, _width(made))  # one that is too long must come out shorter
+        room, before, tries = used * AIMED_AT // max(1, count), made, tries + 1
+    return best
 
 
 # --- width ---------------------------------------------------------------------------------------------------------
@@ -332,21 +370,21 @@ def _table_start(sentences: list[str]) -> str:
     return "; ".join(", ".join(cell.strip() for cell in row.strip("|").split("|")) for row in rows[:2]) or sentences[0]
 
 
-def _summary(sentences: list[str], scores: list[float]) -> str:
+def _summary(sentences: list[str], scores: list[float], width: int) -> str:
     """The best sentences that fit, in their own order; where they fill less than half the room, a part of the next."""
     chosen: dict[int, str] = {}
-    room = _SUMMARY_ROOM
+    room = width
     ranked = sorted(range(len(sentences)), key=lambda index: (-scores[index], index))
     for index in ranked:
-        if scores[index] < 0 and room < _SUMMARY_ROOM // 2:
+        if scores[index] < 0 and room < width // 2:
             break
         sentence = " ".join(sentences[index].split())
-        width = _width(sentence) + 1
-        if width <= room:
+        needed = _width(sentence) + 1
+        if needed <= room:
             chosen[index] = sentence
-            room -= width
+            room -= needed
     left = next((index for index in ranked if index not in chosen), None)
-    if left is not None and room > _SUMMARY_ROOM // 2:
+    if left is not None and room > width // 2:
         chosen[left] = _clip(" ".join(sentences[left].split()), room - 1)
     return "".join(_gap(sentences, index) + chosen[index] for index in sorted(chosen)).strip()
 
@@ -382,7 +420,7 @@ _SCAFFOLD = re.compile(r"\s*(?:```|#!|import |from \S+ import|package |using |#i
 _SYMBOL = re.compile(r"[][{}()<>;=\":/\\_@#$|]")
 _SYMBOLS_SAMPLED, _SYMBOL_SHARE = 400, 0.03  # plain prose has one such character in a hundred, a log one in twenty
 _LINES_SAMPLED = 60
-_LINE_ROOM = _SUMMARY_ROOM // 3  # so that one long line leaves room for the others
+_LINE_SHARE = 3  # of the room, so that one long line leaves some for the others
 _ERRORS_KEPT = 2
 _GAP_WIDTH = _ELLIPSIS_WIDTH + 1
 
@@ -487,15 +525,15 @@ def _next_telling(lines: list[str]) -> str:
     return next((line for line in lines if not _SCAFFOLD.match(line)), "")
 
 
-def _summary_of_lines(lines: list[str]) -> str:
+def _summary_of_lines(lines: list[str], width: int) -> str:
     """The first and the last lines and the last errors, with `…` where lines are left out."""
     if len(lines) == 1:
-        return _clip(lines[0].strip(), _SUMMARY_ROOM)
+        return _clip(lines[0].strip(), width)
     errors = [index for index, line in enumerate(lines) if _ERROR_LINE.match(line)][-_ERRORS_KEPT:]
-    room = _SUMMARY_ROOM - _GAP_WIDTH * (len(errors) + 1)
+    room = width - _GAP_WIDTH * (len(errors) + 1)
     chosen: dict[int, str] = {}
     for index in (*errors, *_inwards(len(lines))):
-        line = _clip(lines[index], _LINE_ROOM)
+        line = _clip(lines[index], width // _LINE_SHARE)
         room -= 0 if index in chosen else _width(line) + 1
         if room < 0:
             break

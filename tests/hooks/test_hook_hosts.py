@@ -327,7 +327,16 @@ def test_a_handoff_of_nobody_and_an_answer_with_headings_teach_nothing(engine: f
     handle(engine, "claude", {**SAID["claude"], ANSWER["claude"]: "## Summary\nDone.\n\n## Gotchas\n- The cookie"})
     assert engine.tasks.get("login").status == "active"
     assert events(engine, "gotcha") == []
+    assert HANDOFF.strip() in [record.text for record in events(engine)], "its text is kept with the session"
     assert len(events(engine)) == 2
+
+
+def test_a_handoff_that_nobody_should_parse_is_kept_for_the_current_task(engine: foveate.Engine) -> None:
+    task = engine.stack(session=S).push("Fix the login").id
+    unparsed = HANDOFF.replace("The login works.", "&a Works\nextra: *a")
+    handle(engine, "claude", {**SAID["claude"], ANSWER["claude"]: unparsed})
+    assert engine.tasks.get(task).status == "completed"
+    assert [("*a" in record.text, record.data["rung"]) for record in events(engine, "handoff")] == [(True, "raw")]
 
 
 @pytest.mark.parametrize("host", HOSTS)

@@ -162,6 +162,17 @@ def test_user_and_agent_are_walls(guarded: Guarded) -> None:
     assert "tea" not in guarded.client.post("/v1/contexts", json={"query": "tea"}, headers=ben).text.replace('"tea"', "")
 
 
+def test_figures_tell_nothing_of_other_users(guarded: Guarded) -> None:
+    anna, ben, backend = guarded.headers(user="anna"), guarded.headers(user="ben"), guarded.headers()
+    before = {name: guarded.client.get("/v1/stats", headers=ben).json()[name] for name in ("records", "history", "vectors")}
+    at = guarded.client.post("/v1/records", json={"kind": "gotcha", "text": "Anna leaves in May"}, headers=anna)
+    assert at.status_code == 201
+    for headers, named, seen in ((anna, {}, True), (ben, {}, False), (backend, {}, True), (backend, {"user": "ben"}, False)):
+        found = guarded.client.get("/v1/stats", params=named, headers=headers).json()
+        assert ("gotcha" in found["records"]) is seen
+        assert seen or {name: found[name] for name in before} == before
+
+
 def test_a_receipt_that_still_waits_is_not_anybodys(guarded: Guarded) -> None:
     anna, ben, other = guarded.headers(user="anna"), guarded.headers(user="ben"), guarded.headers(project="other")
     id = guarded.client.post("/v1/contexts", json={"query": "Which database?"}, headers=anna).json()["id"]

@@ -182,6 +182,15 @@ def test_a_task_is_prepared_for_an_agent_and_learned_from(client: TestClient) ->
     assert client.get("/v1/handoffs/login").json()["task"] == task
 
 
+@pytest.mark.parametrize("report", ["summary: &a Done\ngotchas: [*a]", "Done, and that is all I say."])
+def test_a_handoff_that_cannot_be_read_is_kept_and_said(client: TestClient, report: str) -> None:
+    client.post("/v1/tasks", json={"name": "Add login", "key": "login"})
+    learned = client.post("/v1/handoffs", json={"task": "login", "handoff": report}).json()
+    kept = client.get("/v1/handoffs/login").json()["handoff"]
+    assert kept["text"] == report
+    assert kept["data"]["problems"] == learned["problems"] != []
+
+
 def test_each_session_has_a_stack_of_its_own(client: TestClient) -> None:
     for goal in ("Ship the release", "Fix the build"):
         client.post("/v1/stack", params={"session": "today"}, json={"goal": goal})

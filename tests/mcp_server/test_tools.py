@@ -200,6 +200,14 @@ def test_a_handoff_teaches_and_closes_its_task(engine: Engine, report: Any) -> N
     assert "two keys" in text(call(server(engine), "compute_context", query="keys of the cart"))
 
 
+@pytest.mark.parametrize("report", ["summary: &a Stored\ngotchas: [*a]", "Stored, and that is all I say."])
+def test_a_handoff_that_cannot_be_read_is_kept_and_said(engine: Engine, report: str) -> None:
+    found = call(server(engine), "handoff", task="cart", handoff=report)
+    kept = engine.get(figures(found)["handoff"])
+    assert kept.text == report
+    assert kept.data["problems"][0] in text(found)
+
+
 def test_feedback_counts_what_an_answer_used(engine: Engine) -> None:
     call(server(engine), "compute_context", query="Which storage?")
     found = call(server(engine), "feedback", answer="As decision_0001 says, Postgres.", useful=["decision_0001"])

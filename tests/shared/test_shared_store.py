@@ -23,6 +23,7 @@ from foveate.front import hook
 from foveate.front.cli import cli
 from foveate.front.http import Settings, create_app
 from foveate.front.tokens import Tokens
+from foveate.state.address import masked
 from foveate.state.postgres import PostgresStore
 from foveate.testing.postgres import LocalServer, Server, server
 
@@ -383,6 +384,20 @@ def test_settings_that_came_with_a_repository_send_no_prompt_anywhere(shop: Path
     assert hooked(shop) == ""
     assert "config.toml is tracked by git" in (shop / project.FOLDER / "hook.log").read_text()
     assert FACT in hooked(shop, FOVEATE_STORE=url)  # whose environment it is
+
+
+def test_doctor_says_that_settings_which_came_with_a_repository_were_accepted(shop: Path, url: str) -> None:
+    settings = shop / project.FOLDER / "config.toml"
+    for words in (["init", "-q"], ["add", "-f", ".foveate/config.toml"]):
+        subprocess.run(["git", *words], cwd=shop, check=True)
+    assert not any("tracked" in warning for warning in document("doctor")["warnings"]), "a person's own variable names it"
+    settings.write_text(settings.read_text().replace("$DATABASE_URL", url))
+    assert run("doctor").exit_code == 1
+    warnings = document("doctor", FOVEATE_ACCEPTED=str(shop))["warnings"]
+    (said,) = [warning for warning in warnings if "tracked by git and accepted by FOVEATE_ACCEPTED" in warning]
+    assert str(settings) in said
+    assert masked(url) in said
+    assert f"take {str(shop)!r} out of FOVEATE_ACCEPTED" in said
 
 
 def test_an_evaluation_does_not_write_to_a_shared_store(shop: Path) -> None:

@@ -269,6 +269,14 @@ def test_ingest_learns_and_completes(tasks: dict[str, str], file: str) -> None:
     assert "bcrypt cuts passwords" in lines
 
 
+@pytest.mark.parametrize("report", ["summary: &a Done\ngotchas: [*a]", "Done, and that is all I say."])
+def test_a_handoff_that_cannot_be_read_is_kept_and_said(tasks: dict[str, str], report: str) -> None:
+    learned = document("handoff", "ingest", "login", "-", stdin=report)
+    kept = document("handoff", "show", "login")["handoff"]
+    assert kept["text"] == report
+    assert kept["data"]["problems"] == learned["problems"] != []
+
+
 def test_ingest_of_the_same_handoff_changes_nothing_and_of_another_needs_again(tasks: dict[str, str], file: str) -> None:
     first = document("handoff", "ingest", "login", file)
     assert (first["task"], first["action"], first["rung"]) == (tasks["login"], "learned", "yaml")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -197,6 +198,10 @@ def test_too_much_is_refused_with_size_and_limit(source: Any) -> None:
     parse("x" * MAX_BYTES)
 
 
+UNPARSED = ("headings", "raw")
+"""The rungs of a text that no parser has read."""
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -204,13 +209,14 @@ def test_too_much_is_refused_with_size_and_limit(source: Any) -> None:
         "a: &a [x, x]\nb: &b [*a, *a]\nsummary: *b\n",
         "base: &b {x: 1}\nsummary: hi\ngotchas:\n  - <<: *b\n    issue: y\n",
         "summary: x\n<<: {status: failed}\n",
-        "a: &a [x]\nb: *a\n",
         "summary: Fixed: &a\ngotchas:\n  - issue: &a x: y\n  - issue: *a\n",
     ],
 )
-def test_aliases_and_merge_keys_are_refused(text: str) -> None:
-    with pytest.raises(InputError, match=r"Write the (value|keys) out"):
-        parse(text)
+def test_aliases_and_merge_keys_are_kept_as_text_and_said(text: str) -> None:
+    parsed = parse(text)
+    assert parsed.rung in UNPARSED
+    assert parsed.raw == text
+    assert re.search(r"Write the (value|keys) out", parsed.problems[0])
 
 
 @pytest.mark.parametrize(
@@ -225,14 +231,28 @@ def test_stars_and_ampersands_in_prose_are_text(text: str) -> None:
     [
         '{"summary": ' + "[" * 60 + "]" * 60 + "}",
         "summary: " + "[" * 60 + "]" * 60,
-        "[" * 5000,
         "extra:\n  bad: x: y\n" + "\n".join("  " * (n + 1) + "k:" for n in range(60)),
         "summary: x\nextra:\n" + "\n".join("  " * (n + 1) + "k:" for n in range(60)),
     ],
 )
-def test_deep_nesting_is_refused(source: str) -> None:
-    with pytest.raises(InputError, match="nested more than 50 levels"):
-        parse(source)
+def test_deep_nesting_is_kept_as_text_and_said(source: str) -> None:
+    parsed = parse(source)
+    assert parsed.rung in UNPARSED
+    assert parsed.raw == source
+    assert "nested more than 50 levels" in parsed.problems[0]
+
+
+@pytest.mark.parametrize("source", ["[" * 5000, "a: &a [x]\nb: *a\n"])
+def test_what_is_no_handoff_is_kept_as_text_whatever_its_form(source: str) -> None:
+    parsed = parse(source)
+    assert (parsed.rung, parsed.raw) == ("raw", source)
+    assert "Nothing could be read as a handoff" in parsed.problems[0]
+
+
+def test_headings_beside_what_nobody_should_parse_are_read() -> None:
+    parsed = parse("## Summary\nIt works.\n\n```yaml\nsummary: &a Done\ntask_id: *a\n```\n")
+    assert (parsed.rung, parsed.handoff["summary"].splitlines()[0]) == ("headings", "It works.")
+    assert any("Write the value out" in problem for problem in parsed.problems)
 
 
 def test_values_that_hold_themselves_are_refused() -> None:

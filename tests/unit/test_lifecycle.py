@@ -12,6 +12,7 @@ import foveate
 from foveate import InputError
 from foveate.earned import earned
 from foveate.state.lifecycle import DEFAULT, DUE_KINDS, Thresholds, done, due, life, problems_in, stage
+from foveate.state.links import LEARNED_FROM
 from foveate.testing import FixedClock, counting_ids
 from foveate.types import Record, Scope, Signals
 from worlds import DAY, HOUR, NOW, ago, open_engine
@@ -206,6 +207,25 @@ def test_an_old_episode_is_archived_with_its_summary_and_its_text_stays_in_histo
     assert before[-1] is not None
     assert before[-1].text == STORY.strip()
     assert engine.gc() == []
+
+
+def test_what_an_archived_episode_taught_outlives_its_detail(engine: foveate.Engine) -> None:
+    detail = "The night was long, and two people watched the copy go from one disk to the next. "
+    told = detail * 10 + "We decided to keep the crawler in Oslo, because power is cheap there. " + detail * 10
+    episode = engine.add("episode", told, created=ago(91)).record
+    taught = [
+        engine.add("decision", "Keep the crawler in Oslo", rationale="Power is cheap there", created=ago(91)).record,
+        engine.add("fact", "The crawler runs in Oslo", subject="crawler", attribute="place", created=ago(91)).record,
+    ]
+    for record in taught:
+        engine.link(record.id, LEARNED_FROM, episode.id)
+    engine.gc(dry_run=False)
+    assert "We decided to keep the crawler in Oslo" in engine.get(episode.id).text
+    assert [engine.get(record.id) for record in taught] == taught
+    with engine.reader() as reader:
+        assert {link.src for link in reader.links([episode.id], back=True)} == {record.id for record in taught}
+    shown = engine.compute("Where does the crawler run?").text
+    assert all(record.text in shown for record in taught)
 
 
 def test_each_change_leaves_an_event_that_no_prompt_shows(engine: foveate.Engine) -> None:

@@ -342,43 +342,49 @@ def test_of_two_copies_at_once_one_stops(source: SQLiteStore, tmp_path: Path) ->
         assert there.health().ok
 
 
-def test_what_is_written_while_a_store_is_replaced_is_refused_or_kept(
+def test_while_a_store_is_replaced_others_read_it_and_wait_to_write(
     source: SQLiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backup, path = tmp_path / "backup.db", tmp_path / "live.db"
     source.backup(backup)
     with closing(SQLiteStore(path)) as live:
         add(live, "It was here earlier")
-        put = sqlite_files._put_in_place
+        number_above = sqlite_files._number_above
 
-        def late(staged: Path, place: Path) -> None:
-            with pytest.raises(StoreError, match="not finished"):
-                add(live, "It would be in neither")
-            put(staged, place)
+        def late(there: SQLiteStore, staged: Path) -> None:
+            assert len(found(live, "earlier")) == 1
+            monkeypatch.setattr(sqlite, "BUSY", 50)
+            with pytest.raises(StoreError, match="busy"), live._transaction("begin immediate", 50):
+                pass
+            number_above(there, staged)
 
-        monkeypatch.setattr(sqlite_files, "_put_in_place", late)
+        monkeypatch.setattr(sqlite_files, "_number_above", late)
         kept = restore(backup, path, replace=True)
         assert kept is not None
+        assert found(live, "earlier") == []
+        add(live, "It comes later")
     with closing(SQLiteStore(kept)) as before:
         assert len(found(before, "earlier")) == 1
 
 
-def test_a_restore_that_fails_leaves_the_store_usable(
+def test_a_restore_that_fails_leaves_the_store_usable_and_no_copy_of_it(
     source: SQLiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backup, path = tmp_path / "backup.db", tmp_path / "live.db"
     source.backup(backup)
     with closing(SQLiteStore(path)) as live:
         add(live, "It was here before")
+        names = sorted(tmp_path.iterdir())
 
-        def fails(staged: Path, place: Path) -> None:
+        def fails(there: SQLiteStore, staged: Path) -> None:
             raise OSError("no room")
 
-        monkeypatch.setattr(sqlite_files, "_put_in_place", fails)
+        monkeypatch.setattr(sqlite_files, "_number_above", fails)
         with pytest.raises(OSError, match="no room"):
             restore(backup, path, replace=True)
         add(live, "And it goes on")
         assert len(found(live, "goes")) == 1
+        assert sorted(tmp_path.iterdir()) == names
 
 
 def test_a_backup_with_a_program_in_it_is_refused(source: SQLiteStore, tmp_path: Path) -> None:

@@ -277,7 +277,9 @@ def test_whoever_accepts_it_has_it_opened_and_doctor_says_so(top: Path) -> None:
     assert run(top, "search", "evil", **{ACCEPTED: elsewhere}).returncode == 1
     accepted = {ACCEPTED: os.pathsep.join(("", "/nowhere", f"{top}/"))}
     assert "evil.example" in run(top, "search", "evil", **accepted).stdout
-    assert "is tracked by git and open by" in run(top, "doctor", **accepted).stdout
+    said = run(top, "doctor", **accepted).stdout
+    assert f"state.db' is tracked by git and accepted by {ACCEPTED}" in said
+    assert f"take {str(top)!r} out of {ACCEPTED}" in said
 
 
 @pytest.mark.parametrize("tracked", [False, True])

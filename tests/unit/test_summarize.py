@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from foveate import tokens
 from foveate.summarize import Extractive, Lengths, Summarizer
 
 SUMMARIZER: Summarizer = Extractive()
@@ -204,7 +205,7 @@ def test_a_greeting_before_an_endless_sentence_is_not_all_that_is_kept() -> None
 
 
 def test_chinese_sentences_are_split_and_weighed() -> None:
-    lengths = SUMMARIZER.shorten(CHINESE)
+    lengths = SUMMARIZER.shorten(CHINESE * 2)
     assert "我们决定使用 PostgreSQL" in lengths.summary
     assert "大家好" not in lengths.summary
     assert width(lengths.micro) <= 20
@@ -343,6 +344,37 @@ def test_a_summary_has_no_open_fence() -> None:
     assert summary("```python\n" + "value = compute(value)\n" * 60).count("```") % 2 == 0
 
 
+# --- counts --------------------------------------------------------------------------------------------------------
+
+LONG = {
+    "a decision": DECISION * 4,
+    "English": "We moved the cache to Redis, because the old one lost its keys with every restart. " * 8,
+    "Russian": "Мы решили хранить кэш в Redis, потому что старый терял ключи при каждом запуске. " * 8,
+    "Hindi": "हमने साझा भंडारण के लिए पोस्टग्रेस का उपयोग करने का निर्णय लिया। " * 8,
+    "Chinese": CHINESE * 4,
+    "a rare script in sentences": f"{'𐎀𐎁𐎂 ' * 9}. {'word ' * 90}. " * 2,
+    "emoji": "🧑‍🚀🚀 " * 120,
+    "one line of hashes": " ".join(f"{n * 0x9E3779B97F4A7C15 % 2**128:032x}" for n in range(1, 60)),
+    "numbers": "The run gave " + ", ".join(f"{n * 0.618034 % 1:.6f}" for n in range(90)) + ".",
+    "JSON": json.dumps({f"key_{n}": {"id": n, "values": [n, n + 1]} for n in range(50)}),
+    "JSON in lines": json.dumps([{"value": n * 0.618034 % 1} for n in range(60)], indent=1),
+    "a log": LOG,
+    "code": CODE * 6,
+}
+
+
+@pytest.mark.parametrize("text", LONG.values(), ids=LONG.keys())
+def test_a_summary_of_any_writing_has_50_to_100_tokens(text: str) -> None:
+    assert tokens.count(text) > 100
+    assert 50 <= tokens.count(summary(text)) <= 100
+
+
+def test_a_text_of_up_to_100_tokens_is_its_own_summary_however_wide() -> None:
+    text = "Мы решили хранить кэш в Redis, потому что старый терял ключи при каждом запуске. " * 4
+    assert tokens.count(text) <= 100
+    assert summary(text) == text.strip()
+
+
 # --- properties ----------------------------------------------------------------------------------------------------
 
 PIECES = st.sampled_from(
@@ -360,11 +392,12 @@ TEXTS = st.lists(PIECES | st.text(max_size=12), max_size=40).map("".join)
 def test_both_lengths_keep_to_their_room_and_their_text(text: str) -> None:
     lengths = SUMMARIZER.shorten(text)
     visible = bool(text.strip())
-    for short, room in ((lengths.summary, 100), (lengths.micro, 20)):
+    for short in (lengths.summary, lengths.micro):
         assert bool(short) == visible
         assert short == short.strip()
         assert len(short) <= len(text)
-        assert width(short) <= room
+    assert tokens.count(lengths.summary) <= 100
+    assert width(lengths.micro) <= 20
     assert len(lengths.micro.splitlines()) <= 1
     assert lengths == SUMMARIZER.shorten(text)
 
@@ -378,7 +411,7 @@ def test_the_micro_is_its_own_micro(text: str) -> None:
 @given(TEXTS, st.text(max_size=40))
 def test_a_title_changes_the_choice_and_not_the_bounds(text: str, title: str) -> None:
     lengths = SUMMARIZER.shorten(text, title)
-    assert width(lengths.summary) <= 100
+    assert tokens.count(lengths.summary) <= 100
     assert width(lengths.micro) <= 20
     assert bool(lengths.micro) == bool(text.strip())
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from foveate.errors import FoveateError, InputError
-from foveate.shipped import ACCEPTED, tracked
+from foveate.shipped import ACCEPTED, shipped, tracked
+from foveate.state.address import masked
 
 if TYPE_CHECKING:
     from foveate.engine import Engine
@@ -90,10 +91,17 @@ def _server(place: Place, engine: Engine) -> tuple[dict[str, Any], list[str], li
 
 
 def _accepted(place: Place) -> list[str]:
-    """A store that git tracks is open only because a person said so: others can change it all the same."""
-    if place.shared is not None or not tracked(str(place.store)):
+    """What git tracks is believed only because a person said so: others can change it all the same."""
+    file = str(place.trusted or "")
+    if not file or not tracked(file) or shipped(file):
         return []
-    return [f"{str(place.store)!r} is tracked by git and open by {ACCEPTED}: whoever commits to it sets rules for you."]
+    power = "sets rules for you"
+    if place.shared is not None:
+        power += f", and says where what you ask is sent: now to {masked(place.shared)}"
+    return [
+        f"{file!r} is tracked by git and accepted by {ACCEPTED}: whoever commits to it {power}. To take that "
+        f"back, take {str(place.root)!r} out of {ACCEPTED}."
+    ]
 
 
 def code(engine: Engine) -> tuple[dict[str, Any], list[str], list[str]]:

@@ -52,9 +52,13 @@ def excerpt(value: Any) -> str:
     return repr(text if len(text) <= MAX_EXCERPT else text[: MAX_EXCERPT - 1] + "…")
 
 
-def too_deep() -> InputError:
-    """The refusal of input that is nested too deeply."""
-    return InputError(f"The handoff is nested more than {MAX_DEPTH} levels deep. Write it as lists of plain objects.")
+class Hostile(InputError):
+    """A form that a reader could choke on: of a mapping a refusal, of a text a reason to keep it as it came."""
+
+
+def too_deep() -> Hostile:
+    """Input that is nested too deeply."""
+    return Hostile(f"The handoff is nested more than {MAX_DEPTH} levels deep. Write it as lists of plain objects.")
 
 
 def number(text: str) -> int | float | str:

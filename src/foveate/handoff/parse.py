@@ -2,7 +2,8 @@
 
 Comes in: text, bytes or a mapping. Goes out: `Parsed`. Each rung is tried only where the one above gives nothing: the
 YAML or JSON as it stands, the same with repairs, Markdown headings, and last the bare text, whose first paragraph stands
-for a summary. Refused are only inputs that nobody should read: empty, too long, nested too deeply, or with YAML aliases.
+for a summary. A text that nobody should parse, nested too deeply or with YAML aliases, comes down to these last two rungs.
+Refused is only what there is nothing to keep of: empty or too long, or a mapping that is nested too deeply.
 """
 
 from __future__ import annotations
@@ -18,15 +19,13 @@ from foveate.handoff.blocks import Block, candidates, unwrapped
 from foveate.handoff.flow import mended_json
 from foveate.handoff.headings import first_paragraph, list_fields, read_headings, uncommented
 from foveate.handoff.normalize import Normalizer, is_usable, plain, unboxed
-from foveate.handoff.notes import Notes
+from foveate.handoff.notes import Hostile, Notes
 from foveate.handoff.schema import find
 from foveate.handoff.sections import read_yaml
-from foveate.handoff.strict import Anchors, Broken, load_json, load_yaml
+from foveate.handoff.strict import Broken, load_json
 from foveate.handoff.text import MAX_BYTES, decoded, readable
 
 __all__ = ["MAX_BYTES", "Parsed", "parse"]
-
-_HOSTILE = re.compile(r"&\w|<<|(?:[\[{]\s*){50}|(?:- ){50}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,7 @@ class Parsed:
 
 
 def parse(source: str | bytes | Mapping[str, Any]) -> Parsed:
-    """The handoff that a text or a mapping holds; InputError where it should not be read at all."""
+    """The handoff that a text or a mapping holds; InputError where there is nothing to keep."""
     notes = Notes()
     if isinstance(source, Mapping):
         return _structured(source, notes)
@@ -59,13 +58,12 @@ def parse(source: str | bytes | Mapping[str, Any]) -> Parsed:
         raise InputError(f"A handoff is text, bytes or a mapping, not {type(source).__name__}.")
     raw = decoded(source, notes)
     text, line = unwrapped(readable(raw, notes))
-    tried = False
-    for block in candidates(text):
-        if parsed := _from_block(block, line, raw, notes):
-            return parsed
-        tried = tried or not block.is_json
-    if not tried and _HOSTILE.search(text):
-        _refuse_hostile(text)
+    try:
+        for block in candidates(text):
+            if parsed := _from_block(block, line, raw, notes):
+                return parsed
+    except Hostile as error:  # whoever wrote it may be gone: what it says is kept all the same
+        notes.say(str(error))
     return _from_markdown(text, raw, notes)
 
 
@@ -166,12 +164,3 @@ def _from_markdown(text: str, raw: str, notes: Notes) -> Parsed:
     notes.say("Nothing could be read as a handoff (no YAML, no JSON, no known heading); the text is kept as it came.")
     handoff = Normalizer(notes).handoff({"summary": first_paragraph(text)})
     return Parsed(handoff, "raw", "markdown", notes.sentences(), raw)
-
-
-def _refuse_hostile(text: str) -> None:
-    """Aliases and deep nesting are refused also in a text that is no handoff."""
-    anchors = Anchors()
-    try:
-        load_yaml(text, anchors, Notes())
-    except Broken:
-        anchors.check()

@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from foveate.errors import InputError
-from foveate.handoff.notes import MAX_DEPTH, Notes, excerpt, merge, number, too_deep
+from foveate.handoff.notes import MAX_DEPTH, Hostile, Notes, excerpt, merge, number, too_deep
 from foveate.handoff.text import visible
 
 MAX_EVENTS = 50_000
@@ -47,15 +46,15 @@ class Anchors:
 
     def check(self) -> None:
         if both := sorted(self.defined & self.used):
-            raise InputError(
+            raise Hostile(
                 f"The handoff uses the YAML anchor {both[0]!r} (&{both[0]} and *{both[0]}), which is not allowed. "
                 "Write the value out in each place."
             )
 
 
-def refuse_merge_key() -> InputError:
+def refuse_merge_key() -> Hostile:
     """The refusal of `<<`."""
-    return InputError("The handoff uses a YAML merge key (<<), which is not allowed. Write the keys out.")
+    return Hostile("The handoff uses a YAML merge key (<<), which is not allowed. Write the keys out.")
 
 
 def scalar(text: str) -> Any:

@@ -68,8 +68,8 @@ class ReadTransaction:
 
     def by_key(self, key: str) -> Record | None:
         """The record that its owner keeps under this key; of several that can be seen, the nearest owner's."""
-        found = self._records("by_key_visible", key=key)
-        return found[0] if found else None
+        # Chosen here: SQLite would make a table to sort in, 35 microseconds even where there is nothing to sort.
+        return min(self._records("by_key_visible", key=key), key=_nearness, default=None)
 
     def number(self, kind: str) -> int:
         """How many records of a kind are in use."""
@@ -251,11 +251,14 @@ class ReadTransaction:
         return dict(found)
 
     def counts(self) -> dict[str, Any]:
+        """How much there is of the user and the agent that the scope names, and of what all share. Where it names none, of
+        everybody: figures only, and whoever names nobody may name anybody."""
+        at = {"project": self._project, "user": self.scope.user, "agent": self.scope.agent}
         kinds: dict[str, dict[str, int]] = defaultdict(dict)
-        for kind, status, number in self._db.rows("count_records", {"project": self._project}):
+        for kind, status, number in self._db.rows("count_records", at):
             kinds[kind][status] = number
-        names = ("links", "history", "receipts", "receipt_bytes", "indexed", "vectors")
-        rest = dict(zip(names, self._db.rows("count_rest", {"project": self._project})[0], strict=True))
+        names = ("links", "history", "receipts", "receipt_bytes", "vectors")
+        rest = dict(zip(names, self._db.rows("count_rest", at)[0], strict=True))
         return {"records": {kind: dict(sorted(kinds[kind].items())) for kind in sorted(kinds)}, **rest}
 
     def growth(self, since: int) -> dict[str, int]:
@@ -280,10 +283,9 @@ class ReadTransaction:
 
     def astray(self) -> str:
         """In which way index and records differ, nothing when they agree: by their counts, then by what has no postings."""
-        counts = self.counts()
-        total = sum(number for kinds in counts["records"].values() for number in kinds.values())
-        if total != counts["indexed"]:
-            return f"{total} records, {counts['indexed']} indexed"
+        total, indexed = self._db.rows("count_indexed", {"project": self._project})[0]
+        if total != indexed:
+            return f"{total} records, {indexed} indexed"
         posted: set[int] = set()
         for _, _, _, docs, _ in self.postings():
             posted.update(docs)
@@ -482,6 +484,12 @@ class ReadTransaction:
             Change(id, version, change, at, verb, None if before is None else thaw(before, self.scope, rules))
             for id, version, change, at, verb, before in self._db.rows(query, {"project": self._project, **params})
         ]
+
+
+def _nearness(record: Record) -> tuple[int, int, str]:
+    """The place of a record among those under one key: the nearest owner's comes first, and of two as near the older."""
+    named = (record.scope.agent, record.scope.user, record.scope.session if kind_of(record.kind).private else None)
+    return -sum(level is not None for level in named), record.created, record.id
 
 
 @dataclass(frozen=True, slots=True)

@@ -200,7 +200,6 @@ class SQLiteStore:
             with _explained(str(target)), self._exclusive(), closing(apsw.Connection(str(part))) as copy:
                 with copy.backup("main", self._connection(), "main") as steps:
                     steps.step(-1)  # in one go: between two, a commit of others would have it begin anew
-                copy.pragma("user_version", self._schema)  # also of a store that others are kept out of just now
                 copy.pragma("journal_mode", "delete")
             os.replace(part, target)
         finally:

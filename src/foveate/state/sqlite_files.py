@@ -6,8 +6,10 @@ Comes in: paths. Nothing here opens a file for writing before it has been found 
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import quote
@@ -15,11 +17,11 @@ from urllib.parse import quote
 import apsw
 
 from foveate.errors import Conflict, Damaged, FoveateError, StoreError
+from foveate.state import turns
 from foveate.state.moving import Changed, Movable, Moved, Overtaken, Progress, Seen, copy, is_empty, seen, seen_as
 from foveate.state.sqlite import APPLICATION, BUSY, SQLiteStore, _explained
 from foveate.state.standing import Standing, standing
-from foveate.state.tables import COPYING, Span
-from foveate.state.turns import LINE
+from foveate.state.tables import COPYING, Span, Tables
 
 LOGS = ("-wal", "-shm")
 
@@ -46,14 +48,13 @@ def restore(file: str | Path, path: str | Path, *, replace: bool = False) -> Pat
     try:
         _stage(file, staged)
         try:
-            kept = _set_aside(path, replace)
-            _put_in_place(staged, path)
-        except BaseException:
-            _let_in(path)
-            raise
+            return _put_over(staged, path, replace)
+        except Damaged:
+            if not replace:
+                raise
+            return _put_in_place_of(path, staged)
     finally:
         _remove(staged)
-    return kept
 
 
 def restore_shared(file: str | Path, target: Movable, *, replace: bool = False) -> Path | None:
@@ -115,16 +116,23 @@ def _put_back(kept: Path, target: Movable, since: Seen, name: str) -> None:
 
 
 def _rows_aside(target: Movable, beside: Path, *, replace: bool) -> tuple[Seen, Path | None]:
-    """A store that is to be replaced as it was seen, and a backup of that moment. None where there is nothing to keep:
-    nobody has written into it, or only a copy that was cut short."""
+    """A store that is to be replaced as it was seen, and a backup of that moment, where there is anything to keep."""
     with target.tables() as tables:
-        if is_empty(tables) or COPYING in dict(tables.page(Span("meta"), ("name", "value"))):
+        if not _is_to_be_kept(tables, target.label, replace):
             return seen(tables), None
-    if not replace:
-        raise Conflict(f"{target.label!r} holds records or receipts. Pass --replace to restore over them.")
     # A name of its own: another copy into the same store keeps its file in the same place.
     kept = beside.with_name(f"{beside.name}.{os.urandom(4).hex()}.replaced")
     return copy_to_file(target, kept), kept
+
+
+def _is_to_be_kept(tables: Tables, label: str, replace: bool) -> bool:
+    """Whether a store that is to be replaced holds anything: not where nobody has written into it, or only a copy that was
+    cut short. Where it does, somebody must have asked for that."""
+    if is_empty(tables) or COPYING in dict(tables.page(Span("meta"), ("name", "value"))):
+        return False
+    if not replace:
+        raise Conflict(f"{label!r} holds records or receipts. Pass --replace to restore over them.")
+    return True
 
 
 def copy_to_file(source: Movable, target: Path) -> Seen:
@@ -164,57 +172,75 @@ def _stage(file: str | Path, staged: Path) -> None:
             store.rebuild()
 
 
-def _set_aside(path: Path, replace: bool) -> Path | None:
-    """A backup of the store that is there now; nothing where nobody has written into it."""
-    if not path.exists() or not path.stat().st_size:
-        return None
-    try:
-        with closing(SQLiteStore(path, unfinished=True)) as store:
-            with store.tables(write=True) as tables:
-                empty = is_empty(tables)
-                if not empty and not replace:
-                    raise Conflict(f"{str(path)!r} holds records or receipts. Pass --replace to restore over them.")
-                tables.refuse_others(True)  # what is written from here on would be in neither
-            if empty:
-                return None
-            kept = _free_name(path)
-            store.backup(kept)
-            return kept
-    except Damaged:
-        if not replace:
+def _put_over(staged: Path, path: Path, replace: bool) -> Path | None:
+    """Overwrite a store in one transaction; where what it held is kept, if it held anything.
+
+    Others read the old one meanwhile. Whoever is killed before the end has changed nothing.
+    """
+    with (
+        _explained(str(path)),
+        closing(SQLiteStore(path, unfinished=True)) as live,
+        closing(apsw.Connection(str(path))) as target,
+        closing(apsw.Connection(str(staged))) as source,
+        target.backup("main", source, "main") as steps,
+    ):
+        target.set_busy_handler(turns.Waiting(BUSY))
+        with turns.in_line(str(path), BUSY):
+            steps.step(0)  # copies nothing yet, but takes the lock: what is written from here on would be in neither
+        kept = _keep(live, replace)
+        try:
+            _number_above(live, staged)
+            steps.step(-1)
+        except BaseException:
+            if kept is not None:
+                _remove(kept)
             raise
-    kept = _free_name(path)  # too damaged to be copied page by page: the file itself is kept
-    for log in ("", *LOGS):
-        if os.path.exists(f"{path}{log}"):
-            os.replace(f"{path}{log}", f"{kept}{log}")
     return kept
 
 
-def _let_in(path: Path) -> None:
-    """Have a store that was to be replaced be usable again."""
-    with (
-        suppress(FoveateError),
-        closing(SQLiteStore(path, unfinished=True, create=False)) as store,
-        store.tables(write=True) as tables,
-    ):
-        if COPYING not in dict(tables.page(Span("meta"), ("name", "value"))):
-            tables.refuse_others(False)
+def _keep(live: SQLiteStore, replace: bool) -> Path | None:
+    """A backup of a store that is to be replaced, where there is anything to keep."""
+    with live.tables() as tables:
+        if not _is_to_be_kept(tables, live.path, replace):
+            return None
+    kept = _free_name(Path(live.path))
+    live.backup(kept)
+    return kept
 
 
-def _put_in_place(staged: Path, path: Path) -> None:
-    """Overwrite the store in one transaction, with numbers above its own, so that nobody takes new rows for old."""
-    with closing(SQLiteStore(path, unfinished=True)) as live, closing(SQLiteStore(staged)) as store:
-        with live.tables() as tables:
-            known = tables.highest()
-        with store.tables(write=True) as tables:
-            tables.raise_above(known)
-    with (
-        _explained(str(path)),
-        closing(apsw.Connection(str(path))) as target,
-        closing(apsw.Connection(str(staged))) as source,
-    ):
-        target.set_busy_timeout(BUSY)
-        _overwrite(target, source)
+def _number_above(live: SQLiteStore, staged: Path) -> None:
+    """Raise the numbers of what comes above those of what is there, so that nobody takes new rows for old."""
+    with live.tables() as tables:
+        known = tables.highest()
+    with closing(SQLiteStore(staged)) as store, store.tables(write=True) as tables:
+        tables.raise_above(known)
+
+
+def _put_in_place_of(path: Path, staged: Path) -> Path:
+    """Put a file in the place of one that is too damaged to be copied page by page; where that one is kept, with its log.
+
+    A log that stayed would be played into the new file. So it goes first: whoever is killed then has it in what is kept.
+    """
+    kept = _free_name(path)
+    for log in (LOGS[0], ""):  # the file itself last: where it is, all of it is
+        if os.path.exists(f"{path}{log}"):
+            _copy_file(f"{path}{log}", f"{kept}{log}")
+    for log in LOGS:
+        Path(f"{path}{log}").unlink(missing_ok=True)
+    with _explained(str(staged)), closing(apsw.Connection(str(staged))) as connection:
+        connection.pragma("journal_mode", "delete")  # all of it is in one file
+    os.replace(staged, path)
+    return kept
+
+
+def _copy_file(source: str, target: str) -> None:
+    """A copy of any file, which appears when it is whole."""
+    part = Path(f"{target}.{os.urandom(4).hex()}.part")
+    try:
+        shutil.copyfile(source, part)
+        os.replace(part, target)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _overwrite(target: apsw.Connection, source: apsw.Connection) -> None:
@@ -245,11 +271,11 @@ def _standing(connection: apsw.Connection, path: str | Path) -> Standing:
 
 
 def _free_name(path: Path) -> Path:
-    """`state.db.replaced`, or with a number where there is one already."""
-    names = (path.with_name(f"{path.name}.replaced{number}") for number in ("", *(f"-{n}" for n in range(2, 10_000))))
-    return next(name for name in names if not name.exists())
+    """`state.db.replaced`, or with a number where there is one already, or a log that would be played into it."""
+    names = (path.with_name(f"{path.name}.replaced{f'-{number}' if number > 1 else ''}") for number in count(1))
+    return next(name for name in names if not any(os.path.exists(f"{name}{log}") for log in ("", *LOGS)))
 
 
 def _remove(path: Path) -> None:
-    for log in ("", *LOGS, LINE):
+    for log in ("", *LOGS, turns.LINE):
         Path(f"{path}{log}").unlink(missing_ok=True)

@@ -89,6 +89,12 @@ def seen(reader: Reader, ids: list[str]) -> Iterator[str]:
     yield from (way for way, there in everything.items() if not set(there).isdisjoint(ids))
 
 
+def _numbers(store: Store, scope: Scope) -> dict[str, int]:
+    with store.read(scope) as reader:
+        counts = reader.counts()
+    return {**counts, "records": sum(number for kinds in counts["records"].values() for number in kinds.values())}
+
+
 class Scopes(Suite):
     def kept(self, store: Store, scope: Scope) -> list[str]:
         """Records that every way of reading could find."""
@@ -101,6 +107,16 @@ class Scopes(Suite):
             writer.link(Link(name.id, "runs on", host.id))
         store.save_receipts(scope, [receipt("ctx_1", rule.id, name.id, session="s1"), without_line("ctx_0")])
         return [rule.id, name.id, host.id]
+
+    def test_counts_are_of_whom_the_scope_names_and_of_everybody_where_it_names_none(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            nothing, ben = _numbers(store, HERE), replace(HERE, user="ben")
+            self.kept(store, ben)
+            for scope in (ADA, BOTH):
+                assert _numbers(store, scope) == nothing
+            everybodys = _numbers(store, HERE)
+            assert _numbers(store, ben) == everybodys
+            assert {name for name, number in everybodys.items() if not number} == {"vectors"}
 
     def test_every_read_finds_what_is_in_scope(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:

@@ -14,6 +14,7 @@ import click
 
 from foveate.errors import InputError
 from foveate.front.cli.calling import STDIN, Call, Verb, pass_call, say, scoped
+from foveate.types import Scope
 
 if TYPE_CHECKING:
     from foveate.project import Place
@@ -197,7 +198,8 @@ def export(call: Call, file: str, target: str | None, force: bool, check: bool, 
     if file != STDIN:
         _refuse_to_overwrite(file, call.place().store, force)
     with call.open(**scope) as engine:
-        held = sum(number for by_status in engine.stats()["records"].values() for number in by_status.values())
+        whole = engine.within(Scope(engine.scope.project)).stats()
+        held = sum(number for by_status in whole["records"].values() for number in by_status.values())
         with closing(_lines(engine.export())) as lines:
             if call.as_json and file == STDIN:
                 found = [json.loads(line) for line in lines]

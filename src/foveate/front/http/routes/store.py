@@ -37,7 +37,7 @@ LINES: dict[str, Any] = {"requestBody": {"content": {Lines.media_type: {"schema"
 
 @router.get("/stats")
 def stats(caller: Reads) -> Response:
-    """What the store holds."""
+    """What the store holds of the user and the agent that the token or the request names; else of the whole project."""
     return Document(caller.engine.stats())
 
 

@@ -18,7 +18,6 @@ def examined(asked: Asked) -> dict[str, Any]:
     """What `foveate doctor` says. The store is read through only where that is asked for: it may take a while."""
     engine, thorough = asked.engine, asked.flag("thorough") and asked.may("admin")
     found = Findings()
-    stats = engine.stats() if asked.sees_all else None
     if asked.caller.who.is_owner:  # paths, roles and hooks are of whoever runs the service
         _examine(engine, found, thorough)
     return {
@@ -27,8 +26,8 @@ def examined(asked: Asked) -> dict[str, Any]:
         "warnings": found.warnings,
         "facts": {name: str(value) for name, value in found.facts.items() if value not in (None, "")},
         "migrations": _migrations(engine) if asked.caller.who.is_owner else None,
-        "holds": stats,
-        "vectors": engine.vectors(),
+        "holds": engine.stats(),
+        "vectors": engine.vectors() if asked.sees_all else None,
         "thorough": thorough,
         "whole": asked.caller.who.is_owner,
         "version": __version__,

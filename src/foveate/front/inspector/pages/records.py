@@ -24,7 +24,7 @@ from foveate.state.memory import OWN_PROJECT
 from foveate.state.records import STATUSES, measure
 from foveate.state.relations import ends_of, recalled
 from foveate.state.store import Reader, Store
-from foveate.types import LEVELS, Filters, Record
+from foveate.types import LEVELS, Filters, Record, Scope
 
 COUNTED = 100
 """Contexts that showed a record are counted up to here."""
@@ -32,8 +32,8 @@ COUNTED = 100
 Counts = Mapping[str, Mapping[str, int]]
 """How many records there are of each kind and status."""
 
-_COUNTED: WeakKeyDictionary[Store, dict[str, tuple[str, Counts]]] = WeakKeyDictionary()
-"""For each store and project: a revision, and the counts at it."""
+_COUNTED: WeakKeyDictionary[Store, dict[Scope, tuple[str, Counts]]] = WeakKeyDictionary()
+"""For each store and whose records are counted: a revision, and the counts at it."""
 
 PROMOTED_TO = tuple(
     kind.name
@@ -67,7 +67,7 @@ def listed(asked: Asked) -> dict[str, Any]:
         "kind": kind,
         "tag": tag,
         "status": status,
-        "kinds": _counts(engine, status) if asked.sees_all else _unnumbered(),
+        "kinds": _counts(engine, status),
         "statuses": list(STATUSES),
         "has_own": engine.own is not None,
     }
@@ -84,13 +84,8 @@ def _line(record: Record) -> dict[str, Any]:
     }
 
 
-def _unnumbered() -> list[dict[str, Any]]:
-    """The kinds alone, for those who see a part of the project: numbers would tell of others."""
-    return [{"kind": kind.name, "number": None} for kind in KINDS.values() if not kind.derived]
-
-
 def _counts(engine: Engine, status: str) -> list[dict[str, Any]]:
-    """How many records of each kind the project holds, the most first."""
+    """How many records of each kind there are for whoever asks, the most first."""
     counts = _by_kind(engine)
     sums = {kind: sum(n for each, n in by.items() if status in ("", each)) for kind, by in counts.items()}
     ordered = sorted(sums.items(), key=lambda pair: (-pair[1], pair[0]))
@@ -100,11 +95,12 @@ def _counts(engine: Engine, status: str) -> list[dict[str, Any]]:
 def _by_kind(engine: Engine) -> Counts:
     """Counting looks at every record: it is done once for a revision, and not for each letter that is typed."""
     held = _COUNTED.setdefault(engine.store, {})
-    with engine.store.read(engine.scope) as reader:
-        revision, counts = held.get(engine.scope.project, ("", {}))
+    whose = Scope(engine.scope.project, engine.scope.user, engine.scope.agent)
+    with engine.store.read(whose) as reader:
+        revision, counts = held.get(whose, ("", {}))
         if revision != reader.revision:
             counts = reader.counts()["records"]
-            held[engine.scope.project] = (reader.revision, counts)
+            held[whose] = (reader.revision, counts)
     return counts
 
 

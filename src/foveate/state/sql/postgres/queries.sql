@@ -62,6 +62,12 @@ and (private = 0 or ((session is null or session = :session) and (task is null o
 exists (select 1 from records where project = :project and id = links.src and {visible})
 and exists (select 1 from records where project = :project and id = links.dst and {visible})
 
+-- name: anybodys
+:user::text is null and :agent::text is null
+
+-- name: counted
+(:user::text is null or "user" is null or "user" = :user) and (:agent::text is null or agent is null or agent = :agent)
+
 -- name: ours
 ("user" is null or "user" = :user) and (agent is null or agent = :agent)
 
@@ -123,7 +129,6 @@ and (private = 0 or (session is not distinct from :session and task is not disti
 
 -- name: by_key_visible
 select {columns} from records where project = :project and key = :key and {visible}
-order by (agent is not null)::int + ("user" is not null)::int + (private = 1 and session is not null)::int desc, doc limit 1
 
 -- name: number
 select count(*) from records where project = :project and kind = :kind and {live} and {visible}
@@ -581,7 +586,7 @@ select count(*) from records where project = :project and kind = 'event' and {ou
 delete from receipt_items where project = :project and record = :record
 
 -- name: count_records
-select kind, status, count(*) from records where project = :project group by kind, status order by kind, status
+select kind, status, count(*) from records where project = :project and {counted} group by kind, status order by kind, status
 
 -- name: growth
 select
@@ -597,12 +602,20 @@ group by 1 order by 1
 
 -- name: count_rest
 select
-  (select count(*) from links where project = :project),
-  (select count(*) from history where project = :project),
-  (select count(*) from receipts where project = :project),
-  (select coalesce(sum({receipt_size}), 0)::bigint from receipts where project = :project),
-  (select coalesce(sum(docs), 0)::bigint from volumes where project = :project),
-  (select count(*) from vectors where project = :project)
+  (select count(*) from links where project = :project and ({anybodys} or (
+    exists (select 1 from records where project = :project and id = links.src and {counted})
+    and exists (select 1 from records where project = :project and id = links.dst and {counted})))),
+  (select count(*) from history where project = :project and ({anybodys} or
+    exists (select 1 from records where project = :project and id = history.id and {counted}))),
+  (select count(*) from receipts where project = :project and {counted}),
+  (select coalesce(sum({receipt_size}), 0)::bigint from receipts where project = :project and {counted}),
+  (select count(*) from vectors where project = :project and ({anybodys} or
+    exists (select 1 from records where project = :project and doc = vectors.doc and {counted})))
+
+-- name: count_indexed
+select
+  (select count(*) from records where project = :project),
+  (select coalesce(sum(docs), 0)::bigint from volumes where project = :project)
 
 -- name: clear_postings
 delete from postings where project = :project

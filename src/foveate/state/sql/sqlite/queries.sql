@@ -44,6 +44,12 @@ and (private = 0 or ((session is null or session = :session) and (task is null o
 exists (select 1 from records where project = :project and id = links.src and {visible})
 and exists (select 1 from records where project = :project and id = links.dst and {visible})
 
+-- name: anybodys
+:user is null and :agent is null
+
+-- name: counted
+(:user is null or user is null or user = :user) and (:agent is null or agent is null or agent = :agent)
+
 -- name: ours
 (user is null or user = :user) and (agent is null or agent = :agent)
 
@@ -95,7 +101,6 @@ and (private = 0 or (session is :session and task is :task))
 
 -- name: by_key_visible
 select {columns} from records where project = :project and key = :key and {visible}
-order by (agent is not null) + (user is not null) + (private and session is not null) desc, doc limit 1
 
 -- name: number
 select count(*) from records where project = :project and kind = :kind and {live} and {visible}
@@ -516,7 +521,7 @@ select {columns} from records where project = :project and doc in (select value 
 select count(*) from records where project = :project and kind = 'event' and {outlived}
 
 -- name: count_records
-select kind, status, count(*) from records where project = :project group by kind, status
+select kind, status, count(*) from records where project = :project and {counted} group by kind, status
 
 -- name: growth
 select
@@ -532,12 +537,20 @@ where project = :project and created >= :since and {visible} group by 1 order by
 
 -- name: count_rest
 select
-  (select count(*) from links where project = :project),
-  (select count(*) from history where project = :project),
-  (select count(*) from receipts where project = :project),
-  (select coalesce(sum({receipt_size}), 0) from receipts where project = :project),
-  (select coalesce(sum(docs), 0) from volumes where project = :project),
-  (select count(*) from vectors where project = :project)
+  (select count(*) from links where project = :project and ({anybodys} or (
+    exists (select 1 from records where project = :project and id = links.src and {counted})
+    and exists (select 1 from records where project = :project and id = links.dst and {counted})))),
+  (select count(*) from history where project = :project and ({anybodys} or
+    exists (select 1 from records where project = :project and id = history.id and {counted}))),
+  (select count(*) from receipts where project = :project and {counted}),
+  (select coalesce(sum({receipt_size}), 0) from receipts where project = :project and {counted}),
+  (select count(*) from vectors where project = :project and ({anybodys} or
+    exists (select 1 from records where project = :project and doc = vectors.doc and {counted})))
+
+-- name: count_indexed
+select
+  (select count(*) from records where project = :project),
+  (select coalesce(sum(docs), 0) from volumes where project = :project)
 
 -- name: clear_strays
 update projects set docs = max(docs, (select coalesce(max(doc), 0) from records r where r.project = projects.project));
