@@ -144,6 +144,13 @@ def test_fields_in_several_blocks_are_read_together() -> None:
     assert (parsed.handoff["summary"], parsed.handoff["status"], len(parsed.handoff["gotchas"])) == ("a", "partial", 1)
 
 
+def test_a_quoted_file_with_anchors_does_not_cost_the_handoff_beside_it() -> None:
+    quoted = "x-all: &all\n  restart: always\nfiles_modified: [compose.yml]\nservices:\n  web:\n    <<: *all\n"
+    parsed = parse(f"```yaml\nsummary: Done\nfiles_created: [a.py]\n```\n\nThe file:\n\n```yaml\n{quoted}```\n")
+    assert (parsed.rung, parsed.handoff["summary"], len(parsed.handoff["files_created"])) == ("yaml", "Done", 1)
+    assert any("A further block" in problem for problem in parsed.problems)
+
+
 def test_a_text_without_fields_is_kept_raw() -> None:
     text = "I gave up. " * 200
     parsed = parse(text)

@@ -308,6 +308,69 @@ def test_a_damaged_store_is_set_aside_for_its_backup(source: SQLiteStore, backup
         assert stores.rows(store) == rows
 
 
+def test_a_damaged_store_that_is_a_link_is_replaced_where_it_lies(source: SQLiteStore, backup: Path, tmp_path: Path) -> None:
+    path, rows, link = Path(source.path), stores.rows(source), tmp_path / "elsewhere" / "state.db"
+    source.close()
+    path.write_bytes(b"\x00" * 100 + path.read_bytes()[100:])
+    path.chmod(0o600)
+    link.parent.mkdir()
+    link.symlink_to(path)
+    kept = restore(backup, link, replace=True)
+    assert kept is not None
+    assert link.is_symlink()
+    assert [file.stat().st_mode & 0o777 for file in (path, kept)] == [0o600, 0o600]
+    with closing(SQLiteStore(path)) as store:
+        assert stores.rows(store) == rows
+
+
+def damage(path: Path) -> None:
+    """Damage a store in one place: it can be opened and written to, and not be copied."""
+    with closing(apsw.Connection(str(path))) as connection:
+        (root,) = connection.execute("select rootpage from sqlite_schema where name = 'segments'").fetchall()[0]
+    with path.open("r+b") as file:
+        file.seek((root - 1) * 4096)
+        file.write(b"\xff" * 64)
+
+
+def test_what_a_program_writes_to_a_damaged_store_that_was_replaced_is_kept_with_it(
+    source: SQLiteStore, backup: Path
+) -> None:
+    path = Path(source.path)
+    source.close()
+    damage(path)
+    with closing(SQLiteStore(path)) as program:
+        add(program, "Written before")
+        kept = restore(backup, path, replace=True)
+        add(program, "Written afterwards")
+    assert kept is not None
+    with closing(apsw.Connection(str(kept))) as connection:
+        texts = {text for (text,) in connection.execute("select text from records")}
+    assert {"Written before", "Written afterwards"} <= texts
+
+
+def test_a_full_disk_leaves_a_damaged_store_as_it_is(
+    source: SQLiteStore, backup: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Full(apsw.Connection):
+        def pragma(self, name: str, *value: object, **options: object) -> object:
+            if (name, value) == ("journal_mode", ("delete",)) and self.filename.endswith(".restoring"):
+                raise apsw.FullError("database or disk is full")
+            return super().pragma(name, *value, **options)
+
+    path = Path(source.path)
+    source.close()
+    damage(path)
+    with closing(SQLiteStore(path)) as program:
+        add(program, "In the log alone")
+        files = {name: name.read_bytes() for name in path.parent.glob(f"{path.name}*") if not name.name.endswith("-shm")}
+        with monkeypatch.context() as patched:
+            patched.setattr(sqlite_files.apsw, "Connection", Full)
+            with pytest.raises(StoreError, match="Nothing was changed"):
+                restore(backup, path, replace=True)
+        assert {name: name.read_bytes() for name in files} == files
+        assert not list(path.parent.glob("*.replaced"))
+
+
 def test_looking_at_a_schema_leaves_nothing_behind(backup: Path, tmp_path: Path) -> None:
     before, names = backup.read_bytes(), sorted(tmp_path.iterdir())
     assert standing_of(backup).is_current

@@ -124,7 +124,11 @@ def _read_block(block: Block, line: int, notes: Notes) -> tuple[str, Any]:
 def _from_other(block: Block, line: int, fields: Mapping[str, Any], notes: Notes) -> dict[str, Any]:
     """The fields of a further block that the best one lacks; where both have one, the other may be an example."""
     said = Notes()
-    more = unboxed(plain(_read_block(block, line, said)[1], said), said)
+    try:
+        more = unboxed(plain(_read_block(block, line, said)[1], said), said)
+    except Hostile:  # a file that the text quotes, such as a compose file with anchors: the best block stands without it
+        notes.say("A further block, nested too deeply or with YAML anchors, was set aside; it is kept in the raw text.")
+        return {}
     present = _named(fields)
     lacking = {key: value for key, value in more.items() if (known := find(key)) and known.name not in present}
     if lacking:

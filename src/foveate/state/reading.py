@@ -488,7 +488,8 @@ class ReadTransaction:
 
 def _nearness(record: Record) -> tuple[int, int, str]:
     """The place of a record among those under one key: the nearest owner's comes first, and of two as near the older."""
-    named = (record.scope.agent, record.scope.user, record.scope.session if kind_of(record.kind).private else None)
+    kind = KINDS.get(record.kind)  # one that another program registered is unknown here
+    named = (record.scope.agent, record.scope.user, record.scope.session if kind and kind.private else None)
     return -sum(level is not None for level in named), record.created, record.id
 
 

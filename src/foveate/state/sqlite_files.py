@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -41,8 +41,8 @@ def restore(file: str | Path, path: str | Path, *, replace: bool = False) -> Pat
     Programs that have the store open see the backup from their next transaction on. The backup itself is not changed: a
     copy of it is migrated and examined first.
     """
-    path = Path(path)
-    if os.path.realpath(file) == os.path.realpath(path):
+    path = Path(os.path.realpath(path))  # where it is a link, the log and what is kept belong beside the file itself
+    if os.path.realpath(file) == str(path):
         raise Conflict(f"{str(file)!r} is the store itself; name a backup.")
     staged = path.with_name(f"{path.name}.{os.urandom(4).hex()}.restoring")
     try:
@@ -220,24 +220,29 @@ def _put_in_place_of(path: Path, staged: Path) -> Path:
     """Put a file in the place of one that is too damaged to be copied page by page; where that one is kept, with its log.
 
     A log that stayed would be played into the new file. So it goes first: whoever is killed then has it in what is kept.
+    Programs that have the damaged one open go on with it until they are started anew: what they write is kept with it.
     """
+    with _explained(str(path)), closing(apsw.Connection(str(staged))) as connection:
+        connection.pragma("journal_mode", "delete")  # all of it is in one file; takes room, so before anything is changed
+    shutil.copymode(path, staged)
     kept = _free_name(path)
-    for log in (LOGS[0], ""):  # the file itself last: where it is, all of it is
+    for log in (*LOGS, ""):  # the file itself last: where it is, all of it is
         if os.path.exists(f"{path}{log}"):
-            _copy_file(f"{path}{log}", f"{kept}{log}")
+            _keep_file(f"{path}{log}", f"{kept}{log}")
     for log in LOGS:
         Path(f"{path}{log}").unlink(missing_ok=True)
-    with _explained(str(staged)), closing(apsw.Connection(str(staged))) as connection:
-        connection.pragma("journal_mode", "delete")  # all of it is in one file
     os.replace(staged, path)
     return kept
 
 
-def _copy_file(source: str, target: str) -> None:
-    """A copy of any file, which appears when it is whole."""
+def _keep_file(source: str, target: str) -> None:
+    """A second name for a file or, where the file system has none, a copy, which appears when it is whole."""
+    with suppress(OSError):
+        os.link(source, target)
+        return
     part = Path(f"{target}.{os.urandom(4).hex()}.part")
     try:
-        shutil.copyfile(source, part)
+        shutil.copy(source, part)
         os.replace(part, target)
     finally:
         part.unlink(missing_ok=True)

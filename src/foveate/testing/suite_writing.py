@@ -11,6 +11,7 @@ import pytest
 
 from foveate.errors import Conflict, InputError, NotFound
 from foveate.ids import iso
+from foveate.state import kinds
 from foveate.state.store import Store
 from foveate.testing import START
 from foveate.testing.suite import (
@@ -155,6 +156,19 @@ class KeepingRecords(Suite):
             add(store, "For Ada", key="k", scope=replace(HERE, user="ada"), now=T0 + 1)
             with store.read(replace(HERE, user="ada", agent="coder")) as reader:
                 assert reader.by_key("k") == older
+
+    def test_record_of_a_kind_that_only_others_know_is_found_by_its_key(self, tmp_path: Path) -> None:
+        kinds.register(replace(kinds.KINDS["note"], name="runbook"))
+        try:
+            with self.opened(tmp_path) as store:
+                add(store, "Restart the queue", "runbook", key="k")
+                del kinds.KINDS["runbook"]
+                with store.read(HERE) as reader:
+                    found = reader.by_key("k")
+                assert found is not None
+                assert found.text == "Restart the queue"
+        finally:
+            kinds.KINDS.pop("runbook", None)
 
     def test_record_of_another_project_or_owner_is_refused(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
