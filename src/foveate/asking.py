@@ -1,8 +1,8 @@
 """A question -> its terms, each with what it counts. Who asks "What kind of pet ...?" looks for the pet, not for "kind".
 
 Words with which one asks stand in the question and seldom in what answers it; where they are rare, search by words would
-take them for the most telling. What is left of their weight is in `asking.txt`. A text that asks nothing keeps them all:
-in "Add a type to each answer" they are what it is about.
+take them for the most telling. What is left of their weight is in `asking.txt`. A sentence that asks nothing keeps them
+all: in "Add a kind to each answer", and in "Could you add a kind to each answer?", they are what it is about.
 """
 
 from __future__ import annotations
@@ -18,14 +18,29 @@ QUESTION = re.compile(
 )
 """Of a text in lower case."""
 
+_REQUEST = re.compile(
+    r"^(?:please\s+)?(?:can|could|will|would)\s+(?:you|we)\s+(?:please\s+)?"
+    r"(?!(?:tell|say|explain|describe|remember|recall|remind|show|know)\b)"
+)
+"""A deed that is asked for politely; of being told something, it is a question still."""
+
+_SENTENCE_END = re.compile(r"(?<=[.!?:;\n])\s+|\n+")
+
 
 def asked(query: str, now: int) -> dict[str, float]:
     """The terms of a question with their weights: words, and the dates and quantities that it names."""
-    terms = dict.fromkeys(lexical.terms(query), 1.0)
-    if QUESTION.search(query.strip().lower()):
-        table = _table()
-        terms = {term: table.get(term, 1.0) for term in terms}
+    table = _table()
+    terms: dict[str, float] = {}
+    for sentence in _SENTENCE_END.split(query):
+        asks = _asks(sentence)
+        for term in lexical.terms(sentence):
+            terms[term] = max(terms.get(term, 0.0), table.get(term, 1.0) if asks else 1.0)
     return terms | dict.fromkeys((*dates.question_terms(query, now), *quantities.terms(query)), 1.0)
+
+
+def _asks(sentence: str) -> bool:
+    spoken = sentence.strip().lower()
+    return bool(QUESTION.search(spoken)) and not _REQUEST.match(spoken)
 
 
 @lru_cache(maxsize=1)

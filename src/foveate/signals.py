@@ -188,11 +188,10 @@ def intent(query: str) -> Intent:
 
 
 def _terms(query: str, about: str, entities: Iterable[Record], now: int) -> dict[str, float]:
-    terms = asked(query, now)
-    for term in lexical.terms(about):
-        terms.setdefault(term, TASK_WEIGHT)
+    said = asked(query, now)
+    terms = said | {term: max(TASK_WEIGHT, said.get(term, 0.0)) for term in lexical.terms(about)}
     for record in entities:
         names = (name_of(record), *(record.data.get("aliases") or ()))
         for term in lexical.terms(" ".join(names)):
-            terms.setdefault(term, ALIAS_WEIGHT)
+            terms[term] = 1.0 if term in said else terms.get(term, ALIAS_WEIGHT)  # who says a name asks for it
     return terms

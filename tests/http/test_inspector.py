@@ -240,11 +240,13 @@ def test_pages_of_other_sites_may_link_here_and_no_more(client: TestClient) -> N
 
 def test_whoever_speaks_for_one_user_learns_nothing_of_the_others(guarded: Guarded) -> None:
     guarded.engine.add("fact", "Hers alone", scope=replace(guarded.engine.scope, user="alice"))
+    hers = sign_in(guarded, user="alice").get("/ui/records.json").json()["kinds"]
     client = sign_in(guarded, user="mallory")
     before = client.get("/ui/records.json").json()["kinds"], client.get("/ui/health.json").json()["holds"]["records"]
     guarded.engine.add("fact", "Hers as well", scope=replace(guarded.engine.scope, user="alice"))
     after = client.get("/ui/records.json").json()["kinds"], client.get("/ui/health.json").json()["holds"]["records"]
     assert after == before
+    assert hers != before[0], "what was counted for one is not shown to another"
     assert client.get("/ui/health.json").json()["vectors"] is None
     assert client.get("/ui/find.json?q=Hers").json()["found"] == []
 

@@ -37,6 +37,10 @@ def test_a_variable_may_name_a_database() -> None:
         ("postgresql://:s3cret@db", "postgresql://:***@db"),
         ("postgresql:///shop?host=/run&password=s3cret&user=ada", "postgresql:///shop?host=/run&password=***&user=ada"),
         ("postgresql:///shop?pass%77ord=s3cret&sslpassword=s3cret", "postgresql:///shop?pass%77ord=***&sslpassword=***"),
+        (
+            "postgresql://db?oauth_client_secret=s3cret&scram_client_key=s3cret",
+            "postgresql://db?oauth_client_secret=***&scram_client_key=***",
+        ),
         ("postgresql://db:5432/shop", "postgresql://db:5432/shop"),
     ],
 )

@@ -25,13 +25,32 @@ def test_what_is_asked_for_outweighs_the_words_that_ask() -> None:
     assert terms["kind"] < 0.5
 
 
-@pytest.mark.parametrize("text", ["Add a type to each answer", "type answer", "Decide which reason is shown"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Add a kind to each answer",
+        "kind answer",
+        "Decide which reason is shown",
+        "Could you give the reply a reason and a kind?",
+        "Would we please mention a place in the mail?",
+        "Give each reply a kind. The tests are in the node module. OK?",
+    ],
+)
 def test_a_text_that_asks_nothing_keeps_them_all(text: str) -> None:
     assert set(asked(text, NOW).values()) == {1.0}
 
 
-@pytest.mark.parametrize("text", ["what kind of pet", "Our pet: what kind is it?", "Which kind of pet"])
-def test_a_question_needs_no_mark(text: str) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        "what kind of pet",
+        "Our pet: what kind is it?",
+        "Which kind of pet",
+        "He has a pet. What kind is it?",
+        "Can you tell me the kind of pet?",
+    ],
+)
+def test_a_question_needs_no_mark_and_may_stand_behind_something_else(text: str) -> None:
     assert asked(text, NOW)["kind"] < asked(text, NOW)["pet"]
 
 
@@ -51,6 +70,16 @@ def test_each_word_stands_once_and_tells_something() -> None:
 def test_no_weight_is_that_of_a_name_or_of_a_task() -> None:
     """A receipt leaves out terms of the weight of a name: they are another record's words."""
     assert {float(weight) for weight, *_ in LINES}.isdisjoint({ALIAS_WEIGHT, TASK_WEIGHT, 1.0})
+
+
+def test_a_word_of_the_task_counts_no_less_because_the_question_has_it_too() -> None:
+    with open_engine() as engine:
+        engine.tasks.add("Add a type to every answer", key="t")
+        terms = [
+            engine.receipt(engine.compute(query, task="t")).document["signals"]["terms"]
+            for query in ("Does the parser work?", "Does the answer work?")
+        ]
+        assert terms[0]["answer"] == terms[1]["answer"] == TASK_WEIGHT
 
 
 def test_the_answer_comes_before_what_repeats_the_question() -> None:

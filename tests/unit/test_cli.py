@@ -767,6 +767,7 @@ def test_export_says_how_many_records_the_scope_does_not_see(known: dict[str, st
     expected = "foveate: 2 records of other users, agents or sessions were not exported.\n"
     for args in (("export",), ("export", "--json"), ("export", str(file), "--force")):
         assert expected in run(*args).stderr
+    assert expected in run("export", "--user", "ben").stderr
     assert "not exported" not in run("export", "--user", "ada").stderr
 
 

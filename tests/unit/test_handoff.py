@@ -148,7 +148,7 @@ def test_a_quoted_file_with_anchors_does_not_cost_the_handoff_beside_it() -> Non
     quoted = "x-all: &all\n  restart: always\nfiles_modified: [compose.yml]\nservices:\n  web:\n    <<: *all\n"
     parsed = parse(f"```yaml\nsummary: Done\nfiles_created: [a.py]\n```\n\nThe file:\n\n```yaml\n{quoted}```\n")
     assert (parsed.rung, parsed.handoff["summary"], len(parsed.handoff["files_created"])) == ("yaml", "Done", 1)
-    assert any("A further block" in problem for problem in parsed.problems)
+    assert any("Another block" in problem for problem in parsed.problems)
 
 
 def test_a_text_without_fields_is_kept_raw() -> None:
@@ -221,9 +221,14 @@ UNPARSED = ("headings", "raw")
 )
 def test_aliases_and_merge_keys_are_kept_as_text_and_said(text: str) -> None:
     parsed = parse(text)
-    assert parsed.rung in UNPARSED
-    assert parsed.raw == text
+    assert (parsed.rung, parsed.raw) == ("raw", text)
+    assert not parsed.handoff.get("gotchas")  # `[*a]` is nothing to learn
     assert re.search(r"Write the (value|keys) out", parsed.problems[0])
+
+
+def test_headings_beside_a_block_that_must_not_be_read_are_read() -> None:
+    parsed = parse("```yaml\nsummary: &a x\nstatus: *a\n```\n\n## Gotchas\n\n- The cache is cold\n")
+    assert (parsed.rung, len(parsed.handoff["gotchas"])) == ("headings", 1)
 
 
 @pytest.mark.parametrize(
@@ -260,6 +265,25 @@ def test_headings_beside_what_nobody_should_parse_are_read() -> None:
     parsed = parse("## Summary\nIt works.\n\n```yaml\nsummary: &a Done\ntask_id: *a\n```\n")
     assert (parsed.rung, parsed.handoff["summary"].splitlines()[0]) == ("headings", "It works.")
     assert any("Write the value out" in problem for problem in parsed.problems)
+
+
+READ = "```yaml\nsummary: Moved the cache\ngotchas:\n- issue: The keys are lost\n```\n"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "```yaml\n.base: &base {image: python}\nstatus:\n  <<: *base\n```\n",
+        "---\nsummary: &a Before\ntask_id: *a\n---\n",
+        '```json\n{"summary": ' + "[" * 60 + "]" * 60 + "}\n```\n",
+    ],
+)
+@pytest.mark.parametrize("first", [True, False])
+def test_a_block_that_nobody_should_parse_does_not_hide_one_that_can_be_read(other: str, first: bool) -> None:
+    parsed = parse(f"{other}\n{READ}" if first else f"{READ}\n{other}")
+    assert (parsed.rung, parsed.handoff["summary"]) == ("yaml", "Moved the cache")
+    assert [gotcha["issue"] for gotcha in parsed.handoff["gotchas"]] == ["The keys are lost"]
+    assert any("Write" in problem for problem in parsed.problems)
 
 
 def test_values_that_hold_themselves_are_refused() -> None:

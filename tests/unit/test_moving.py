@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import apsw
 import pytest
@@ -323,6 +326,23 @@ def test_a_damaged_store_that_is_a_link_is_replaced_where_it_lies(source: SQLite
         assert stores.rows(store) == rows
 
 
+def test_the_log_of_a_damaged_store_is_set_aside_with_it(source: SQLiteStore, backup: Path, tmp_path: Path) -> None:
+    rows, path = stores.rows(source), tmp_path / "damaged.db"
+    with closing(SQLiteStore(tmp_path / "killed.db")) as killed:
+        add(killed, "In the file")
+    with closing(SQLiteStore(tmp_path / "killed.db")) as killed:
+        add(killed, "Only in the log")
+        for log in ("", "-wal"):
+            shutil.copy(f"{killed.path}{log}", f"{path}{log}")
+    log = Path(f"{path}-wal").read_bytes()
+    path.write_bytes(b"\x00" * 100 + path.read_bytes()[100:])
+    kept = restore(backup, path, replace=True)
+    assert kept is not None
+    assert Path(f"{kept}-wal").read_bytes() == log
+    with closing(SQLiteStore(path)) as store:
+        assert stores.rows(store) == rows
+
+
 def damage(path: Path) -> None:
     """Damage a store in one place: it can be opened and written to, and not be copied."""
     with closing(apsw.Connection(str(path))) as connection:
@@ -448,6 +468,32 @@ def test_a_restore_that_fails_leaves_the_store_usable_and_no_copy_of_it(
         add(live, "And it goes on")
         assert len(found(live, "goes")) == 1
         assert sorted(tmp_path.iterdir()) == names
+
+
+def test_a_restore_interrupted_while_pages_are_copied_keeps_what_was_there(source: SQLiteStore, tmp_path: Path) -> None:
+    backup, path = tmp_path / "backup.db", tmp_path / "live.db"
+    source.backup(backup)
+    with closing(SQLiteStore(path)) as live:
+        add(live, "It was here earlier")
+
+    def interrupted(frame: FrameType, event: str, called: Any) -> None:
+        """As Ctrl-C is: what runs in C comes to its end first."""
+        if event == "c_return" and called.__name__ == "step" and frame.f_code.co_name == "_put_over":
+            steps.append(event)
+            if len(steps) == 2:  # the first one takes the lock
+                sys.setprofile(None)
+                raise KeyboardInterrupt
+
+    steps: list[str] = []
+    sys.setprofile(interrupted)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            restore(backup, path, replace=True)
+    finally:
+        sys.setprofile(None)
+    with closing(SQLiteStore(path)) as live, closing(SQLiteStore(tmp_path / "live.db.replaced")) as before:
+        assert found(live, "earlier") == []
+        assert len(found(before, "earlier")) == 1
 
 
 def test_a_backup_with_a_program_in_it_is_refused(source: SQLiteStore, tmp_path: Path) -> None:

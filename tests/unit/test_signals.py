@@ -140,6 +140,13 @@ def test_an_alias_brings_the_name_and_its_words_at_less_weight() -> None:
     assert found.terms["restart"] == 1.0
 
 
+@pytest.mark.parametrize("name", ["Kind", "Next", "Point of Sale"])
+def test_a_name_that_is_said_counts_in_full_also_where_one_asks_with_such_words(name: str) -> None:
+    found = signals(f"How do we deploy {name}?", entity(name))
+    assert tuple(found.entities.values()) == (name,)
+    assert set(found.terms.values()) == {1.0}
+
+
 def test_a_name_of_three_words_is_found() -> None:
     found = signals("Ask the Data Platform Team today", entity("Data Platform Team"))
     assert tuple(found.entities.values()) == ("Data Platform Team",)

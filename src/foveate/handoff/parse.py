@@ -2,7 +2,7 @@
 
 Comes in: text, bytes or a mapping. Goes out: `Parsed`. Each rung is tried only where the one above gives nothing: the
 YAML or JSON as it stands, the same with repairs, Markdown headings, and last the bare text, whose first paragraph stands
-for a summary. A text that nobody should parse, nested too deeply or with YAML aliases, comes down to these last two rungs.
+for a summary. A block that nobody should parse, nested too deeply or with YAML aliases, comes down to these last two rungs.
 Refused is only what there is nothing to keep of: empty or too long, or a mapping that is nested too deeply.
 """
 
@@ -58,13 +58,15 @@ def parse(source: str | bytes | Mapping[str, Any]) -> Parsed:
         raise InputError(f"A handoff is text, bytes or a mapping, not {type(source).__name__}.")
     raw = decoded(source, notes)
     text, line = unwrapped(readable(raw, notes))
-    try:
-        for block in candidates(text):
+    beside = text
+    for block in candidates(text):
+        try:
             if parsed := _from_block(block, line, raw, notes):
                 return parsed
-    except Hostile as error:  # whoever wrote it may be gone: what it says is kept all the same
-        notes.say(str(error))
-    return _from_markdown(text, raw, notes)
+        except Hostile as error:  # whoever wrote it may be gone: what it says is kept all the same
+            notes.say(str(error))
+            beside = block.body  # its own lines look like headings, and what is in them is not what it says
+    return _from_markdown(text, beside, raw, notes)
 
 
 # --- the rungs -----------------------------------------------------------------------------------------------------
@@ -126,8 +128,8 @@ def _from_other(block: Block, line: int, fields: Mapping[str, Any], notes: Notes
     said = Notes()
     try:
         more = unboxed(plain(_read_block(block, line, said)[1], said), said)
-    except Hostile:  # a file that the text quotes, such as a compose file with anchors: the best block stands without it
-        notes.say("A further block, nested too deeply or with YAML anchors, was set aside; it is kept in the raw text.")
+    except Hostile as error:
+        notes.say(f"Another block is left aside: {error}")
         return {}
     present = _named(fields)
     lacking = {key: value for key, value in more.items() if (known := find(key)) and known.name not in present}
@@ -159,12 +161,12 @@ def _has_words(text: str) -> bool:
     return any(char.isalnum() for char in uncommented(text))
 
 
-def _from_markdown(text: str, raw: str, notes: Notes) -> Parsed:
-    """Headings, or else the bare text."""
-    fields = read_headings(text)
+def _from_markdown(text: str, beside: str, raw: str, notes: Notes) -> Parsed:
+    """The headings beside what must not be read, or else the bare text."""
+    fields = read_headings(beside)
     if is_usable(fields):
-        notes.say("Read from Markdown headings: no YAML or JSON was found.")
+        notes.say("Read from Markdown headings: no YAML or JSON could be read.")
         return Parsed(Normalizer(notes).handoff(fields), "headings", "markdown", notes.sentences(), raw)
-    notes.say("Nothing could be read as a handoff (no YAML, no JSON, no known heading); the text is kept as it came.")
+    notes.say("Nothing could be read as a handoff: no YAML, no JSON, no known heading. The text is kept as it came.")
     handoff = Normalizer(notes).handoff({"summary": first_paragraph(text)})
     return Parsed(handoff, "raw", "markdown", notes.sentences(), raw)

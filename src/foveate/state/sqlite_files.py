@@ -192,7 +192,7 @@ def _put_over(staged: Path, path: Path, replace: bool) -> Path | None:
             _number_above(live, staged)
             steps.step(-1)
         except BaseException:
-            if kept is not None:
+            if kept is not None and not steps.done:  # whoever interrupts it may come too late: then it is all that is left
                 _remove(kept)
             raise
     return kept

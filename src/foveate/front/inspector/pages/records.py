@@ -35,6 +35,9 @@ Counts = Mapping[str, Mapping[str, int]]
 _COUNTED: WeakKeyDictionary[Store, dict[Scope, tuple[str, Counts]]] = WeakKeyDictionary()
 """For each store and whose records are counted: a revision, and the counts at it."""
 
+MOST_COUNTED = 100
+"""Of a store: whose counts are kept, the latest ones."""
+
 PROMOTED_TO = tuple(
     kind.name
     for kind in KINDS.values()
@@ -100,7 +103,10 @@ def _by_kind(engine: Engine) -> Counts:
         revision, counts = held.get(whose, ("", {}))
         if revision != reader.revision:
             counts = reader.counts()["records"]
+            held.pop(whose, None)
             held[whose] = (reader.revision, counts)
+    while len(held) > MOST_COUNTED:
+        held.pop(next(iter(held)), None)  # another thread may have been here
     return counts
 
 
