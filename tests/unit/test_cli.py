@@ -694,6 +694,19 @@ def test_doctor_names_the_counter_that_the_store_was_counted_with(tmp_path: Path
     assert document("doctor", "--store", str(other))["facts"]["counter"].startswith("chars4 ")
 
 
+def test_doctor_names_what_a_restore_left_beside_the_store(project: Path) -> None:
+    ok("add", "note", "Told once")
+    ok("backup", "monday.db")
+    ok("restore", "monday.db", "--replace")
+    store = project / ".foveate" / "state.db"
+    for name in ("state.db.0a1b2c3d.restoring", "state.db.bak"):
+        store.with_name(name).write_bytes(b"")
+    said = "\n".join(document("doctor")["warnings"])
+    assert "state.db.replaced'" in said
+    assert "state.db.0a1b2c3d.restoring'" in said
+    assert "state.db.bak" not in said
+
+
 def test_doctor_warns_of_rules_that_outgrow_their_room() -> None:
     for n in range(12):
         ok("add", "instruction", f"Rule {n}: " + " ".join(f"word{n}x{i}" for i in range(30)))

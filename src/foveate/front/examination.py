@@ -42,7 +42,7 @@ def around(engine: Engine, place: Place, here: Path, *, readable: bool = True) -
     if readable:
         found.take(vectors(engine), (), engine.outgrown())
     found.take(*_server(place, engine))
-    found.take({}, (), _accepted(place))
+    found.take({}, (), [*_accepted(place), *_kept(place)])
     found.take(*code(engine))
     found.take(*hooks(engine, place.root, here))
     found.take({}, _profiles(place))
@@ -101,6 +101,19 @@ def _accepted(place: Place) -> list[str]:
     return [
         f"{file!r} is tracked by git and accepted by {ACCEPTED}: whoever commits to it {power}. To take that "
         f"back, take {str(place.root)!r} out of {ACCEPTED}."
+    ]
+
+
+def _kept(place: Place) -> list[str]:
+    """What restoring left beside the store, whole or half."""
+    if place.shared is not None:
+        return []
+    from foveate.state.sqlite_files import kept_beside
+
+    return [
+        f"{str(file)!r} holds what was in the store, or was to be, when a backup was restored, and `foveate forget` does "
+        "not reach it. Delete it when you do not want it."
+        for file in kept_beside(place.store)
     ]
 
 

@@ -5,7 +5,9 @@ Comes in: paths. Nothing here opens a file for writing before it has been found 
 
 from __future__ import annotations
 
+import glob
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -25,6 +27,9 @@ from foveate.state.tables import COPYING, Span, Tables
 
 LOGS = ("-wal", "-shm")
 
+_BESIDE = re.compile(r"(?:\.[0-9a-f]{8}\.(?:restoring|part)|\.replaced(?:-\d+)?)$")
+"""How files end that hold, or held for a while, what a store was or is to become."""
+
 ATTEMPTS = 3
 """To keep what a store holds before it is replaced: a write now and then may come between, a writer that never rests not."""
 
@@ -33,6 +38,12 @@ def standing_of(path: str | Path) -> Standing:
     """How a file's schema stands; the file is not touched."""
     with _looked_at(path) as connection:
         return _standing(connection, path)
+
+
+def kept_beside(path: str | Path) -> list[Path]:
+    """Files beside a store that an earlier restore kept, or that one which was killed left: `forget` does not reach them."""
+    path = Path(os.path.realpath(path))
+    return sorted(file for file in path.parent.glob(f"{glob.escape(path.name)}.*") if _BESIDE.search(file.name))
 
 
 def restore(file: str | Path, path: str | Path, *, replace: bool = False) -> Path | None:
