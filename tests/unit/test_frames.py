@@ -200,6 +200,7 @@ def test_a_short_question_leaves_half_of_the_flexible_room_free() -> None:
 def test_what_must_be_kept_is_kept_for_a_short_question_too() -> None:
     with open_engine(profile="layers") as engine:
         engine.add("identity", "Keel. " + "Careful and brief. " * 60)
+        engine.add("instruction", "Say so where you do not know.")
         usual = engine.compute("Lisbon", overrides={"frames": False}, budget=130)
         short = engine.compute("Lisbon", frame="none", budget=130)
     assert (short.signals.input, short.text) == ("", usual.text)  # a call that names its budget gets all of it
