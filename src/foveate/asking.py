@@ -24,6 +24,12 @@ _REQUEST = re.compile(
 )
 """A deed that is asked for politely; of being told something, it is a question still."""
 
+_TOLD = re.compile(
+    r"^do\s+not\b"
+    r"|^(?:when|where)\s+(?!(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should|might|must)\b)[^?]*$"
+)
+"""What only begins like a question: "Do not ...", "When it fails, ..."."""
+
 _SENTENCE_END = re.compile(r"(?<=[.!?:;\n])\s+|\n+")
 
 
@@ -40,7 +46,7 @@ def asked(query: str, now: int) -> dict[str, float]:
 
 def _asks(sentence: str) -> bool:
     spoken = sentence.strip().lower()
-    return bool(QUESTION.search(spoken)) and not _REQUEST.match(spoken)
+    return bool(QUESTION.search(spoken)) and not (_REQUEST.match(spoken) or _TOLD.match(spoken))
 
 
 @lru_cache(maxsize=1)

@@ -33,6 +33,8 @@ def test_what_is_asked_for_outweighs_the_words_that_ask() -> None:
         "Decide which reason is shown",
         "Could you give the reply a reason and a kind?",
         "Would we please mention a place in the mail?",
+        "Do not mention the kind of the answer",
+        "When the build fails, mention the reason",
         "Give each reply a kind. The tests are in the node module. OK?",
     ],
 )
@@ -48,6 +50,8 @@ def test_a_text_that_asks_nothing_keeps_them_all(text: str) -> None:
         "Which kind of pet",
         "He has a pet. What kind is it?",
         "Can you tell me the kind of pet?",
+        "when did he mention the kind of pet",
+        "Where the pet lives, what kind is it?",
     ],
 )
 def test_a_question_needs_no_mark_and_may_stand_behind_something_else(text: str) -> None:
