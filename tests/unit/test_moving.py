@@ -311,6 +311,13 @@ def test_a_damaged_store_is_set_aside_for_its_backup(source: SQLiteStore, backup
         assert stores.rows(store) == rows
 
 
+def test_what_is_kept_may_be_read_by_whom_the_store_may(source: SQLiteStore, backup: Path) -> None:
+    Path(source.path).chmod(0o600)
+    kept = restore(backup, source.path, replace=True)
+    assert kept is not None
+    assert kept.stat().st_mode & 0o777 == 0o600
+
+
 def test_a_damaged_store_that_is_a_link_is_replaced_where_it_lies(source: SQLiteStore, backup: Path, tmp_path: Path) -> None:
     path, rows, link = Path(source.path), stores.rows(source), tmp_path / "elsewhere" / "state.db"
     source.close()

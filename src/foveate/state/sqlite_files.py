@@ -216,6 +216,7 @@ def _keep(live: SQLiteStore, replace: bool) -> Path | None:
             return None
     kept = _free_name(Path(live.path))
     live.backup(kept)
+    shutil.copymode(live.path, kept)  # who must not read the one must not read the other
     return kept
 
 
