@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 
 from foveate.engine import Engine
 from foveate.front import service
-from foveate.front.inspector.pages import PAGES
+from foveate.front.inspector.pages import PAGES, records
 from foveate.project import find
 
 HOSTILE = "<script>alert(1)</script> **Redis** [x](javascript:alert(1)) {{7*7}}"
@@ -236,6 +236,14 @@ def test_pages_of_other_sites_may_link_here_and_no_more(client: TestClient) -> N
     assert client.get("/ui/health?thorough=1", headers=afar).status_code == 403
     link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
     assert client.get("/ui/contexts", headers=link).status_code == 200
+
+
+def test_counts_of_ever_new_users_do_not_pile_up(guarded: Guarded, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "MOST_COUNTED", 3)
+    client = sign_in(guarded)
+    for number in range(8):
+        assert client.get(f"/ui/records.json?user=user{number}").status_code == 200
+    assert len(records._COUNTED[guarded.engine.store]) <= 3
 
 
 def test_whoever_speaks_for_one_user_learns_nothing_of_the_others(guarded: Guarded) -> None:

@@ -41,6 +41,10 @@ def test_a_variable_may_name_a_database() -> None:
             "postgresql://db?oauth_client_secret=s3cret&scram_client_key=s3cret",
             "postgresql://db?oauth_client_secret=***&scram_client_key=***",
         ),
+        (
+            "host=db oauth_client_secret='s3 cret' scram_client_key=s3cret",
+            "host=db oauth_client_secret=*** scram_client_key=***",
+        ),
         ("postgresql://db:5432/shop", "postgresql://db:5432/shop"),
     ],
 )

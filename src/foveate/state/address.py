@@ -20,9 +20,9 @@ send any other secret of the environment to a server that it names."""
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))", re.ASCII)
 _PASSWORD = re.compile(r"(://[^:/?#]*):.*@", re.DOTALL)
 _SCHEME = re.compile(r"[A-Za-z][\w+.-]+://")
-_SECRET = re.compile(r"password|secret|^scram_")
-"""Of a name in lower case."""
-_WORD = re.compile(r"((?:password|secret|\bscram_\w+)\s*=\s*)(?:'(?:[^'\\]|\\.)*'|\S+)", re.IGNORECASE)
+_SECRET = re.compile(r"password|secret|scram_", re.IGNORECASE)
+"""What the names of libpq's secrets have in them."""
+_WORD = re.compile(rf"((?:{_SECRET.pattern})\w*\s*=\s*)(?:'(?:[^'\\]|\\.)*'|\S+)", re.IGNORECASE)
 _HIDDEN = "***"
 
 
@@ -78,7 +78,7 @@ def masked(url: str) -> str:
         return _WORD.sub(rf"\1{_HIDDEN}", url)
     address, mark, query = _PASSWORD.sub(rf"\1:{_HIDDEN}@", url).partition("?")
     parts = [
-        f"{name}={_HIDDEN}" if _SECRET.search(unquote(name).lower()) and value else f"{name}{equals}{value}"
+        f"{name}={_HIDDEN}" if _SECRET.search(unquote(name)) and value else f"{name}{equals}{value}"
         for name, equals, value in (part.partition("=") for part in query.split("&"))
     ]
     return address + mark + "&".join(parts)

@@ -359,6 +359,16 @@ class Vectors(Suite):
             assert relevance[near].vector is not None
             assert all(0.0 <= (hit.vector or 0.0) <= 1.0 for hit in both)
 
+    def test_vectors_are_counted_for_whom_the_scope_names(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path, space=self.model.fingerprint) as store:
+            self.put(store, "caching responses")
+            ada, ben = (replace(HERE, user=name) for name in ("ada", "ben"))
+            with store.write(ada) as writer:
+                writer.add(made("cached pages", scope=ada), self.model.embed(["cached pages"])[0])
+            for scope, number in ((HERE, 2), (ada, 2), (ben, 1)):
+                with store.read(scope) as reader:
+                    assert reader.counts()["vectors"] == number
+
     def test_vector_changes_together_with_the_record(self, tmp_path: Path) -> None:
         with self.opened(tmp_path, space=self.model.fingerprint) as store:
             id = self.put(store, "caching responses")

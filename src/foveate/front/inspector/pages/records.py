@@ -36,7 +36,7 @@ _COUNTED: WeakKeyDictionary[Store, dict[Scope, tuple[str, Counts]]] = WeakKeyDic
 """For each store and whose records are counted: a revision, and the counts at it."""
 
 MOST_COUNTED = 100
-"""Of a store: whose counts are kept, the latest ones."""
+"""Of a store: for how many the counts are kept, before it begins anew."""
 
 PROMOTED_TO = tuple(
     kind.name
@@ -103,10 +103,9 @@ def _by_kind(engine: Engine) -> Counts:
         revision, counts = held.get(whose, ("", {}))
         if revision != reader.revision:
             counts = reader.counts()["records"]
-            held.pop(whose, None)
+            if len(held) >= MOST_COUNTED:
+                held.clear()
             held[whose] = (reader.revision, counts)
-    while len(held) > MOST_COUNTED:
-        held.pop(next(iter(held)), None)  # another thread may have been here
     return counts
 
 
