@@ -113,7 +113,7 @@ def _rank(
             f"not considered: beyond the {limit_of(slot, profile)} that slot {slot.name!r} asks {slot.source!r} for",
         )
     slot = searching[0]
-    also = related(lexical.terms(receipt.document["request"]["query"])) if profile.related_weight else {}
+    also = related(receipt.document["request"]["query"]) if profile.related_weight else {}
     shared = (terms.keys() | also.keys()) & {term for term, _, _ in index.postings(record, kind_of(record.kind))[0]}
     if not shared:
         return "no shared term", f"not considered: it shares no word with the question ({_words(record)})"

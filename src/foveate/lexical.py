@@ -96,6 +96,11 @@ def words(text: str) -> list[str]:
     return [part for word in _spoken(text) for part in _parts(word)]
 
 
+def plain(text: str) -> list[str]:
+    """The terms of a text that are a word by themselves, and no part of an identifier."""
+    return [parts[0] for word in _spoken(text) if len(parts := _known[word]) == 1]
+
+
 def names(text: str) -> str:
     """A name in the form in which variants meet: `Foo-Bar`, `foo_bar` and `fooBar` are all `foobar`."""
     return "".join(_RUN.findall(_fold(text).replace("_", "").casefold()))

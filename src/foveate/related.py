@@ -1,47 +1,68 @@
 """Words that stand for one another: who asks for kids also means children, and who asks for pets also means a dog.
 
-Comes in: the terms of a question. Goes out: other terms to look for, each with the one that it stands for. The table is
-`related.txt`, readable and in general English; a store's own names and aliases are the work of `signals`.
+Comes in: a question. Goes out: other terms to look for, each with the asked one that it stands for and what it counts beside
+others. The tables are readable and in general English: `related.txt` has words that say nearly the same or come
+along with it, `kinds.txt` what is of a kind, which tells less: a store has many a food in it. A store's own names and
+aliases are the work of `signals`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from importlib.resources import files
 
 from foveate import lexical
+from foveate.types import Meant
 
 MOST_ASKED = 24
 """A question with more terms than this describes itself: it is a task or a report, and needs no other words."""
 
+MOST_OTHERS = 1000
+"""Once a question has so many other words, no further kinds are looked for: each costs a look into the index."""
 
-def related(terms: Iterable[str]) -> dict[str, str]:
-    """Terms beside those asked for, each with the asked one that it stands for."""
-    asked = dict.fromkeys(terms)
+TABLES = {"related.txt": 1.0, "kinds.txt": 0.5}
+"""What a word of each table counts; what stands in the first is not looked for in the next."""
+
+
+def related(question: str) -> dict[str, Meant]:
+    """Terms beside those asked for. Parts of a name such as `ChromaDB` or `user_id` stand for nothing but that name."""
+    asked = dict.fromkeys(lexical.terms(question))
+    found: dict[str, Meant] = {}
     if len(asked) > MOST_ASKED:
-        return {}
-    table = _table()
-    return {other: term for term in reversed(asked) for other in table.get(term, ()) if other not in asked}
+        return found
+    said = dict.fromkeys(lexical.plain(question))
+    for name, share in TABLES.items():
+        for term in said:
+            if len(found) >= MOST_OTHERS:
+                return found
+            for other in _others(name, term):
+                if other not in asked:
+                    found.setdefault(other, Meant(term, share))
+    return found
 
 
-@lru_cache(maxsize=1)
-def _table() -> dict[str, list[str]]:
-    """The words that stand for each word; a first use pays for it, so it is built in bulk."""
+@lru_cache(maxsize=4096)
+def _others(name: str, term: str) -> tuple[str, ...]:
+    """The terms that a table has for a term, each once."""
+    words = [word for line in _table(name).get(term, ()) for word in line.split()]
+    return tuple(dict.fromkeys(stem for stem in lexical.stems(words) if stem != term))
+
+
+@lru_cache(maxsize=len(TABLES))
+def _table(name: str) -> dict[str, list[str]]:
+    """The lines that are about each term, as they are written: a question needs a few of them.
+
+    `a b c`: each stands for each. `a > b c`: who asks for a also means b and c, and not the other way round.
+    """
+    heads: list[str] = []
+    others: list[str] = []
+    for line in (files("foveate") / name).read_text("utf-8").splitlines():
+        if line and not line.startswith("#"):
+            head, _, rest = line.partition(" > ")
+            words = [head] if rest else line.split()
+            heads += words
+            others += [rest or line] * len(words)
     table: dict[str, list[str]] = {}
-    for word, others in _pairs():
-        table.setdefault(word, []).extend(other for other in others if other != word)
+    for stem, line in zip(lexical.stems(heads), others, strict=True):
+        table.setdefault(stem, []).append(line)
     return table
-
-
-def _pairs() -> Iterator[tuple[str, list[str]]]:
-    """`a b c`: each stands for each. `a > b c`: who asks for a also means b and c, and not the other way round."""
-    text = (files("foveate") / "related.txt").read_text("utf-8")
-    lines = [line.split() for line in text.splitlines() if line and not line.startswith("#")]
-    stems = iter(lexical.stems([word for line in lines for word in line]))
-    for line in lines:
-        group = [next(stems) for _ in line]
-        if line[1] == ">":
-            yield group[0], group[2:]
-        else:
-            yield from ((word, group) for word in group)

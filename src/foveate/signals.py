@@ -107,7 +107,7 @@ def extract(
     return Signals(
         keywords=keywords,
         terms=_terms(query, "" if task is None else about, entities.values(), request.now),
-        related=related(lexical.terms(query)),
+        related=related(query),
         paths=tuple(dict.fromkeys((*paths, *(task.paths if task else ())))),
         symbols=symbols,
         entities={id: name_of(record) for id, record in entities.items()},

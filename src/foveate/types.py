@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 Level = Literal["full", "summary", "micro"]
 LEVELS: tuple[Level, ...] = ("full", "summary", "micro")
@@ -133,6 +133,13 @@ class Request:
     overrides: Mapping[str, Any] = field(default_factory=dict)
 
 
+class Meant(NamedTuple):
+    """Why another word is looked for: the asked term that it stands for, and what it counts beside other such words."""
+
+    asked: str
+    share: float = 1.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signals:
     """What the request is really about."""
@@ -140,8 +147,8 @@ class Signals:
     keywords: tuple[str, ...] = ()
     terms: Mapping[str, float] = field(default_factory=dict)
     """Analysed search terms with their weight in the query."""
-    related: Mapping[str, str] = field(default_factory=dict)
-    """Terms that say the same in other words, each with the one that it stands for."""
+    related: Mapping[str, Meant] = field(default_factory=dict)
+    """Terms that say the same in other words, or are of the kind that is asked for."""
     paths: tuple[str, ...] = ()
     symbols: tuple[str, ...] = ()
     entities: Mapping[str, str] = field(default_factory=dict)

@@ -62,7 +62,7 @@ def questions() -> Iterator[tuple[Query, list[Want]]]:
                 entity_types=("service",) if n % 11 == 0 else (),
             )
         vector = MODEL.query(said) if n % 2 else None
-        also = related(lexical.terms(said)) if n % 5 else {}
+        also = related(said) if n % 5 else {}
         wants = [Want(tuple(draw.sample(KINDS, draw.randint(0, 3))), draw.randint(1, 60)) for _ in range(draw.randint(1, 4))]
         yield Query(dict.fromkeys(lexical.terms(said), 1.0), SEARCH_FIELDS, vector, filters, also), wants
 

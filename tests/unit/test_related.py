@@ -9,13 +9,15 @@ from importlib.resources import files
 import pytest
 
 from foveate import lexical
-from foveate.related import MOST_ASKED, related
+from foveate.related import MOST_ASKED, MOST_OTHERS, TABLES, related
 from foveate.state import index
+from foveate.types import Meant
 from worlds import open_engine
 
-LINES = [
-    line for line in (files("foveate") / "related.txt").read_text("utf-8").splitlines() if line and not line.startswith("#")
-]
+LINES = {
+    name: [line for line in (files("foveate") / name).read_text("utf-8").splitlines() if line and not line.startswith("#")]
+    for name in TABLES
+}
 
 
 def stem(word: str) -> str:
@@ -34,26 +36,61 @@ def stem(word: str) -> str:
     ],
 )
 def test_a_word_stands_for_another(asked: str, found: str) -> None:
-    assert related(lexical.terms(asked))[stem(found)] == stem(asked)
+    assert related(asked)[stem(found)] == Meant(stem(asked), 1.0)
+
+
+@pytest.mark.parametrize(("asked", "found"), [("sports", "kickboxing"), ("illnesses", "tonsillitis"), ("hobby", "origami")])
+def test_one_of_a_kind_stands_for_it_and_counts_half(asked: str, found: str) -> None:
+    assert related(asked)[stem(found)] == Meant(stem(asked), 0.5)
+
+
+def test_what_is_near_to_one_asked_word_is_no_mere_kind_of_another() -> None:
+    found = related("pets and kids")
+    assert found["dog"] == Meant("pet", 1.0)
+    assert found["daughter"] == Meant("kid", 1.0)
+
+
+@pytest.mark.parametrize("name", ["ChromaDB", "kid_id", "petShop"])
+def test_a_part_of_a_name_stands_for_nothing_else(name: str) -> None:
+    assert related(f"Why {name}?") == {}
 
 
 def test_a_member_does_not_stand_for_its_class() -> None:
-    assert stem("pet") not in related(lexical.terms("hamster"))
+    assert stem("pet") not in related("hamster")
 
 
 def test_what_was_asked_for_is_not_related_to_itself() -> None:
-    assert not related(lexical.terms("kid daughter")).keys() & {"kid", "daughter"}
+    assert not related("kid daughter").keys() & {"kid", "daughter"}
 
 
 def test_a_long_question_needs_no_other_words() -> None:
-    assert related(["kid", *(f"w{n}" for n in range(MOST_ASKED))]) == {}
+    assert related("kid " + " ".join(f"w{n}" for n in range(MOST_ASKED))) == {}
 
 
-def test_every_word_of_the_table_is_one_term_and_stands_once_in_its_line() -> None:
-    for line in LINES:
+def test_a_question_of_many_kinds_has_a_bounded_number_of_other_words() -> None:
+    kinds = "hobby sport food animal job country city clothes plant illness emotion vehicle drink store skill"
+    longest = max(len(related(kind)) for kind in kinds.split())
+    assert MOST_OTHERS <= len(related(kinds)) < MOST_OTHERS + longest
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_word_of_a_table_is_one_term_and_stands_once_in_its_line(name: str) -> None:
+    for line in LINES[name]:
         words = line.replace(">", " ").split()
         assert all(len(lexical.terms(word)) == 1 for word in words), line
         assert max(Counter(stem(word) for word in words).values()) == 1, line
+
+
+def test_no_pair_of_words_stands_in_both_tables() -> None:
+    def pairs(name: str) -> set[tuple[str, str]]:
+        found = set()
+        for line in LINES[name]:
+            head, _, others = line.partition(" > ")
+            for asked in [head] if others else line.split():
+                found |= {(stem(asked), stem(other)) for other in (others or line).split()}
+        return found
+
+    assert not pairs("related.txt") & pairs("kinds.txt")
 
 
 def test_a_record_is_found_by_another_word_and_behind_the_word_itself() -> None:
@@ -98,13 +135,17 @@ def test_other_words_stand_in_no_receipt() -> None:
 
 
 def test_other_words_weigh_less_and_are_not_asked_for() -> None:
-    asked, other = {"often": 1.0, "seldom": 1.0}, {"other": "often"}
+    asked, other = {"often": 1.0, "seldom": 1.0}, {"other": Meant("often")}
     counts = {"often": {0: 8}, "seldom": {0: 2}, "other": {0: 5}}
     alone, beside, off = (index.plan(asked, {}, counts, 20, *also) for also in ((), (other, 0.4), (other, 0.0)))
     assert [listed.term for listed in alone.lists] == ["seldom", "often"]
     assert [listed.term for listed in beside.lists] == ["seldom", "often", "other"]
     assert beside.lists[2].weight == pytest.approx(0.4 * beside.lists[1].weight)
     assert off == alone
+    (kind,) = (
+        one for one in index.plan(asked, {}, counts, 20, {"other": Meant("often", 0.5)}, 0.4).lists if one.term == "other"
+    )
+    assert kind.weight == pytest.approx(0.2 * beside.lists[1].weight)
     assert beside.ceiling == alone.ceiling
 
 

@@ -10,6 +10,7 @@ import pytest
 from foveate import Engine
 from foveate.sources.sessions import answered
 from foveate.state.store import Query
+from foveate.types import Meant
 from worlds import ago, open_engine
 
 TALKS = {
@@ -77,7 +78,7 @@ def test_of_a_long_record_the_beginning_tells() -> None:
 
 def test_other_words_count_less_than_the_one_that_was_asked_for() -> None:
     talks = {"kids": ("the kids sleep",), "daughter": ("the daughter sleeps",), "neither": ("the dog sleeps",)}
-    found = worth(talked(talks), ["kid"], related={"daughter": "kid"})
+    found = worth(talked(talks), ["kid"], related={"daughter": Meant("kid")})
     assert found["kids"] > found["daughter"] > found["neither"] == 0.0
 
 

@@ -19,6 +19,9 @@ from foveate.types import Record
 MAX_CHARS = 4_000
 """Of one record: what a session is about shows in the beginnings of what was said, and a pasted log is long."""
 
+OTHER_WORDS = 0.8
+"""What a word that stands for another counts here, of what it counts in a record: a whole talk has more by chance."""
+
 TEXT, DATES = index.FIELDS.index("text"), index.FIELDS.index("dates")
 
 Said = Mapping[tuple[str, int], int]
@@ -41,7 +44,8 @@ def answered(records: Iterable[Record], query: Query) -> dict[str, float]:
             named = index.named(text, record.valid_from) if names else ()
             said[session].update((term, DATES) for term in named if term in wanted)
     frequencies = _frequencies(said.values())
-    plan = index.plan(query.terms, query.fields, frequencies, len(said), query.related, query.related_weight)
+    weight = OTHER_WORDS * query.related_weight
+    plan = index.plan(query.terms, query.fields, frequencies, len(said), query.related, weight)
     average = max(1.0, sum(lengths.values()) / max(1, len(lengths)))
     return {name: plan.relevance(_score(plan, found, lengths[name] / average)) for name, found in said.items()}
 

@@ -14,7 +14,7 @@ from typing import Any
 from foveate import dates, lexical, quantities
 from foveate.state.kinds import Kind
 from foveate.state.ranking import Listed
-from foveate.types import Record
+from foveate.types import Meant, Record
 
 FIELDS = ("text", "summary", "tags", "subject", "entities", "paths", "dates")
 """A field's place here is its number in the postings: add at the end only."""
@@ -116,7 +116,7 @@ def plan(
     fields: Mapping[str, float],
     frequencies: Mapping[str, Mapping[int, int]],
     docs: int,
-    related: Mapping[str, str] | None = None,
+    related: Mapping[str, Meant] | None = None,
     related_weight: float = 0.0,
 ) -> Plan:
     """Weigh terms by rarity and fields by their weight.
@@ -126,11 +126,11 @@ def plan(
     itself, and the ceiling is what was asked for.
     """
     meant = related if related and related_weight > 0 else {}
-    weights = {**{term: related_weight * terms[asked] for term, asked in meant.items()}, **terms}
+    weights = {**{term: related_weight * share * terms[asked] for term, (asked, share) in meant.items()}, **terms}
     rare = rarity({term: max(frequencies[term].values()) for term in weights if frequencies.get(term)}, docs)
     if not rare:
         return Plan((), 0.0)
-    rare |= {term: min(rare[term], rare.get(asked, rare[term])) for term, asked in meant.items() if term in rare}
+    rare |= {term: min(rare[term], rare.get(asked, rare[term])) for term, (asked, _) in meant.items() if term in rare}
     asked = [rare[term] for term in terms if term in rare] or list(rare.values())
     typical = sum(asked) / len(asked)
     # A word that the store has never seen counts as a typical one: it may be what the question is about, or chatter.

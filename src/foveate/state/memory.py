@@ -300,9 +300,7 @@ class Memory:
         """Records by their words, best first; what no longer holds is found too, but behind what does."""
         for kind in kinds:
             kind_of(kind)
-        query_of = Query(
-            asked(query, self.clock()), SEARCH_FIELDS, None, filters or Filters(), related(lexical.terms(query))
-        )
+        query_of = Query(asked(query, self.clock()), SEARCH_FIELDS, None, filters or Filters(), related(query))
         with self.reader() as reader:
             found = reader.search(query_of, [Want(tuple(kinds), limit)])
         return sorted(found[0], key=lambda hit: hit.record.status != "active")[:limit]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from foveate.state.retention import Gone, Retention
-from foveate.types import NO_FILTERS, Filters, Link, Record, Scope
+from foveate.types import NO_FILTERS, Filters, Link, Meant, Record, Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +46,15 @@ class Beside:
 class Query:
     """What to search for: analysed terms with weights, weights of the fields, and a vector where there is one.
 
-    `related` terms find too, each for a term that it stands for and at `related_weight` of it, but nothing lacks them:
-    relevance is a share of what was asked for.
+    `related` terms find too, each for a term that it stands for and at its share of `related_weight`. Nothing lacks them:
+    relevance is a part of what was asked for.
     """
 
     terms: Mapping[str, float]
     fields: Mapping[str, float]
     vector: Sequence[float] | None = None
     filters: Filters = NO_FILTERS
-    related: Mapping[str, str] = field(default_factory=dict)
+    related: Mapping[str, Meant] = field(default_factory=dict)
     related_weight: float = 0.4
 
 
