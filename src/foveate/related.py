@@ -17,7 +17,7 @@ from foveate.types import Meant
 MOST_ASKED = 24
 """A question with more terms than this describes itself: it is a task or a report, and needs no other words."""
 
-MOST_OTHERS = 1000
+MOST_OTHERS = 500
 """Once a question has so many other words, no further kinds are looked for: each costs a look into the index."""
 
 TABLES = {"related.txt": 1.0, "kinds.txt": 0.5}
