@@ -48,6 +48,46 @@ def test_headings_in_a_quoted_text_and_hidden_characters_do_not_matter() -> None
     assert not said.stands(Rendered("- First\n  Steps\n  then on"))
 
 
+# --- REALTALK ------------------------------------------------------------------------------------------------------
+
+CHAT_1 = {
+    "name": {"speaker_1": "Ann", "speaker_2": "Ben"},
+    "session_1": [
+        {"clean_text": "I took up kickboxing.", "speaker": "Ann", "date_time": "29.12.2023, 22:42:04", "dia_id": "D1:1"},
+        {"clean_text": "", "speaker": "Ben", "date_time": "29.12.2023, 22:43:00", "dia_id": "D1:2"},
+    ],
+    "events_session_1": {"agent_a": []},
+    "session_1_date_time": "another form",
+    "session_2": [{"clean_text": "The rink shut", "speaker": "Ben", "date_time": "02.01.2024, 08:00:00", "dia_id": "D2:1"}],
+    "session_3": [],
+    "qa": [
+        {"question": "What sports does Ann do?", "evidence": ["D1:1"], "category": 1},
+        {"question": "What is shut?", "evidence": ["D2:1", "D2:9"], "category": 2},
+        {"question": "What else?", "category": 3},
+    ],
+}
+
+
+def test_realtalk_tells_messages_by_session_and_asks_what_has_evidence(tmp_path: Path) -> None:
+    for name in ("Chat_10_Ann_Cid", "Chat_2_Ann_Ben"):
+        write(tmp_path / "data" / f"{name}.json", CHAT_1)
+    write(tmp_path / "data" / "locomo" / "Chat_1_Other.json", CHAT_1)  # the folder beside it holds other data
+    found = scenes("realtalk", tmp_path)
+    assert list(found) == ["Chat_2_Ann_Ben", "Chat_10_Ann_Cid"]
+    scene = found["Chat_2_Ann_Ben"]
+    assert [(entry.id, entry.text, entry.session, entry.when) for entry in scene.entries] == [
+        ("D1:1", "Ann: I took up kickboxing.", "session_1", "2023-12-29T22:42:04+00:00"),
+        ("D2:1", "Ben: The rink shut", "session_2", "2024-01-02T08:00:00+00:00"),
+    ]
+    assert [case.query for case in scene.cases] == ["What sports does Ann do?"]
+    assert scene.skipped == 2
+
+
+def test_one_of_a_kind_arrives_where_the_kind_is_asked_for(tmp_path: Path) -> None:
+    row = asked("realtalk", write(tmp_path / "Chat_1.json", CHAT_1), tmp_path / "out").rows[0]
+    assert row.packs[8000].hits == {"turn": [True], "session": [True]}
+
+
 # --- LongMemEval ---------------------------------------------------------------------------------------------------
 
 TEA = {"role": "user", "content": "I drink green tea with lemon.", "has_answer": True}
@@ -584,7 +624,7 @@ def test_a_mark_of_the_encoding_is_no_part_of_the_data(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["own", "longmemeval", "facts", "locomo"])
+@pytest.mark.parametrize("name", ["own", "longmemeval", "facts", "locomo", "realtalk"])
 def test_data_in_another_encoding_are_refused(tmp_path: Path, name: str) -> None:
     path = tmp_path / "x.json"
     path.write_bytes('[{"question": "Wo ist das Gerät?"}]'.encode("latin-1"))
@@ -628,6 +668,14 @@ def test_what_is_wrong_with_a_question_is_said_with_its_id(tmp_path: Path, chang
             lambda at: write(at / "f.json", [{"context": FACTS, "questions": ["q"], "answers": []}]),
             InputError,
             "context 1, is not data of 'facts': it has more questions than answers, or fewer",
+        ),
+        ("realtalk", lambda at: at, NotFound, "Chat_*.json is looked for"),
+        ("realtalk", lambda at: write(at / "c.json", {"session_1": [{}], "qa": []}), InputError, "'clean_text' is missing"),
+        (
+            "realtalk",
+            lambda at: write(at / "c.json", {"session_1": [{"clean_text": "x", "date_time": "soon"}], "qa": []}),
+            InputError,
+            "'soon' is no date such as",
         ),
         ("longmemeval", lambda at: write(at / "x.json", LONGMEMEVAL[:1] * 2), InputError, "holds 'q1' twice"),
         ("longmemeval", lambda at: write(at / "longmemeval.json", {}), InputError, "Wanted: a list of questions"),

@@ -9,6 +9,7 @@ from foveate.eval.model import Suite
 
 MODULES = {
     "locomo": "locomo",
+    "realtalk": "realtalk",
     "longmemeval": "longmemeval",
     "beam": "beam",
     "precision": "precision",

@@ -31,10 +31,10 @@ def files(path: Path) -> list[Path]:
 def worlds(path: Path, options: Mapping[str, str]) -> Iterator[World]:
     (file,) = files(path)
     for n, sample in enumerate(parsed(file), 1):
-        yield World(str(sample.get("sample_id", n)), partial(_scene, sample, options.get("captions") == "yes"))
+        yield World(str(sample.get("sample_id", n)), partial(scene, sample, options.get("captions") == "yes"))
 
 
-def _scene(sample: Mapping[str, Any], captions: bool) -> Scene:
+def scene(sample: Mapping[str, Any], captions: bool = False) -> Scene:
     talk = sample["conversation"]
     entries = {
         id: Entry(id=id, text=_text(turn, captions), session=name, when=_when(talk[f"{name}_date_time"]))
