@@ -16,6 +16,7 @@ from foveate.receipts import FORGOTTEN, Receipt, filters_from_json, profile_from
 from foveate.related import related
 from foveate.sources.censors import stands_here
 from foveate.sources.gather import filtered, limit_of
+from foveate.sources.search import words_for
 from foveate.state import index
 from foveate.state.kinds import kind_of
 from foveate.state.relations import recalled
@@ -113,7 +114,7 @@ def _rank(
             f"not considered: beyond the {limit_of(slot, profile)} that slot {slot.name!r} asks {slot.source!r} for",
         )
     slot = searching[0]
-    also = related(receipt.document["request"]["query"]) if profile.related_weight else {}
+    also = words_for(profile, related(receipt.document["request"]["query"])) if profile.related_weight else {}
     shared = (terms.keys() | also.keys()) & {term for term, _, _ in index.postings(record, kind_of(record.kind))[0]}
     if not shared:
         return "no shared term", f"not considered: it shares no word with the question ({_words(record)})"

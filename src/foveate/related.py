@@ -1,13 +1,14 @@
 """Words that stand for one another: who asks for kids also means children, and who asks for pets also means a dog.
 
 Comes in: a question. Goes out: other terms to look for, each with the asked one that it stands for and what it counts beside
-others. The tables are readable and in general English: `related.txt` has words that say nearly the same or come
-along with it, `kinds.txt` what is of a kind, which tells less: a store has many a food in it. A store's own names and
+others. The tables are readable and in general English: `related.txt` has words that say nearly the same. For talks there
+are also `common.txt`, what comes along with common words, and `kinds.txt`, what is of a kind. A store's own names and
 aliases are the work of `signals`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from importlib.resources import files
 
@@ -20,8 +21,8 @@ MOST_ASKED = 24
 MOST_OTHERS = 500
 """Once a question has so many other words, no further kinds are looked for: each costs a look into the index."""
 
-TABLES = {"related.txt": 1.0, "kinds.txt": 0.5}
-"""What a word of each table counts; what stands in the first is not looked for in the next."""
+TABLES = {"related.txt": Meant("", 1.0), "common.txt": Meant("", 1.0, loose=True), "kinds.txt": Meant("", 0.5, loose=True)}
+"""What a word of each table counts; what stands in one is not looked for in the next."""
 
 
 def related(question: str) -> dict[str, Meant]:
@@ -31,14 +32,19 @@ def related(question: str) -> dict[str, Meant]:
     if len(asked) > MOST_ASKED:
         return found
     said = dict.fromkeys(lexical.plain(question))
-    for name, share in TABLES.items():
+    for name, meant in TABLES.items():
         for term in said:
             if len(found) >= MOST_OTHERS:
                 return found
             for other in _others(name, term):
                 if other not in asked:
-                    found.setdefault(other, Meant(term, share))
+                    found.setdefault(other, meant._replace(asked=term))
     return found
+
+
+def saying_the_same(found: Mapping[str, Meant]) -> dict[str, Meant]:
+    """Without the loose ones. Work is asked for in its own words: who fixes a login has no use for a leak that was fixed."""
+    return {term: meant for term, meant in found.items() if not meant.loose}
 
 
 @lru_cache(maxsize=4096)

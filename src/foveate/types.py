@@ -138,6 +138,8 @@ class Meant(NamedTuple):
 
     asked: str
     share: float = 1.0
+    loose: bool = False
+    """It comes along with the asked one or is of its kind, and does not say the same: for talks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

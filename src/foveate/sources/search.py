@@ -9,14 +9,15 @@ Where it gives `session` one, what is of a session that answers much of the ques
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from foveate.related import saying_the_same
 from foveate.sources.gather import Around
 from foveate.sources.sessions import answered
 from foveate.state.store import Beside, Hit, Query, Want
 from foveate.state.supersede import DISPUTED_BY, SUPERSEDED_BY
-from foveate.types import Ask, Candidate
+from foveate.types import Ask, Candidate, Meant, Profile
 
 STRONG = 50
 """Hits of a slot whose neighbours are looked up, best first. Twice as many give the same and take twice the time."""
@@ -38,7 +39,7 @@ class Search:
             profile.fields,
             signals.embedding,
             around.request.filters,
-            signals.related,
+            words_for(profile, signals.related),
             profile.related_weight,
         )
         found = around.reader.search(query, [Want(ask.slot.kinds, ask.limit) for ask in asks])
@@ -59,6 +60,11 @@ class Search:
                 if hit.record.id != task  # a task is not related to itself
             ]
             yield from _in_sessions(candidates, query, ask, around)
+
+
+def words_for(profile: Profile, related: Mapping[str, Meant]) -> Mapping[str, Meant]:
+    """All other words where the profile reads talks, and weighs what their sessions say; else those that say the same."""
+    return related if profile.weights.get("session") else saying_the_same(related)
 
 
 def relevance(hit: Hit, vector_weight: float) -> dict[str, float]:

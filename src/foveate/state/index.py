@@ -126,11 +126,11 @@ def plan(
     itself, and the ceiling is what was asked for.
     """
     meant = related if related and related_weight > 0 else {}
-    weights = {**{term: related_weight * share * terms[asked] for term, (asked, share) in meant.items()}, **terms}
+    weights = {**{term: related_weight * other.share * terms[other.asked] for term, other in meant.items()}, **terms}
     rare = rarity({term: max(frequencies[term].values()) for term in weights if frequencies.get(term)}, docs)
     if not rare:
         return Plan((), 0.0)
-    rare |= {term: min(rare[term], rare.get(asked, rare[term])) for term, (asked, _) in meant.items() if term in rare}
+    rare |= {term: min(rare[term], rare.get(other.asked, rare[term])) for term, other in meant.items() if term in rare}
     asked = [rare[term] for term in terms if term in rare] or list(rare.values())
     typical = sum(asked) / len(asked)
     # A word that the store has never seen counts as a typical one: it may be what the question is about, or chatter.

@@ -19,7 +19,7 @@ from foveate import lexical
 from foveate.asking import asked
 from foveate.errors import InputError, NotFound, near
 from foveate.ids import Clock, Ids
-from foveate.related import related
+from foveate.related import related, saying_the_same
 from foveate.state import embedding, records
 from foveate.state.chain import Chain
 from foveate.state.conflict import conflicting
@@ -300,7 +300,9 @@ class Memory:
         """Records by their words, best first; what no longer holds is found too, but behind what does."""
         for kind in kinds:
             kind_of(kind)
-        query_of = Query(asked(query, self.clock()), SEARCH_FIELDS, None, filters or Filters(), related(query))
+        query_of = Query(
+            asked(query, self.clock()), SEARCH_FIELDS, None, filters or Filters(), saying_the_same(related(query))
+        )
         with self.reader() as reader:
             found = reader.search(query_of, [Want(tuple(kinds), limit)])
         return sorted(found[0], key=lambda hit: hit.record.status != "active")[:limit]
