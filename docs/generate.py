@@ -81,7 +81,7 @@ PROFILE = {
     "extends": 'The profile beneath; `base` where it is not set, nothing where it is `""`.',
     "total": "Tokens that the model may receive where the call names no budget.",
     "reserve": "Tokens of the total that stay free for the answer.",
-    "related_weight": "What a word that says the same as an asked one is worth beside it, one of its kind half; 0: none.",
+    "related_weight": "What a word that says the same as one of the question is worth beside it; 0 looks for none.",
     "vector_weight": "How much of the relevance a vector decides, where there is an embedder.",
     "weights": "How much each feature counts in a score; see below.",
     "max_file_chars": "Of a longer file, the parts that matter are shown even where there is room for all of it.",
