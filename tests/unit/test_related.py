@@ -137,6 +137,18 @@ def test_what_is_explained_knows_the_other_words() -> None:
     assert "rank 61" in engine.why_not(far.id, context)["sentence"]
 
 
+def test_what_is_explained_knows_the_loose_words_of_talks_alone() -> None:
+    engine = open_engine()
+    for n in range(60):
+        engine.add("note", f"The sports of class {n} are on Monday")
+    far = engine.add("note", "Anna took up kickboxing").record
+    said = {
+        name: engine.why_not(far.id, engine.compute("Which sports?", profile=name, budget=120)) for name in ("chat", "base")
+    }
+    assert "rank 61" in said["chat"]["sentence"]
+    assert said["base"]["reason"] == "no shared term"
+
+
 def test_other_words_stand_in_no_receipt() -> None:
     engine = open_engine()
     engine.add("note", "The kids like the playground")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from foveate import Engine
-from foveate.sources.sessions import answered
+from foveate.sources.sessions import OTHER_WORDS, answered
 from foveate.state.store import Query
 from foveate.types import Meant
 from worlds import ago, open_engine
@@ -80,6 +80,13 @@ def test_other_words_count_less_than_the_one_that_was_asked_for() -> None:
     talks = {"kids": ("the kids sleep",), "daughter": ("the daughter sleeps",), "neither": ("the dog sleeps",)}
     found = worth(talked(talks), ["kid"], related={"daughter": Meant("kid")})
     assert found["kids"] > found["daughter"] > found["neither"] == 0.0
+
+
+def test_other_words_count_less_in_a_session_than_in_a_record() -> None:
+    talks = {"kids": ("the kids",), "daughter": ("the daughter",)}
+    found = worth(talked(talks), ["kid"], related={"daughter": Meant("kid")})
+    assert found["daughter"] == pytest.approx(OTHER_WORDS * Query({}, {}).related_weight * found["kids"])
+    assert OTHER_WORDS < 1
 
 
 def test_the_date_of_a_session_counts_where_the_question_names_it() -> None:

@@ -122,6 +122,14 @@ def moment(value: Any, *forms: str) -> str | None:
     return None
 
 
+def dated(text: str, form: str, example: str) -> str:
+    """A date that must be there, as ISO 8601."""
+    found = moment(text, form)
+    if found is None:
+        raise Misshapen(f"{text!r} is no date such as {example}")
+    return found
+
+
 def digest(paths: Sequence[Path]) -> str:
     """A short name for the present content of files, folders included."""
     hashed = blake2b(digest_size=6)

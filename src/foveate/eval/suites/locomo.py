@@ -14,7 +14,7 @@ from typing import Any
 
 from foveate.eval.evidence import Said, sessions
 from foveate.eval.model import Case, Entry, Evidence, Scene, Suite, World
-from foveate.eval.reading import Misshapen, find, moment, parsed
+from foveate.eval.reading import Misshapen, dated, find, parsed
 
 FORM = (
     "a list of talks with conversation (session_N: turns of dia_id, speaker and text; session_N_date_time) "
@@ -72,11 +72,7 @@ def _turns(names: Sequence[str]) -> list[str]:
 
 
 def _when(text: str) -> str:
-    """`1:56 pm on 8 May, 2023` as ISO 8601."""
-    found = moment(text, "%I:%M %p on %d %B, %Y")
-    if found is None:
-        raise Misshapen(f"{text!r} is no date such as 1:56 pm on 8 May, 2023")
-    return found
+    return dated(text, "%I:%M %p on %d %B, %Y", "1:56 pm on 8 May, 2023")
 
 
 SUITE = Suite(

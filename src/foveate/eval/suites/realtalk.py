@@ -13,7 +13,7 @@ from typing import Any
 
 from foveate.errors import NotFound
 from foveate.eval.model import Scene, Suite, World
-from foveate.eval.reading import Misshapen, moment, parsed
+from foveate.eval.reading import dated, parsed
 from foveate.eval.suites import locomo
 
 PATTERN = "Chat_*.json"
@@ -46,17 +46,9 @@ def _scene(file: Path) -> Scene:
     for name, messages in chat.items():
         if name.startswith("session_") and isinstance(messages, list) and messages:
             talk[name] = [{**message, "text": message["clean_text"]} for message in messages]
-            talk[f"{name}_date_time"] = _when(messages[0]["date_time"])
+            talk[f"{name}_date_time"] = dated(messages[0]["date_time"], "%d.%m.%Y, %H:%M:%S", "29.12.2023, 22:42:04")
     asked = [{**one, "evidence": one.get("evidence") if isinstance(one.get("evidence"), list) else []} for one in chat["qa"]]
     return locomo.scene({"conversation": talk, "qa": asked})
-
-
-def _when(text: str) -> str:
-    """`29.12.2023, 22:42:04` as ISO 8601."""
-    found = moment(text, "%d.%m.%Y, %H:%M:%S")
-    if found is None:
-        raise Misshapen(f"{text!r} is no date such as 29.12.2023, 22:42:04")
-    return found
 
 
 SUITE = Suite(
