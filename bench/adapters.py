@@ -75,7 +75,7 @@ loop = asyncio.new_event_loop()
 
 
 def ours(module: str, name: str) -> Any:
-    return getattr(import_module(f"foveate.agents.adapters.{module}"), name)
+    return getattr(import_module(f"foveate.integrations.{module}"), name)
 
 
 def langchain(*, awaits: bool = False) -> Framework:

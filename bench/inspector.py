@@ -25,8 +25,8 @@ from starlette.testclient import TestClient
 import foveate
 from bench.service import corpus
 from foveate.engine import Engine
-from foveate.front.http import create_app
-from foveate.front.http.serving import settle
+from foveate.server.http import create_app
+from foveate.server.http.serving import settle
 
 RECORDS = int(os.environ.get("FOVEATE_BENCH_RECORDS", 100_000))
 RECEIPTS = int(os.environ.get("FOVEATE_BENCH_RECEIPTS", 500))

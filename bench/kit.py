@@ -14,12 +14,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 
+from foveate.cli.eval_report import print_tables
 from foveate.eval import gate, systems
+from foveate.eval.datasets import suite
 from foveate.eval.report import Figure, Report, as_json, report
 from foveate.eval.run import run
-from foveate.eval.suites import suite
 from foveate.eval.tables import tables
-from foveate.front.cli.eval_show import print_tables
 
 OUT = Path(__file__).parent / "out" / "eval"
 TOLD_EVERY = 10.0

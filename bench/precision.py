@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bench.corpus import DATA
 from bench.kit import absent, judged, measured
+from foveate.eval.datasets.precision import BUDGET
 from foveate.eval.report import scored
-from foveate.eval.suites.precision import BUDGET
 
 TARGETS = {"retrieval": 74, "session": 12}
 

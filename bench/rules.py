@@ -15,8 +15,8 @@ from itertools import chain, islice
 
 import foveate
 from bench.corpus import docs, queries, turns
-from foveate import lexical
 from foveate.errors import FoveateError
+from foveate.text import analysis
 
 OTHERS, QUESTIONS = 2000, 300
 BUDGETS = (4000, 1000, 500, 250)
@@ -75,8 +75,8 @@ def _others() -> Iterator[str]:
 
 def unrelated(corpus: Sequence[str]) -> list[str]:
     """Questions without a term of any rule."""
-    told = {term for topic in TOPICS for _, words in RULES for term in lexical.terms(words.format(topic=topic))}
-    asked = [query for query in queries(list(corpus), QUESTIONS * 4) if not told & set(lexical.terms(query))]
+    told = {term for topic in TOPICS for _, words in RULES for term in analysis.terms(words.format(topic=topic))}
+    asked = [query for query in queries(list(corpus), QUESTIONS * 4) if not told & set(analysis.terms(query))]
     return asked[:QUESTIONS]
 
 

@@ -21,10 +21,10 @@ import apsw
 import foveate
 from bench.corpus import queries, texts
 from bench.speed import fts5
-from foveate import lexical
-from foveate.profiles import resolve
-from foveate.state import ranking
-from foveate.state.store import Query, Want
+from foveate.pipeline.profiles import resolve
+from foveate.store.protocol import Query, Want
+from foveate.store.sql import ranking
+from foveate.text import analysis
 from foveate.types import Scope
 
 ASKED = 60
@@ -109,7 +109,7 @@ def asked_of(corpus: list[str], share: int, projects: int) -> list[str]:
 
 
 def search(engine: Any, text: str) -> list[str]:
-    query = Query(dict.fromkeys(lexical.terms(text), 1.0), resolve("base").fields)
+    query = Query(dict.fromkeys(analysis.terms(text), 1.0), resolve("base").fields)
     with engine.reader() as reader:
         return [hit.record.id for hit in reader.search(query, [Want(("note",), 50)])[0]]
 
@@ -143,7 +143,7 @@ def full_text(corpus: list[str]) -> dict[str, float]:
         db = apsw.Connection(str(path))
         took = []
         for text in queries(corpus, ASKED):
-            words = " OR ".join(f'"{word}"' for word in dict.fromkeys(lexical.words(text)))
+            words = " OR ".join(f'"{word}"' for word in dict.fromkeys(analysis.words(text)))
             began = time.process_time()
             db.execute("select rowid from words where words match ? order by rank limit 50", (words,)).fetchall()
             took.append((time.process_time() - began) * 1000)

@@ -20,12 +20,12 @@ import apsw
 
 import foveate
 from bench.corpus import queries, texts
-from foveate import lexical
-from foveate.ids import new_id
-from foveate.profiles import resolve
-from foveate.sources.gather import limit_of
-from foveate.state.records import Rules, make
-from foveate.state.store import Query, Want
+from foveate.clock import new_id
+from foveate.pipeline.profiles import resolve
+from foveate.pipeline.sources.gather import limit_of
+from foveate.records.make import Rules, make
+from foveate.store.protocol import Query, Want
+from foveate.text import analysis
 from foveate.types import Scope
 
 ASKED = 100
@@ -107,7 +107,7 @@ def ask(folder: Path, asked: list[str]) -> dict[str, float]:
 
     def index_query(text: str) -> None:
         with engine.reader() as reader:
-            reader.search(Query(dict.fromkeys(lexical.terms(text), 1.0), profile.fields), wants)
+            reader.search(Query(dict.fromkeys(analysis.terms(text), 1.0), profile.fields), wants)
 
     engine.compute(asked[0])
     for text in asked:

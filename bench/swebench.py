@@ -20,8 +20,8 @@ from dataclasses import replace
 
 from bench.corpus import DATA
 from bench.kit import absent, judged, measured, show
+from foveate.eval.datasets import suite
 from foveate.eval.report import Report, report
-from foveate.eval.suites import suite
 
 SYSTEMS = ("foveate", "file-bm25", "semble", "semble:whole")
 TARGETS = ("file.fraction@8000=90", "function.fraction@8000=60")

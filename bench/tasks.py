@@ -22,10 +22,11 @@ from typing import Any
 import foveate
 from bench.project import Plants, Work, Writer
 from bench.speed import cpu
-from foveate import Engine, lexical, tokens
-from foveate.state.kinds import kind_of
-from foveate.state.links import LEARNED_FROM
-from foveate.state.task import state_of
+from foveate import Engine
+from foveate.records.kinds import kind_of
+from foveate.records.links import LEARNED_FROM
+from foveate.tasks.task import state_of
+from foveate.text import analysis, tokens
 from foveate.types import Record
 
 ASKED = 30
@@ -110,10 +111,10 @@ def _check_words(asked: dict[str, list[Asked]], plants: dict[int, Plants]) -> No
     """The benchmark's own claim: no plant shares a term with a task that it is for."""
     for task in (task for group in asked.values() for task in group):
         values = task.work.values
-        said = set(lexical.terms(" ".join((task.work.name, values["objective"], *values["acceptance_criteria"]))))
+        said = set(analysis.terms(" ".join((task.work.name, values["objective"], *values["acceptance_criteria"]))))
         for at in task.needs:
             planted = (*plants[at].wanted.values(), *plants[at].asked.values(), *plants[at].low.values())
-            common = said & set(lexical.terms(" ".join(planted)))
+            common = said & set(analysis.terms(" ".join(planted)))
             assert not common, f"Plants share {common} with {task.work.name!r}."
 
 

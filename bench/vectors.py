@@ -17,11 +17,11 @@ import numpy as np
 
 from bench.corpus import queries, texts
 from bench.speed import cpu
-from foveate.embed import open_embedder
-from foveate.state.memory import Memory
-from foveate.state.records import Rules
-from foveate.state.sqlite import SQLiteStore
-from foveate.state.store import Query, Want
+from foveate.memory.memory import Memory
+from foveate.records.make import Rules
+from foveate.store.protocol import Query, Want
+from foveate.store.sqlite.store import SQLiteStore
+from foveate.text.embed import open_embedder
 from foveate.types import Filters, Scope
 
 DIM, LIMIT, ASKED = 256, 50, 20

@@ -36,6 +36,6 @@ def note(file: str) -> None:
 
 if __name__ == "__main__":
     threading.Thread(target=note, args=(sys.argv[1],), daemon=True).start()
-    from foveate.front.cli import cli
+    from foveate.cli import cli
 
     cli(sys.argv[2:])

@@ -19,13 +19,15 @@ from pathlib import Path
 
 import click
 
-import foveate.profiles
-from foveate import errors, profiles, project, types
-from foveate.front.cli import VERBS, cli
-from foveate.front.cli.calling import scoped
-from foveate.front.cli.failures import INTERRUPTED
-from foveate.profiles import settings
-from foveate.sources import SHIPPED
+import foveate.pipeline.profiles
+from foveate import errors, types
+from foveate.cli import VERBS, cli
+from foveate.cli.call import scoped
+from foveate.cli.failures import INTERRUPTED
+from foveate.pipeline import profiles
+from foveate.pipeline.profiles import settings
+from foveate.pipeline.sources import SHIPPED
+from foveate.project import project
 from foveate.types import Frame, Profile, Slot
 
 PAGES = Path(__file__).parent / "reference"

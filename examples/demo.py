@@ -10,9 +10,9 @@ import tempfile
 from pathlib import Path
 
 import foveate
-from foveate import ids
-from foveate.front.cli.ledger import spent
-from foveate.front.cli.show import print_lines, width
+from foveate import clock
+from foveate.cli.receipt_text import spent
+from foveate.cli.render import print_lines, width
 
 sys.path.insert(0, str(Path(__file__).parent))
 from team import world
@@ -28,7 +28,7 @@ FRAME = {
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder, foveate.open(folder, own=False) as engine:
-        known = engine.add_many(world(ids.now()))
+        known = engine.add_many(world(clock.now()))
         given = {"frame": [FRAME], "working": "Making the catalogue answer in under 100 ms before the autumn launch."}
         context = engine.compute(QUESTION, profile="layers", budget=BUDGET, given=given)
         print(f"$ foveate context {QUESTION!r} --profile layers --budget {BUDGET}\n")

@@ -25,12 +25,12 @@ apsw.connection_hooks.append(lambda connection: connection.set_progress_handler(
 
 
 COPY = """
-from foveate.state import moving
-from foveate.state.where import open_store
+from foveate.store import copy
+from foveate.store.open import open_store
 
-moving.PAGE = 100
+copy.PAGE = 100
 source, target = open_store(sys.argv[2], create=False), open_store(sys.argv[3], unfinished=True)
-moving.copy(source, target, replace=len(sys.argv) > 4)
+copy.copy(source, target, replace=len(sys.argv) > 4)
 source.close()
 target.close()
 print(ticks - left)

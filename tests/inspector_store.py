@@ -16,11 +16,11 @@ from urllib.parse import quote
 import foveate
 from foveate import Context, Engine, Filters, Scope
 from foveate.agents import Agents
-from foveate.agents.hosts import handle
+from foveate.eval.datasets import suite
 from foveate.eval.record import record
 from foveate.eval.run import run
-from foveate.eval.suites import suite
 from foveate.eval.systems import system
+from foveate.integrations.hooks.hosts import handle
 from foveate.testing import FixedClock, counting_ids
 from orchard import BROKEN, GOOD, HOSTILE, UNREADABLE, write_repository
 

@@ -10,10 +10,10 @@ from typing import Any
 import apsw
 
 from foveate import testing
-from foveate.embed import open_embedder as open_embedder
-from foveate.state import sqlite
-from foveate.state.moving import COPIED, Movable
-from foveate.state.tables import Span
+from foveate.store.copy import COPIED, Movable
+from foveate.store.sqlite import store as sqlite
+from foveate.store.tables import Span
+from foveate.text.embed import open_embedder as open_embedder
 from foveate.types import Scope
 
 ROWS = Path(__file__).parent / "migrations"
@@ -46,7 +46,7 @@ def fill(path: str | Path, notes: int = 12, **options: Any) -> None:
 
 def old_file(path: Path, version: int) -> Path:
     """A store as that version left it."""
-    scripts = files("foveate.state") / "sql" / "sqlite"
+    scripts = files("foveate.store") / "sqlite" / "migrations"
     with closing(apsw.Connection(str(path))) as connection:
         for script in sorted(item.name for item in scripts.iterdir() if item.name[:3].isdigit()):
             if int(script[:3]) <= version:
@@ -76,8 +76,8 @@ def _plain(tables: Any, table: str) -> list[Any]:
 
 def answers(store: Any) -> list[Any]:
     """What people see: records, history, links and what questions find."""
-    from foveate.state.memory import Memory
-    from foveate.state.records import Rules
+    from foveate.memory.memory import Memory
+    from foveate.records.make import Rules
 
     found: list[Any] = []
     for project in PROJECTS:

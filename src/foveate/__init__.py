@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _PUBLIC = {
-    "open": ("foveate.opening", "open_engine"),
+    "open": ("foveate.factory", "open_engine"),
     "Engine": ("foveate.engine", "Engine"),
-    "Context": ("foveate.assembly", "Context"),
-    "Delta": ("foveate.assembly", "Delta"),
-    "Receipt": ("foveate.receipts", "Receipt"),
+    "Context": ("foveate.pipeline.assembly", "Context"),
+    "Delta": ("foveate.pipeline.assembly", "Delta"),
+    "Receipt": ("foveate.receipts.receipt", "Receipt"),
     "Record": ("foveate.types", "Record"),
     "Link": ("foveate.types", "Link"),
     "Scope": ("foveate.types", "Scope"),
@@ -30,15 +30,15 @@ _PUBLIC = {
     "Profile": ("foveate.types", "Profile"),
     "Slot": ("foveate.types", "Slot"),
     "Candidate": ("foveate.types", "Candidate"),
-    "Kind": ("foveate.state.kinds", "Kind"),
-    "Source": ("foveate.sources.gather", "Source"),
-    "Store": ("foveate.state.store", "Store"),
-    "Task": ("foveate.state.task", "Task"),
+    "Kind": ("foveate.records.kinds", "Kind"),
+    "Source": ("foveate.pipeline.sources.gather", "Source"),
+    "Store": ("foveate.store.protocol", "Store"),
+    "Task": ("foveate.tasks.task", "Task"),
     "Agents": ("foveate.agents", "Agents"),
-    "Embedder": ("foveate.embed", "Embedder"),
-    "Counter": ("foveate.tokens", "Counter"),
-    "Summarizer": ("foveate.summarize", "Summarizer"),
-    "count": ("foveate.tokens", "count"),
+    "Embedder": ("foveate.text.embed", "Embedder"),
+    "Counter": ("foveate.text.tokens", "Counter"),
+    "Summarizer": ("foveate.text.summarize", "Summarizer"),
+    "count": ("foveate.text.tokens", "count"),
     "FoveateError": ("foveate.errors", "FoveateError"),
     "InputError": ("foveate.errors", "InputError"),
     "ProfileError": ("foveate.errors", "ProfileError"),
@@ -53,8 +53,6 @@ _PUBLIC = {
 
 if TYPE_CHECKING:
     from foveate.agents import Agents
-    from foveate.assembly import Context, Delta
-    from foveate.embed import Embedder
     from foveate.engine import Engine
     from foveate.errors import (
         BudgetError,
@@ -68,14 +66,16 @@ if TYPE_CHECKING:
         SourceError,
         StoreError,
     )
-    from foveate.opening import open_engine as open
-    from foveate.receipts import Receipt
-    from foveate.sources.gather import Source
-    from foveate.state.kinds import Kind
-    from foveate.state.store import Store
-    from foveate.state.task import Task
-    from foveate.summarize import Summarizer
-    from foveate.tokens import Counter, count
+    from foveate.factory import open_engine as open
+    from foveate.pipeline.assembly import Context, Delta
+    from foveate.pipeline.sources.gather import Source
+    from foveate.receipts.receipt import Receipt
+    from foveate.records.kinds import Kind
+    from foveate.store.protocol import Store
+    from foveate.tasks.task import Task
+    from foveate.text.embed import Embedder
+    from foveate.text.summarize import Summarizer
+    from foveate.text.tokens import Counter, count
     from foveate.types import Candidate, Filters, Link, Profile, Record, Request, Scope, Signals, Slot
 
 __all__ = [

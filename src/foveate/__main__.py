@@ -1,6 +1,6 @@
 """`python -m foveate`: the command line."""
 
-from foveate.front.cli import main
+from foveate.cli import main
 
 if __name__ == "__main__":
     main()

@@ -12,31 +12,34 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from foveate import profiles, receipts, tokens
-from foveate.assembly import Context, Prefix, joined
+from foveate.clock import Clock, Ids, new_id, now
 from foveate.code.derived import NO_CODE, PREFIXES
-from foveate.compose import Composed, compose
-from foveate.debug import debug
 from foveate.errors import InputError, NotFound, ProfileError, near
-from foveate.ids import Clock, Ids, new_id, now
-from foveate.past import Past
-from foveate.receipts import Facts, Receipt
-from foveate.refresh import CACHE_SECONDS, Cache, Refresh, asked_again, cache_key, refresh
-from foveate.request import MAX_QUERY, Given, checked, code_question, given_records, question, time_of
-from foveate.scoring import Reranker, rerank, score
-from foveate.signals import extended, extract, task_text
-from foveate.sources import Around, Gathered, Source, gather
-from foveate.sources.censors import stands_here
-from foveate.sources.gather import look_for
-from foveate.state import fence, lifecycle, records
-from foveate.state.kinds import kind_of
-from foveate.state.lines import title_of
-from foveate.state.records import Rules
-from foveate.state.retry import retried
-from foveate.state.stack import Stack, current
-from foveate.state.store import Added, Forgotten, Health, Reader, Store
-from foveate.state.task import lookup, state_of, unfinished
-from foveate.state.tasks import Tasks
+from foveate.pipeline import profiles
+from foveate.pipeline.assembly import Context, Prefix, joined
+from foveate.pipeline.fill import Composed, compose
+from foveate.pipeline.request import MAX_QUERY, Given, checked, code_question, given_records, question, time_of
+from foveate.pipeline.scoring import Reranker, rerank, score
+from foveate.pipeline.signals import extended, extract, task_text
+from foveate.pipeline.sources import Around, Gathered, Source, gather
+from foveate.pipeline.sources.censors import stands_here
+from foveate.pipeline.sources.gather import look_for
+from foveate.receipts import receipt
+from foveate.receipts.debug import debug
+from foveate.receipts.history import Past
+from foveate.receipts.receipt import Facts, Receipt
+from foveate.receipts.refresh import CACHE_SECONDS, Cache, Refresh, asked_again, cache_key, refresh
+from foveate.records import fence, lifecycle
+from foveate.records import make as records
+from foveate.records.kinds import kind_of
+from foveate.records.make import Rules
+from foveate.records.render import title_of
+from foveate.store.protocol import Added, Forgotten, Health, Reader, Store
+from foveate.store.retry import retried
+from foveate.tasks.stack import Stack, current
+from foveate.tasks.task import lookup, state_of, unfinished
+from foveate.tasks.tasks import Tasks
+from foveate.text import tokens
 from foveate.types import Candidate, Filters, Profile, Record, Request, Scope, Signals
 
 BASE, FOR_A_TASK, FOR_CODE = "base", "task", "coding"
@@ -49,8 +52,8 @@ DEBUG = "FOVEATE_DEBUG_CONTEXT"
 """Set to true, every computed context is explained on stderr."""
 
 if TYPE_CHECKING:
-    from foveate.code.workspace import Workspace
-    from foveate.embed import Embedder
+    from foveate.code.snapshot import Workspace
+    from foveate.text.embed import Embedder
 
 
 class Engine(Past):
@@ -146,13 +149,13 @@ class Engine(Past):
     def what_if(self, query: str | None = None, **options: Any) -> tuple[Context, Receipt]:
         """The context that `compute` would give, with its receipt; nobody is told, and nothing is kept of it."""
         facts = self._facts(self.request(query, **options), perf_counter())
-        return facts.context, receipts.write(facts)
+        return facts.context, receipt.write(facts)
 
     def _computed(self, request: Request, began: float) -> Context:
         facts = self._facts(request, began)
         self._journal.remember(facts)
         if self.debug:
-            print(debug(receipts.write(facts)), file=sys.stderr)
+            print(debug(receipt.write(facts)), file=sys.stderr)
         return facts.context
 
     def _facts(self, request: Request, began: float) -> Facts:
@@ -289,7 +292,7 @@ class Engine(Past):
 
     def compress(self, text: str, max_tokens: int | None = None, query: str = "") -> str:
         """A text in fewer tokens, word for word: a third of it, unless told; what the query is about goes first."""
-        from foveate.compress import compress
+        from foveate.text.compress import compress
 
         return compress(text, max_tokens, query, self.rules.counter)
 
@@ -418,14 +421,14 @@ class Engine(Past):
             if slot.keep and grant.own and grant.borrowed
         ]
         return Context(
-            id=receipts.context_id(request, revision, text),
+            id=receipt.context_id(request, revision, text),
             sections=composed.sections,
             left_out=composed.left_out,
             budget=composed.budget,
             profile=profile.name,
             counter=request.counter,
             signals=signals,
-            prefix=Prefix(receipts.text_hash(stable), len(stable), _count(stable, request.counter)),
+            prefix=Prefix(receipt.text_hash(stable), len(stable), _count(stable, request.counter)),
             considered={report.source: report.found for report in found.reports},
             warnings=tuple(warnings),
             tag=tag,
@@ -445,7 +448,7 @@ class Engine(Past):
     def _embedding(self, request: Request) -> tuple[tuple[float, ...] | None, list[str]]:
         if self._embedder is None:
             return None, []
-        from foveate.embed import query_or_none
+        from foveate.text.embed import query_or_none
 
         vector, reason = query_or_none(self._embedder, request.query)
         if vector is None:
@@ -453,7 +456,7 @@ class Engine(Past):
         return tuple(vector), []
 
     def _embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]] | None:
-        from foveate.embed import embed_or_none
+        from foveate.text.embed import embed_or_none
 
         assert self._embedder is not None
         found, self.embed_trouble = embed_or_none(self._embedder, texts)

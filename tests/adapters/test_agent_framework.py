@@ -22,8 +22,8 @@ from agent_framework import (
 )
 
 import foveate
-from foveate.agents.adapters.agent_framework import ComputedContext
-from foveate.ids import now
+from foveate.clock import now
+from foveate.integrations.agent_framework import ComputedContext
 
 RULE = "Never deploy on a Friday"
 FACT = "The deploy of the shop takes four minutes"

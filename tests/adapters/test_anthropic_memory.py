@@ -11,7 +11,7 @@ from anthropic.lib.tools import ToolError
 from serving import serving
 
 from foveate import Engine
-from foveate.agents.adapters.anthropic_memory import AsyncMemoryTool, MemoryTool
+from foveate.integrations.anthropic_memory import AsyncMemoryTool, MemoryTool
 
 FILE = "/memories/fact/auth.md"
 

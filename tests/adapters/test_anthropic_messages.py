@@ -12,7 +12,7 @@ from serving import serving
 
 import foveate
 from foveate import Engine, Record
-from foveate.agents.adapters.anthropic_messages import keep, messages_for
+from foveate.integrations.anthropic_messages import keep, messages_for
 
 Kept = Callable[..., list[Record]]
 CACHED = {"cache_control": {"type": "ephemeral"}}

@@ -16,8 +16,8 @@ from langchain_core.language_models import FakeMessagesListChatModel
 from langgraph.checkpoint.memory import InMemorySaver
 
 import foveate
-from foveate.agents.adapters.langchain import ComputedContext
-from foveate.ids import now
+from foveate.clock import now
+from foveate.integrations.langchain import ComputedContext
 
 RULE = "Never deploy on a Friday"
 FACT = "The deploy of the shop takes four minutes"

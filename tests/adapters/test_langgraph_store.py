@@ -19,7 +19,7 @@ from langgraph.store.base import GetOp, InvalidNamespaceError, ListNamespacesOp,
 from langgraph.store.memory import InMemoryStore
 
 import foveate
-from foveate.agents.adapters.langgraph_store import FoveateStore
+from foveate.integrations.langgraph_store import FoveateStore
 from worlds import NOW
 
 NAMES = [("users",), ("users", "ada"), ("users", "ada", "a/b c"), ("users", "bob"), ("docs", "ada"), ("docs", "é ")]

@@ -16,8 +16,8 @@ from llama_index.core.memory import InsertMethod, Memory
 from sqlalchemy.ext.asyncio import create_async_engine
 
 import foveate
-from foveate.agents.adapters.llama_index import ComputedContextBlock
-from foveate.ids import now
+from foveate.clock import now
+from foveate.integrations.llama_index import ComputedContextBlock
 
 pytestmark = pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecationWarning")  # LlamaIndex's own
 

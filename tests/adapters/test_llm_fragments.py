@@ -13,7 +13,7 @@ from llm.cli import cli
 from llm.plugins import load_plugins, pm
 
 import foveate
-from foveate.agents.adapters import llm_fragments
+from foveate.integrations import llm_fragments
 
 
 class Echo(llm.Model):

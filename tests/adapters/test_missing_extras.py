@@ -19,6 +19,6 @@ import pytest
 )
 def test_the_extra_is_named(adapter: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, package, None)
-    monkeypatch.delitem(sys.modules, f"foveate.agents.adapters.{adapter}", raising=False)
+    monkeypatch.delitem(sys.modules, f"foveate.integrations.{adapter}", raising=False)
     with pytest.raises(ImportError, match=rf"pip install foveate\[{extra}\]"):
-        import_module(f"foveate.agents.adapters.{adapter}")
+        import_module(f"foveate.integrations.{adapter}")

@@ -20,7 +20,7 @@ from openai.types.responses import (
 
 import foveate
 from foveate import Engine, Record
-from foveate.agents.adapters.openai_agents import FoveateSession, context_filter
+from foveate.integrations.openai_agents import FoveateSession, context_filter
 
 Kept = Callable[..., list[Record]]
 set_trace_processors([])  # they would send every run to the provider

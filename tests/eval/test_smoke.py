@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from foveate.eval.datasets import suite
 from foveate.eval.run import Run, run
-from foveate.eval.suites import suite
 from foveate.eval.systems import system
 
 BUDGETS = (250, 500, 1000, 2000, 4000)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from foveate.front.cli import cli
+from foveate.cli import cli
 
 TEN_MEGABYTES = "word " * 2_000_000
 

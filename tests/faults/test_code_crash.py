@@ -23,7 +23,7 @@ from foveate import StoreError
 from foveate.code import question
 from foveate.code.index import CodeIndex
 from foveate.code.search import search
-from foveate.code.workspace import Workspace
+from foveate.code.snapshot import Workspace
 
 FILES = 160
 QUESTIONS = ("handle the order of part 7", "Order7.total", "shared helper")

@@ -15,12 +15,12 @@ import pytest
 import stores
 from dying import COPY, ran, steps_of
 from foveate.errors import StoreError
-from foveate.state.sqlite import SQLiteStore
-from foveate.state.sqlite_files import restore, standing_of
+from foveate.store.sqlite.files import restore, standing_of
+from foveate.store.sqlite.store import SQLiteStore
 from foveate.testing.suite import HERE, add, made
 
 RESTORE = """
-from foveate.state.sqlite_files import restore
+from foveate.store.sqlite.files import restore
 
 restore(sys.argv[2], sys.argv[3], replace=True)
 print(ticks - left)
@@ -29,7 +29,7 @@ print(ticks - left)
 
 RESTORE_BY_LINES = """
 import os, shutil, signal, sys
-from foveate.state.sqlite_files import restore
+from foveate.store.sqlite.files import restore
 
 backup, old, folder = sys.argv[1:]
 

@@ -8,8 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from foveate.state.sqlite import SQLiteStore
-from foveate.state.store import Query, Want
+from foveate.store.protocol import Query, Want
+from foveate.store.sqlite.store import SQLiteStore
 from foveate.testing import embedder
 from foveate.testing.suite import HERE, made
 
@@ -17,8 +17,8 @@ NUMBER = 400
 
 WORKER = """
 import sys
-from foveate.state.embedding import embed_missing
-from foveate.state.sqlite import SQLiteStore
+from foveate.memory.embedding import embed_missing
+from foveate.store.sqlite.store import SQLiteStore
 from foveate.testing import embedder
 from foveate.types import Scope
 

@@ -16,20 +16,21 @@ import pytest
 from bench.writers import written
 
 import foveate
-from foveate import lexical
 from foveate.errors import NotFound, SchemaTooNew, StoreError
-from foveate.state import sqlite, turns
-from foveate.state.sqlite import SQLiteStore
-from foveate.state.store import Store
+from foveate.store.protocol import Store
+from foveate.store.sqlite import lock
+from foveate.store.sqlite import store as sqlite
+from foveate.store.sqlite.store import SQLiteStore
 from foveate.testing.suite import HERE, add, change, found, get, made
+from foveate.text import analysis
 from foveate.types import Link, Scope
 
 WRITER = """
 import itertools, sys
-from foveate.ids import new_id, now
-from foveate.state.records import Rules
-from foveate.state.memory import Memory
-from foveate.state.sqlite import SQLiteStore
+from foveate.clock import new_id, now
+from foveate.records.make import Rules
+from foveate.memory.memory import Memory
+from foveate.store.sqlite.store import SQLiteStore
 from foveate.types import Scope
 
 name, rounds = sys.argv[2], int(sys.argv[3])
@@ -219,15 +220,15 @@ def test_new_analyser_indexes_again_by_itself(tmp_path: Path, monkeypatch: pytes
     store = filled(path, 30)
     before = found(store, word(7))
     store.close()
-    monkeypatch.setattr(lexical, "VERSION", lexical.VERSION + 1)
-    monkeypatch.setattr(lexical, "terms", lambda text: tuple(f"z{word}" for word in text.lower().split()))
+    monkeypatch.setattr(analysis, "VERSION", analysis.VERSION + 1)
+    monkeypatch.setattr(analysis, "terms", lambda text: tuple(f"z{word}" for word in text.lower().split()))
     store = SQLiteStore(path)
     terms = {row[0] for row in store._connection().execute("select distinct term from postings")}
     assert f"z{word(7)}" in terms
     assert all(term.startswith(("z", "@")) for term in terms)  # @: dates, which are no words
     assert found(store, word(7)) == before
     assert store.health().ok
-    assert store.health().facts["analyser"] == str(lexical.VERSION)
+    assert store.health().facts["analyser"] == str(analysis.VERSION)
     store.close()
 
 
@@ -413,9 +414,9 @@ def test_four_writers_get_their_turns_and_no_locked_error(tmp_path: Path) -> Non
 def test_stopped_process_at_the_head_of_the_line_holds_nobody_up_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(turns, "LONGEST", 50)
+    monkeypatch.setattr(lock, "LONGEST", 50)
     store = SQLiteStore(tmp_path / "state.db")
-    with turns.in_line(store.path, 50):  # and it never comes to write
+    with lock.in_line(store.path, 50):  # and it never comes to write
         assert add(store, "Past the line").text == "Past the line"
     store.close()
 

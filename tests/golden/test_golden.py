@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from foveate import Context
-from foveate.receipts import Receipt
+from foveate.receipts.receipt import Receipt
 from worlds import WORLDS, World
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"

@@ -9,10 +9,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 import foveate
-from foveate.code.docs.ours import BEGIN, END, without_ours
+from foveate.cli import cli
+from foveate.cli.agents_md import MAX_LINES, block
 from foveate.code.docs.repository import Repository
-from foveate.front.cli import cli
-from foveate.front.cli.agents_md import MAX_LINES, block
+from foveate.text.markdown import BEGIN, END, without_ours
 
 MINE = "# Mine\n\n- Be kind\n"
 

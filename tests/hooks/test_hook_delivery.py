@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import foveate
-from foveate import tokens
-from foveate.agents.delivery import BEGIN, END, MAX_CHARS, MAX_TOKENS, deliver, forget, ledger
+from foveate.integrations.hooks.delivery import BEGIN, END, MAX_CHARS, MAX_TOKENS, deliver, forget, ledger
+from foveate.text import tokens
 from worlds import open_engine
 
 RULE = "Run make test before a commit"
@@ -206,7 +206,7 @@ def test_what_another_hook_tells_in_the_meantime_is_not_taken_for_deleted(monkey
 
 PROCESS = """
 import sys, foveate
-from foveate.agents.delivery import deliver
+from foveate.integrations.hooks.delivery import deliver
 with foveate.open(sys.argv[1], own=False) as engine:
     for turn in range(6):
         found = deliver(engine, f"Which port has Redis, {turn}?", session="s")

@@ -11,10 +11,10 @@ import pytest
 
 import foveate
 from foveate import InputError
-from foveate.agents.delivery import ledger
-from foveate.agents.hosts import EVENTS, HOSTS, handle
-from foveate.front import hook
-from foveate.importing import import_lines
+from foveate.integrations.hooks import program
+from foveate.integrations.hooks.delivery import ledger
+from foveate.integrations.hooks.hosts import EVENTS, HOSTS, handle
+from foveate.integrations.importers import import_lines
 from foveate.testing import FixedClock
 from foveate.types import NO_FILTERS, Record
 from worlds import open_engine
@@ -396,4 +396,4 @@ def test_what_programs_put_into_a_prompt_is_not_kept() -> None:
 
 
 def test_the_hook_program_knows_the_same_hosts() -> None:
-    assert hook.HOSTS == HOSTS
+    assert program.HOSTS == HOSTS

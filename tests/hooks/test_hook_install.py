@@ -15,11 +15,11 @@ from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
+from foveate.cli import cli
 from foveate.errors import InputError
-from foveate.front.cli import cli
-from foveate.front.installing import edits
-from foveate.front.installing.wanted import HOSTS, PLUGIN, is_ours
-from foveate.front.tokens import write_private
+from foveate.integrations.install import config_edits
+from foveate.integrations.install.hosts import HOSTS, PLUGIN, is_ours
+from foveate.server.tokens import write_private
 
 SETTINGS = {
     "claude": ".claude/settings.local.json",
@@ -90,7 +90,7 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 
 def settings_of(path: Path) -> Any:
-    return edits.parsed(path.read_bytes().decode(), str(path)).plain()
+    return config_edits.parsed(path.read_bytes().decode(), str(path)).plain()
 
 
 def base(project: Path, scope: str) -> Path:
@@ -115,7 +115,7 @@ def test_install_twice_and_uninstall_gives_back_every_byte(project: Path, host: 
     assert tree(folder) == installed != before
     assert any(path.endswith("skills/foveate/SKILL.md") for path in installed)
     held = settings_of(folder / name)
-    for event, theirs in (edits.parsed(text, "").plain()["hooks"] if text else {}).items():
+    for event, theirs in (config_edits.parsed(text, "").plain()["hooks"] if text else {}).items():
         assert held["hooks"][event][: len(theirs)] == theirs
     run("uninstall", host, "--scope", scope, "--yes")
     assert tree(folder) == before
@@ -130,7 +130,7 @@ def test_what_others_changed_since_stays_and_only_ours_goes(project: Path, host:
     path.write_text(changed, "utf-8")
     run("uninstall", host, "--yes")
     left = settings_of(path)
-    theirs = edits.parsed(RICH[host], "").plain()
+    theirs = config_edits.parsed(RICH[host], "").plain()
     assert "foveate" not in path.read_text("utf-8")
     for name, value in theirs.items():
         if name != "hooks":
@@ -313,12 +313,12 @@ VALUES = st.recursive(
 @given(st.dictionaries(KEYS, VALUES, max_size=4), st.sampled_from([None, 1, 2, 4, "\t"]))
 def test_what_is_added_can_be_taken_out_and_nothing_else_changes(value: dict[str, Any], indent: Any) -> None:
     text = json.dumps(value, indent=indent, ensure_ascii=False)
-    assert edits.parsed(text, "f").plain() == value
+    assert config_edits.parsed(text, "f").plain() == value
     entry = {"hooks": [{"command": "foveate-hook claude"}]}
-    more = edits.added(text, ("hooks", "Stop"), entry, name="f", to_list=True)
-    more = edits.added(more, ("mcpServers", "foveate"), {"command": "x"}, name="f", to_list=False)
+    more = config_edits.added(text, ("hooks", "Stop"), entry, name="f", to_list=True)
+    more = config_edits.added(more, ("mcpServers", "foveate"), {"command": "x"}, name="f", to_list=False)
     assert json.loads(more) == {**value, "hooks": {"Stop": [entry]}, "mcpServers": {"foveate": {"command": "x"}}}
-    assert edits.without(more, "f", is_ours) == text
+    assert config_edits.without(more, "f", is_ours) == text
 
 
 @pytest.mark.parametrize(
@@ -332,12 +332,12 @@ def test_what_is_added_can_be_taken_out_and_nothing_else_changes(value: dict[str
     ],
 )
 def test_a_block_has_its_place(before: str, after: str) -> None:
-    assert edits.with_block(before, ["x"], ("B", "E"), "f") == after
-    assert edits.with_block(after, ["x"], ("B", "E"), "f") == after
-    assert edits.without_block(after, ("B", "E"), "f") in (before, before + "\n", "a\nz\n")
+    assert config_edits.with_block(before, ["x"], ("B", "E"), "f") == after
+    assert config_edits.with_block(after, ["x"], ("B", "E"), "f") == after
+    assert config_edits.without_block(after, ("B", "E"), "f") in (before, before + "\n", "a\nz\n")
 
 
 @pytest.mark.parametrize("text", ["B\nx\n", "E\n", "E\nB\n"])
 def test_half_a_block_is_an_error(text: str) -> None:
     with pytest.raises(InputError, match="only"):
-        edits.with_block(text, ["x"], ("B", "E"), "f")
+        config_edits.with_block(text, ["x"], ("B", "E"), "f")

@@ -13,10 +13,10 @@ import jsonschema
 import pytest
 
 import foveate
-from foveate import tokens
-from foveate.agents.hosts import EVENTS
-from foveate.front.installing.wanted import PLUGIN, SETTINGS, SKILL, Where, entry
-from foveate.handoff import parse
+from foveate.integrations.hooks.hosts import EVENTS
+from foveate.integrations.install.hosts import PLUGIN, SETTINGS, SKILL, Where, entry
+from foveate.tasks.handoff import parse
+from foveate.text import tokens
 
 WHERE = Where(Path("/project"), Path("/home"), "foveate-hook", "foveate")
 MANIFEST = {
@@ -93,7 +93,7 @@ def test_every_event_that_is_installed_is_understood(host: str) -> None:
 
 
 def test_the_skill_is_within_the_limits_and_teaches_what_there_is() -> None:
-    from foveate.front.cli import _MODULES
+    from foveate.cli import _MODULES
 
     text = SKILL.read_text("utf-8")
     _, front, body = text.split("---\n", 2)

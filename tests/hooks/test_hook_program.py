@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 
 import foveate
-from foveate.agents.hosts import handle
-from foveate.front import hook
+from foveate.integrations.hooks import program
+from foveate.integrations.hooks.hosts import handle
 
 ROOT = Path(__file__).parents[2]
-COMMAND = [sys.executable, "-m", "foveate.front.hook"]
+COMMAND = [sys.executable, "-m", "foveate.integrations.hooks.program"]
 HEAVY = {"click", "apsw", "http.client", "urllib.request", "dataclasses", "pathlib", "logging", "foveate.engine"}
 
 
@@ -106,7 +106,7 @@ def service(folder: Path, answer: Any = None, *, status: int = 200, stall: bool 
 
 
 def log_of(project: Path) -> str:
-    path = project / ".foveate" / hook.LOG
+    path = project / ".foveate" / program.LOG
     return path.read_text("utf-8") if path.exists() else ""
 
 
@@ -165,7 +165,7 @@ def test_a_service_that_is_gone_or_elsewhere_is_not_waited_for(project: Path, te
 def test_with_a_service_only_little_is_imported(project: Path) -> None:
     code = (
         "import os, sys; os._exit = lambda code: print(*sys.modules, file=sys.stderr);"
-        "sys.argv = ['foveate-hook', 'claude']; from foveate.front import hook; hook.main()"
+        "sys.argv = ['foveate-hook', 'claude']; from foveate.integrations.hooks import program; program.main()"
     )
     with service(project, {"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "additionalContext": "known"}}):
         done = subprocess.run(
@@ -177,10 +177,17 @@ def test_with_a_service_only_little_is_imported(project: Path) -> None:
         )
     loaded = set(done.stderr.decode().split())
     assert "known" in done.stdout.decode()
-    assert "foveate.front.hook" in loaded
+    assert "foveate.integrations.hooks.program" in loaded
     assert HEAVY & loaded == set()
     ours = {name for name in loaded if name.startswith("foveate")}
-    assert ours == {"foveate", "foveate.front", "foveate.front.hook", "foveate.shipped"}
+    assert ours == {
+        "foveate",
+        "foveate.integrations",
+        "foveate.integrations.hooks",
+        "foveate.integrations.hooks.program",
+        "foveate.project",
+        "foveate.project.tracked_by_git",
+    }
 
 
 # --- where ---------------------------------------------------------------------------------------------------------
@@ -235,12 +242,12 @@ def test_a_damaged_store_is_told_in_the_log(project: Path) -> None:
 
 def test_broken_settings_are_told_in_the_log_which_stays_small(project: Path) -> None:
     (project / ".foveate" / "config.toml").write_text("budgets = 3\n", "utf-8")
-    log = project / ".foveate" / hook.LOG
-    log.write_text("old\n" * hook.MAX_LOG, "utf-8")
+    log = project / ".foveate" / program.LOG
+    log.write_text("old\n" * program.MAX_LOG, "utf-8")
     done = call(event(project))
     assert (done.returncode, done.stdout) == (0, b"")
     assert "config.toml has no setting 'budgets'" in log_of(project)
-    assert log.stat().st_size < hook.MAX_LOG
+    assert log.stat().st_size < program.MAX_LOG
 
 
 def test_a_closed_stdout_is_no_error(project: Path) -> None:
@@ -318,7 +325,7 @@ def test_a_host_is_told_nothing_but_a_context(project: Path) -> None:
 def test_the_log_is_never_written_through_a_link(project: Path, tmp_path: Path) -> None:
     target = tmp_path / "rc"
     target.write_text("mine\n", "utf-8")
-    (project / ".foveate" / hook.LOG).symlink_to(target)
+    (project / ".foveate" / program.LOG).symlink_to(target)
     private(project / ".foveate" / "service.json", '{"url": "ftp://x"}')
     assert call(event(project)).returncode == 0
     assert target.read_text("utf-8") == "mine\n"

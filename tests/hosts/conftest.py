@@ -20,7 +20,7 @@ from fake_api import FakeAPI, serving
 from host_cli import ROOT, Host, codex_settings, served
 
 import foveate
-from foveate.front.tokens import write_private
+from foveate.server.tokens import write_private
 
 INSTALLED = ROOT / "build" / "hosts"
 PACKAGES = {"claude": "@anthropic-ai/claude-code", "codex": "@openai/codex"}

@@ -15,7 +15,7 @@ from fake_api import FakeAPI, Use, messages_in, texts_in
 from host_cli import Host, codex_hooks, codex_settings, foveate_says
 
 import foveate
-from foveate.importing.rows import BEGIN
+from foveate.integrations.importers.rows import BEGIN
 from foveate.types import NO_FILTERS, Record
 
 RULE, FACT, LATER = "Run make test before a commit", "Redis runs on port 6380", "The redis port is open to the office only"

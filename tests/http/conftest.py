@@ -16,8 +16,8 @@ from starlette.testclient import TestClient
 
 import foveate
 from foveate.engine import Engine
-from foveate.front.http import Settings, create_app
-from foveate.front.tokens import SCOPES, Tokens
+from foveate.server.http import Settings, create_app
+from foveate.server.tokens import SCOPES, Tokens
 
 ROOT = Path(__file__).parents[2]
 

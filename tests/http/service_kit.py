@@ -14,7 +14,7 @@ from typing import Any
 from starlette.testclient import TestClient
 
 from foveate.engine import Engine
-from foveate.front.tokens import SCOPES, Tokens
+from foveate.server.tokens import SCOPES, Tokens
 
 BASE = "http://127.0.0.1"
 

@@ -12,8 +12,8 @@ from starlette.testclient import TestClient
 import foveate
 from foveate.engine import Engine
 from foveate.errors import InputError
-from foveate.front.http import Settings, create_app
-from foveate.front.tokens import SCOPES, Tokens
+from foveate.server.http import Settings, create_app
+from foveate.server.tokens import SCOPES, Tokens
 
 OPEN = {"/healthz", "/readyz"}
 
@@ -193,7 +193,7 @@ def test_an_agents_token_acts_for_no_other(guarded: Guarded) -> None:
 
 def test_whoever_has_a_token_does_not_see_the_own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOVEATE_OWN_STORE", str(tmp_path / "own.db"))
-    from foveate.state.sqlite import SQLiteStore
+    from foveate.store.sqlite.store import SQLiteStore
 
     SQLiteStore(tmp_path / "own.db").close()
     with foveate.open(tmp_path) as engine:
@@ -212,10 +212,10 @@ def test_a_backup_of_every_project_is_for_no_token(guarded: Guarded) -> None:
 
 
 def test_expired_and_revoked_tokens_end_at_once(guarded: Guarded, monkeypatch: pytest.MonkeyPatch) -> None:
-    made, secret = guarded.tokens.create("short", SCOPES, "main", expires=foveate.ids.now() + 3_600_000)
+    made, secret = guarded.tokens.create("short", SCOPES, "main", expires=foveate.clock.now() + 3_600_000)
     headers = {"Authorization": f"Bearer {secret}"}
     assert guarded.client.get("/v1/stats", headers=headers).status_code == 200
-    monkeypatch.setattr("foveate.front.http.access.now", lambda: foveate.ids.now() + 3_600_001)
+    monkeypatch.setattr("foveate.server.http.access.now", lambda: foveate.clock.now() + 3_600_001)
     assert guarded.client.get("/v1/stats", headers=headers).status_code == 401
     monkeypatch.undo()
     guarded.tokens.revoke(made.id)

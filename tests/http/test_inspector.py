@@ -15,9 +15,9 @@ from service_kit import BASE, Guarded, problem, until
 from starlette.testclient import TestClient
 
 from foveate.engine import Engine
-from foveate.front import service
-from foveate.front.inspector.pages import PAGES, records
-from foveate.project import find
+from foveate.integrations.hooks import service_file
+from foveate.project.project import find
+from foveate.server.inspector.pages import PAGES, records
 
 HOSTILE = "<script>alert(1)</script> **Redis** [x](javascript:alert(1)) {{7*7}}"
 
@@ -278,7 +278,7 @@ def test_ui_serves_the_pages_until_it_is_ended_and_finds_a_service_that_runs(tmp
     finally:
         first.terminate()
         first.communicate(timeout=30)
-    until(lambda: service.find(find(tmp_path).service) is None)
+    until(lambda: service_file.find(find(tmp_path).service) is None)
 
 
 def test_contexts_of_agents_are_a_click_away(guarded: Guarded) -> None:

@@ -12,9 +12,9 @@ from starlette.testclient import TestClient
 import foveate
 from foveate.agents import compared, strategy_of
 from foveate.engine import Engine
-from foveate.front.http import create_app
-from foveate.front.inspector.pages.choices import PICKED
-from foveate.front.inspector.text_diff import MOST_SHOWN, differing
+from foveate.server.http import create_app
+from foveate.server.inspector.pages.comparison import PICKED
+from foveate.server.inspector.text_diff import MOST_SHOWN, differing
 
 HOSTILE = '<script>alert("redis")</script> | **bold** [link](javascript:alert(1)) that nobody wants before the others do'
 ESCAPED = "&lt;script&gt;alert(&#34;redis&#34;)"

@@ -11,8 +11,8 @@ from starlette.testclient import TestClient
 
 import foveate
 from foveate.engine import Engine
-from foveate.front.http import create_app
-from foveate.front.inspector.pages.code import PATHS
+from foveate.server.http import create_app
+from foveate.server.inspector.pages.code import PATHS
 
 HOSTILE = "<img src=x onerror=alert(1)>.py"
 

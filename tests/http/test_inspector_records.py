@@ -13,9 +13,9 @@ from starlette.testclient import TestClient
 
 import foveate
 from foveate.engine import Engine
-from foveate.front.http import create_app
-from foveate.state.relations import id_of
-from foveate.state.sqlite import SQLiteStore
+from foveate.memory.relations import id_of
+from foveate.server.http import create_app
+from foveate.store.sqlite.store import SQLiteStore
 from foveate.types import Scope
 
 

@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 from foveate.agents import Agents
 from foveate.engine import Engine
-from foveate.front.inspector.pages.tasks import DRAWN
+from foveate.server.inspector.pages.tasks import DRAWN
 
 HOSTILE = "<script>alert('x')</script> & [link](javascript:alert(1))"
 WRITTEN = "schema: handoff/v1\nstatus: completed\nsummary: Redis it is\ndecisions:\n- decision: One Redis for all\n"

@@ -15,10 +15,10 @@ from service_kit import BASE, Guarded
 from starlette.testclient import TestClient
 
 import foveate
-from foveate import profiles
 from foveate.engine import Engine
-from foveate.eval.suites import own
-from foveate.front.http import create_app
+from foveate.eval.datasets import own
+from foveate.pipeline import profiles
+from foveate.server.http import create_app
 from foveate.types import Filters
 
 HOSTILE = '<script>alert("redis")</script> runs [here](javascript:alert(1)) | **redis**'

@@ -17,8 +17,8 @@ import pytest
 from service_kit import Process, Serve, until
 
 import foveate
-from foveate.front import service
-from foveate.project import find
+from foveate.integrations.hooks import service_file
+from foveate.project.project import find
 
 ROOT = Path(__file__).parents[2]
 
@@ -53,7 +53,7 @@ def ended(server: Process) -> int:
 def test_the_service_is_found_while_it_runs_and_leaves_nothing_behind(serve: Serve, tmp_path: Path) -> None:
     file = find(tmp_path).service
     with serve() as server:
-        found = service.find(file)
+        found = service_file.find(file)
         assert found is not None
         assert (found.url, found.pid, found.version) == (server.url, server.process.pid, foveate.__version__)
         assert file.stat().st_mode & 0o777 == 0o600
@@ -74,9 +74,9 @@ def test_what_a_killed_service_left_is_replaced(serve: Serve, tmp_path: Path) ->
         server.process.kill()
         server.process.wait()
         assert file.exists()
-        assert service.find(file) is None
+        assert service_file.find(file) is None
     with serve() as server:
-        found = service.find(file)
+        found = service_file.find(file)
         assert found is not None
         assert found.pid == server.process.pid
 

@@ -8,8 +8,8 @@ import click
 import pytest
 
 import foveate
-from foveate.front.cli import cli
-from foveate.front.http import create_app
+from foveate.cli import cli
+from foveate.server.http import create_app
 
 REACHED = {
     "context": "POST /v1/contexts",

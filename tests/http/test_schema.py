@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, settings
 from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 
 import foveate
-from foveate.front.http import Settings, create_app
-from foveate.front.tokens import SCOPES, Tokens
+from foveate.server.http import Settings, create_app
+from foveate.server.tokens import SCOPES, Tokens
 
 BASE = "http://127.0.0.1"
 EXAMPLES = 5

@@ -20,7 +20,7 @@ from service_kit import BASE, Guarded, problem
 from starlette.testclient import TestClient
 
 from foveate.engine import Engine
-from foveate.front.http import Settings, create_app
+from foveate.server.http import Settings, create_app
 from foveate.types import Scope
 
 QUERY = {"query": "Which database do we use?", "budget": 2000}

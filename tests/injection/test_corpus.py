@@ -17,8 +17,9 @@ from typing import Any
 
 import pytest
 
-from foveate import Context, Engine, tokens
+from foveate import Context, Engine
 from foveate.testing import engine as new_engine
+from foveate.text import tokens
 
 CASES = [json.loads(line) for line in Path(__file__).with_name("corpus.jsonl").read_text("utf-8").splitlines()]
 TEXTS = [case["text"] for case in CASES]

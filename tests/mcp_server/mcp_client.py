@@ -14,7 +14,7 @@ from typing import Any
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.types import CallToolResult, Implementation
 
-from foveate.front.tokens import write_private
+from foveate.server.tokens import write_private
 
 ROOT = Path(__file__).parents[2]
 ERAS = ("auto", "legacy")

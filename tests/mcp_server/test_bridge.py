@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from mcp_client import ERAS, Command, Service, call, text, within
 
-from foveate.front.mcp.bridge import live_service
+from foveate.server.mcp.bridge import live_service
 
 GREETING = {
     "method": "initialize",

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from mcp_client import ERAS, Command, call, text, within
 
-from foveate.front.mcp.catalogue import HANDSHAKES, WITHOUT, asked, load
+from foveate.server.mcp.catalog import HANDSHAKES, WITHOUT, asked, load
 
 GREETING = {"protocolVersion": HANDSHAKES[0], "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 
 
 @pytest.mark.parametrize("version", [*HANDSHAKES, WITHOUT])
 def test_the_catalogue_is_what_the_server_says(version: str) -> None:
-    assert load()[version] == asked(version), "write it anew: python -m foveate.front.mcp.catalogue"
+    assert load()[version] == asked(version), "write it anew: python -m foveate.server.mcp.catalog"
 
 
 def conversation(command: Command, *messages: dict[str, Any]) -> list[dict[str, Any]]:

@@ -13,10 +13,11 @@ from mcp.types import CallToolResult
 from mcp_client import ERAS, call, figures, text, within
 
 import foveate
-from foveate import Engine, tokens
-from foveate.front.mcp import server
-from foveate.handoff import json_schema
+from foveate import Engine
+from foveate.server.mcp import server
+from foveate.tasks.handoff import json_schema
 from foveate.testing import engine as for_tests
+from foveate.text import tokens
 
 FILES = {"src/cart.py": 'def add_to_cart(item):\n    """Put an item into the cart."""\n    return item\n'}
 LONG = "Payments are retried three times. " + " ".join(f"After attempt {n} it waits {n} minutes." for n in range(60))

@@ -17,8 +17,8 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 import foveate
-from foveate.front.mcp import server
-from foveate.front.tokens import write_private
+from foveate.server.mcp import server
+from foveate.server.tokens import write_private
 
 QUESTION = "Which database do we use for storage?"
 
@@ -134,7 +134,7 @@ GREETING = (
 
 def test_the_bridge_loads_no_package_and_no_engine() -> None:
     program = (
-        "import sys, foveate.front.mcp.bridge, foveate.front.cli.mcp\n"
+        "import sys, foveate.server.mcp.bridge, foveate.cli.mcp\n"
         "print([name for name in ('mcp', 'pydantic', 'apsw', 'foveate.engine', 'asyncio') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from foveate.state.postgres import PostgresStore
+from foveate.store.postgres.store import PostgresStore
 from foveate.testing.postgres import Server, postgres
 
 __all__ = ["postgres"]

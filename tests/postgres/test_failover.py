@@ -13,15 +13,15 @@ import psycopg
 import pytest
 from click.testing import CliRunner
 
+from foveate.cli import cli
+from foveate.clock import new_id, now
 from foveate.engine import Engine
 from foveate.errors import Denied, StoreError
-from foveate.front.cli import cli
-from foveate.ids import new_id, now
-from foveate.state import where
-from foveate.state.memory import Memory
-from foveate.state.pooling import Patience
-from foveate.state.postgres import PostgresStore
-from foveate.state.records import Rules
+from foveate.memory.memory import Memory
+from foveate.records.make import Rules
+from foveate.store import open
+from foveate.store.postgres.connections import Patience
+from foveate.store.postgres.store import PostgresStore
 from foveate.testing.postgres import LocalServer, server, standby
 from foveate.types import Scope
 
@@ -167,7 +167,7 @@ def test_standby_is_read_and_says_who_takes_writes(pair: tuple[LocalServer, Loca
         with pytest.raises(Denied, match=r"standby.*postgresql://USER@ONE,OTHER/DATABASE"):
             engine.add("note", "Not here")
         assert store.health().ok
-        assert where.standing_of(url).is_current
+        assert open.standing_of(url).is_current
     with psycopg.connect(database, autocommit=True) as connection:  # as an older foveate would have left it
         connection.execute("update foveate.projects set made_by = '0/0/o200k'")
     caught_up(first, second)

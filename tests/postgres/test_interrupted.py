@@ -18,15 +18,15 @@ from urllib.parse import quote
 import psycopg
 import pytest
 
-from foveate.assembly import Context
+from foveate.clock import new_id, now
 from foveate.engine import Engine
 from foveate.errors import Interrupted, StoreError
-from foveate.ids import new_id, now
-from foveate.receipts import Receipt
-from foveate.state.memory import Memory
-from foveate.state.pooling import RECENT, Patience
-from foveate.state.postgres import PostgresStore
-from foveate.state.records import Rules
+from foveate.memory.memory import Memory
+from foveate.pipeline.assembly import Context
+from foveate.receipts.receipt import Receipt
+from foveate.records.make import Rules
+from foveate.store.postgres.connections import RECENT, Patience
+from foveate.store.postgres.store import PostgresStore
 from foveate.testing.postgres import LocalServer, server
 from foveate.types import NO_FILTERS, Scope
 

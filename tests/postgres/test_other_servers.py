@@ -16,10 +16,10 @@ import pytest
 
 import stores
 from foveate import testing
-from foveate.state import queries
-from foveate.state.moving import copy
-from foveate.state.postgres import PostgresStore
-from foveate.state.sqlite import SQLiteStore
+from foveate.store.copy import copy
+from foveate.store.postgres.store import PostgresStore
+from foveate.store.sql import queries
+from foveate.store.sqlite.store import SQLiteStore
 from foveate.testing.postgres import VERSIONS, LocalServer, server
 from foveate.types import NO_FILTERS, Scope
 

@@ -13,12 +13,12 @@ import pytest
 
 import stores
 from foveate.engine import Engine
-from foveate.receipts import line, unpack
-from foveate.state import queries
-from foveate.state.moving import COPIED
-from foveate.state.postgres import PostgresStore
-from foveate.state.postgres_tables import PostgresTables
-from foveate.state.sqlite import SQLiteStore
+from foveate.receipts.receipt import line, unpack
+from foveate.store.copy import COPIED
+from foveate.store.postgres.store import PostgresStore
+from foveate.store.postgres.tables import PostgresTables
+from foveate.store.sql import queries
+from foveate.store.sqlite.store import SQLiteStore
 from foveate.testing import embedder
 from foveate.testing.postgres import Server
 from foveate.testing.suite import HERE, add

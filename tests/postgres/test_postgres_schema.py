@@ -8,14 +8,14 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 import pytest
 
-from foveate import lexical
+from foveate.clock import new_id, now
 from foveate.errors import SchemaTooNew, StoreError
-from foveate.ids import new_id, now
-from foveate.state.memory import Memory
-from foveate.state.pooling import RECENT
-from foveate.state.postgres import PostgresStore
-from foveate.state.records import Rules
+from foveate.memory.memory import Memory
+from foveate.records.make import Rules
+from foveate.store.postgres.connections import RECENT
+from foveate.store.postgres.store import PostgresStore
 from foveate.testing.postgres import Server
+from foveate.text import analysis
 from foveate.types import Scope
 
 HERE = Scope("alpha")
@@ -102,7 +102,7 @@ def test_project_that_a_newer_foveate_indexed_can_be_read_and_not_written(url: s
     store = PostgresStore(url)
     memory = memory_of(store)
     id = memory.add("note", "Walnuts are brown").record.id
-    execute(url, f"update projects set made_by = '{lexical.VERSION + 1}/1/o200k'")
+    execute(url, f"update projects set made_by = '{analysis.VERSION + 1}/1/o200k'")
     assert memory.get(id).text == "Walnuts are brown"
     with pytest.raises(SchemaTooNew, match="Upgrade foveate to write"):
         memory.add("note", "Another")

@@ -8,16 +8,16 @@ from random import Random
 
 import pytest
 
-from foveate import lexical
-from foveate.ids import millis
-from foveate.related import related
-from foveate.state.memory import SEARCH_FIELDS, Memory
-from foveate.state.postgres import PostgresStore
-from foveate.state.records import Rules
-from foveate.state.sqlite import SQLiteStore
-from foveate.state.store import Query, Reader, Store, Want
+from foveate.clock import millis
+from foveate.memory.memory import SEARCH_FIELDS, Memory
+from foveate.records.make import Rules
+from foveate.store.postgres.store import PostgresStore
+from foveate.store.protocol import Query, Reader, Store, Want
+from foveate.store.sqlite.store import SQLiteStore
 from foveate.testing import START, FixedClock, counting_ids, embedder
 from foveate.testing.postgres import Server
+from foveate.text import analysis
+from foveate.text.query_expansion import related
 from foveate.types import NO_FILTERS, TRUST, Filters, Scope
 
 MODEL = embedder()
@@ -64,7 +64,7 @@ def questions() -> Iterator[tuple[Query, list[Want]]]:
         vector = MODEL.query(said) if n % 2 else None
         also = related(said) if n % 5 else {}
         wants = [Want(tuple(draw.sample(KINDS, draw.randint(0, 3))), draw.randint(1, 60)) for _ in range(draw.randint(1, 4))]
-        yield Query(dict.fromkeys(lexical.terms(said), 1.0), SEARCH_FIELDS, vector, filters, also), wants
+        yield Query(dict.fromkeys(analysis.terms(said), 1.0), SEARCH_FIELDS, vector, filters, also), wants
 
 
 def reads(reader: Reader) -> list[object]:

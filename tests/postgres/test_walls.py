@@ -13,15 +13,15 @@ import psycopg
 import pytest
 from psycopg import errors
 
+from foveate.clock import new_id, now
 from foveate.errors import InputError, NotFound, StoreError
-from foveate.ids import new_id, now
-from foveate.state.memory import Memory
-from foveate.state.moving import copy
-from foveate.state.postgres import PostgresStore
-from foveate.state.records import Rules
-from foveate.state.sqlite import SQLiteStore
-from foveate.state.store import StoredReceipt
-from foveate.state.tables import OF_PROJECTS
+from foveate.memory.memory import Memory
+from foveate.records.make import Rules
+from foveate.store.copy import copy
+from foveate.store.postgres.store import PostgresStore
+from foveate.store.protocol import StoredReceipt
+from foveate.store.sqlite.store import SQLiteStore
+from foveate.store.tables import OF_PROJECTS
 from foveate.testing import embedder
 from foveate.testing.postgres import Server
 from foveate.types import Scope

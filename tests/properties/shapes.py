@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from foveate.state.records import sketch
+from foveate.records.make import sketch
 from foveate.types import LEVELS, Candidate, Profile, Record, Scope, Slot
 
 # --- texts ---------------------------------------------------------------------------------------------------------

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from shapes import facts_of_life, few_rules, texts
 
 import foveate
-from foveate import BudgetError, tokens
-from foveate.receipts import context_json
+from foveate import BudgetError
+from foveate.receipts.receipt import context_json
+from foveate.text import tokens
 from worlds import open_engine
 
 Rows = list[tuple[str, str]]

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from shapes import Case, candidate, cases
 
-from foveate.compose import Composed, compose
 from foveate.errors import BudgetError
-from foveate.selection import alike
+from foveate.pipeline.fill import Composed, compose
+from foveate.pipeline.selection import alike
 from foveate.types import NO_FILTERS, Candidate, Filters
 
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from shapes import profiles
 
-from foveate.budget import Demand, allocate, scaled_reserve
 from foveate.errors import BudgetError
+from foveate.pipeline.budget import Demand, allocate, scaled_reserve
 from foveate.types import Profile, Slot
 
 FRAMING = 11

@@ -14,11 +14,11 @@ from jsonschema import Draft202012Validator
 from ruamel.yaml import YAML
 
 from foveate.errors import InputError
-from foveate.handoff import STATUSES, Parsed, json_schema, parse
-from foveate.handoff.normalize import Normalizer
-from foveate.handoff.notes import Notes
-from foveate.handoff.repair import Reader
-from foveate.handoff.strict import Anchors
+from foveate.tasks.handoff import STATUSES, Parsed, json_schema, parse
+from foveate.tasks.handoff.normalize import Normalizer
+from foveate.tasks.handoff.notes import Notes
+from foveate.tasks.handoff.repair import Reader
+from foveate.tasks.handoff.strict import Anchors
 
 FOLDER = Path(__file__).parents[1] / "handoffs"
 CLEAN = [path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("clean-*"))]

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foveate import NotFound, Scope
-from foveate.receipts import context_json
+from foveate.receipts.receipt import context_json
 from worlds import counting_ids, open_engine
 
 projects = st.sampled_from(("main", "other"))

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from foveate import Engine, Scope
-from foveate.profiles import names, resolve
-from foveate.receipts import context_json
-from foveate.sources import SHIPPED
-from foveate.state.links import DEPENDS_ON, LEARNED_FROM, PART_OF
+from foveate.pipeline.profiles import names, resolve
+from foveate.pipeline.sources import SHIPPED
+from foveate.receipts.receipt import context_json
+from foveate.records.links import DEPENDS_ON, LEARNED_FROM, PART_OF
 from foveate.types import Link
 from worlds import open_engine
 

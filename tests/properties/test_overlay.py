@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foveate.profiles import FEATURES, overlay, resolve, to_toml
+from foveate.pipeline.profiles import FEATURES, overlay, resolve, to_toml
 
 Table = dict[str, Any]
 

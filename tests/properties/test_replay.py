@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from shapes import facts_of_life, few_rules, sentences, texts
 
 from foveate import BudgetError, Conflict, Engine, InputError
-from foveate.receipts import FORGOTTEN, context_json
+from foveate.receipts.receipt import FORGOTTEN, context_json
 from worlds import WORLDS, open_engine
 
 Rows = list[tuple[str, str]]
@@ -23,7 +23,7 @@ HERE = Path(__file__).parents[1]
 CHILD = """
 import json, sys
 from worlds import WORLDS
-from foveate.receipts import context_json
+from foveate.receipts.receipt import context_json
 out = {}
 for name, world in WORLDS.items():
     with world.open() as engine:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foveate import tokens
+from foveate.text import tokens
 
 STARTS = (
     "- ",

@@ -17,14 +17,14 @@ from click.testing import CliRunner, Result
 from starlette.testclient import TestClient
 
 import foveate
-from foveate import project
+from foveate.cli import cli
 from foveate.errors import InputError, StoreError
-from foveate.front import hook
-from foveate.front.cli import cli
-from foveate.front.http import Settings, create_app
-from foveate.front.tokens import Tokens
-from foveate.state.address import masked
-from foveate.state.postgres import PostgresStore
+from foveate.integrations.hooks import program
+from foveate.project import project
+from foveate.server.http import Settings, create_app
+from foveate.server.tokens import Tokens
+from foveate.store.address import masked
+from foveate.store.postgres.store import PostgresStore
 from foveate.testing.postgres import LocalServer, Server, server
 
 FACT = "Deploys happen on Tuesdays"
@@ -360,7 +360,7 @@ def hooked(folder: Path, session: str = "one", **env: str) -> str:
         "prompt": "When do we deploy?",
     }
     done = subprocess.run(
-        [sys.executable, "-m", "foveate.front.hook", "claude"],
+        [sys.executable, "-m", "foveate.integrations.hooks.program", "claude"],
         input=json.dumps(event).encode(),
         capture_output=True,
         env={**os.environ, "PYTHONPATH": str(SOURCE), **env},
@@ -371,10 +371,10 @@ def hooked(folder: Path, session: str = "one", **env: str) -> str:
 
 
 def test_hooks_answer_from_the_shared_store(shop: Path, url: str) -> None:
-    assert hook.root_of({"cwd": str(shop)}) == str(shop)
+    assert program.root_of({"cwd": str(shop)}) == str(shop)
     assert FACT in hooked(shop)
     (shop / project.FOLDER / "config.toml").unlink()
-    assert hook.root_of({"cwd": str(shop)}) == ""
+    assert program.root_of({"cwd": str(shop)}) == ""
     assert FACT in hooked(shop, "two", FOVEATE_STORE=url, FOVEATE_PROJECT="shop")
 
 

@@ -10,9 +10,9 @@ import pytest
 
 import foveate
 from foveate import Context, InputError, NotFound
-from foveate.debug import debug
-from foveate.signals import DOMAINS
-from foveate.state.task import Task
+from foveate.pipeline.signals import DOMAINS
+from foveate.receipts.debug import debug
+from foveate.tasks.task import Task
 from worlds import ALONE, DEPENDENT, TASK, clock, counting_ids, open_engine
 
 TOPICS = ("login", "billing", "search", "upload", "export")

@@ -8,9 +8,10 @@ from dataclasses import fields
 import pytest
 
 import foveate
-from foveate import Context, Scope, tokens
-from foveate.budget import Demand, allocate
-from foveate.profiles import resolve
+from foveate import Context, Scope
+from foveate.pipeline.budget import Demand, allocate
+from foveate.pipeline.profiles import resolve
+from foveate.text import tokens
 from worlds import GIVEN, NOW, open_engine
 
 EVERYTHING = Demand(0, 10**9, 10**9)

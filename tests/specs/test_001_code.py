@@ -13,7 +13,7 @@ import pytest
 
 import foveate
 from foveate.agents import Agents
-from foveate.profiles import resolve
+from foveate.pipeline.profiles import resolve
 from foveate.testing import FixedClock, counting_ids, engine
 
 PARCEL: Mapping[str, str] = {

@@ -9,13 +9,14 @@ from threading import Barrier
 import pytest
 
 import foveate
-from foveate import Candidate, Context, Filters, Record, Scope, tokens
-from foveate.budget import own_room
-from foveate.embed import open_embedder
-from foveate.profiles import resolve
-from foveate.scoring import features, weigh
-from foveate.signals import intent
-from foveate.state.kinds import KINDS
+from foveate import Candidate, Context, Filters, Record, Scope
+from foveate.pipeline.budget import own_room
+from foveate.pipeline.profiles import resolve
+from foveate.pipeline.scoring import features, weigh
+from foveate.pipeline.signals import intent
+from foveate.records.kinds import KINDS
+from foveate.text import tokens
+from foveate.text.embed import open_embedder
 from foveate.types import Budget, Item, Slot
 from worlds import RECENT, ago, open_engine
 

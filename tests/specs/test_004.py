@@ -8,10 +8,11 @@ from math import exp, log10
 import pytest
 
 import foveate
-from foveate import Context, tokens
-from foveate.budget import Demand, allocate
-from foveate.profiles import resolve
-from foveate.scoring import features, weigh
+from foveate import Context
+from foveate.pipeline.budget import Demand, allocate
+from foveate.pipeline.profiles import resolve
+from foveate.pipeline.scoring import features, weigh
+from foveate.text import tokens
 from foveate.types import Record, Scope, Slot
 from worlds import REDIS, ago, open_engine
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import foveate
-from foveate.state.kinds import kind_of
+from foveate.records.kinds import kind_of
 from foveate.types import Level, Record
 from worlds import open_engine
 

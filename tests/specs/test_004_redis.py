@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import foveate
-from foveate import Context, tokens
+from foveate import Context
+from foveate.text import tokens
 from worlds import ago, open_engine
 
 QUERY = "Should we use Redis for caching in Newton?"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from foveate.profiles import known, resolve
+from foveate.pipeline.profiles import known, resolve
 from foveate.types import Profile, Slot
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from foveate.errors import InputError
-from foveate.state.address import expanded, has_password, is_url, masked, names_database
+from foveate.store.address import expanded, has_password, is_url, masked, names_database
 
 
 @pytest.mark.parametrize(

@@ -137,14 +137,14 @@ def test_others_at_work_on_the_same_task_are_named() -> None:
 
 
 def test_nothing_is_begun_where_the_lease_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    from foveate.agents import lifecycle
+    from foveate.agents import leases
 
     def broken(*_: object) -> None:
         raise RuntimeError("killed")
 
     with open_engine() as engine:
         engine.tasks.add("Login", key="login")
-        monkeypatch.setattr(lifecycle, "_lease", broken)
+        monkeypatch.setattr(leases, "_lease", broken)
         with pytest.raises(RuntimeError):
             Agents(engine).prepare("coder", "login")
         assert engine.tasks.get("login").status == "open"

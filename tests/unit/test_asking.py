@@ -6,14 +6,14 @@ from importlib.resources import files
 
 import pytest
 
-from foveate import lexical
-from foveate.asking import asked
-from foveate.signals import ALIAS_WEIGHT, TASK_WEIGHT
+from foveate.pipeline.signals import ALIAS_WEIGHT, TASK_WEIGHT
+from foveate.text import analysis
+from foveate.text.query_terms import asked
 from worlds import open_engine
 
 LINES = [
     line.split()
-    for line in (files("foveate") / "asking.txt").read_text("utf-8").splitlines()
+    for line in (files("foveate.text") / "question_words.txt").read_text("utf-8").splitlines()
     if line and not line.startswith("#")
 ]
 NOW = 1_760_000_000_000
@@ -64,11 +64,11 @@ def test_dates_and_quantities_count_in_full() -> None:
 
 def test_each_word_stands_once_and_tells_something() -> None:
     words = [word for _, *words in LINES for word in words]
-    stems = lexical.stems(words)
+    stems = analysis.stems(words)
     assert len(words) == len(set(words))
-    assert not set(words) & lexical.STOP_WORDS
-    weights = {stem: weight for weight, *words in LINES for stem in lexical.stems(words)}
-    assert all(weights[stem] == weight for weight, *words in LINES for stem in lexical.stems(words)), stems
+    assert not set(words) & analysis.STOP_WORDS
+    weights = {stem: weight for weight, *words in LINES for stem in analysis.stems(words)}
+    assert all(weights[stem] == weight for weight, *words in LINES for stem in analysis.stems(words)), stems
 
 
 def test_no_weight_is_that_of_a_name_or_of_a_task() -> None:

@@ -7,8 +7,9 @@ import re
 import pytest
 
 import foveate
-from foveate import InputError, tokens
-from foveate.assembly import empty_cost, head, line, measured, messages, overhead, section
+from foveate import InputError
+from foveate.pipeline.assembly import empty_cost, head, line, measured, messages, overhead, section
+from foveate.text import tokens
 from foveate.types import Candidate, Item, Record, Scope, Slot
 from worlds import REDIS, WORLDS, World, open_engine
 

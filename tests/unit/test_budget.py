@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from foveate.budget import Demand, allocate, own_room, scaled_reserve
 from foveate.errors import BudgetError
-from foveate.profiles import resolve
+from foveate.pipeline.budget import Demand, allocate, own_room, scaled_reserve
+from foveate.pipeline.profiles import resolve
 from foveate.types import Budget, Profile, Slot
 
 ALL = 10**9

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import foveate
-from foveate.refresh import Cache
+from foveate.receipts.refresh import Cache
 from foveate.testing import FixedClock
 from foveate.types import Scope
 from worlds import open_engine

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 import foveate
-from foveate.calibration import ENOUGH, by_domain, measure, note, reviewed
+from foveate.pipeline.calibration import ENOUGH, by_domain, measure, note, reviewed
 from foveate.types import Record, Scope
 from worlds import NOW, open_engine
 

@@ -13,9 +13,9 @@ from click.testing import CliRunner
 
 import foveate
 from foveate import InputError
-from foveate.front.cli import cli
-from foveate.profiles import resolve
-from foveate.state.triggers import WINDOW, pattern_problem, trip
+from foveate.cli import cli
+from foveate.pipeline.profiles import resolve
+from foveate.records.triggers import WINDOW, pattern_problem, trip
 from foveate.types import Record, Scope
 from worlds import open_engine
 

@@ -15,9 +15,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 import foveate
-from foveate import receipts
-from foveate.front.cli import cli
-from foveate.front.cli.bars import proportional
+from foveate.cli import cli
+from foveate.cli.bars import proportional
+from foveate.receipts import receipt
 
 ESCAPE = "\x1b["
 
@@ -291,7 +291,7 @@ def test_json_may_be_asked_for_on_either_side_of_the_verb(known: dict[str, str],
     before = json.loads(run("--json", "context", "Redis?").stdout)
     assert before.keys() == document("context", "Redis?").keys()
     with foveate.open(project) as engine:
-        assert json.loads(json.dumps(receipts.context_json(engine.compute("Redis?")))).keys() == before.keys()
+        assert json.loads(json.dumps(receipt.context_json(engine.compute("Redis?")))).keys() == before.keys()
 
 
 def test_explain_draws_the_budget_after_the_text(known: dict[str, str]) -> None:
@@ -872,14 +872,14 @@ def test_without_arguments_the_help_is_shown() -> None:
 
 @pytest.mark.parametrize("verb", ["--version", "--help"])
 def test_help_and_version_open_no_engine(verb: str) -> None:
-    code = "import sys; from foveate.front.cli import cli; cli.main([sys.argv[1]], standalone_mode=False); "
+    code = "import sys; from foveate.cli import cli; cli.main([sys.argv[1]], standalone_mode=False); "
     code += "print([m for m in ('foveate.engine', 'apsw', 'rich') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code, verb], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip().endswith("[]")
 
 
 def test_context_into_a_pipe_imports_no_rich(known: dict[str, str]) -> None:
-    code = "import sys; from foveate.front.cli import cli; cli.main(['context', 'Redis'], standalone_mode=False); "
+    code = "import sys; from foveate.cli import cli; cli.main(['context', 'Redis'], standalone_mode=False); "
     code += "print('rich' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip().endswith("False")
@@ -910,7 +910,7 @@ def test_embed_gives_every_record_a_vector_and_drops_the_old_ones_where_told(pro
 def test_embed_says_how_many_remain_where_the_embedder_does_not_answer(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from foveate.embed import Endpoint
+    from foveate.text.embed import Endpoint
 
     ok("add", "note", "Redis runs on port 6379")
     with socket.create_server(("127.0.0.1", 0)) as taken:

@@ -16,10 +16,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 import foveate
-from foveate import project
+from foveate.cli import cli, progress
+from foveate.cli.progress import Bar
 from foveate.errors import NotFound
-from foveate.front.cli import cli, progress
-from foveate.front.cli.progress import Bar
+from foveate.project import project
 
 FILES = {
     "pyproject.toml": '[project]\nname = "shop"\n\n[tool.pytest.ini_options]\n',

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from foveate.cli import cli
 from foveate.errors import ProfileError
 from foveate.eval import run as running
 from foveate.eval.overrides import together
-from foveate.front.cli import cli
 
 QUESTIONS = (
     ("Where did Ada put the spare key?", ["D1:1"], 4),
@@ -166,7 +166,7 @@ def test_profile_of_the_project_and_overrides_are_laid_over_the_shipped_one(tmp_
 
 
 def test_watcher_sees_systems_worlds_and_cases(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    from foveate.front.cli.eval_run import watched
+    from foveate.cli.eval_run import watched
 
     monkeypatch.setenv("TERM", "xterm")
     with watched(Path("out")) as progress:
@@ -453,7 +453,7 @@ def test_damaged_rows_are_not_taken_for_a_run() -> None:
 
 
 def test_help_imports_neither_the_kit_nor_matplotlib() -> None:
-    code = "import sys; from foveate.front.cli import cli; cli.main(sys.argv[1:], standalone_mode=False); "
+    code = "import sys; from foveate.cli import cli; cli.main(sys.argv[1:], standalone_mode=False); "
     code += "print([m for m in sys.modules if m.startswith(('foveate.eval.', 'foveate.engine', 'matplotlib')) "
     code += "and m != 'foveate.eval.measures'])"  # the names of measures, which help shows
     for args in (["--help"], ["eval", "--help"], ["eval", "run", "--help"]):

@@ -12,9 +12,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 import stores
-from foveate.front.cli import cli
-from foveate.state.queries import migrations
-from foveate.state.sqlite import SQLiteStore
+from foveate.cli import cli
+from foveate.store.sql.queries import migrations
+from foveate.store.sqlite.store import SQLiteStore
 
 LATEST = migrations("sqlite")[-1][0]
 

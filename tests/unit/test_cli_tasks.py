@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from foveate.front.cli import cli
+from foveate.cli import cli
 
 HANDOFF = """---
 schema: handoff/v1

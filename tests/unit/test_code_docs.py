@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from foveate import tokens
 from foveate.code.docs import Codebase, describe, prose
 from foveate.code.docs.commands import purpose_of
 from foveate.code.docs.layout import about
+from foveate.text import tokens
 
 ORDER = ["instructions", "architecture", "stack", "entry_points", "commands", "conventions", "directories"]
 

@@ -17,11 +17,11 @@ import apsw
 import pytest
 
 import foveate
-from foveate import project
-from foveate.code import question, remembered
+from foveate.code import cache, question
 from foveate.code.index import CodeIndex
 from foveate.code.postings import MAX_ID, Segment, merged, pairs, without
 from foveate.code.search import search
+from foveate.project import project
 
 IDENTITY = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "-c", "protocol.file.allow=always")
 
@@ -634,7 +634,7 @@ def test_a_full_memory_lets_go_of_what_was_looked_up_and_not_of_what_is_known_of
     index: CodeIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before, table, central = known(index), index.table(), index.most_used(50)
-    monkeypatch.setattr(remembered, "REMEMBERED", 3)
+    monkeypatch.setattr(cache, "REMEMBERED", 3)
     assert known(index) == before
     assert index.table() is table
     assert index.most_used(50) is central
@@ -654,13 +654,13 @@ ASKED: dict[str, Callable[[CodeIndex], object]] = {
 def test_whatever_is_looked_up_fills_the_memory(
     index: CodeIndex, asked: Callable[[CodeIndex], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remembered, "REMEMBERED", 12)
+    monkeypatch.setattr(cache, "REMEMBERED", 12)
     asked(index)
     assert sum(map(len, index.memory().answers.values())) <= 12
 
 
 def test_what_is_in_an_answer_counts_too(index: CodeIndex, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remembered, "REMEMBERED", 12)
+    monkeypatch.setattr(cache, "REMEMBERED", 12)
     assert len(index.in_file("shop/cart.py") + index.in_file("shop/money.py")) == 9  # that many ids, and two files
     assert not index.memory().answers
 

@@ -18,11 +18,11 @@ from foveate.code import show
 from foveate.code.graph import Symbol
 from foveate.code.index import CodeIndex
 from foveate.code.search import Hit
-from foveate.code.workspace import Workspace
-from foveate.profiles import resolve
-from foveate.sources.code import by_worth, record_of
-from foveate.sources.files import CHARS_A_TOKEN, whole_chars, whole_file
-from foveate.sources.gather import Around, room_of
+from foveate.code.snapshot import Workspace
+from foveate.pipeline.profiles import resolve
+from foveate.pipeline.sources.code import by_worth, record_of
+from foveate.pipeline.sources.files import CHARS_A_TOKEN, whole_chars, whole_file
+from foveate.pipeline.sources.gather import Around, room_of
 from foveate.types import MAX_FILE_CHARS, Ask, Candidate, Filters
 
 MARK = re.compile(r"⋮ lines (\d+)-(\d+) left out")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from foveate.code.file_text import Text, read
 from foveate.code.model import Aside
-from foveate.code.texts import Text, read
 
 BODY = "\n".join("MIIEpAIBAAKCAQEA7bq8bZ9Qn4l0n0d3m9c2Jx7W5y1uVt0Qp6s8kLrT" for _ in range(4))
 KEY = f"-----BEGIN RSA PRIVATE KEY-----\n{BODY}\n-----END RSA PRIVATE KEY-----"  # made up

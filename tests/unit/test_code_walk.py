@@ -12,7 +12,7 @@ import pytest
 
 from foveate import InputError
 from foveate.code import watch
-from foveate.code.aside import aside_by_name, aside_by_text, is_binary
+from foveate.code.exclusions import aside_by_name, aside_by_text, is_binary
 from foveate.code.roles import role_of
 from foveate.code.walk import Walked, walk
 

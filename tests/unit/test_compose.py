@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import pytest
 
 import foveate
-from foveate import tokens
-from foveate.compose import compose
 from foveate.errors import BudgetError
-from foveate.state.records import sketch
+from foveate.pipeline.fill import compose
+from foveate.records.make import sketch
+from foveate.text import tokens
 from foveate.types import NO_FILTERS, Candidate, Profile, Record, Scope, Slot
 
 

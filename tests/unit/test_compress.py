@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foveate import InputError, tokens
-from foveate.compress import compress, parts
+from foveate import InputError
+from foveate.text import tokens
+from foveate.text.compress import compress, parts
 from worlds import open_engine
 
 REPORT = """\

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from foveate.state.conflict import conflicting
+from foveate.records.conflict import conflicting
 from foveate.testing import FixedClock
 from worlds import open_engine
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 import pytest
 
 from foveate import BudgetError, Engine, Filters, InputError, Record
-from foveate.agents.conversation import Said, Seat, is_marked, latest, marked, question
+from foveate.integrations.conversation import Said, Seat, is_marked, latest, marked, question
 from foveate.testing import FixedClock, engine
-from foveate.tokens import count
+from foveate.text.tokens import count
 from foveate.types import NO_FILTERS
 
 
@@ -164,7 +164,7 @@ def test_adapter_without_its_package_names_the_extra(module: str, package: str, 
     program = (
         f"import sys; sys.modules[{package!r}] = None\n"
         "try:\n"
-        f"    import foveate.agents.adapters.{module}\n"
+        f"    import foveate.integrations.{module}\n"
         "except ImportError as error:\n"
         "    print(error)"
     )

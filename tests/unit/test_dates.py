@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from foveate import InputError, dates
-from foveate.ids import millis
+from foveate import InputError
+from foveate.clock import millis
+from foveate.text import dates
 from worlds import open_engine
 
 AT = millis("2026-05-20T12:00Z")  # a Wednesday

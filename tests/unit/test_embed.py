@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from foveate import embed
-from foveate.embed import Cached, Endpoint, Vector, embed_or_none, open_embedder, query_or_none
 from foveate.errors import InputError, SourceError
+from foveate.text import embed
+from foveate.text.embed import Cached, Endpoint, Vector, embed_or_none, open_embedder, query_or_none
 
 DIM = 8
 
@@ -25,7 +25,7 @@ DIM = 8
 
 def test_hashing_gives_the_same_vectors_in_another_process() -> None:
     text = "Use Redis — schnell, 快い 🙂"
-    code = f"from foveate.embed import open_embedder; print(list(open_embedder('hash:64').query({text!r})))"
+    code = f"from foveate.text.embed import open_embedder; print(list(open_embedder('hash:64').query({text!r})))"
     env = {"PYTHONPATH": ":".join(sys.path), "PYTHONHASHSEED": "7", "PYTHONIOENCODING": "utf-8"}
     said = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, check=True, text=True).stdout
     assert json.loads(said) == list(open_embedder("hash:64").query(text))
@@ -82,7 +82,7 @@ def test_a_missing_package_names_its_extra(provider: str, monkeypatch: pytest.Mo
 
 def test_importing_the_module_imports_no_provider() -> None:
     code = (
-        "import sys, foveate.embed;"
+        "import sys, foveate.text.embed;"
         "sys.exit(bool({'numpy', 'model2vec', 'sentence_transformers', 'fastembed', 'openai'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": ":".join(sys.path)}).returncode == 0

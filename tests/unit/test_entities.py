@@ -9,9 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 from foveate import Engine, Filters, Scope
-from foveate.front.cli import cli
-from foveate.receipts import FORGOTTEN
-from foveate.sources.entities import SALIENT
+from foveate.cli import cli
+from foveate.pipeline.sources.entities import SALIENT
+from foveate.receipts.receipt import FORGOTTEN
 from worlds import ago, open_engine
 
 

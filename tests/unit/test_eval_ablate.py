@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from foveate import dates, profiles, selection
 from foveate.errors import NotFound
 from foveate.eval.ablate import WHOLE, ablate, check, effects, off, parts
-from foveate.eval.suites import suite
+from foveate.eval.datasets import suite
+from foveate.pipeline import profiles, selection
+from foveate.text import dates
 
 CASES = [
     {"id": "a", "question": "Which port does the gateway use?", "wanted": ["port"]},

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from foveate.errors import FoveateError, InputError, NotFound
+from foveate.eval.datasets import suite
+from foveate.eval.datasets.swebench import Head, Line, checkout
 from foveate.eval.evidence import Lines
 from foveate.eval.model import Rendered
 from foveate.eval.python_files import among, candidates, functions, is_test
 from foveate.eval.run import run
-from foveate.eval.suites import suite
-from foveate.eval.suites.swebench import Head, Line, checkout
 from foveate.eval.systems import system
 
 BOX = '''class Box:
@@ -175,7 +175,7 @@ def test_a_checkout_moves_between_commits_and_leaves_equal_files_alone(tmp_path,
 HOLD = """
 import sys
 from pathlib import Path
-from foveate.eval.suites.swebench import checkout
+from foveate.eval.datasets.swebench import checkout
 checkout("a/b", sys.argv[1], Path("repos").resolve(), Path("trees"))
 print("held", flush=True)
 sys.stdin.read()

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from foveate.eval.datasets import suite
 from foveate.eval.evidence import File, Lines, OneOf, Said
 from foveate.eval.model import Case, Rendered, Scene
-from foveate.eval.suites import suite
 from foveate.eval.systems.engine import Foveate
 
 TEXT = "- Anna: Yes, I moved\n  to Lyon\n- Ben: Great #stuff"
@@ -62,7 +62,7 @@ def test_code_that_quotes_the_question_is_found(tmp_path: Path) -> None:
 
 
 def test_a_profile_of_the_users_own_is_part_of_what_rows_depend_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from foveate import profiles
+    from foveate.pipeline import profiles
 
     own = tmp_path / "profiles"
     monkeypatch.setattr(profiles, "places", lambda root: (Path(root) / "profiles", own))

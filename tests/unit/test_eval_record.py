@@ -7,9 +7,9 @@ import pytest
 
 import foveate
 from foveate.errors import InputError, NotFound
+from foveate.eval.datasets import suite
 from foveate.eval.record import record
 from foveate.eval.run import run
-from foveate.eval.suites import suite
 from foveate.eval.systems import system
 
 TEXTS = {

@@ -9,14 +9,14 @@ import pytest
 
 import foveate
 from foveate.errors import FoveateError, InputError, NotFound
+from foveate.eval.datasets import suite
+from foveate.eval.datasets.facts import Fact, meant
+from foveate.eval.datasets.perturbed import perturbed
 from foveate.eval.evidence import OneOf, Said
 from foveate.eval.model import Rendered, Scene
 from foveate.eval.report import scored
 from foveate.eval.rows import Run
 from foveate.eval.run import run
-from foveate.eval.suites import suite
-from foveate.eval.suites.facts import Fact, meant
-from foveate.eval.suites.perturbed import perturbed
 from foveate.eval.systems import system
 
 
@@ -144,7 +144,7 @@ def test_longmemeval_runs_from_its_folder(tmp_path: Path) -> None:
 
 
 def test_longmemeval_is_read_piece_by_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("foveate.eval.suites.longmemeval.PIECE", 7)
+    monkeypatch.setattr("foveate.eval.datasets.longmemeval.PIECE", 7)
     assert list(scenes("longmemeval", write(tmp_path / "any.json", LONGMEMEVAL))) == ["q1", "q2_abs"]
 
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from foveate import tokens
 from foveate.errors import FoveateError, InputError, NotFound
 from foveate.eval.evidence import File, Said
 from foveate.eval.model import Case, Entry, Scene, Suite
 from foveate.eval.run import check
 from foveate.eval.systems import MODULES, about, needs, peers, specs, system
 from foveate.eval.systems.file_bm25 import Index
+from foveate.text import tokens
 
 PEERS = os.environ.get(peers.VARIABLE)
 """Read here: a test has an environment of its own."""

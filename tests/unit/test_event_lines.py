@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foveate import Record, Scope, tokens
-from foveate.state.event_lines import MAX_LINE, event, shortened
-from foveate.state.records import Rules, make
+from foveate import Record, Scope
+from foveate.records.make import Rules, make
+from foveate.records.render_events import MAX_LINE, event, shortened
+from foveate.text import tokens
 from foveate.types import LEVELS, Level
 from worlds import NOW, open_engine
 

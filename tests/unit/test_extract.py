@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foveate.state.extract import LONGEST, MOST, Proposal, propose
+from foveate.memory.entity_extraction import LONGEST, MOST, Proposal, propose
 from worlds import open_engine
 
 

@@ -10,12 +10,12 @@ from click.testing import CliRunner, Result
 
 import foveate
 from foveate import ProfileError, Scope
-from foveate.front.cli import cli
-from foveate.profiles import framed, known, resolve, to_toml
-from foveate.profiles.choose import extent_of
-from foveate.profiles.frames import frame_of, score
-from foveate.receipts import profile_from_json, profile_json
-from foveate.signals import intent
+from foveate.cli import cli
+from foveate.pipeline.profiles import framed, known, resolve, to_toml
+from foveate.pipeline.profiles.choose import extent_of
+from foveate.pipeline.profiles.frames import frame_of, score
+from foveate.pipeline.signals import intent
+from foveate.receipts.receipt import profile_from_json, profile_json
 from foveate.types import Frame, Request, Signals
 from worlds import open_engine
 

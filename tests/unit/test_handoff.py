@@ -18,8 +18,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from foveate.errors import InputError
-from foveate.handoff import MAX_BYTES, SCHEMA, STATUSES, json_schema, parse, template
-from foveate.handoff.notes import MAX_PROBLEMS
+from foveate.tasks.handoff import MAX_BYTES, SCHEMA, STATUSES, json_schema, parse, template
+from foveate.tasks.handoff.notes import MAX_PROBLEMS
 
 FOLDER = Path(__file__).parents[1] / "handoffs"
 EXPECTED: dict[str, dict[str, Any]] = tomllib.loads((FOLDER / "expected.toml").read_text(encoding="utf-8"))
@@ -343,7 +343,9 @@ def test_hostile_input_takes_no_more_than_seconds(start: str, piece: str) -> Non
 
 
 def test_the_parsers_are_loaded_when_they_are_needed() -> None:
-    code = "import sys, foveate.handoff as h; h.parse({'summary': 'x'}); print([m for m in sys.modules if m in sys.argv])"
+    code = (
+        "import sys, foveate.tasks.handoff as h; h.parse({'summary': 'x'}); print([m for m in sys.modules if m in sys.argv])"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code, "ruamel.yaml", "json_repair"], capture_output=True, text=True, check=True
     )

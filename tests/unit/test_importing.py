@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 import foveate
 from foveate import InputError, Scope
-from foveate.front.cli import cli
-from foveate.importing import FORMATS, Report, import_lines, import_path
-from foveate.importing.files import BATCH, READERS
-from foveate.importing.rows import MAX_OUTPUT, WAITING, Call, Row, Skipped, time_of, used
+from foveate.cli import cli
+from foveate.integrations.importers import FORMATS, Report, import_lines, import_path
+from foveate.integrations.importers.files import BATCH, READERS
+from foveate.integrations.importers.rows import MAX_OUTPUT, WAITING, Call, Row, Skipped, time_of, used
 from foveate.testing import FixedClock
 from foveate.types import NO_FILTERS, Record
 from worlds import NOW
@@ -113,7 +113,7 @@ def test_any_log_of_json_lines_becomes_events() -> None:
     deploy = found["Deployed the shop"]
     assert (deploy.scope.session, deploy.outcome, deploy.tags) == ("ops", "success", ("release",))
     assert deploy.data == {"type": "deploy", "version": "3.1"}
-    assert foveate.ids.iso(deploy.created) == "2026-11-12T08:00:00.000Z"
+    assert foveate.clock.iso(deploy.created) == "2026-11-12T08:00:00.000Z"
     assert (found["Is the shop up?"].data["type"], found["Is the shop up?"].scope.session) == ("user_message", "log")
     assert found["metrics"].data == {"type": "metrics", "cpu": 0.93, "host": "web-1"}
     assert found["metrics"].created == 1794470520000 == found["Is the shop up?"].created + 60_000
@@ -163,7 +163,7 @@ def test_secrets_are_redacted_on_the_way_in() -> None:
     secret = "sk-ant-api03-" + "Ab3" * 30
     line = {"type": "shell_exec", "text": f"export KEY={secret}", "command": f"export KEY={secret}", "env": {"k": secret}}
     import_lines(engine, lines(line), "log.jsonl")
-    assert secret not in json.dumps([foveate.state.records.to_json(record) for record in kept(engine)])
+    assert secret not in json.dumps([foveate.records.make.to_json(record) for record in kept(engine)])
 
 
 def test_long_output_keeps_its_ends_and_its_errors() -> None:

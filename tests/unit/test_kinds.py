@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foveate import InputError, tokens
-from foveate.state.kinds import KINDS, Kind, kind_of, problems_in, register
-from foveate.state.lines import block, called
-from foveate.state.records import Rules, make
+from foveate import InputError
+from foveate.records.kinds import KINDS, Kind, kind_of, problems_in, register
+from foveate.records.make import Rules, make
+from foveate.records.render import block, called
+from foveate.text import tokens
 from foveate.types import LEVELS, Record, Scope
 from worlds import NOW
 

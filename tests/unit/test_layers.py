@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foveate.front.inspector.layers import HEIGHT, WIDTH, depths, picture
+from foveate.server.inspector.dag_layout import HEIGHT, WIDTH, depths, picture
 
 NAMES = [f"task {n}" for n in range(14)]
 pairs = st.lists(st.tuples(st.sampled_from(NAMES), st.sampled_from(NAMES)), max_size=40)

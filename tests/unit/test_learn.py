@@ -8,7 +8,7 @@ import pytest
 
 import foveate
 from foveate import Conflict, Engine, InputError, NotFound
-from foveate.state.paths import component_of
+from foveate.text.format import component_of
 from worlds import open_engine
 
 HANDOFF = """\
@@ -319,7 +319,7 @@ def test_a_path_that_is_none_breaks_nothing(tmp_path: Path) -> None:
 
 
 def test_all_of_it_is_kept_or_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    from foveate.state import learn
+    from foveate.tasks import learn
 
     def broken(*_: object) -> None:
         raise RuntimeError("the disk is full")

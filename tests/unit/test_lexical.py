@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foveate import lexical
-from foveate.lexical import MAX_TERM, STOP_WORDS, names, terms, words
+from foveate.text import analysis
+from foveate.text.analysis import MAX_TERM, STOP_WORDS, names, terms, words
 
 
 @pytest.mark.parametrize(
@@ -129,8 +129,8 @@ def test_names_meet_in_one_form() -> None:
 @given(st.text(max_size=200))
 def test_terms_are_deterministic_and_bounded(text: str) -> None:
     found = terms(text)
-    lexical.terms.cache_clear()
-    lexical._known.clear()
+    analysis.terms.cache_clear()
+    analysis._known.clear()
     assert terms(text) == found
     assert all(0 < len(term) <= MAX_TERM for term in found)
     assert not STOP_WORDS.intersection(words(text))

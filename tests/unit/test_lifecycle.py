@@ -10,9 +10,9 @@ import pytest
 
 import foveate
 from foveate import InputError
-from foveate.earned import earned
-from foveate.state.lifecycle import DEFAULT, DUE_KINDS, Thresholds, done, due, life, problems_in, stage
-from foveate.state.links import LEARNED_FROM
+from foveate.pipeline.track_record import earned
+from foveate.records.lifecycle import DEFAULT, DUE_KINDS, Thresholds, done, due, life, problems_in, stage
+from foveate.records.links import LEARNED_FROM
 from foveate.testing import FixedClock, counting_ids
 from foveate.types import Record, Scope, Signals
 from worlds import DAY, HOUR, NOW, ago, open_engine

@@ -13,10 +13,10 @@ import pytest
 from click.testing import CliRunner
 
 import foveate
-from foveate.front.cli import cli
-from foveate.llm_summarize import Model, open_summarizer
-from foveate.state.compact import compact
-from foveate.summarize import Extractive
+from foveate.cli import cli
+from foveate.memory.summaries import compact
+from foveate.text.llm_summarize import Model, open_summarizer
+from foveate.text.summarize import Extractive
 from worlds import open_engine
 
 LONG = (

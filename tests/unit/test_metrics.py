@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import foveate
-from foveate.front.cli import cli
+from foveate.cli import cli
 from foveate.testing import FixedClock
 from worlds import DAY, NOW, ago, open_engine
 
@@ -228,7 +228,7 @@ def test_a_day_is_shown_whole_or_not_at_all(
     for day, number in ((2, 1), (1, 2), (0, 2)):
         for n in range(number):
             engine.compute(ASK, frame="none", now=ago(day) + n)
-    monkeypatch.setattr("foveate.metrics.MOST", most)
+    monkeypatch.setattr("foveate.receipts.metrics.MOST", most)
     found = engine.metrics_over_time()
     assert ([day["contexts"] for day in found["days"]], found["cut"]) == (contexts, cut)
 

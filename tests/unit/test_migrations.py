@@ -17,11 +17,11 @@ import pytest
 import stores
 from dying import ran, steps_of
 from foveate.errors import SchemaTooNew, StoreError
-from foveate.state import queries
-from foveate.state.memory import Memory
-from foveate.state.records import Rules
-from foveate.state.sqlite import SQLiteStore
-from foveate.state.sqlite_files import _overwrite, standing_of
+from foveate.memory.memory import Memory
+from foveate.records.make import Rules
+from foveate.store.sql import queries
+from foveate.store.sqlite.files import _overwrite, standing_of
+from foveate.store.sqlite.store import SQLiteStore
 from foveate.testing import FixedClock, counting_ids, embedder
 from foveate.testing.suite import HERE, add, get, made
 
@@ -44,8 +44,8 @@ create index records_colour on records (project, colour);
 def newer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The scripts of a foveate that has one migration more."""
     folder = tmp_path / "newer"
-    shutil.copytree(str(files("foveate.state") / "sql"), folder)
-    (folder / "sqlite" / f"{NEXT:03d}_made_up.sql").write_text(STEP, "utf-8")
+    shutil.copytree(str(files("foveate.store")), folder)
+    (folder / "sqlite" / "migrations" / f"{NEXT:03d}_made_up.sql").write_text(STEP, "utf-8")
     monkeypatch.setattr(queries, "ROOT", folder)
     yield from cleared(folder)
 
@@ -163,8 +163,8 @@ def test_a_schema_that_went_back_is_not_written_to(tmp_path: Path, request: pyte
 
 MIGRATE = """
 from pathlib import Path
-from foveate.state import queries
-from foveate.state.sqlite import SQLiteStore
+from foveate.store.sql import queries
+from foveate.store.sqlite.store import SQLiteStore
 
 queries.ROOT = Path(sys.argv[2])
 SQLiteStore(sys.argv[3]).close()

@@ -16,11 +16,13 @@ import pytest
 
 import stores
 from foveate.errors import Conflict, Damaged, StoreError
-from foveate.state import moving, sqlite, sqlite_files
-from foveate.state.moving import copy
-from foveate.state.sqlite import SQLiteStore
-from foveate.state.sqlite_files import restore, standing_of
-from foveate.state.tables import KEYS
+from foveate.store import copy as moving
+from foveate.store.copy import copy
+from foveate.store.sqlite import files as sqlite_files
+from foveate.store.sqlite import store as sqlite
+from foveate.store.sqlite.files import restore, standing_of
+from foveate.store.sqlite.store import SQLiteStore
+from foveate.store.tables import KEYS
 from foveate.testing.suite import HERE, add, change, found, get, keep, made
 from foveate.types import Link, Scope
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from foveate import Engine
-from foveate.sources.named import misspelt
+from foveate.pipeline.sources.name_match import misspelt
 from worlds import open_engine
 
 ONLY_NAMED = {

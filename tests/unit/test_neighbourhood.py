@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from foveate.front.inspector.neighbourhood import HEIGHT, SMALL, TEXT, Box, Drawing, breadth, fitted, look, narrow, wide
+from foveate.server.inspector.graph_layout import HEIGHT, SMALL, TEXT, Box, Drawing, breadth, fitted, look, narrow, wide
 
 LONG = "日本語 and a name that goes on and on " * 9
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from foveate import Engine, Filters
-from foveate.sources.search import NEARNESS, neighbour
-from foveate.state.store import Beside
+from foveate.pipeline.sources.search import NEARNESS, neighbour
+from foveate.store.protocol import Beside
 from worlds import ago, open_engine
 
 TALK = (

@@ -22,7 +22,7 @@ from langgraph.store.memory import InMemoryStore
 
 import foveate
 from foveate import Filters, InputError, NotFound, SourceError
-from foveate.sources.others import LONGEST, Graphiti, LangGraphStore, Mem0
+from foveate.integrations.memories import LONGEST, Graphiti, LangGraphStore, Mem0
 from worlds import NOW, open_engine
 
 QUESTION = "Which tea does Ada drink?"
@@ -294,7 +294,7 @@ def test_a_backend_that_hangs_is_given_up_at_its_deadline(kind: str) -> None:
 def test_a_backend_that_hangs_does_not_keep_the_process_alive() -> None:
     program = (
         "import asyncio, foveate\n"
-        "from foveate.sources.others import Mem0\n"
+        "from foveate.integrations.memories import Mem0\n"
         "class Never:\n"
         "    async def search(self, *args, **options):\n"
         "        await asyncio.sleep(600)\n"
@@ -427,9 +427,7 @@ def test_a_wrong_option_is_named_at_once(make: Callable[[], Any], said: str) -> 
 
 
 def test_no_package_is_imported_for_them() -> None:
-    program = (
-        "import sys, foveate.sources.others; print([m for m in ('mem0', 'graphiti_core', 'langgraph') if m in sys.modules])"
-    )
+    program = "import sys, foveate.integrations.memories; print([m for m in ('mem0', 'graphiti_core', 'langgraph') if m in sys.modules])"
     path = os.pathsep.join([str(Path(foveate.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         [sys.executable, "-c", program],

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from foveate.errors import ProfileError
-from foveate.profiles import check, known, layer_to_toml, layers, load, names, overlay, places, resolve, to_toml
-from foveate.profiles.files import BUILTIN
+from foveate.pipeline.profiles import check, known, layer_to_toml, layers, load, names, overlay, places, resolve, to_toml
+from foveate.pipeline.profiles.files import BUILTIN
 from foveate.types import Profile, Request, Scope, Signals, Slot
 
 BUILTINS = sorted(path.stem for path in BUILTIN.glob("*.toml"))

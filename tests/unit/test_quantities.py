@@ -6,7 +6,7 @@ from time import process_time
 
 import pytest
 
-from foveate.quantities import terms
+from foveate.text.quantities import terms
 from worlds import open_engine
 
 

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foveate import lexical
 from foveate.errors import StoreError
-from foveate.state import blocks, index, ranking
-from foveate.state.kinds import kind_of
-from foveate.state.ranking import Listed
-from foveate.state.sqlite import SQLiteStore
-from foveate.state.store import Query, Want
+from foveate.records.kinds import kind_of
+from foveate.store.protocol import Query, Want
+from foveate.store.sql import posting_blocks, postings, ranking
+from foveate.store.sql.ranking import Listed
+from foveate.store.sqlite.store import SQLiteStore
 from foveate.testing.suite import HERE, change, found, hits, made
+from foveate.text import analysis
 from foveate.types import Scope
 
 Stored = dict[tuple[str, int], dict[int, int]]
@@ -32,8 +32,8 @@ def stored(seed: int, docs: int, terms: int) -> tuple[Stored, list[Listed], floa
     for n in range(terms):
         share = chance.random() ** 3
         having = [doc for doc in range(docs) if chance.random() < share]
-        lists[f"t{n}", 0] = {doc: blocks.code(chance.choice((1, 1, 1, 2, 5)), lengths[doc]) for doc in having}
-    rare = index.rarity({term: len(held) for (term, _), held in lists.items() if held}, docs)
+        lists[f"t{n}", 0] = {doc: posting_blocks.code(chance.choice((1, 1, 1, 2, 5)), lengths[doc]) for doc in having}
+    rare = postings.rarity({term: len(held) for (term, _), held in lists.items() if held}, docs)
     plan = [Listed(term, 0, rare[term], 0.75, len(held)) for (term, _), held in lists.items() if held]
     return lists, sorted(plan, key=lambda listed: -listed.weight), sum(lengths) / docs
 
@@ -82,7 +82,7 @@ def test_common_word_is_not_scored_where_rare_ones_decide(monkeypatch: pytest.Mo
     )
 
     def load(batch: Sequence[Listed]) -> dict[tuple[str, int], ranking.Postings]:
-        return {one.key: (range(sizes[one.term]), [blocks.code(1, 10)] * sizes[one.term]) for one in batch}
+        return {one.key: (range(sizes[one.term]), [posting_blocks.code(1, 10)] * sizes[one.term]) for one in batch}
 
     assert [doc for doc, _ in ranking.best(lists, load, 10.0, 20)] == list(range(99, 79, -1))
     assert scored == [100]
@@ -93,14 +93,14 @@ def test_common_word_is_not_scored_where_rare_ones_decide(monkeypatch: pytest.Mo
 
 @given(st.dictionaries(st.integers(0, 2**32 - 1), st.tuples(st.integers(1, 99), st.integers(0, 9999)), max_size=600))
 def test_packed_pairs_come_back(held: dict[int, tuple[int, int]]) -> None:
-    pairs = sorted((doc, blocks.code(*value)) for doc, value in held.items())
+    pairs = sorted((doc, posting_blocks.code(*value)) for doc, value in held.items())
     for appended in (True, False):
-        parts = list(blocks.cut(pairs, appended=appended)) if pairs else []
-        assert all(0 < len(part) <= blocks.SIZE for part in parts)
-        packs = [blocks.packed(part) for part in parts]
-        docs, codes = blocks.joined([pack[0] for pack in packs], [pack[1] for pack in packs])
+        parts = list(posting_blocks.cut(pairs, appended=appended)) if pairs else []
+        assert all(0 < len(part) <= posting_blocks.SIZE for part in parts)
+        packs = [posting_blocks.packed(part) for part in parts]
+        docs, codes = posting_blocks.joined([pack[0] for pack in packs], [pack[1] for pack in packs])
         assert list(zip(docs, codes, strict=True)) == pairs
-    assert [blocks.decoded(code) for _, code in pairs] == [
+    assert [posting_blocks.decoded(code) for _, code in pairs] == [
         (min(times, 15), min(length, 4095)) for _, (times, length) in sorted(held.items())
     ]
 
@@ -127,12 +127,12 @@ def test_index_is_what_the_records_say_whatever_was_written(tmp_path: Path) -> N
         docs = {record.id: reader._db.rows("doc_of", {"project": reader._project, "id": record.id})[0][0] for record in held}
         wanted: dict[tuple[str, int], dict[int, int]] = defaultdict(dict)
         for record in held:
-            rows, length = index.postings(record, kind_of(record.kind))
+            rows, length = postings.postings(record, kind_of(record.kind))
             for term, field, times in rows:
-                wanted[term, field][docs[record.id]] = blocks.code(times, length)
+                wanted[term, field][docs[record.id]] = posting_blocks.code(times, length)
         seen: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
         for term, _, field, numbers, codes in reader.postings():
-            assert 0 < len(numbers) <= blocks.SIZE
+            assert 0 < len(numbers) <= posting_blocks.SIZE
             seen[term, field] += zip(numbers, codes, strict=True)
         assert seen == {key: sorted(pairs.items()) for key, pairs in wanted.items()}
         assert reader.astray() == ""
@@ -165,7 +165,7 @@ def test_a_narrow_filter_is_asked_once_for_all_wants(tmp_path: Path, monkeypatch
         own = [
             writer.add(made(f"Kestrels of ada and more besides {n}", kinds[n % 3], scope=mine)).record.id for n in range(9)
         ]
-    query = Query(dict.fromkeys(lexical.terms("kestrels"), 1.0), {"text": 1.0})
+    query = Query(dict.fromkeys(analysis.terms("kestrels"), 1.0), {"text": 1.0})
     asked = []
     with store.read(mine) as reader:
         rows = reader._db.rows
@@ -180,7 +180,7 @@ def test_numbers_of_records_end(tmp_path: Path) -> None:
     store = SQLiteStore(tmp_path / "state.db")
     with store.write(HERE) as writer:
         writer.add(made("the first"))
-    store._connection().execute("update projects set docs = ?", (blocks.MOST,))
+    store._connection().execute("update projects set docs = ?", (posting_blocks.MOST,))
     with pytest.raises(StoreError, match="as many as it can"), store.write(HERE) as writer:
         writer.add(made("one too many"))
     store.close()

@@ -13,8 +13,9 @@ import apsw
 import pytest
 
 import foveate
-from foveate import Filters, InputError, NotFound, journal
-from foveate.receipts import FORGOTTEN, context_json, pack, scrub, unpack
+from foveate import Filters, InputError, NotFound
+from foveate.receipts import writer as journal
+from foveate.receipts.receipt import FORGOTTEN, context_json, pack, scrub, unpack
 from worlds import NOW, ago, clock, counting_ids, open_engine
 
 

@@ -11,10 +11,10 @@ from click.testing import CliRunner
 
 import foveate
 from foveate import Filters, InputError, Scope
-from foveate.front.cli import cli
-from foveate.profiles import resolve
-from foveate.receipts import filters_from_json
-from foveate.sources.highlights import EACH
+from foveate.cli import cli
+from foveate.pipeline.profiles import resolve
+from foveate.pipeline.sources.highlights import EACH
+from foveate.receipts.receipt import filters_from_json
 from worlds import NOW, open_engine
 
 MINUTE = 60_000

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foveate.state.redact import RULES, Redacted, load_allow, redact, redact_value
+from foveate.text.redact import RULES, Redacted, load_allow, redact, redact_value
 
 ALNUM = "a8Kd93jfQ0zLx7Tb2WnV5rYc6HmP1sGu4EoJiRkD" * 6
 HEX = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08" * 4

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import foveate
-from foveate.refresh import is_decision, share_held
+from foveate.receipts.refresh import is_decision, share_held
 from foveate.testing import FixedClock
 from worlds import open_engine
 

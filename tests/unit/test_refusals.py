@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from foveate.errors import Denied, FoveateError, InputError, StoreError
-from foveate.state.refusals import explained
+from foveate.store.postgres.errors import explained
 from foveate.testing.postgres import LocalServer, server
 
 RULES = "local all ada scram-sha-256\nlocal all postgres trust\nlocal all locked trust\nlocal all gone trust\n"

@@ -9,9 +9,9 @@ from itertools import combinations
 
 import pytest
 
-from foveate import lexical
-from foveate.related import MOST_ASKED, MOST_OTHERS, TABLES, related
-from foveate.state import index
+from foveate.store.sql import postings
+from foveate.text import analysis
+from foveate.text.query_expansion import MOST_ASKED, MOST_OTHERS, TABLES, related
 from foveate.types import Meant
 from worlds import open_engine
 
@@ -22,7 +22,7 @@ LINES = {
 
 
 def stem(word: str) -> str:
-    return lexical.terms(word)[0]
+    return analysis.terms(word)[0]
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_question_of_many_kinds_has_a_bounded_number_of_other_words() -> None:
 def test_every_word_of_a_table_is_one_term_and_stands_once_in_its_line(name: str) -> None:
     for line in LINES[name]:
         words = line.replace(">", " ").split()
-        assert all(len(lexical.terms(word)) == 1 for word in words), line
+        assert all(len(analysis.terms(word)) == 1 for word in words), line
         assert max(Counter(stem(word) for word in words).values()) == 1, line
 
 
@@ -159,13 +159,13 @@ def test_other_words_stand_in_no_receipt() -> None:
 def test_other_words_weigh_less_and_are_not_asked_for() -> None:
     asked, other = {"often": 1.0, "seldom": 1.0}, {"other": Meant("often")}
     counts = {"often": {0: 8}, "seldom": {0: 2}, "other": {0: 5}}
-    alone, beside, off = (index.plan(asked, {}, counts, 20, *also) for also in ((), (other, 0.4), (other, 0.0)))
+    alone, beside, off = (postings.plan(asked, {}, counts, 20, *also) for also in ((), (other, 0.4), (other, 0.0)))
     assert [listed.term for listed in alone.lists] == ["seldom", "often"]
     assert [listed.term for listed in beside.lists] == ["seldom", "often", "other"]
     assert beside.lists[2].weight == pytest.approx(0.4 * beside.lists[1].weight)
     assert off == alone
     (kind,) = (
-        one for one in index.plan(asked, {}, counts, 20, {"other": Meant("often", 0.5)}, 0.4).lists if one.term == "other"
+        one for one in postings.plan(asked, {}, counts, 20, {"other": Meant("often", 0.5)}, 0.4).lists if one.term == "other"
     )
     assert kind.weight == pytest.approx(0.2 * beside.lists[1].weight)
     assert beside.ceiling == alone.ceiling

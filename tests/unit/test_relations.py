@@ -12,13 +12,14 @@ import pytest
 from click.testing import CliRunner
 
 import foveate
-from foveate import Context, Engine, Filters, InputError, NotFound, Scope, project
-from foveate.front.cli import cli
-from foveate.receipts import FORGOTTEN
-from foveate.sources.relations import EDGES
-from foveate.state.links import STRUCTURAL
-from foveate.state.relations import ends_of, id_of, recalled, walk
-from foveate.state.sqlite import SQLiteStore
+from foveate import Context, Engine, Filters, InputError, NotFound, Scope
+from foveate.cli import cli
+from foveate.memory.relations import ends_of, id_of, recalled, walk
+from foveate.pipeline.sources.relations import EDGES
+from foveate.project import project
+from foveate.receipts.receipt import FORGOTTEN
+from foveate.records.links import STRUCTURAL
+from foveate.store.sqlite.store import SQLiteStore
 from foveate.types import Link
 from worlds import ago, open_engine
 

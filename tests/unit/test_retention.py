@@ -8,10 +8,10 @@ import pytest
 from click.testing import CliRunner
 
 import foveate
+from foveate.cli import cli
 from foveate.errors import InputError
-from foveate.front.cli import cli
-from foveate.state.retention import BATCH, EVERY, Retention, problems_in
-from foveate.state.sqlite import SQLiteStore
+from foveate.store.retention import BATCH, EVERY, Retention, problems_in
+from foveate.store.sqlite.store import SQLiteStore
 from foveate.testing import FixedClock
 from worlds import DAY, NOW, ago
 

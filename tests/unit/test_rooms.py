@@ -51,10 +51,10 @@ EXTRAS = frozenset(
 
 EDGES = (
     "foveate.front",
-    "foveate.agents.adapters",
-    "foveate.state.segments",
-    "foveate.state.pooling",
-    "foveate.state.postgres",
+    "foveate.integrations",
+    "foveate.store.sqlite.vectors",
+    "foveate.store.postgres.connections",
+    "foveate.store.postgres.store",
 )
 """Not core: each needs its extra and says so. The segments of vectors are imported with the first search by vector."""
 
@@ -213,16 +213,16 @@ def write(tmp_path: Path, files: dict[str, str]) -> Path:
     "files",
     [
         {
-            "engine.py": "from foveate.scoring import score\n",
+            "engine.py": "from foveate.pipeline.scoring import score\n",
             "scoring.py": "from foveate import types\n",
             "types.py": "",
         },
         {
             "state/__init__.py": "from .store import Store\n",
-            "state/store.py": "from ..types import Record\n",
+            "store/protocol.py": "from ..types import Record\n",
             "types.py": "",
         },
-        {"__init__.py": "from .front import cli\n", "__main__.py": "from foveate.front.cli import main\n"},
+        {"__init__.py": "from .front import cli\n", "__main__.py": "from foveate.cli import main\n"},
         {"front/mcp.py": "import pydantic\nfrom foveate import open\n", "__init__.py": ""},
         {"embed.py": "if TYPE_CHECKING:\n    import numpy\ndef f():\n    import numpy\n"},
     ],
@@ -234,9 +234,15 @@ def test_forward_imports_pass(tmp_path: Path, files: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({"budget.py": "def f():\n    from foveate.engine import Engine\n"}, "foveate.budget imports foveate.engine"),
-        ({"state/sqlite.py": "from ..sources import recent\n"}, "foveate.state.sqlite imports foveate.sources"),
-        ({"scoring.py": "import foveate\n"}, "foveate.scoring imports foveate,"),
+        (
+            {"budget.py": "def f():\n    from foveate.engine import Engine\n"},
+            "foveate.pipeline.budget imports foveate.engine",
+        ),
+        (
+            {"store/sqlite/store.py": "from ..sources import recent\n"},
+            "foveate.store.sqlite.store imports foveate.pipeline.sources",
+        ),
+        ({"scoring.py": "import foveate\n"}, "foveate.pipeline.scoring imports foveate,"),
         ({"engine.py": "from foveate import open\n"}, "foveate.engine imports foveate,"),
         (
             {"state/a.py": "from .b import x\n", "state/b.py": "from foveate.state import a\n"},
@@ -245,7 +251,7 @@ def test_forward_imports_pass(tmp_path: Path, files: dict[str, str]) -> None:
         ({"managers.py": ""}, "foveate.managers is in no layer"),
         (
             {"embed.py": "try:\n    import numpy.linalg\nexcept ImportError:\n    pass\n"},
-            "foveate.embed:2 imports numpy",
+            "foveate.text.embed:2 imports numpy",
         ),
         ({"agents/base.py": "from pydantic import BaseModel\n"}, "foveate.agents.base:1 imports pydantic"),
     ],

@@ -7,7 +7,7 @@ import re
 import apsw
 import pytest
 
-from foveate.state import queries
+from foveate.store.sql import queries
 
 SHARED = {"meta", "projects", "kinds", "spaces", "members"}
 """Small tables that every node holds: who and what there is, no state."""

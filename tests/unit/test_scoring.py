@@ -8,8 +8,8 @@ from math import exp, log10
 
 import pytest
 
-from foveate.profiles import resolve
-from foveate.scoring import RERANKED, features, rerank, score, weigh
+from foveate.pipeline.profiles import resolve
+from foveate.pipeline.scoring import RERANKED, features, rerank, score, weigh
 from foveate.types import Candidate, Profile, Record, Scope, Signals, Slot
 from worlds import DAY, HOUR, NOW
 

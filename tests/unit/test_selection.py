@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from foveate.selection import alike, fit, ladder, least, sift
-from foveate.state.records import sketch
+from foveate.pipeline.selection import alike, fit, ladder, least, sift
+from foveate.records.make import sketch
 from foveate.types import NO_FILTERS, Candidate, Filters, Omission, Profile, Record, Scope, Slot
 
 

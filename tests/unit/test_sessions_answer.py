@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from foveate import Engine
-from foveate.sources.sessions import OTHER_WORDS, answered
-from foveate.state.store import Query
+from foveate.pipeline.sources.sessions import OTHER_WORDS, answered
+from foveate.store.protocol import Query
 from foveate.types import Meant
 from worlds import ago, open_engine
 

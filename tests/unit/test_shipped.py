@@ -15,8 +15,8 @@ import pytest
 
 import foveate
 from foveate.errors import StoreError
-from foveate.front import service
-from foveate.shipped import ACCEPTED, _indexes, shipped, tracked
+from foveate.integrations.hooks import service_file
+from foveate.project.tracked_by_git import ACCEPTED, _indexes, shipped, tracked
 
 SOURCE = Path(__file__).parents[2] / "src"
 
@@ -286,19 +286,21 @@ def test_whoever_accepts_it_has_it_opened_and_doctor_says_so(top: Path) -> None:
 def test_a_service_is_found_only_by_a_file_that_did_not_come_along(top: Path, tracked: bool) -> None:
     path = store_in(top).with_name("service.json")
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        found = service.Service(f"http://127.0.0.1:{listener.getsockname()[1]}", os.getpid())
-        service.announce(path, found)
+        found = service_file.Service(f"http://127.0.0.1:{listener.getsockname()[1]}", os.getpid())
+        service_file.announce(path, found)
         if tracked:
             git(top, "add", "-f", ".foveate/service.json")
-        assert (service.find(path) is None) is tracked
+        assert (service_file.find(path) is None) is tracked
         path.chmod(0o644)
-        assert service.find(path) is None
+        assert service_file.find(path) is None
 
 
 def test_the_index_is_read_once_to_refuse_a_store(top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plain(top)
     read: list[str] = []
-    monkeypatch.setattr("foveate.shipped._indexes", lambda git, indexes=_indexes: read.append(git) or indexes(git))
+    monkeypatch.setattr(
+        "foveate.project.tracked_by_git._indexes", lambda git, indexes=_indexes: read.append(git) or indexes(git)
+    )
     with pytest.raises(StoreError, match="is tracked by git"):
         foveate.open(top, own=False)
     assert read == [str(top / ".git")]

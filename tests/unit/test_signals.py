@@ -6,13 +6,13 @@ from typing import get_args
 
 import pytest
 
-from foveate.signals import ALIAS_WEIGHT, EVENT_TYPES, extract, intent
+from foveate.pipeline.signals import ALIAS_WEIGHT, EVENT_TYPES, extract, intent
 from foveate.types import Intent, Record, Request, Scope, Signals
 from worlds import NOW, open_engine
 
 
 def signals(query: str, *entities: Record) -> Signals:
-    from foveate.state.index import names_of
+    from foveate.store.sql.postings import names_of
 
     known = {name: record for record in entities for name in names_of(record)}
     request = Request(query=query, scope=Scope("main"), now=NOW)

@@ -11,9 +11,9 @@ import pytest
 
 import foveate
 from foveate import Candidate, Kind, ProfileError, Record, Scope, SourceError
-from foveate.profiles import resolve
-from foveate.sources.gather import FEWEST, MOST, Around, limit_of
-from foveate.state import kinds, lines
+from foveate.pipeline.profiles import resolve
+from foveate.pipeline.sources.gather import FEWEST, MOST, Around, limit_of
+from foveate.records import kinds, render
 from foveate.types import Ask, Profile, Slot
 from worlds import ago, open_engine
 
@@ -162,7 +162,7 @@ def test_a_source_may_take_the_place_of_a_shipped_one() -> None:
 
 def test_a_users_own_kind_is_a_row() -> None:
     runbook = Kind(
-        "runbook", "Runbooks", lambda record, level: lines.block(f"{record.data['service']}: {lines.body(record, level)}"),
+        "runbook", "Runbooks", lambda record, level: render.block(f"{record.data['service']}: {render.body(record, level)}"),
         {"service": kinds.Field(str, required=True)},
     )  # fmt: skip
     kinds.register(runbook)
@@ -254,7 +254,7 @@ def test_search_brings_what_shares_words_and_nothing_else() -> None:
 
 
 def test_search_joins_vectors_with_a_small_weight() -> None:
-    from foveate.embed import open_embedder
+    from foveate.text.embed import open_embedder
 
     with open_engine(embedder=open_embedder("hash:64")) as engine:
         engine.add("fact", "The deploy takes four minutes")

@@ -8,7 +8,7 @@ import pytest
 
 import foveate
 from foveate import Conflict, Engine, InputError
-from foveate.profiles import resolve
+from foveate.pipeline.profiles import resolve
 from foveate.testing import FixedClock
 from worlds import open_engine
 

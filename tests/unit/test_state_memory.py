@@ -9,10 +9,10 @@ import pytest
 import foveate
 from foveate.engine import Engine
 from foveate.errors import InputError, NotFound
-from foveate.state.records import Rules
-from foveate.state.retention import Retention
-from foveate.state.sqlite import SQLiteStore
-from foveate.state.store import Query, StoredReceipt, Want
+from foveate.records.make import Rules
+from foveate.store.protocol import Query, StoredReceipt, Want
+from foveate.store.retention import Retention
+from foveate.store.sqlite.store import SQLiteStore
 from foveate.testing import FixedClock, embedder, engine
 from foveate.types import Scope
 

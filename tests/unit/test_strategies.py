@@ -13,7 +13,7 @@ import foveate
 from foveate import BudgetError, InputError, ProfileError
 from foveate.agents import ContextStrategy, strategy_of
 from foveate.agents.developer import fenced, file_line, step_text
-from foveate.front.cli import cli
+from foveate.cli import cli
 from worlds import open_engine
 
 PATCH = "diff --git a/{0} b/{0}\n--- a/{0}\n+++ b/{0}\n@@ -1 +1 @@\n-a\n+{1}\n"

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foveate import tokens
-from foveate.summarize import Extractive, Lengths, Summarizer
+from foveate.text import tokens
+from foveate.text.summarize import Extractive, Lengths, Summarizer
 
 SUMMARIZER: Summarizer = Extractive()
 

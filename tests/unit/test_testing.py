@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from foveate.ids import iso, millis
+from foveate.clock import iso, millis
 from foveate.testing import START, FixedClock, counting_ids, embedder, engine
 
 

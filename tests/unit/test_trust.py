@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 import foveate
-from foveate import Engine, InputError, NotFound, profiles
-from foveate.state import fence
-from foveate.state.defuse import defused
-from foveate.state.sqlite import SQLiteStore
-from foveate.state.visible import visible
+from foveate import Engine, InputError, NotFound
+from foveate.pipeline import profiles
+from foveate.records import fence
+from foveate.store.sqlite.store import SQLiteStore
 from foveate.testing import engine
+from foveate.text.hidden_characters import visible
+from foveate.text.sanitize import defused
 from foveate.types import TRUST, Candidate, Filters, Record, Scope
 
 STRANGERS = ("web", "tool", "repo")

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 import foveate
 from foveate import Context, Engine, InputError, ProfileError
+from foveate.cli import cli
 from foveate.eval.in_use import as_json, in_use
 from foveate.eval.statistics import shuffled
-from foveate.front.cli import cli
-from foveate.profiles import CONTROL, assigned
-from foveate.receipts import Receipt
+from foveate.pipeline.profiles import CONTROL, assigned
+from foveate.receipts.receipt import Receipt
 
 CONFIG = "[variants]\nwide = 0.5\n"
 WIDE = '[slots.facts]\nheading = "All That Is Known"\n'
@@ -82,7 +82,7 @@ def test_without_a_comparison_or_a_session_there_is_no_variant(variants: dict[st
 
 
 def test_another_process_gives_the_same_variant() -> None:
-    code = "from foveate.profiles import assigned; print(*[assigned({'wide': 0.5}, f's{n}') for n in range(20)])"
+    code = "from foveate.pipeline.profiles import assigned; print(*[assigned({'wide': 0.5}, f's{n}') for n in range(20)])"
     there = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert there.split() == [assigned({"wide": 0.5}, f"s{n}") for n in range(20)]
 

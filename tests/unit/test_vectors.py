@@ -17,14 +17,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foveate.errors import InputError
-from foveate.state import segments
-from foveate.state.embedding import drop_unused, embed_missing
-from foveate.state.kinds import KINDS
-from foveate.state.rows import from_row
-from foveate.state.segments import Search, quantised
-from foveate.state.sqlite import SQLiteStore
-from foveate.state.store import Query, Reader, Want
-from foveate.state.vectors import BEATEN, Asked, View, best, pack
+from foveate.memory.embedding import drop_unused, embed_missing
+from foveate.records.kinds import KINDS
+from foveate.store.protocol import Query, Reader, Want
+from foveate.store.sql.rows import from_row
+from foveate.store.sqlite import vectors
+from foveate.store.sqlite.store import SQLiteStore
+from foveate.store.sqlite.vectors import Search, quantised
+from foveate.store.vectors import BEATEN, Asked, View, best, pack
 from foveate.testing import embedder
 from foveate.testing.suite import HERE, MINUTE, T0, add, change, made, retire
 from foveate.types import TRUST, Filters, Record, Scope
@@ -212,7 +212,7 @@ def small_steps(listed: int) -> Iterator[None]:
     """Pages and slices so small that every way through the search is gone."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {"SPARE": 1, "SLICE": 3, "PAGE": 4, "LISTED": listed, "LOOKUP": 1}.items():
-            patch.setattr(segments, name, value)
+            patch.setattr(vectors, name, value)
         yield
 
 
@@ -248,8 +248,8 @@ def test_hits_are_those_of_a_search_through_everything(
 def read_rows(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many vectors each reading took from the database."""
     read: list[int] = []
-    whole = segments.quantised
-    monkeypatch.setattr(segments, "quantised", lambda rows: read.append(len(rows)) or whole(rows))
+    whole = vectors.quantised
+    monkeypatch.setattr(vectors, "quantised", lambda rows: read.append(len(rows)) or whole(rows))
     return read
 
 
@@ -385,16 +385,16 @@ def test_threads_that_search_and_write_see_their_own_words(tmp_path: Path) -> No
 def test_bounds_are_never_below_what_they_bound() -> None:
     numbers = [[math.sin(n * 7.3 + d * d) for d in range(64)] for n in range(200)] + [[0.0] * 64]
     unit = [[x / (math.hypot(*row) or 1.0) for x in row] for row in numbers]
-    segment = segments.quantised([(n, n, 1, pack(row)) for n, row in enumerate(unit)])
+    segment = vectors.quantised([(n, n, 1, pack(row)) for n, row in enumerate(unit)])
     for question in unit[:20]:
         exact = [math.fsum(a * b for a, b in zip(half(row), question, strict=True)) for row in unit]
-        bounds = segment.bounds(segments.np.asarray(question)).tolist()
+        bounds = segment.bounds(vectors.np.asarray(question)).tolist()
         assert all(bound >= score for bound, score in zip(bounds, exact, strict=True))
         assert max(bound - score for bound, score in zip(bounds, exact, strict=True)) < 0.02
 
 
 def test_what_no_longer_holds_does_not_crowd_out_what_does() -> None:
-    ranked = [segments.Scored(n, 1 - n / 100, n >= 30) for n in range(40)]
+    ranked = [vectors.Scored(n, 1 - n / 100, n >= 30) for n in range(40)]
     assert [one.doc for one in best(ranked, 3)] == [*range(BEATEN), 30, 31, 32]
 
 

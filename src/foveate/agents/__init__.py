@@ -4,13 +4,13 @@ from typing import Any
 
 from foveate.agents.architect import Architect, ArchitectContextStrategy
 from foveate.agents.developer import Developer, DeveloperContextStrategy
-from foveate.agents.lifecycle import Agents, Lease, Prepared
+from foveate.agents.leases import Agents, Lease, Prepared
 from foveate.agents.reviewer import Reviewer, ReviewerContextStrategy
-from foveate.agents.strategy import Agent, CompiledContext, ContextStrategy, Given, State
+from foveate.agents.strategies import Agent, CompiledContext, ContextStrategy, Given, State
 from foveate.engine import Engine
 from foveate.errors import InputError
-from foveate.past import PastContext
-from foveate.receipts import Receipt
+from foveate.receipts.history import PastContext
+from foveate.receipts.receipt import Receipt
 
 SHIPPED: tuple[type[ContextStrategy], ...] = (
     ArchitectContextStrategy,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from foveate.agents.strategy import Agent, Answer, ContextStrategy, State, titled
+from foveate.agents.strategies import Agent, Answer, ContextStrategy, State, titled
 from foveate.errors import InputError
-from foveate.state.lines import title_of
+from foveate.records.render import title_of
 from foveate.types import Section
 
 NO_ISSUE = "The architect needs an issue. Add one: `foveate add issue DESCRIPTION --set title=TITLE`."

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from foveate.agents.strategy import Agent, Answer, ContextStrategy, State
+from foveate.agents.strategies import Agent, Answer, ContextStrategy, State
 from foveate.errors import InputError
-from foveate.state.lines import one_line
+from foveate.records.render import one_line
 from foveate.types import Record, Section
 
 NO_TASK = (

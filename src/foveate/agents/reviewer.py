@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 
 from foveate.agents.developer import NO_TASK, described, fenced
-from foveate.agents.strategy import Agent, Answer, ContextStrategy, State
+from foveate.agents.strategies import Agent, Answer, ContextStrategy, State
 from foveate.errors import InputError
-from foveate.state.lines import one_line
-from foveate.state.task import criteria_of
+from foveate.records.render import one_line
+from foveate.tasks.task import criteria_of
 from foveate.types import Section
 
 NO_CHANGE = "The reviewer needs a change. Add the diff: `git diff main | foveate add change -`."

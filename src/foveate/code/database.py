@@ -15,10 +15,10 @@ from typing import Any
 
 import apsw
 
-from foveate import lexical
 from foveate.errors import StoreError
+from foveate.text import analysis
 
-VERSION = f"3.{lexical.VERSION}"
+VERSION = f"3.{analysis.VERSION}"
 """Raise the first number when anything in this room changes what is stored: the index is then built again by itself."""
 
 BUSY = 120_000

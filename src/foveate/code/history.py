@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from foveate.code.listing import git
+from foveate.code.git_files import git
 
 MAX_COMMITS = 1000
 """Older ones say little about what belongs together today."""

@@ -19,18 +19,18 @@ from threading import Lock
 from typing import Any
 
 from foveate.code import postings
+from foveate.code.cache import File, Memory, Table, read_table, remembered
 from foveate.code.chunk import MODULE
 from foveate.code.database import Damaged, Database
+from foveate.code.file_text import Text, read
 from foveate.code.graph import Symbol
 from foveate.code.history import History, loads
+from foveate.code.indexing import Progress, Refreshed, changes_in, take_in
 from foveate.code.model import Aside
 from foveate.code.postings import Space
-from foveate.code.remembered import File, Memory, Table, read_table, remembered
-from foveate.code.taking import Progress, Refreshed, changes_in, take_in
-from foveate.code.texts import Text, read
 from foveate.code.walk import MAX_FILES, Walked, matcher, walk
 from foveate.errors import StoreError
-from foveate.state.redact import RULES, Allow
+from foveate.text.redact import RULES, Allow
 
 __all__ = ["CodeIndex", "File", "Table"]
 

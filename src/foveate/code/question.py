@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Literal
 
-from foveate import lexical
+from foveate.text import analysis
 
 Mode = Literal["question", "report"]
 
@@ -71,7 +71,7 @@ _BLOB = re.compile(r"/(?:blob|tree|src|raw)/[^/\s]+/([\w./+-]+\.\w+)(?:#L(\d+))?
 _SPAN = re.compile(r"(?<!`)(`{1,2})([^`\n]{1,200})\1(?!`)")
 _PATH = re.compile(r"(?<![\w/.-])(?:[\w.+-]+/)*[\w+-]+\.(?:[a-z]{1,4}|[ch]pp|scala|swift|toml|yaml|json)(?![\w/-])")
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*(?:(?:\.|::|#)[A-Za-z_]\w*)*")
-_NO_NAMES = lexical.STOP_WORDS | {"true", "false", "none", "null", "nil", "self", "this", "not", "return", "import", "else"}
+_NO_NAMES = analysis.STOP_WORDS | {"true", "false", "none", "null", "nil", "self", "this", "not", "return", "import", "else"}
 _CALLED = re.compile(r"([A-Za-z_][\w.]*)\(")
 
 # What a template asks, not what the reporter says. Its sections go with all that stands under them.
@@ -122,11 +122,11 @@ def read(text: str) -> Question:
         _name(symbols, part, zone)
         if zone != "output":
             paths.update(dict.fromkeys(_paths(part)))
-    return Question("report", _weighed(terms, symbols), frozenset(lexical.terms(title)), tuple(paths), symbols, frames)
+    return Question("report", _weighed(terms, symbols), frozenset(analysis.terms(title)), tuple(paths), symbols, frames)
 
 
 def _question(text: str) -> Question:
-    terms = dict.fromkeys(lexical.terms(_URL.sub(" ", text)), 1.0)
+    terms = dict.fromkeys(analysis.terms(_URL.sub(" ", text)), 1.0)
     symbols: dict[str, float] = {}
     _name(symbols, text, "title")
     words = [word for word in _IDENTIFIER.findall(text) if len(word) > 2 and word.lower() not in _NO_NAMES | _talk()]
@@ -204,7 +204,7 @@ def _count(terms: dict[str, float], text: str, zone: str) -> None:
     """Words count by the best zone that they stand in; said again, they count a little more."""
     weight = ZONES[zone]
     spoken = _URL.sub(" ", _LINK.sub(r"\1", text))
-    for term, times in Counter(lexical.terms(spoken)).items():
+    for term, times in Counter(analysis.terms(spoken)).items():
         terms[term] = max(terms.get(term, 0.0), weight) + 0.1 * weight * (min(times, 4) - 1)
 
 
@@ -216,7 +216,7 @@ def _weighed(terms: Mapping[str, float], symbols: Mapping[str, float]) -> dict[s
 
 @cache
 def _talk() -> frozenset[str]:
-    return frozenset(lexical.terms(_TALK))
+    return frozenset(analysis.terms(_TALK))
 
 
 _TALK = """

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import nsmallest
 
-from foveate import lexical
 from foveate.code import postings
 from foveate.code.chunk import MODULE
 from foveate.code.graph import CLASSES, Symbol
@@ -22,6 +21,7 @@ from foveate.code.index import CodeIndex, File, Table
 from foveate.code.model import Role
 from foveate.code.postings import Space
 from foveate.code.question import Frame, Question
+from foveate.text import analysis as lexical
 
 TERMS = 60
 """The most telling terms of a long report that are searched for: more bring nothing."""

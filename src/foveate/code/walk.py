@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 from unicodedata import category
 
-from foveate.code.aside import ALWAYS, MAX_DATA_BYTES, OWN, aside_by_folder, aside_by_name
-from foveate.code.listing import MAX_KEPT, Answer, git, listed
+from foveate.code.exclusions import ALWAYS, MAX_DATA_BYTES, OWN, aside_by_folder, aside_by_name
+from foveate.code.git_files import MAX_KEPT, Answer, git, listed
 from foveate.code.model import Aside, Found
 from foveate.code.roles import role_of
 from foveate.errors import InputError

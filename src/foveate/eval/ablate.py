@@ -15,13 +15,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from foveate import profiles
 from foveate.errors import NotFound, near
 from foveate.eval.compare import compare
 from foveate.eval.model import Suite
 from foveate.eval.rows import Run
 from foveate.eval.run import Progress, run
 from foveate.eval.systems.engine import Foveate
+from foveate.pipeline import profiles
 from foveate.types import Profile
 
 WHOLE = "as it is"
@@ -72,13 +72,13 @@ def _two(*_: Any) -> tuple[dict[Any, Any], dict[Any, Any]]:
 
 
 STAGES = (
-    Part("stage dates", stage=("foveate.dates", "question_terms", _none)),
-    Part("stage words that ask", stage=("foveate.asking", "_table", _empty)),
-    Part("stage quantities", stage=("foveate.quantities", "terms", _none)),
-    Part("stage near-duplicates", stage=("foveate.selection", "_near", _nothing)),
-    Part("stage ladder", stage=("foveate.selection", "ladder", lambda top: (top,))),
-    Part("stage deepening", stage=("foveate.selection", "_deepen", _nothing)),
-    Part("stage room used up", stage=("foveate.compose", "_use_up", _nothing)),
+    Part("stage dates", stage=("foveate.text.dates", "question_terms", _none)),
+    Part("stage words that ask", stage=("foveate.text.query_terms", "_table", _empty)),
+    Part("stage quantities", stage=("foveate.text.quantities", "terms", _none)),
+    Part("stage near-duplicates", stage=("foveate.pipeline.selection", "_near", _nothing)),
+    Part("stage ladder", stage=("foveate.pipeline.selection", "ladder", lambda top: (top,))),
+    Part("stage deepening", stage=("foveate.pipeline.selection", "_deepen", _nothing)),
+    Part("stage room used up", stage=("foveate.pipeline.fill", "_use_up", _nothing)),
 )
 STAGES_ON_CODE = (
     Part("stage names vote", stage=("foveate.code.search", "_named", _empty)),

@@ -15,9 +15,9 @@ from math import fsum
 from typing import Any
 
 from foveate.eval.statistics import shuffled
-from foveate.feedback import MARKS
-from foveate.profiles import CONTROL
-from foveate.receipts import Receipt, recalled
+from foveate.pipeline.profiles import CONTROL
+from foveate.receipts.feedback import MARKS
+from foveate.receipts.receipt import Receipt, recalled
 
 DIGITS = 6
 

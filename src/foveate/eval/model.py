@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
-from foveate.state.visible import HIDDEN
+from foveate.text.hidden_characters import HIDDEN
 
 BUDGETS = (250, 500, 1000, 2000, 4000, 8000, 16000, 32000)
 """Where the curve is drawn, in tokens."""

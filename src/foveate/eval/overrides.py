@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from foveate.errors import ProfileError
-from foveate.profiles.profile import overlay
+from foveate.pipeline.profiles.profile import overlay
 
 EITHER = ("tokens", "share")
 """A slot's room is one of them."""

@@ -14,16 +14,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from foveate import profiles
+from foveate.clock import iso
 from foveate.code.derived import PREFIXES
 from foveate.engine import Engine
 from foveate.errors import InputError, NotFound, StoreError
+from foveate.eval.datasets.own import OPTIONS, SCOPE
 from foveate.eval.reading import lines
-from foveate.eval.suites.own import OPTIONS, SCOPE
-from foveate.ids import iso
-from foveate.receipts import FORGOTTEN, Receipt, scope_within
-from foveate.state.kinds import kind_of
-from foveate.state.records import to_json
+from foveate.pipeline import profiles
+from foveate.receipts.receipt import FORGOTTEN, Receipt, scope_within
+from foveate.records.kinds import kind_of
+from foveate.records.make import to_json
 from foveate.types import Record
 
 DROPPED = ("scope", "version", "updated", "created", "uses", "wins")

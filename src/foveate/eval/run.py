@@ -15,17 +15,18 @@ from pathlib import Path
 from time import process_time
 from typing import Any
 
-from foveate import __version__, lexical, tokens
+from foveate import __version__
 from foveate.errors import InputError, NotFound, ProfileError
 from foveate.eval.model import Asked, Case, Evidence, Rendered, Scene, Suite, System, World
 from foveate.eval.reading import digest, shaped
 from foveate.eval.rows import FORMAT, Done, Mark, Pack, Row, Run, Worlds, joined, opened
-from foveate.state import records
+from foveate.records import make
+from foveate.text import analysis, tokens
 
 HERE = Path(__file__).parent
 READERS = ("report", "tables", "plot", "gate", "compare", "statistics", "measures", "record")
 """Modules that only read rows, or make data: rows do not depend on them."""
-SHARED = tuple(Path(module.__file__ or "") for module in (lexical, tokens, records))
+SHARED = tuple(Path(module.__file__ or "") for module in (analysis, tokens, make))
 """What evidence and baselines take from the engine."""
 
 Progress = Callable[[str, int, int], None]

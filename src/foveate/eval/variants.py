@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from foveate import profiles
 from foveate.errors import InputError, NotFound
 from foveate.eval.model import Suite
 from foveate.eval.overrides import together
 from foveate.eval.systems.engine import Foveate
-from foveate.profiles.files import BASE, BUILTIN, chain
+from foveate.pipeline import profiles
+from foveate.pipeline.profiles.files import BASE, BUILTIN, chain
 
 ABOUT = ("name", "description", "extends")
 """What a profile says of itself."""

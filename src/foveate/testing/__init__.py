@@ -22,11 +22,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from foveate.embed import Embedder, open_embedder
+from foveate.clock import Ids, millis
 from foveate.engine import Engine
-from foveate.ids import Ids, millis
-from foveate.opening import open_engine
-from foveate.project import FOLDER
+from foveate.factory import open_engine
+from foveate.project.project import FOLDER
+from foveate.text.embed import Embedder, open_embedder
 
 __all__ = ["START", "FixedClock", "counting_ids", "embedder", "engine"]
 

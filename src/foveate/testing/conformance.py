@@ -26,4 +26,4 @@ __all__ = ["StoreConformance"]
 class StoreConformance(
     KeepingRecords, Superseding, Versions, Links, Scopes, Receipts, Searching, Index, Vectors, Forgetting, Whole
 ):
-    """Every test of the contract in `foveate.state.store`."""
+    """Every test of the contract in `foveate.store.protocol`."""

@@ -11,12 +11,12 @@ from typing import Any, ClassVar
 
 import pytest
 
-from foveate import lexical
-from foveate.ids import millis
-from foveate.state import records
-from foveate.state.records import Rules
-from foveate.state.store import Added, Hit, Query, Store, Want
+from foveate.clock import millis
+from foveate.records import make
+from foveate.records.make import Rules
+from foveate.store.protocol import Added, Hit, Query, Store, Want
 from foveate.testing import START
+from foveate.text import analysis
 from foveate.types import NO_FILTERS, Filters, Record, Scope
 
 T0 = millis(START)
@@ -65,7 +65,7 @@ class Suite:
 def made(text: str, kind: str = "note", *, scope: Scope = HERE, now: int = T0, **values: Any) -> Record:
     """A record as the engine would make it, with a new id."""
     id = values.pop("id", None) or f"{kind}_{next(_numbers):05d}"
-    return records.make(kind, text, scope=scope, id=id, now=now, rules=Rules(), **values)
+    return make.make(kind, text, scope=scope, id=id, now=now, rules=Rules(), **values)
 
 
 def keep(store: Store, *found: Record, scope: Scope | None = None) -> list[Added]:
@@ -122,7 +122,7 @@ def hits(
     fields: Mapping[str, float] = FIELDS,
     vector: Sequence[float] | None = None,
 ) -> list[Hit]:
-    terms = dict.fromkeys(lexical.terms(query), 1.0)
+    terms = dict.fromkeys(analysis.terms(query), 1.0)
     with store.read(scope) as reader:
         return reader.search(Query(terms, fields, vector, filters), [Want(tuple(kinds), limit)])[0]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from foveate.errors import NotFound
-from foveate.state.store import Reader, Store, StoredReceipt
+from foveate.store.protocol import Reader, Store, StoredReceipt
 from foveate.testing.suite import HERE, T0, Suite, add, change, found, get, keep, made
 from foveate.types import NO_FILTERS, Link, Record, Scope
 

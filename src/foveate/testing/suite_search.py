@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from foveate import lexical
-from foveate.state.store import Query, Store, Want
+from foveate.store.protocol import Query, Store, Want
 from foveate.testing import embedder
 from foveate.testing.suite import (
     DAY,
@@ -24,6 +23,7 @@ from foveate.testing.suite import (
     retire,
     undo,
 )
+from foveate.text import analysis
 from foveate.types import Filters, Scope
 
 SESSION = Scope("alpha", session="s1")
@@ -128,7 +128,7 @@ class Searching(Suite):
             facts = [add(store, f"Redis fact {n}", "fact").id for n in range(5)]
             notes = [add(store, f"Redis note {n}").id for n in range(5)]
             events = [add(store, f"Redis event {n}", "event").id for n in range(5)]
-            terms = dict.fromkeys(lexical.terms("redis"), 1.0)
+            terms = dict.fromkeys(analysis.terms("redis"), 1.0)
             wants = [Want(("fact",), 2), Want(("note", "event"), 20), Want((), 3), Want(("censor",), 5), Want(("note",), 0)]
             with store.read(HERE) as reader:
                 answers = reader.search(Query(terms, FIELDS), wants)

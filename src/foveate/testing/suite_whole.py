@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from foveate.errors import NotFound, StoreError
-from foveate.state.memory import Memory
-from foveate.state.records import Rules
-from foveate.state.store import Store
+from foveate.memory.memory import Memory
+from foveate.records.make import Rules
+from foveate.store.protocol import Store
 from foveate.testing import FixedClock, counting_ids
 from foveate.testing.suite import HERE, T0, Suite, add, change, found, get, made, retire
 from foveate.types import Link, Scope

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from foveate.clock import iso
 from foveate.errors import Conflict, InputError, NotFound
-from foveate.ids import iso
-from foveate.state.kinds import KINDS
-from foveate.state.store import Store
+from foveate.records.kinds import KINDS
+from foveate.store.protocol import Store
 from foveate.testing import START
 from foveate.testing.suite import (
     DAY,

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from foveate.code.docs.ours import without_ours
 from foveate.code.roles import role_of
+from foveate.text.markdown import without_ours
 
 MAX_CHARS = 200_000
 """What is read of one file. No manifest is larger, and of a longer text the beginning says enough."""

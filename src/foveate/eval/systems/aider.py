@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from foveate import tokens
 from foveate.errors import InputError
 from foveate.eval.model import Case, Rendered, Scene, Suite
 from foveate.eval.systems import peers
+from foveate.text import tokens
 
 SMALLER = 0.97
 """Of what would fit by rule of three."""

@@ -12,14 +12,15 @@ from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 import foveate
-from foveate import profiles, project
-from foveate.assembly import Context, joined
-from foveate.embed import Embedder, open_embedder
 from foveate.errors import BudgetError, FoveateError, InputError
 from foveate.eval.model import Case, Entry, Rendered, Scene, Suite
 from foveate.eval.overrides import together
 from foveate.eval.python_files import among
 from foveate.eval.reading import digest
+from foveate.pipeline import profiles
+from foveate.pipeline.assembly import Context, joined
+from foveate.project import project
+from foveate.text.embed import Embedder, open_embedder
 from foveate.types import Candidate
 
 PACKAGE = Path(foveate.__file__).parent
@@ -28,7 +29,7 @@ AMPLE = 8000
 DEPTH = 1000
 """Definitions that a ranking holds."""
 FUNCTIONS = ("function", "method")
-BESIDE = ("eval", "front", "testing", "__pycache__")
+BESIDE = ("eval", "cli", "integrations", "operations", "server", "testing", "__pycache__")
 """Of the package, what no context depends on."""
 
 

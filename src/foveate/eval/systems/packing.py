@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
-from foveate import tokens
 from foveate.eval.model import Rendered
+from foveate.text import tokens
 
 TRIED = 1000
 """So many pieces are tried, at most."""

@@ -1,0 +1,280 @@
+"""`index`, `map`, `docs`, and the search in code: what the files of a project say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from threading import Event
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from foveate.cli.call import Call, Verb, pass_call, read_text, say
+from foveate.cli.render import Line, pairs, plain, print_lines, title
+from foveate.errors import BudgetError, FoveateError, InputError, SourceError
+from foveate.operations import json
+
+if TYPE_CHECKING:
+    from foveate.code.index import CodeIndex
+    from foveate.code.indexing import Refreshed
+    from foveate.code.search import FileHit, Hit
+    from foveate.code.snapshot import Workspace
+    from foveate.engine import Engine
+
+MOST_NAMED = 8
+"""Languages and reasons that a line names; the rest is counted."""
+
+MOST_CHANGES = 20
+"""Changes of one burst that have a line each: a checkout is one change."""
+
+
+def _opened(call: Call) -> Engine:
+    """The engine, where there is code to look at; a store is made for it."""
+    from foveate.code.derived import NO_CODE
+
+    place = call.place()
+    if not place.has_store and not place.has_code:
+        raise InputError(NO_CODE)
+    return call.open(create=True)
+
+
+# --- index ---------------------------------------------------------------------------------------------------------
+
+
+@click.command(cls=Verb)
+@click.argument("path", required=False, type=click.Path(path_type=Path))
+@click.option("--watch", is_flag=True, help="Go on until Ctrl-C: a line for each change.")
+@click.option("--full", is_flag=True, help="Build it anew.")
+@click.option("--aside", is_flag=True, help="List what is set aside, and why.")
+@pass_call
+def index(call: Call, path: Path | None, watch: bool, full: bool, aside: bool) -> None:
+    """Index the code of a project.
+
+    PATH is a folder of it; else the current directory. Contexts bring the index up to date by themselves, so this is needed
+    only for a folder that is neither a repository nor has a manifest: from then on its files are looked at.
+    """
+    _go_to(call, path)
+    with call.open(code=True, create=True) as engine:
+        began = perf_counter()
+        code = engine.code
+        before = _walked(code) if watch else None
+        if full:
+            code.index.clear()
+        done = code.refresh()
+        _print_index(call, code, done, perf_counter() - began, aside)
+        if watch:
+            _watch(call, code, before)
+
+
+def _go_to(call: Call, path: Path | None) -> None:
+    """Make a folder that is named as an argument the place of the call."""
+    if path is not None and call.store is not None:
+        raise InputError("PATH and --store name the same thing; give one of them.")
+    call.store = path or call.store
+    folder = call.store or Path()
+    if not folder.is_dir():
+        what = "is a file; name the folder that it is in" if folder.exists() else "does not exist"
+        raise InputError(f"{str(folder)!r} {what}.")
+    place = call.place()
+    if place.files != folder.absolute().resolve() and not place.files.samefile(folder):
+        say(f"{str(folder)!r} belongs to {str(place.files)!r}, which is indexed as a whole.")
+    if place.settings.get("code", {}).get("enabled") is False:
+        say("warning: contexts do not look at it, because config.toml says code.enabled = false.")
+
+
+def _print_index(call: Call, code: Workspace, done: Refreshed, seconds: float, aside: bool) -> None:
+    found = code.index.stats()
+    lines = json.read_as_lines(found["languages"])
+    took = f"{done.parsed:,} parsed, {done.moved:,} moved, {done.removed:,} removed in {seconds:.1f} s"
+    if call.as_json:
+        listed = [{"path": one.path, "reason": one.reason} for one in code.index.asides()] if aside else None
+        call.print_json({**json.code_index(code, done, seconds), **({"aside_paths": listed} if aside else {})})
+        return
+    print_lines(_index_lines(found, lines))
+    if aside:
+        print_lines([[], *(([(one.path, "cyan"), (f"  {one.reason}", "")]) for one in code.index.asides())])
+    for note in done.notes:
+        say(f"warning: {note}")
+    if not found["files"]:
+        say(f"there is nothing to index in {str(code.root)!r}.")
+    say(took)
+
+
+def _index_lines(found: Mapping[str, Any], lines: Mapping[str, int]) -> list[Line]:
+    aside = found["aside"]
+    return pairs(
+        [
+            ("files", f"{found['files']:,} ({found['lines']:,} lines)"),
+            ("definitions", f"{found['definitions']:,}"),
+            ("languages", _counted(found["languages"])),
+            ("read as lines", _counted(lines)),
+            ("set aside", f"{sum(aside.values()):,}: {_counted(aside)}" if aside else ""),
+            ("syntax errors", _files(found["broken"])),
+            ("redacted", _files(found["redacted"])),
+        ]
+    )
+
+
+def _counted(numbers: Mapping[str, int]) -> str:
+    named = [f"{name or 'unknown'} {number:,}" for name, number in numbers.items()]
+    more = len(named) - MOST_NAMED
+    return ", ".join(named[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _files(number: int) -> str:
+    return "" if not number else f"{number:,} file{'s' if number > 1 else ''}"
+
+
+# --- watching ------------------------------------------------------------------------------------------------------
+
+
+def _walked(code: Workspace) -> Any:
+    from foveate.code.walk import walk
+
+    return walk(code.root, code.settings.include, code.settings.exclude)
+
+
+def _watch(call: Call, code: Workspace, before: Any) -> None:
+    """A line for each change until Ctrl-C, which is how it is meant to end."""
+    from foveate.code.watch import changes
+
+    if not call.as_json:
+        say("watching; Ctrl-C ends it.")
+    settings = code.settings
+    try:
+        for _ in changes(code.root, Event(), since=before, include=settings.include, exclude=settings.exclude):
+            known = _hashes(code.index)
+            try:
+                code.refresh()
+            except (FoveateError, OSError) as error:
+                say(f"warning: {error}")
+                continue
+            _print_changes(call, known, _hashes(code.index))
+    except KeyboardInterrupt:
+        return
+
+
+def _hashes(index: CodeIndex) -> dict[str, str]:
+    return {path: file.hash for path, file in index.table().by_path.items()}
+
+
+def _print_changes(call: Call, old: Mapping[str, str], new: Mapping[str, str]) -> None:
+    groups = {
+        "added": sorted(new.keys() - old.keys()),
+        "changed": sorted(path for path in new.keys() & old.keys() if new[path] != old[path]),
+        "removed": sorted(old.keys() - new.keys()),
+    }
+    number = sum(map(len, groups.values()))
+    if call.as_json and number:
+        call.print_json(groups)
+    elif number > MOST_CHANGES:
+        print_lines([plain(", ".join(f"{len(paths):,} {what}" for what, paths in groups.items() if paths))])
+    else:
+        print_lines([(what.ljust(9), "dim"), (path, "cyan")] for what, paths in groups.items() for path in paths)
+
+
+# --- map -----------------------------------------------------------------------------------------------------------
+
+
+@click.command("map", cls=Verb)
+@click.argument("query", required=False)
+@click.option("--budget", type=int, metavar="TOKENS", help="The most that the map may take.")
+@pass_call
+def show_map(call: Call, query: str | None, budget: int | None) -> None:
+    """Print the repository map: the files and definitions that matter most.
+
+    QUERY says for what; `-` reads it from stdin. Without it, the map is of the whole.
+    """
+    with _opened(call) as engine:
+        found = engine.map(None if query is None else read_text(query), budget=budget)
+    if not found.items and found.warnings:
+        raise SourceError(found.warnings[0])
+    if not found.items and found.left_out:
+        short = min(omission.needs_tokens or 0 for omission in found.left_out)
+        raise BudgetError(f"{budget} tokens are too few for one line of the map.", short=short)
+    if call.as_json:
+        from foveate.receipts.receipt import context_json
+
+        call.print_json(context_json(found))
+        return
+    click.echo(found.text, nl=False)
+    if not found.items:
+        say("there is nothing to map: no files are indexed. `foveate index --aside` says what is set aside, and why.")
+    for warning in found.warnings:
+        say(f"warning: {warning}")
+
+
+# --- docs ----------------------------------------------------------------------------------------------------------
+
+
+@click.command(cls=Verb)
+@click.argument("section", required=False)
+@pass_call
+def docs(call: Call, section: str | None) -> None:
+    """Print what the repository says of itself: configuration, architecture, stack, commands, conventions.
+
+    SECTION is the name of one part, such as `commands`. Each value names the file that it comes from.
+    """
+    with _opened(call) as engine:
+        codebase = engine.code.look().codebase
+        document = json.codebase(codebase, engine.code, section)
+    if call.as_json:
+        call.print_json(document)
+        return
+    lines: list[Line] = _project_lines(document.get("project", {}))
+    for part in (part for part in codebase.sections if section in (None, part.name)):
+        heading: Line = [(part.title, "bold"), (f" ({part.name})" + _sources(part.source_paths), "dim")]
+        lines += [*([[]] if lines else []), heading, *map(plain, part.text.split("\n"))]
+    print_lines(lines)
+    for note in codebase.notes:
+        say(f"warning: {note}")
+    if not lines:
+        say("the repository says nothing of itself: neither documents nor manifests were found.")
+
+
+def _project_lines(project: Mapping[str, Mapping[str, str]]) -> list[Line]:
+    rows = [(name.replace("_", " "), one["value"], one["from"]) for name, one in project.items() if one["value"]]
+    size = max((len(name) for name, _, _ in rows), default=0)
+    return [[(name.ljust(size) + "  ", "dim"), (value, ""), (f"  ({source})", "dim")] for name, value, source in rows]
+
+
+def _sources(paths: Iterable[str]) -> str:
+    named = list(paths)
+    more = len(named) - MOST_NAMED
+    return f" from {', '.join(named[:MOST_NAMED])}" + (f" and {more} more" if more > 0 else "") if named else ""
+
+
+# --- search --------------------------------------------------------------------------------------------------------
+
+
+def search_code(call: Call, query: str, limit: int, files: bool) -> None:
+    """`foveate search --code`: definitions, and files where they are asked for, best first."""
+    with _opened(call) as engine:
+        look = engine.code.look()
+        found = look.hits(query, limit, limit)
+        notes = look.notes
+    if call.as_json:
+        call.print_json(json.code_hits(query, found))
+        return
+    lines = [
+        _hit_line(hit, f"{hit.symbol.path}:{hit.symbol.line}", hit.symbol.qualified or "top level")
+        for hit in found.definitions
+    ]
+    if files:
+        lines = [title("definitions"), *lines, [], title("files")] if lines else [title("files")]
+        lines += [_hit_line(hit, hit.file.path, f"{hit.file.lines:,} lines") for hit in found.files]
+    if not found.definitions and not found.files:
+        say("nothing found")
+    else:
+        print_lines(lines)
+    for note in notes:
+        say(f"warning: {note}")
+
+
+def _hit_line(hit: Hit | FileHit, where: str, name: str) -> Line:
+    why = ", ".join(f"{feature} {value:.2f}" for feature, value in hit.features.items())
+    return [(f"{hit.relevance:.2f}  ", "dim"), (where, "cyan"), (f"  {name}", ""), (f"  {why}", "dim")]
+
+
+VERBS = {"index": index, "map": show_map, "docs": docs}

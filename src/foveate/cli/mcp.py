@@ -1,0 +1,110 @@
+"""`mcp`: the project as a server for a model's host, on stdio or HTTP.
+
+Hosts wait a second or two for a server, and loading one takes as long. So on stdio a warm service answers, where there is
+one; where there is none, the first questions are answered before the server is there.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from foveate.cli.call import Call, Verb, pass_call, say, scoped
+from foveate.errors import InputError
+
+if TYPE_CHECKING:
+    from foveate.engine import Engine
+
+PORT = 8766
+HOST = "127.0.0.1"
+
+
+@click.command(cls=Verb)
+@click.option("--http", is_flag=True, help=f"Streamable HTTP at http://{HOST}:PORT/mcp, instead of stdio.")
+@click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="For --http; 0: any free one.")
+@scoped
+@pass_call
+def mcp(call: Call, http: bool, port: int, **scope: Any) -> None:
+    """Serve the project to a model's host over MCP.
+
+    `claude mcp add foveate -- foveate mcp`. On stdio, and where `foveate serve` runs for this project, that service answers;
+    otherwise this process does. The store is opened when a tool is first called. HTTP is for this machine only.
+    """
+    narrowed = call.user or call.project or call.url or any(scope.values())
+    if not http and not narrowed and (service := _service(call)):
+        from foveate.server.mcp.bridge import Bridge
+
+        Bridge(service, lambda: _service(call)).run(sys.stdin.buffer, sys.stdout.buffer)
+        return
+    from foveate.server.mcp import server
+
+    opened = Opened(call, scope)
+    for ended in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(ended, opened.leave)
+    try:
+        if http:
+            _serve(server(opened), port)
+        else:
+            from foveate.server.mcp.early import serve
+
+            serve(lambda: server(opened))
+    finally:
+        opened.close()
+
+
+class Opened:
+    """The engine, opened when it is first asked for; where that fails, whoever asks next tries again."""
+
+    def __init__(self, call: Call, scope: dict[str, Any]) -> None:
+        self._call, self._scope = call, scope
+        self._lock = threading.Lock()
+        self._engine: Engine | None = None
+
+    def __call__(self) -> Engine:
+        with self._lock:
+            if self._engine is None:
+                self._engine = self._call.engine(**self._scope, create=True)
+            return self._engine
+
+    def close(self) -> None:
+        if self._engine is not None:
+            self._engine.close()
+
+    def leave(self, *_: object) -> None:
+        """End at once: receipts are written, and nobody waits for a thread that waits for stdin."""
+        self.close()
+        os._exit(0)
+
+
+def _service(call: Call) -> Any:
+    """The warm service of this project. A linked worktree has files of its own, of which that service knows nothing."""
+    from foveate.server.mcp.bridge import live_service
+
+    place = call.place()
+    return live_service(place.folder) if place.tree is None else None
+
+
+def _serve(offered: Any, port: int) -> None:
+    import asyncio
+    import socket
+
+    import uvicorn
+
+    listening = socket.socket()
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((HOST, port))
+        listening.listen()
+    except OSError as error:
+        raise InputError(f"port {port} cannot be used: {error.strerror}. Choose another --port, or 0 for any.") from None
+    say(f"MCP at http://{HOST}:{listening.getsockname()[1]}/mcp; Ctrl-C ends it.")
+    app = uvicorn.Server(uvicorn.Config(offered.streamable_http_app(), log_level="warning"))
+    asyncio.run(app.serve([listening]))
+
+
+VERBS = {"mcp": mcp}

@@ -1,0 +1,209 @@
+"""The text of a file as it may be shown: root and path in, text out, or the reason why there is none.
+
+Opened so that no pipe, device or link can hang or lead it out of the root; decoded; line ends made one; characters that hide
+removed; secrets replaced. Lines keep their numbers: line 40 here is line 40 in an editor, and `splitlines()` and
+`split("\\n")` agree on it.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+import re
+import stat
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+
+from foveate.code.exclusions import ALWAYS, BINARY, MAX_BYTES, TOO_LARGE, aside_by_text, is_binary
+from foveate.code.model import Aside
+from foveate.text.hidden_characters import HIDDEN
+from foveate.text.redact import RULES, Allow, Redacted, redact
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """What a file says, ready to be indexed and shown."""
+
+    text: str
+    hash: str
+    """Of the bytes on disk."""
+    encoding: str
+    redacted: tuple[str, ...] = ()
+    """The kinds of secrets that were replaced."""
+
+
+def read(
+    root: Path,
+    path: str,
+    allow: Allow | None = None,
+    asked: bool = False,
+    before: Text | None = None,
+    clean: str = "",
+) -> Text | Aside:
+    """The text of a file; `asked` keeps what is generated or minified, because somebody asked for it.
+
+    `before`: what it said the last time, which holds as long as its bytes are the same. `clean`: the hash of a content of
+    this file that was found to be worth showing and without secrets, by the same rules.
+    """
+    raw = _bytes(os.fspath(root), path)
+    if isinstance(raw, str):
+        return Aside(path, raw)
+    hash = blake2b(raw, digest_size=16).hexdigest()
+    if before is not None and before.hash == hash:
+        return before
+    if is_binary(raw):
+        return Aside(path, BINARY)
+    text, encoding = _decoded(raw)
+    text = _visible(text)
+    if hash == clean:
+        return Text(text, hash, encoding)
+    reason = aside_by_text(path, text)
+    if reason and (reason in ALWAYS or not asked):
+        return Aside(path, reason)
+    redacted = _redacted(text, allow)
+    return Text(redacted.text, hash, encoding, redacted.found)
+
+
+# --- opening -----------------------------------------------------------------------------------------------------------
+
+# Not to hang on a pipe, not to follow a link that a walk has set aside. Not every system has all of them.
+_FLAGS = os.O_RDONLY | sum(
+    getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY", "O_NOCTTY")
+)
+
+
+def _bytes(root: str, path: str) -> bytes | str:
+    """The bytes of a file, or why they are not read."""
+    parts = path.split("/")
+    if not path or path.startswith("/") or ".." in parts or "\0" in path:
+        return "outside of the root"
+    if any(os.path.islink(f"{root}/{'/'.join(parts[:upto])}") for upto in range(1, len(parts))):
+        return "behind a symbolic link"
+    try:
+        handle = os.open(f"{root}/{path}", _FLAGS)
+    except OSError as error:
+        return "symbolic link" if os.path.islink(f"{root}/{path}") else _why(error)
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            return "not a regular file"
+        with open(handle, "rb", buffering=0, closefd=False) as file:
+            raw = file.read(MAX_BYTES + 1) or b""
+            while 0 < len(raw) <= MAX_BYTES and (more := file.read(MAX_BYTES + 1 - len(raw))):
+                raw += more
+    except OSError as error:
+        return _why(error)
+    finally:
+        os.close(handle)
+    return TOO_LARGE if len(raw) > MAX_BYTES else raw
+
+
+def _why(error: OSError) -> str:
+    return (error.strerror or type(error).__name__).lower()
+
+
+# --- decoding ----------------------------------------------------------------------------------------------------------
+
+_MARKS = (  # the longer first: the mark of UTF-32 begins like that of UTF-16
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_DECLARED = re.compile(rb"coding[:=][ \t]*([-\w.]+)")
+_LEGACY = frozenset(
+    """gb2312 gbk gb18030 big5 big5hkscs shift_jis cp932 euc_jp iso2022_jp euc_kr cp949 koi8-r koi8-u cp1250 cp1251 cp1253
+    cp1254 cp1255 cp1256 iso8859-2 iso8859-5 iso8859-7 iso8859-9 iso8859-15""".split()  # noqa: SIM905
+)
+
+
+def _decoded(raw: bytes) -> tuple[str, str]:
+    """The text and its encoding: by its mark, as UTF-8, as the file declares, else as Western text, which never fails."""
+    for mark, encoding in _MARKS:
+        if raw.startswith(mark):
+            return raw.decode(encoding, "replace"), encoding
+    for encoding in ("utf-8", _declared(raw), "cp1252"):
+        try:
+            return raw.decode(encoding), encoding
+        except UnicodeDecodeError:
+            continue
+    return raw.decode("latin-1"), "latin-1"
+
+
+def _declared(raw: bytes) -> str:
+    """What the first two lines name: `# -*- coding: euc-jp -*-`."""
+    found = _DECLARED.search(b"\n".join(raw[:400].split(b"\n")[:2]))
+    try:
+        name = codecs.lookup(found[1].decode("ascii")).name if found else ""
+    except (LookupError, UnicodeDecodeError):
+        name = ""
+    return name if name in _LEGACY else "utf-8"
+
+
+# --- what must not be shown --------------------------------------------------------------------------------------------
+
+_CONTROLS = bytes(byte for byte in (*range(32), 127) if byte not in b"\t\n")
+_CONTROL = re.compile(f"[{re.escape(_CONTROLS.decode())}]")
+_UNSEEN = re.compile("[\x00\x80-\x9f\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f"
+                     "\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]")  # fmt: skip
+"""Characters that a reader does not see: they can hide words, or show code in another order than it runs. More than in
+prose, because no identifier needs them; joiners stay, which Persian, Hindi and emoji are written with."""
+_JOINERS = ("\u200c", "\u200d")
+_COLOUR = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+"""Only terminal codes that end by themselves: others could be left open, and take the rest of the file with them."""
+_LINE_ENDS = "\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
+"""What only some programs take for the end of a line: line numbers must not depend on who counts."""
+
+
+def _visible(text: str) -> str:
+    """The text with one kind of line end and without characters that hide."""
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if not _is_plain(text) and _CONTROL.search(text):
+        one_kind = text.translate(str.maketrans(_LINE_ENDS, " " * len(_LINE_ENDS)))
+        text = HIDDEN.sub("", _COLOUR.sub("", one_kind).replace("\0", ""))
+    if not text.isascii():
+        text = _UNSEEN.sub(_instead, text)
+    return text
+
+
+def _instead(unseen: re.Match[str]) -> str:
+    if unseen[0] in _LINE_ENDS:
+        return " "
+    return unseen[0] if unseen[0] in _JOINERS else ""
+
+
+def _is_plain(text: str) -> bool:
+    """ASCII without control characters, as nearly every source is; told ten times as fast as a pattern does."""
+    return text.isascii() and len(text.encode("ascii").translate(None, _CONTROLS)) == len(text)
+
+
+_LONG_SECRETS = tuple(rule for rule in RULES if rule.kind in ("private_key", "gcp_key"))
+"""The rules that reach over several lines."""
+
+_PRIVATE = re.compile(r"<private>([^<]*+(?:<(?!/?private>)[^<]*+)*+)</private>", re.IGNORECASE)
+_MENTIONED = re.compile(r"<(?=/?private>)", re.IGNORECASE)
+
+
+def _redacted(text: str, allow: Allow | None) -> Redacted:
+    """The text without its secrets, every line where it was."""
+    marked = text
+    if "private>" in text.lower():
+        # In code, a mark that nothing closes is talked about, and does not hide the rest of the file.
+        marked = _MENTIONED.sub("<\0", _PRIVATE.sub(lambda found: f"[PRIVATE]{_ends(found[0])}", text))
+    clean = redact(marked, allow)
+    if clean.text is text:
+        return clean
+    if clean.text.count("\n") != text.count("\n"):
+        for rule in _LONG_SECRETS:
+            marked = rule.pattern.sub(lambda found: f"{redact(found[0], allow).text}{_ends(found[0])}", marked)
+        clean = Redacted(redact(marked, allow).text, clean.found)
+    if clean.text.count("\n") != text.count("\n"):
+        clean = Redacted("\n".join(redact(line, allow).text for line in marked.split("\n")), clean.found)
+    found = clean.found if marked is text or "[PRIVATE]" not in marked else ("private", *clean.found)
+    return Redacted(clean.text.replace("<\0", "<"), found)
+
+
+def _ends(text: str) -> str:
+    return "\n" * text.count("\n")

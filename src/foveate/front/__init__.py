@@ -1,1 +1,0 @@
-"""Front ends: thin rooms that call the engine and format what it says."""

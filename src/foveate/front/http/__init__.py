@@ -1,6 +1,0 @@
-"""The HTTP service: `foveate serve`, or `create_app` for a server of your own. Needs `pip install foveate[server]`."""
-
-from foveate.front.http.app import create_app
-from foveate.front.http.settings import Settings
-
-__all__ = ["Settings", "create_app"]

@@ -1,0 +1,300 @@
+"""`foveate-hook HOST`: the program that coding agents call on every prompt, so that it must be small and never in the way.
+
+Comes in: an event on stdin. Goes out: the host's JSON on stdout, or nothing, and exit code 0 whatever happens; what went
+wrong is in `.foveate/hook.log`. The event goes to the project's running service; where none answers, it is handled here.
+Only the standard library is imported, and little of it, unless it comes to that.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+from typing import Any
+
+from foveate.project.tracked_by_git import read_private, shipped
+
+FOLDER, STORE, INDEX, SERVICE, LOG = ".foveate", "state.db", "code.db", "service.json", "hook.log"
+CONFIG, SHARED = "config.toml", "FOVEATE_STORE"
+"""Where a project may say that its state is in a shared database, and where a person may say so for all."""
+
+HOSTS = ("claude", "codex", "cursor", "gemini")
+
+MAX_EVENT = 4_000_000
+"""Bytes of an event. A tool's answer may be long; what is longer is not read."""
+
+MAX_ANSWER = 200_000
+MAX_LOG = 100_000
+"""Bytes of an answer, and of the log, whose older half goes when it is full."""
+
+CONNECT, ANSWER = 0.3, 8.0
+"""Seconds that the service has to be there, and to answer."""
+
+LIMIT = 20
+"""Seconds after which the hook gives up: a person waits."""
+
+LOCAL = ("127.0.0.1", "localhost", "[::1]")
+"""Where a service may be. A file in a repository must not send prompts elsewhere."""
+
+
+class NoService(Exception):
+    """No service answered; the event is handled here."""
+
+
+def main() -> None:
+    """Never raises, and exits with 0."""
+    folder = ""
+    try:
+        _end_when_told()
+        host = sys.argv[1] if len(sys.argv) > 1 else ""
+        if host not in HOSTS or os.isatty(0):
+            sys.stderr.write(f"foveate-hook reads an event from stdin: foveate-hook {'|'.join(HOSTS)} < event.json\n")
+        else:
+            raw, event = _read()
+            root = root_of(event)
+            folder = os.path.join(root, FOLDER) if root else ""
+            if shipped := root and _shipped(root):
+                _log(folder, f"{shipped} is tracked by git, so that anybody may have written it: take it out of git first")
+            elif root:
+                _say(_answer(folder, host, raw, event))
+    except BaseException as error:
+        _log(folder, error)
+    finally:
+        os._exit(0)  # not even a closed stdout may change it
+
+
+def _end_when_told() -> None:
+    """A signal to end, or too long a time, is no error of the host's either."""
+    import signal
+
+    def end(*_: object) -> None:
+        os._exit(0)
+
+    signal.signal(signal.SIGTERM, end)
+    if hasattr(signal, "SIGALRM"):
+        signal.signal(signal.SIGALRM, end)
+        signal.alarm(LIMIT)
+
+
+def _read() -> tuple[bytes, dict[str, Any]]:
+    raw = sys.stdin.buffer.read(MAX_EVENT + 1)
+    if len(raw) > MAX_EVENT:
+        raise ValueError(f"the event has more than {MAX_EVENT:,} bytes")
+    event = json.loads(raw)
+    if not isinstance(event, dict):
+        raise ValueError("the event is no JSON object")
+    return raw, event
+
+
+def _say(answer: Any) -> None:
+    if isinstance(answer, dict) and answer:
+        text = json.dumps(answer)  # ASCII, whatever the terminal speaks
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+
+
+# --- where ---------------------------------------------------------------------------------------------------------
+
+
+def root_of(event: dict[str, Any]) -> str:
+    """The project that the event belongs to: the nearest folder with a store; of a worktree, the main one's."""
+    roots = event.get("workspace_roots")
+    places = [event.get("cwd"), *(roots if isinstance(roots, list) else ())]
+    start = next((place for place in places if isinstance(place, str) and os.path.isabs(place)), os.getcwd())
+    here = os.path.normpath(start)
+    main = ""
+    while True:
+        if _says_where(here):
+            return here
+        main = main or _main_worktree(os.path.join(here, ".git"))
+        above = os.path.dirname(here)
+        if above == here:
+            break
+        here = above
+    return main if main and _says_where(main) else ""
+
+
+def _says_where(root: str) -> str:
+    """What says where the state of a project is: its file, a person's environment, or its settings; empty: nothing."""
+    folder = os.path.join(root, FOLDER)
+    if _shared() and os.path.isdir(folder):
+        return SHARED
+    if os.path.isfile(os.path.join(folder, STORE)):
+        return STORE
+    return CONFIG if _names_store(os.path.join(folder, CONFIG)) else ""
+
+
+def _shared() -> str | None:
+    """The shared database that a person's environment names."""
+    given = os.environ.get(SHARED, "")
+    return given if given.startswith(("postgresql://", "postgres://")) else None
+
+
+def _names_store(config: str) -> bool:
+    """Whether settings have a line for a shared store: TOML itself is read by whoever opens it."""
+    try:
+        with open(config, encoding="utf-8", errors="replace") as file:
+            return any(line.split("=")[0].strip() == "store" for line in file if "=" in line)
+    except OSError:
+        return False
+
+
+def _main_worktree(marker: str) -> str:
+    """`.git` of a linked worktree names `<main>/.git/worktrees/<name>`."""
+    if not os.path.isfile(marker):
+        return ""
+    with open(marker, encoding="utf-8", errors="replace") as file:
+        first = file.readline().strip()
+    if not first.startswith("gitdir:"):
+        return ""
+    target = os.path.normpath(os.path.join(os.path.dirname(marker), first[len("gitdir:") :].strip()))
+    if not _names(os.path.join(target, "gitdir"), marker):  # whoever wrote the file may not have made the worktree
+        return ""
+    git, name = os.path.split(os.path.dirname(target))
+    return os.path.dirname(git) if name == "worktrees" and os.path.basename(git) == ".git" else ""
+
+
+def _names(file: str, marker: str) -> bool:
+    """Whether git's own note of a worktree names this very one."""
+    try:
+        with open(file, encoding="utf-8", errors="replace") as opened:
+            return os.path.realpath(opened.readline().strip()) == os.path.realpath(marker)
+    except OSError:
+        return False
+
+
+def _shipped(root: str) -> str:
+    """What came with the repository and should not: then rules, or where prompts are sent, are somebody else's word, and
+    nobody accepted them."""
+    name = _says_where(root)
+    return f"{FOLDER}/{name}" if name != SHARED and shipped(os.path.join(root, FOLDER, name)) else ""
+
+
+# --- who answers ---------------------------------------------------------------------------------------------------
+
+
+def _answer(folder: str, host: str, raw: bytes, event: dict[str, Any]) -> Any:
+    try:
+        return _from_service(folder, host, raw)
+    except NoService as error:
+        if str(error):
+            _log(folder, error)
+    return _from_here(folder, host, event)
+
+
+def _from_service(folder: str, host: str, raw: bytes) -> Any:
+    """What the project's service says; `NoService` where there is none, or it cannot."""
+    try:
+        service = json.loads(read_private(os.path.join(folder, SERVICE)))
+        address, token = address_of(str(service["url"])), str(service.get("token") or "")
+    except FileNotFoundError:
+        raise NoService from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise NoService(f"{SERVICE} cannot be used ({type(error).__name__})") from None
+    if not token.replace("-", "").replace("_", "").isalnum() and token:
+        raise NoService(f"{SERVICE} has no token that could be one")
+    head = (
+        f"POST /v1/hooks/{host} HTTP/1.0\r\nHost: {address}\r\nContent-Type: application/json\r\n"
+        + (f"Authorization: Bearer {token}\r\n" if token else "")
+        + f"Content-Length: {len(raw)}\r\n\r\n"
+    )
+    status, body = _posted(address, head.encode() + raw)
+    if status != 200:
+        raise NoService(f"the service answered {status}")
+    return _plain(json.loads(body))
+
+
+def _plain(answer: Any) -> dict[str, Any]:
+    """What a host is told, and nothing else that it could act on."""
+    known = ("continue", "additional_context", "hookSpecificOutput")
+    told = {name: answer[name] for name in known if name in answer} if isinstance(answer, dict) else {}
+    output = told.pop("hookSpecificOutput", None)
+    if isinstance(output, dict):
+        inner = {name: output[name] for name in ("hookEventName", "additionalContext") if name in output}
+        told["hookSpecificOutput"] = inner
+    return told
+
+
+def address_of(url: str) -> str:
+    """The address of a service on this machine."""
+    scheme, _, address = url.rstrip("/").partition("://")
+    name, _, port = address.rpartition(":")
+    if scheme != "http" or name not in LOCAL or not (port.isascii() and port.isdecimal() and len(port) <= 5):
+        raise NoService(f"{SERVICE} names no service of this machine")
+    return address
+
+
+def _posted(address: str, request: bytes) -> tuple[int, bytes]:
+    from time import monotonic
+
+    name, _, port = address.rpartition(":")
+    end = monotonic() + ANSWER
+    try:
+        connection = socket.create_connection((name.strip("[]"), int(port)), CONNECT)
+    except (OSError, OverflowError):  # it has ended without saying so
+        raise NoService from None
+    with connection:
+        got = b""
+        try:
+            connection.settimeout(ANSWER)
+            connection.sendall(request)
+            while len(got) <= MAX_ANSWER and (part := connection.recv(65536)):
+                got += part
+                connection.settimeout(max(0.01, end - monotonic()))
+        except TimeoutError:
+            raise NoService("the service took too long") from None
+    head, _, body = got.partition(b"\r\n\r\n")
+    words = head.split(b" ", 2)
+    if len(words) < 2 or not words[1].isdigit() or len(got) > MAX_ANSWER:
+        raise NoService("the service answered something else")
+    return int(words[1]), body
+
+
+def _from_here(folder: str, host: str, event: dict[str, Any]) -> Any:
+    """The same without a service: some hundred milliseconds. Code is looked at only where it has been indexed already."""
+    import logging
+
+    import foveate
+    from foveate.integrations.hooks.hosts import handle
+
+    class Kept(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            _log(folder, record.getMessage())
+
+    logging.getLogger("foveate").addHandler(Kept())
+    root = os.path.dirname(folder)
+    code = None if os.path.exists(os.path.join(folder, INDEX)) else False
+    with foveate.open(root, store=_shared(), code=code, create=False) as engine:
+        return handle(engine, host, event)
+
+
+# --- what went wrong -----------------------------------------------------------------------------------------------
+
+
+def _log(folder: str, error: BaseException | str) -> None:
+    """A line in the project's log, where there is a project; never an error, and never through a link."""
+    if not folder or os.path.islink(folder):
+        return
+    try:
+        from time import gmtime, strftime
+
+        said = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
+        line = f"{strftime('%Y-%m-%dT%H:%M:%SZ', gmtime())} {' '.join(said[:2000].split())}\n"
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+        opened = os.open(os.path.join(folder, LOG), flags, 0o600)
+        with os.fdopen(opened, "r+b") as file:
+            status = os.fstat(opened)
+            if status.st_mode & 0o170000 != 0o100000 or status.st_nlink != 1:
+                return
+            if status.st_size > MAX_LOG:
+                kept = os.pread(opened, MAX_LOG // 2, status.st_size - MAX_LOG // 2).partition(b"\n")[2]
+                file.truncate(0)
+                file.write(kept)
+            file.write(line.encode("utf-8", "replace"))
+    except Exception:
+        return
+
+
+if __name__ == "__main__":
+    main()

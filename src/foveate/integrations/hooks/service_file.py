@@ -1,0 +1,85 @@
+"""Where the running service of a project is: `.foveate/service.json`, for hooks, bridges and other tools to find it.
+
+Standard library only: whoever looks for the service must not pay for a web framework.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from foveate.errors import InputError
+from foveate.project.tracked_by_git import read_private
+from foveate.server.tokens import write_private
+
+PORT = 8377
+"""Where the service of a machine is, unless told."""
+
+PATIENCE = 0.5
+"""Seconds to wait for a service that should be there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A running service. `token` is set where it asks for one: whoever may read this file may use it."""
+
+    url: str
+    pid: int
+    version: str = ""
+    started: str = ""
+    token: str = ""
+
+
+def find(path: Path) -> Service | None:
+    """The service that a file names, where it is still at work; a file that others can have written names none."""
+    try:
+        held = json.loads(read_private(str(path)))
+        found = Service(**{field.name: held[field.name] for field in fields(Service) if field.name in held})
+    except (OSError, ValueError, TypeError):
+        return None
+    return found if _answers(found) else None
+
+
+def announce(path: Path, service: Service) -> None:
+    """Write the file; what a dead service left is replaced, a living one is not."""
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    write_private(part, asdict(service))
+    try:
+        while True:
+            try:
+                os.link(part, path)  # whole or not at all, and never over another's
+                return
+            except FileExistsError:
+                other = find(path)
+                if other is not None:
+                    raise InputError(
+                        f"This project is served already, at {other.url} by process {other.pid}. Use it, or stop it first."
+                    ) from None
+                path.unlink(missing_ok=True)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def withdraw(path: Path) -> None:
+    """Remove the file where it is this process's own."""
+    with suppress(OSError, ValueError, AttributeError):
+        if json.loads(path.read_text("utf-8")).get("pid") == os.getpid():
+            path.unlink()
+
+
+def _answers(service: Service) -> bool:
+    """Whether the process lives and somebody listens: a process's number may be another's by now."""
+    try:
+        os.kill(service.pid, 0)
+        address = urlsplit(service.url)
+        with socket.create_connection((address.hostname or "", address.port or 80), timeout=PATIENCE):
+            return True
+    except PermissionError:  # somebody else's process
+        return False
+    except (OSError, ValueError, OverflowError, TypeError, AttributeError):
+        return False

@@ -1,0 +1,1 @@
+"""Operations on records: add, edit, supersede, forget, export, maintain."""

@@ -1,0 +1,1 @@
+"""Operations shared by the command line, the HTTP service and MCP."""

@@ -1,0 +1,393 @@
+"""Answers as JSON documents: the same words on the command line, over HTTP and over MCP.
+
+Comes in: values of the engine. Goes out: what `json.dumps` takes. A context's document is the receipts' (`context_json`), a
+record's own is the state's (`to_json`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from foveate.agents import CompiledContext, ContextStrategy, Lease, Prepared
+    from foveate.code.docs import Codebase
+    from foveate.code.indexing import Refreshed
+    from foveate.code.search import FileHit, Hits
+    from foveate.code.search import Hit as CodeHit
+    from foveate.code.snapshot import Workspace
+    from foveate.engine import Engine
+    from foveate.integrations.importers import Report
+    from foveate.memory.entity_extraction import Proposal
+    from foveate.pipeline.profiles import ProfileInfo
+    from foveate.receipts.feedback import Feedback
+    from foveate.receipts.receipt import Receipt
+    from foveate.records.triggers import Trip
+    from foveate.store.protocol import Added, Change, Forgotten, Hit
+    from foveate.tasks.handoff import Parsed
+    from foveate.tasks.learn import Learned
+    from foveate.tasks.task import Task
+    from foveate.types import Link, Record
+
+
+def record(engine: Engine, id: str, *, as_of: int | None = None) -> dict[str, Any]:
+    """A record with its links and its history."""
+    found, history = engine.get(id, as_of=as_of), engine.history(id)
+    with engine.reader() as reader:
+        links = [*reader.links([id]), *reader.links([id], back=True)]
+    return whole_record(found, links, history)
+
+
+def whole_record(record: Record, links: Sequence[Link], history: Sequence[Change]) -> dict[str, Any]:
+    from foveate.clock import iso
+    from foveate.records.make import to_json
+
+    return {
+        "record": {**to_json(record), "tokens": dict(record.tokens or {})},
+        "links": [asdict(link) for link in links],
+        "history": [
+            {
+                "version": step.version,
+                "verb": step.verb,
+                "at": iso(step.at),
+                "before": to_json(step.before) if step.before else None,
+            }
+            for step in history
+        ],
+    }
+
+
+def changed(record: Record) -> dict[str, Any]:
+    """What became of a record that was changed."""
+    from foveate.records.make import to_json
+
+    return {"id": record.id, "version": record.version, "record": to_json(record)}
+
+
+def undone(records: Iterable[Record]) -> dict[str, Any]:
+    from foveate.records.make import to_json
+
+    return {"undone": [to_json(record) for record in records]}
+
+
+def forgotten(ids: Iterable[str], done: Forgotten) -> dict[str, Any]:
+    return {"forgotten": list(ids), "counts": dict(done.counts), "warnings": list(done.warnings)}
+
+
+def added(done: Added) -> dict[str, Any]:
+    from foveate.records.make import to_json
+
+    return {
+        "id": done.record.id,
+        "action": done.action,
+        "affected": list(done.affected),
+        "warnings": list(done.warnings),
+        "record": to_json(done.record),
+    }
+
+
+def hits(query: str, found: Iterable[Hit], unknown: str = "") -> dict[str, Any]:
+    """What was found; `unknown` says that there is no such project."""
+    from foveate.records.make import to_json
+
+    rows = [{"lexical": hit.lexical, "vector": hit.vector, "record": to_json(hit.record)} for hit in found]
+    return {"query": query, "hits": rows, **({"warnings": [unknown]} if unknown else {})}
+
+
+def task(found: Task) -> dict[str, Any]:
+    """A task and its links, without its further fields."""
+    return {
+        "id": found.id,
+        "key": found.record.key,
+        "name": found.name,
+        "objective": found.objective,
+        "status": found.status,
+        "ready": found.ready,
+        "depends_on": list(found.depends_on),
+        "waiting_for": list(found.waiting_for),
+        "parent": found.parent,
+        "children": list(found.children),
+        "result": found.result,
+        "reason": str(found.record.data.get("reason", "")),
+    }
+
+
+def whole_task(engine: Engine, found: Task) -> dict[str, Any]:
+    """A task with its fields, the tasks around it, and what came of it."""
+    around, learned = around_task(engine, found)
+    return task_with(found, around, handoff_of(engine, found), learned)
+
+
+def around_task(engine: Engine, found: Task) -> tuple[Mapping[str, Record], list[Record]]:
+    """The tasks that one is linked to, by id, and the records that it taught."""
+    from foveate.records.links import LEARNED_FROM
+
+    others = [*found.depends_on, *found.children, *([found.parent] if found.parent else [])]
+    with engine.reader() as reader:
+        learned = [link.src for link in reader.links([found.id], [LEARNED_FROM], back=True)]
+        records = reader.get([*others, *learned])
+    return records, [records[id] for id in sorted(learned) if id in records]
+
+
+def task_with(
+    found: Task, around: Mapping[str, Record], handoff: Record | None, learned: Iterable[Record]
+) -> dict[str, Any]:
+    from foveate.records.make import to_json
+    from foveate.tasks.task import state_of
+
+    def linked(ids: Iterable[str]) -> list[dict[str, Any]]:
+        others = [around[id] for id in ids if id in around]
+        return [
+            {"id": other.id, "key": other.key, "name": other.data.get("name") or other.micro, "status": state_of(other)}
+            for other in others
+        ]
+
+    return {
+        "task": task(found),
+        "record": to_json(found.record),
+        "dependencies": linked(found.depends_on),
+        "parent": next(iter(linked([found.parent] if found.parent else [])), None),
+        "children": linked(found.children),
+        "handoff": handoff_reading(handoff),
+        "learned": [to_json(record) for record in learned],
+    }
+
+
+def handoff_of(engine: Engine, found: Task) -> Record | None:
+    """A task's latest handoff."""
+    from foveate.records.links import HANDOFF_OF
+
+    with engine.reader() as reader:
+        links = reader.links([found.id], [HANDOFF_OF], back=True)
+        records = reader.get([link.src for link in links]).values()
+    return max(records, key=lambda record: (record.created, record.id == found.record.data.get("handoff")), default=None)
+
+
+def handoff_reading(handoff: Record | None) -> dict[str, Any] | None:
+    """How a handoff could be read, without its text."""
+    if handoff is None:
+        return None
+    data = handoff.data
+    return {"id": handoff.id, "rung": data.get("rung"), "form": data.get("form"), "problems": list(data.get("problems", ()))}
+
+
+def parsed_handoff(parsed: Parsed) -> dict[str, Any]:
+    """How a text would be read as a handoff."""
+    return {
+        "rung": parsed.rung,
+        "form": parsed.form,
+        "problems": list(parsed.problems),
+        "counts": entries(parsed.handoff),
+        "handoff": parsed.handoff,
+    }
+
+
+def entries(handoff: Mapping[str, Any]) -> dict[str, int]:
+    """How many entries each list of a handoff has."""
+    return {name: len(value) for name, value in handoff.items() if isinstance(value, list | tuple)}
+
+
+def prepared(ready: Prepared) -> dict[str, Any]:
+    from foveate.receipts.receipt import context_json
+
+    return {
+        "context": context_json(ready.context),
+        "task": task(ready.task),
+        "lease": lease(ready.lease),
+        "beside": list(ready.beside),
+    }
+
+
+def lease(held: Lease) -> dict[str, Any]:
+    from foveate.clock import iso
+
+    return {**asdict(held), "since": iso(held.since), "expires": iso(held.expires)}
+
+
+def compiled(strategy: ContextStrategy, done: CompiledContext) -> dict[str, Any]:
+    """What an agent's strategy compiled: the context's document, and 002's view of it."""
+    from foveate.receipts.receipt import context_json
+
+    return {
+        "agent": strategy.name,
+        "system_prompt": done.system_prompt or None,
+        "sections": [{"name": each.name, "content": each.content, "source": each.source} for each in done.sections],
+        "messages": strategy.to_messages(done),
+        "context": context_json(done.context),
+        "warnings": list(done.warnings),
+    }
+
+
+def learned(done: Learned) -> dict[str, Any]:
+    """What was learned from a handoff."""
+    return {
+        "task": done.task,
+        "handoff": done.handoff,
+        "action": done.action,
+        "rung": done.rung,
+        "counts": {kind: dict(counts) for kind, counts in done.counts.items()},
+        "problems": list(done.problems),
+    }
+
+
+def trips(found: Sequence[Trip]) -> dict[str, Any]:
+    """The censors that a planned action trips."""
+    rows = [
+        {
+            "id": trip.censor.id,
+            "action": trip.action,
+            "text": trip.censor.text,
+            "reason": trip.reason,
+            "matched": trip.matched,
+        }
+        for trip in found
+    ]
+    return {"blocked": any(trip.action == "block" for trip in found), "trips": rows}
+
+
+# --- contexts ------------------------------------------------------------------------------------------------------
+
+
+def listed(line: Mapping[str, Any]) -> dict[str, Any]:
+    """A context as a line of a list: the receipt's line, whose `created` is its time for people."""
+    return {name: value for name, value in line.items() if name != "now"}
+
+
+def explained(receipt: Receipt) -> dict[str, Any]:
+    """Why each candidate is in a context or not, best first, and the same for people to read."""
+    from foveate.receipts.debug import debug
+    from foveate.receipts.receipt import why
+
+    parts = [why(receipt, id) for id in dict.fromkeys(entry["id"] for entry in receipt.candidates)]
+    ranked = sorted(parts, key=lambda part: (-part["score"], part["id"]))
+    return {
+        "id": receipt.id,
+        "budget": receipt.document["budget"],
+        "kept": [part for part in ranked if part["kept"]],
+        "left_out": [part for part in ranked if not part["kept"]],
+        "markdown": debug(receipt),
+    }
+
+
+def replayed(found: Mapping[str, Any], receipt: Receipt) -> dict[str, Any]:
+    """A replay and, where its bytes are not the same, why."""
+    return {**found, "reason": "" if found["identical"] else _why_it_differs(found["missing"], receipt.document)}
+
+
+def _why_it_differs(missing: Sequence[str], document: Mapping[str, Any]) -> str:
+    from foveate.receipts.receipt import FORGOTTEN
+    from foveate.records.kinds import RENDERER
+
+    reasons = []
+    given = [id for id in missing if id.startswith("given_")]
+    forgotten = missing.count(FORGOTTEN)
+    gone = [id for id in missing if id not in given and id != FORGOTTEN]
+    if given:
+        reasons.append(f"{len(given)} given texts are not kept; pass them again with --given")
+    if forgotten:
+        reasons.append(f"{forgotten} of its records were forgotten")
+    if gone:
+        reasons.append(f"{', '.join(gone)} can no longer be read at the version it had")
+    if document["renderer"] != RENDERER:
+        reasons.append("records are rendered differently since")
+    return "; ".join(reasons) or "the stages that it went through have changed since"
+
+
+def feedback(context: str, found: Feedback | None, marks: Mapping[str, str]) -> dict[str, Any]:
+    """What an answer used of a context, and how its items were marked."""
+    said = {} if found is None else {"used": dict(found.used), "unused": found.unused, "precision": found.precision}
+    return {"context": context, **said, "marks": dict(marks)}
+
+
+# --- entities, profiles, imports -----------------------------------------------------------------------------------
+
+
+def proposals(found: Iterable[Proposal], kept: Mapping[str, str]) -> dict[str, Any]:
+    rows = [{"name": one.name, "type": one.type, "count": one.count, "known": one.known} for one in found]
+    return {"proposals": rows, "added": dict(kept)}
+
+
+def relation(link: Link) -> dict[str, Any]:
+    return {"src": link.src, "name": link.name, "dst": link.dst, "weight": link.weight}
+
+
+def profiles(known: Iterable[ProfileInfo]) -> dict[str, Any]:
+    found = [
+        {"name": info.name, "where": info.where, "extends": info.extends, "description": info.description} for info in known
+    ]
+    return {"profiles": found}
+
+
+def imported(done: Report) -> dict[str, Any]:
+    counts = {name: getattr(done, name) for name in ("added", "known", "skipped", "links")}
+    return {**counts, "files": dict(done.files), "notes": list(done.notes)}
+
+
+# --- code ----------------------------------------------------------------------------------------------------------
+
+CONFIG = ".foveate/config.toml"
+PROJECT = ("name", "language", "framework", "test_framework")
+
+
+def code_index(code: Workspace, done: Refreshed | None = None, seconds: float = 0.0) -> dict[str, Any]:
+    """What is indexed and, where it was just brought up to date, what that took in."""
+    found = code.index.stats()
+    document = {"root": str(code.root), **found, "read_as_lines": read_as_lines(found["languages"])}
+    if done is None:
+        return document
+    refreshed = {"parsed": done.parsed, "moved": done.moved, "removed": done.removed, "seconds": round(seconds, 3)}
+    return {**document, "refreshed": refreshed, "notes": list(done.notes)}
+
+
+def read_as_lines(languages: Mapping[str, int]) -> dict[str, int]:
+    """The languages that no grammar reads: their files are cut into blocks of lines."""
+    from foveate.code.languages import grammar
+
+    return {name: number for name, number in languages.items() if grammar(name) is None}
+
+
+def codebase(found: Codebase, code: Workspace, section: str | None = None) -> dict[str, Any]:
+    """What the repository says of itself, or one section of it."""
+    from foveate.errors import NotFound, near
+
+    names = [part.name for part in found.sections]
+    if section is not None and section not in (*names, "project"):
+        raise NotFound(f"The repository says nothing under {section!r}.{near(section, (*names, 'project'))}")
+    told = {"project": project(found, code)} if section in (None, "project") else {}
+    wanted = [asdict(part) for part in found.sections if section in (None, part.name)]
+    return {**told, "sections": wanted, "notes": list(found.notes)}
+
+
+def project(codebase: Codebase, code: Workspace) -> dict[str, dict[str, str]]:
+    """Each value of the project's configuration, and where it comes from."""
+    found = {}
+    for name in PROJECT:
+        value, source = getattr(codebase.project, name), getattr(codebase.project, f"{name}_from")
+        if code.settings.project.get(name):
+            source = CONFIG
+        elif name == "name" and value and not source:
+            source = "the folder's name"
+        found[name] = {"value": value, "from": source}
+    return found
+
+
+def code_hits(query: str, found: Hits) -> dict[str, Any]:
+    """Definitions and files that a search in the code found."""
+    definitions = [_definition(hit) for hit in found.definitions]
+    return {"query": query, "definitions": definitions, "files": [_file(hit) for hit in found.files]}
+
+
+def _definition(hit: CodeHit) -> dict[str, Any]:
+    from foveate.code.derived import id_of
+
+    one = hit.symbol
+    place = {"id": id_of(one), "path": one.path, "line": one.line, "end": one.end}
+    said = {"name": one.qualified, "kind": one.kind, "signature": one.signature, "doc": one.doc, "role": one.role}
+    return {**place, **said, "relevance": hit.relevance, "features": dict(hit.features)}
+
+
+def _file(hit: FileHit) -> dict[str, Any]:
+    one = hit.file
+    said = {"role": one.role, "language": one.language, "lines": one.lines}
+    return {"id": f"file:{one.path}", "path": one.path, **said, "relevance": hit.relevance, "features": dict(hit.features)}

@@ -1,0 +1,30 @@
+"""Profiles: which slots a prompt has, how much room each gets and how candidates are weighed, all as data.
+
+Comes in: the names of layers, directories to look them up in, and what the call itself sets. Goes out: one `Profile`,
+with the layer that set each value. This room allocates no tokens, asks no source and reads nothing but `*.toml`.
+"""
+
+from foveate.pipeline.profiles.choose import framed, layers
+from foveate.pipeline.profiles.files import ProfileInfo, known, load, names, places
+from foveate.pipeline.profiles.profile import check, overlay, resolve
+from foveate.pipeline.profiles.settings import FEATURES
+from foveate.pipeline.profiles.toml_text import layer_to_toml, to_toml
+from foveate.pipeline.profiles.variants import CONTROL, assigned
+
+__all__ = [
+    "CONTROL",
+    "FEATURES",
+    "ProfileInfo",
+    "assigned",
+    "check",
+    "framed",
+    "known",
+    "layer_to_toml",
+    "layers",
+    "load",
+    "names",
+    "overlay",
+    "places",
+    "resolve",
+    "to_toml",
+]

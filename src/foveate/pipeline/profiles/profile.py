@@ -1,0 +1,270 @@
+"""Layers -> Profile: base <- archetype <- frame <- input <- agent <- complexity <- variant <- call.
+
+Comes in: layer names, bottom first, and what the call sets. Goes out: a `Profile` whose `layers` names who set each
+value, or one `ProfileError` with every problem. It grants no tokens: a slot's room is only described here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from foveate.errors import ProfileError, near
+from foveate.pipeline.profiles.files import BASE, Layer, chain, known, load
+from foveate.pipeline.profiles.frames import built
+from foveate.pipeline.profiles.settings import CALL, FEATURES, TOTAL, checked, unknown, who
+from foveate.pipeline.profiles.toml_text import to_toml
+from foveate.types import LEVELS, MAX_FILE_CHARS, Profile, Slot
+
+__all__ = ["FEATURES", "check", "known", "load", "overlay", "resolve", "to_toml"]
+
+_ABOUT = ("name", "description", "extends")
+"""What a layer says of itself: never handed on to those above."""
+_EITHER = ("tokens", "share")
+_LEVEL, _DEEPEST = (next(f.default for f in fields(Slot) if f.name == name) for name in ("level", "deepest"))
+
+
+def resolve(
+    names: str | Sequence[str],
+    places: Sequence[Path] = (),
+    call: Mapping[str, Any] | None = None,
+    total: int | None = None,
+) -> Profile:
+    """The profile that the named layers and the call make together.
+
+    The first name is the profile and stands on base unless it extends another; the others are laid over it with what
+    they extend by name. A file is laid once. `call` is the last layer and may set what a file may. `total` is the room
+    of this call; the profile remembers the total that it is written for.
+    """
+    profile, problems = _resolve(names, places, call, total)
+    if profile is None:
+        raise ProfileError("\n".join(problems))
+    return profile
+
+
+def check(path_or_name: str | Path, places: Sequence[Path] = ()) -> list[str]:
+    """What is wrong with a profile, by name or by file; nothing where it resolves."""
+    path = Path(path_or_name)
+    if path.suffix != ".toml":
+        return _resolve(str(path_or_name), places, None, None)[1]
+    if not path.is_file():
+        return [f"There is no file {str(path)!r}."]
+    return _resolve(path.stem, (path.parent, *places), None, None)[1]
+
+
+def overlay(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """One layer over another, as a new one: values and lists replace, tables merge key by key.
+
+    In a slot, `remove = true` takes it out, and `tokens` and `share` replace each other. Associative for layers that
+    agree on what is a table and that remove nothing.
+    """
+    missing = _missing_removals(below, above)
+    if missing:
+        raise ProfileError("\n".join(f"There is no slot {slot!r} to remove.{hint}" for slot, hint in missing))
+    return _laid(below, above)
+
+
+# --- laying --------------------------------------------------------------------------------------------------------
+
+
+def _missing_removals(below: Mapping[str, Any], above: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The slots that cannot be removed because they are not there, each with a near match."""
+    there = below.get("slots", {})
+    return [
+        (slot, near(slot, there))
+        for slot, values in above.get("slots", {}).items()
+        if values.get("remove") and not values.get("optional") and slot not in there
+    ]
+
+
+def _laid(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    laid = _merged(below, {key: value for key, value in above.items() if key != "slots"})
+    if "slots" in above:
+        laid["slots"] = _laid_slots(below.get("slots", {}), above["slots"])
+    return laid
+
+
+def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(below)
+    for key, value in above.items():
+        old = merged.get(key)
+        merged[key] = _merged(old if isinstance(old, Mapping) else {}, value) if isinstance(value, Mapping) else value
+    return merged
+
+
+def _laid_slots(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    slots = dict(below)
+    for name, values in above.items():
+        if values.get("remove"):
+            slots.pop(name, None)
+            continue
+        room_is_set = any(key in values for key in _EITHER)
+        kept = {key: old for key, old in slots.get(name, {}).items() if not (room_is_set and key in _EITHER)}
+        slots[name] = kept | {key: value for key, value in values.items() if key != "remove"}
+    return slots
+
+
+# --- resolving -----------------------------------------------------------------------------------------------------
+
+
+def _resolve(
+    names: str | Sequence[str], places: Sequence[Path], call: Mapping[str, Any] | None, total: int | None
+) -> tuple[Profile | None, list[str]]:
+    names = [names] if isinstance(names, str) else names or [BASE]
+    files, problems = _files(names, places)
+    readable = not problems
+    laid: dict[str, Any] = {}
+    setters: dict[str, str] = {}
+    spoiled: set[str] = set()
+    for label, table in [*((file.label, file.table) for file in files), (CALL, call or {})]:
+        layer = checked(label, table)
+        own = {key: value for key, value in layer.layer.items() if key not in _ABOUT}
+        problems += layer.problems
+        problems += [
+            f"{who(label)} removes slot {slot!r}, which is not there.{hint}" for slot, hint in _missing_removals(laid, own)
+        ]
+        laid = _laid(laid, own)
+        setters |= dict.fromkeys(_paths(own), label)
+        spoiled |= layer.spoiled
+    problems += _call_problems(call or {}, total)
+    if not readable:
+        return None, problems
+    slots = laid.get("slots", {})
+    laid["slots"] = {slot: values for slot, values in slots.items() if not _left_out(values)}
+    sound = {slot: values for slot, values in laid["slots"].items() if slot not in spoiled}
+    problems += _slots_problems(" + ".join(names), sound, setters)
+    problems += _room_problems(" + ".join(names), laid | {"slots": sound}, total_is_wrong="total" in spoiled)
+    if problems:
+        return None, problems
+    name = next(file.table.get("name", file.name) for file in files if file.label == names[0])
+    return _fitted(_built(name, laid, {path: setters[path] for path in _paths(laid)}), total), []
+
+
+def _files(names: Sequence[str], places: Sequence[Path]) -> tuple[list[Layer], list[str]]:
+    """Every file to lay, bottom first, each once, and what could not be read."""
+    files: dict[Path, Layer] = {}
+    problems: list[str] = []
+    for index, name in enumerate(names):
+        try:
+            layers = chain(name, places, on_base=index == 0)
+        except ProfileError as error:
+            problems.append(str(error))
+        else:
+            for layer in layers:
+                files.setdefault(layer.path, layer)
+    return list(files.values()), problems
+
+
+def _left_out(values: Mapping[str, Any]) -> bool:
+    """An optional slot is for the profiles that have it: nobody below gave it a source."""
+    return bool(values.get("optional")) and "source" not in values
+
+
+def _paths(layer: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """The dotted path of every value of a profile."""
+    for key, value in layer.items():
+        if isinstance(value, Mapping):
+            yield from _paths(value, f"{prefix}{key}.")
+        elif key != "optional":
+            yield prefix + key
+
+
+# --- judging the laid profile --------------------------------------------------------------------------------------
+
+
+def _call_problems(call: Mapping[str, Any], total: int | None) -> list[str]:
+    problems = []
+    if "extends" in call:
+        problems.append("The call cannot extend a profile; name the profile instead.")
+    if total is not None and not TOTAL.holds(total):
+        problems.append(f"The call: total must be {TOTAL.wants}, not {total!r}.")
+    return problems
+
+
+def _slots_problems(name: str, slots: Mapping[str, Any], setters: Mapping[str, str]) -> list[str]:
+    problems = []
+    there = [slot for slot, values in slots.items() if "source" in values]
+    for slot, values in slots.items():
+        level, deepest = values.get("level", _LEVEL), values.get("deepest", _DEEPEST)
+        if "source" not in values:
+            setter = next((setters[path] for path in _paths(values, f"slots.{slot}.")), name)
+            problems.append(unknown(setter, "slot", slot, there) + " A new slot needs a source.")
+        elif not any(key in values for key in _EITHER):
+            problems.append(f"{who(name)}: slot {slot!r} has neither tokens nor share; give it one of them.")
+        if LEVELS.index(deepest) > LEVELS.index(level):
+            problems.append(f"{who(name)}: slot {slot!r} starts at {level!r}, deeper than its deepest, {deepest!r}.")
+    return problems
+
+
+def _room_problems(name: str, laid: Mapping[str, Any], *, total_is_wrong: bool) -> list[str]:
+    slots = laid["slots"].values()
+    shares = [slot["share"] for slot in slots if "share" in slot]
+    problems = []
+    if shares and sum(shares) <= 0:
+        problems.append(f"{who(name)}: the shares sum to 0; give one slot a share above 0.")
+    total, reserve = laid.get("total"), laid.get("reserve", 0)
+    if total is None:
+        return problems if total_is_wrong else [*problems, f"{who(name)} has no total."]
+    kept = sum(slot.get("tokens", 0) for slot in slots if slot.get("keep"))
+    if reserve >= total:
+        problems.append(f"{who(name)}: the reserve of {reserve} leaves nothing of the total of {total}.")
+    elif kept + reserve > total:
+        problems.append(
+            f"{who(name)}: keep slots ({kept}) and reserve ({reserve}) exceed the total of {total} "
+            f"by {kept + reserve - total} tokens."
+        )
+    return problems
+
+
+# --- building ------------------------------------------------------------------------------------------------------
+
+
+def _built(name: str, laid: Mapping[str, Any], setters: Mapping[str, str]) -> Profile:
+    slots = [_slot(slot, values) for slot, values in laid["slots"].items()]
+    numbers = ("half_life", "vector_weight", "related_weight", "flexible")
+    settings: dict[str, Any] = {key: float(laid[key]) for key in numbers if key in laid}
+    for table in ("weights", "fields"):
+        settings[table] = {key: float(weight) for key, weight in laid.get(table, {}).items()}
+    return Profile(
+        name=name,
+        total=laid["total"],
+        written_for=laid["total"],
+        reserve=laid.get("reserve", 0),
+        slots=tuple(sorted(slots, key=lambda slot: (not slot.stable, slot.order, slot.name))),
+        max_file_chars=laid.get("max_file_chars", MAX_FILE_CHARS),
+        frames=laid.get("frames", False),
+        frame=built(laid["frame"]) if laid.get("frame") else None,
+        layers=_as_built(setters, laid["slots"]),
+        **settings,
+    )
+
+
+def _as_built(setters: Mapping[str, str], slots: Mapping[str, Any]) -> dict[str, str]:
+    """Who set each value of a built profile: what changes a figure in proportion has set that figure."""
+    out = {path: setter for path, setter in setters.items() if not path.endswith(".times")}
+    for name, values in slots.items():
+        if "times" in values:
+            out |= {f"slots.{name}.{room}": setters[f"slots.{name}.times"] for room in _EITHER if room in values}
+    return out
+
+
+def _slot(name: str, values: Mapping[str, Any]) -> Slot:
+    settings = {key: value for key, value in values.items() if key not in ("optional", "times")}
+    for key, figure in (("tokens", int), ("share", float)):
+        if key in values and "times" in values:
+            settings[key] = figure(values[key] * values["times"])
+    settings["kinds"] = tuple(settings.get("kinds", ()))
+    settings["also"] = tuple(dict(settings.get("also", {})).items())
+    for key in ("share", "min_score", "priority"):
+        if key in settings:
+            settings[key] = float(settings[key])
+    return Slot(name=name, **{"role": "system" if settings.get("stable") else "user"} | settings)
+
+
+def _fitted(profile: Profile, total: int | None) -> Profile:
+    """The profile at this call's total. What it is written for stays: the budget shrinks fixed figures by it."""
+    if total is None or total == profile.total:
+        return profile
+    return replace(profile, total=total, layers={**profile.layers, "total": CALL})

@@ -1,0 +1,167 @@
+"""Definitions of the repository that answer the question, and what stands beside the best of them.
+
+What a slot for whole files shows already is not brought again: depth is there, breadth is here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from foveate.code.chunk import MODULE
+from foveate.code.derived import id_of, record
+from foveate.code.graph import Symbol, neighbours
+from foveate.code.model import Lengths
+from foveate.code.search import Hit
+from foveate.code.show import definition, inside, line
+from foveate.code.snapshot import Look
+from foveate.errors import NotFound, near
+from foveate.pipeline.sources.docs import docs_records
+from foveate.pipeline.sources.files import asked_for, files_shown, whole_file
+from foveate.pipeline.sources.gather import Around, room_of
+from foveate.types import Ask, Candidate, Record, Scope
+
+NEAR = 4
+"""Of how many of the best definitions the neighbours are looked up."""
+EACH = 4
+"""Neighbours of one definition."""
+_NTH = re.compile(r"~\d+$")
+
+TOKENS_WHOLE, FEWEST_WHOLE = 40, 12
+"""Of how many definitions the whole text is prepared: at so many tokens each, more than fit. The rest are lines."""
+
+SHORT_LINES, LENGTH_POWER = 10, 0.15
+"""Beyond so many lines a definition must be better to have its room, by this power of how much longer it is: what one of a
+hundred lines takes holds several that answer nearly as well."""
+
+FURTHER = 0.5
+"""What a neighbour is worth against the definition that it stands beside."""
+
+
+class Code:
+    name = "code"
+
+    def find(self, asks: Sequence[Ask], around: Around) -> Iterator[Candidate]:
+        look = around.look
+        if look is None:
+            return
+        shown = files_shown(around, look)
+        hits = [hit for hit in look.hits(asked_for(around)).definitions if hit.symbol.path not in shown]
+        for ask in asks:
+            whole = max(FEWEST_WHOLE, room_of(ask.slot, around.profile) // TOKENS_WHOLE)
+            best = hits[: ask.limit]
+            # Where they are taken whole, one after the other, length has its price.
+            ordered = by_worth(best) if ask.slot.level == "full" else [(hit, hit.relevance) for hit in best]
+            for place, (hit, worth) in enumerate(ordered):
+                made = record_of if place < whole else line_of
+                found = made(hit.symbol, look, around.request.scope)
+                if found is not None:
+                    features = {"relevance": worth, "found": hit.relevance, **hit.features}
+                    yield Candidate(record=found, slot=ask.slot.name, source=self.name, features=features)
+
+    def among(self, around: Around) -> int:
+        look = around.look
+        return 0 if look is None else look.index.table().documents.number
+
+
+def by_worth(hits: Sequence[Hit]) -> list[tuple[Hit, float]]:
+    """Definitions with how relevant they are for the room that they take: the best as it is, then what is worth most.
+
+    A class counts with all that it holds. What search says of each stays beside it, as `found`.
+    """
+    rest = []
+    for hit in hits[1:]:
+        lines = hit.symbol.end - hit.symbol.line + 1
+        rest.append((hit, round(hit.relevance * (SHORT_LINES / max(SHORT_LINES, lines)) ** LENGTH_POWER, 4)))
+    return [*((hit, hit.relevance) for hit in hits[:1]), *sorted(rest, key=lambda pair: -pair[1])]
+
+
+class Neighbours:
+    """Callers, callees, base classes and tests of the best definitions: a line each."""
+
+    name = "neighbours"
+
+    def find(self, asks: Sequence[Ask], around: Around) -> Iterator[Candidate]:
+        look = around.look
+        if look is None:
+            return
+        hits = look.hits(asked_for(around)).definitions
+        best = [hit for hit in hits if hit.symbol.kind != MODULE][:NEAR]
+        known = {hit.symbol.id for hit in hits[: max((ask.limit for ask in asks), default=0)]}
+        for ask in asks:
+            for hit in best:
+                for other in neighbours(look.index, hit.symbol.id, EACH):
+                    if other.symbol.id not in known:
+                        known.add(other.symbol.id)
+                        said = f"{other.relation} of {hit.symbol.qualified}"
+                        found = line_of(other.symbol, look, around.request.scope, said)
+                        if found is not None:
+                            features = {"relevance": round(hit.relevance * FURTHER, 4)}
+                            yield Candidate(record=found, slot=ask.slot.name, source=self.name, features=features)
+
+
+def record_of(symbol: Symbol, look: Look, scope: Scope) -> Record | None:
+    """A definition as a record; None where its file is gone. The lines are those of the file as it is now."""
+    lines = look.lines(symbol.path)
+    now = current(symbol, look) if lines is not None else None
+    if lines is None or now is None:
+        return None
+    file = look.file(symbol.path)
+    inner = inside(now, look.index.in_file(symbol.path))
+    return record("code", id_of(now), definition(now, lines, inner, file.language if file else ""), scope, now.path)
+
+
+def line_of(symbol: Symbol, look: Look, scope: Scope, remark: str = "") -> Record | None:
+    """A definition as one line only; its text is not read where the file is as it was indexed."""
+    if not look.is_as_indexed(symbol.path):
+        now = current(symbol, look) if look.lines(symbol.path) is not None else None
+        if now is None:
+            return None
+        symbol = now
+    said = f"{line(symbol)} ({remark})" if remark else line(symbol)
+    return record("code", id_of(symbol), Lengths(said, said, said), scope, symbol.path)
+
+
+def current(symbol: Symbol, look: Look) -> Symbol | None:
+    """The same definition as the index knows it now: its lines may have moved while we looked."""
+    if symbol.id in look.index.symbols([symbol.id]):
+        return symbol
+    same = [
+        other for other in look.index.in_file(symbol.path) if (other.qualified, other.nth) == (symbol.qualified, symbol.nth)
+    ]
+    if not same:
+        look.note(f"{id_of(symbol)} is not shown: it is no longer in its file.")
+    return same[0] if same else None
+
+
+def recalled(id: str, look: Look, scope: Scope) -> Record:
+    """What an id in a context names, in full and as it is now; of an outline, the file."""
+    sort, _, rest = id.partition(":")
+    path, _, name = rest.partition("::")
+    found = None
+    if sort == "docs":
+        found = next((record for record in docs_records(look, scope) if record.id == id), None)
+    elif known := look.known(path):
+        found = record_of(named(look, known, name), look, scope) if sort == "code" else whole_file(known, look, scope)
+    if found is None:
+        raise NotFound(f"There is no {id!r} in the code as it is now. `foveate search --code` finds what is.")
+    return found
+
+
+def canonical(id: str, look: Look) -> str:
+    """An id as a receipt has it: with the whole path, and `::` before a name, even where there is none."""
+    sort, _, rest = id.partition(":")
+    path, _, name = rest.partition("::")
+    path = path if sort == "docs" else look.known(path) or path
+    return f"{sort}:{path}::{name}" if sort == "code" else f"{sort}:{path}"
+
+
+def named(look: Look, path: str, name: str) -> Symbol:
+    """The definition of a file that an id names: `Cart.add`, or `Cart.add~2` for the second of that name."""
+    plain, _, nth = name.rpartition("~") if _NTH.search(name) else (name, "", "1")
+    every = look.index.in_file(path)
+    found = [symbol for symbol in every if symbol.qualified == plain and str(symbol.nth) == nth]
+    if not found:
+        known = {symbol.qualified for symbol in every} - {""}
+        raise NotFound(f"{path!r} does not define {name!r}.{near(name, known)}")
+    return found[0]

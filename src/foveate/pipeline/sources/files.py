@@ -1,0 +1,183 @@
+"""Files: the task's own first, then those that its dependencies point to, those that the question names, then found ones."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+
+from foveate.code import derived, show
+from foveate.code.chunk import MODULE
+from foveate.code.model import Lengths
+from foveate.code.snapshot import Look
+from foveate.pipeline.sources.dependencies import completed
+from foveate.pipeline.sources.gather import Around, limit_of, room_of
+from foveate.types import Ask, Candidate, Record, Scope, Slot
+
+CHARS_A_TOKEN = 4
+"""About what a token of code holds: only how much of a file is prepared depends on it, never what fits."""
+
+OWN, HANDED_ON, NAMED, FOUND = 1.0, 0.95, 0.9, 0.85
+"""How relevant a file is by how we came to it; a found one by its rank, below the others."""
+
+
+class Files:
+    """Those that somebody pointed to."""
+
+    name = "files"
+
+    def find(self, asks: Sequence[Ask], around: Around) -> Iterator[Candidate]:
+        if around.look is not None:
+            yield from _shown(self.name, pointed_to(around, around.look), asks, around, around.look)
+
+
+class FoundFiles:
+    """Those that the question finds, and nobody pointed to."""
+
+    name = "found_files"
+
+    def find(self, asks: Sequence[Ask], around: Around) -> Iterator[Candidate]:
+        if around.look is not None:
+            yield from _shown(self.name, found(around, around.look), asks, around, around.look)
+
+
+def _shown(
+    source: str, wanted: Mapping[str, Mapping[str, float]], asks: Sequence[Ask], around: Around, look: Look
+) -> Iterator[Candidate]:
+    scope, profile = around.request.scope, around.profile
+    relevance = {hit.symbol.id: hit.relevance for hit in look.hits(asked_for(around)).definitions}
+    for ask in asks:
+        room = CHARS_A_TOKEN * room_of(ask.slot, profile)
+        lines_only = left_to_definitions(ask.slot, around, look)
+        for path, features in list(wanted.items())[: ask.limit]:
+            if path in lines_only:
+                record = file_line(path, look, scope)
+            else:
+                record = file_record(path, look, scope, relevance, profile.max_file_chars, room)
+            if record is not None:
+                yield Candidate(record=record, slot=ask.slot.name, source=source, features=features)
+
+
+def whole_file(path: str, look: Look, scope: Scope) -> Record | None:
+    """All of a file, whatever its size; None where it is gone."""
+    return file_record(path, look, scope, {}, sys.maxsize, sys.maxsize)
+
+
+def file_record(
+    path: str, look: Look, scope: Scope, relevance: Mapping[int, float], max_chars: int, room: int
+) -> Record | None:
+    """A file as a record; None where it is gone. `room`: characters that the files together may count on."""
+    lines, file = look.lines(path), look.file(path)
+    if lines is None or file is None:
+        return None
+    whole, parts = whole_chars(max_chars, room), room // 4
+    lengths = show.file(path, lines, look.index.in_file(path), relevance, file.language, whole, parts)
+    return derived.record("file", f"file:{path}", lengths, scope, path)
+
+
+def file_line(path: str, look: Look, scope: Scope) -> Record | None:
+    """A file as one line; None where it is gone."""
+    lines = look.lines(path)
+    if lines is None:
+        return None
+    said = show.file_line(path, len(lines), look.index.in_file(path))
+    return derived.record("file", f"file:{path}", Lengths(said, said, said), scope, path)
+
+
+def whole_chars(max_chars: int, room: int) -> int:
+    """Up to how many characters a file is shown whole."""
+    return min(max_chars, room // 2)
+
+
+def left_to_definitions(slot: Slot, around: Around, look: Look) -> frozenset[str]:
+    """Files that only the question names, that are too large to be shown whole, and whose definitions come elsewhere.
+
+    They stand there, as many as there is room for, and not a few of them here.
+    """
+    most = whole_chars(around.profile.max_file_chars, CHARS_A_TOKEN * room_of(slot, around.profile))
+    left = set()
+    for path, features in pointed_to(around, look).items():
+        lines = look.lines(path) if "named" in features else None
+        if lines is not None and not show.fits(lines, most) and _comes_in_definitions(path, lines, around, look):
+            left.add(path)
+    return frozenset(left)
+
+
+def _comes_in_definitions(path: str, lines: Sequence[str], around: Around, look: Look) -> bool:
+    """Whether a slot for definitions can show one of this file whole: within its limit, its floor and its room.
+
+    What stands beside a file's definitions is none, and a section that is as good as the whole file does not fit.
+    """
+    profile, kinds = around.profile, around.request.filters.kinds
+    found = look.hits(asked_for(around)).definitions if not kinds or "code" in kinds else ()
+    for slot in profile.slots:
+        if "code" not in slot.sources:
+            continue
+        limit = dict(slot.also).get("code", limit_of(slot, profile))
+        most = limit if slot.max_items is None else min(limit, slot.max_items)
+        room = CHARS_A_TOKEN * room_of(slot, profile)
+        good = (hit.symbol for hit in found[:most] if hit.relevance >= slot.min_score)
+        own = (one for one in good if one.path == path and one.kind != MODULE)
+        if any(show.fits(lines[one.line - 1 : one.end], room) for one in own):
+            return True
+    return False
+
+
+def pointed_to(around: Around, look: Look) -> dict[str, Mapping[str, float]]:
+    """The files that somebody named, with how relevant that makes them and why."""
+    named: dict[str, Mapping[str, float]] = {}
+    for path, worth, why in _named(around):
+        known = look.known(path)
+        if known:
+            named.setdefault(known, {"relevance": worth, why: 1.0})
+        elif why != "named":  # a question may speak of any path; a task means what it says
+            look.note(f"{path} is not shown: there is no such file in the index.")
+    return named
+
+
+def _named(around: Around) -> Iterator[tuple[str, float, str]]:
+    """Paths of the task, of what it depends on, of the question."""
+    task = around.request.task
+    if task is not None:
+        yield from ((path, OWN, "own") for path in _paths(task, "files", "reads"))
+        for dependency in completed(around.reader, [task.id]):
+            yield from ((path, HANDED_ON, "handed_on") for path in _paths(dependency, "files_to_read"))
+    yield from ((path, NAMED, "named") for path in around.signals.paths)
+
+
+def _paths(task: Record, *fields: str) -> Iterator[str]:
+    for field in fields:
+        for part in task.data.get(field) or ():
+            path = part.get("path") if isinstance(part, Mapping) else part
+            if path and not (isinstance(part, Mapping) and part.get("operation") == "create"):  # it is not there yet
+                yield str(path)
+
+
+def found(around: Around, look: Look) -> dict[str, Mapping[str, float]]:
+    """The files that the question finds besides, best first."""
+    named = pointed_to(around, look)
+    return {
+        hit.file.path: {"relevance": round(FOUND * hit.relevance, 4), **hit.features}
+        for hit in look.hits(asked_for(around)).files
+        if hit.file.path not in named
+    }
+
+
+def files_shown(around: Around, look: Look) -> frozenset[str]:
+    """The files that slots for whole files will be filled with, whole or in parts: as many as they take."""
+    shown: set[str] = set()
+    for slot in around.profile.slots:
+        paths: list[str] = []
+        if Files.name in slot.sources:
+            paths += pointed_to(around, look)
+        if FoundFiles.name in slot.sources:
+            near = found(around, look).items()
+            paths += [path for path, features in near if features["relevance"] >= slot.min_score]
+        if paths:
+            shown.update(set(paths[: slot.max_items]) - left_to_definitions(slot, around, look))
+    return frozenset(shown)
+
+
+def asked_for(around: Around) -> str:
+    """What the code is searched for: the call's own words for it, which may be none, else the question."""
+    request = around.request
+    return request.query if request.code_query is None else request.code_query

@@ -1,0 +1,1 @@
+"""Finds the project of a folder and reads its settings."""

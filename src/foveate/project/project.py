@@ -1,0 +1,310 @@
+"""Where a project's state lives: `.foveate/` at its root or a shared database, its settings, and the user's own store.
+
+Comes in: a path. Goes out: a `Place` (files and settings). Worktrees of one repository share the main worktree's state.
+It opens no database.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from foveate.errors import InputError, StoreError, near
+from foveate.project.tracked_by_git import ACCEPTED, shipped
+from foveate.store.address import expanded
+
+FOLDER = ".foveate"
+STORE = "state.db"
+INDEX = "code.db"
+CONFIG = "config.toml"
+MAIN = "main"
+"""The name of the only project in a project's own file."""
+
+MARKS = (
+    ".git",
+    "pyproject.toml",
+    "setup.py",
+    "package.json",
+    "Cargo.toml",
+    "go.mod",
+    "pom.xml",
+    "build.gradle",
+    "Gemfile",
+    "composer.json",
+)
+"""What makes a folder a project of code."""
+
+SETTINGS = {
+    "store": str,
+    "profile": str,
+    "budget": int,
+    "counter": str,
+    "embedder": str,
+    "summarizer": str,
+    "user": str,
+    "multi_valued": list,
+    "own_store": bool,
+    "debug_context": bool,
+    "domains": dict,
+    "lifecycle": dict,
+    "retention": dict,
+    "code": dict,
+    "project": dict,
+    "variants": dict,
+}
+"""Keys of `.foveate/config.toml` and their types."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A project's root and what its settings say."""
+
+    root: Path
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    tree: Path | None = None
+    """The folder whose files are meant, where that is not the root: a linked worktree."""
+    shared: str | None = None
+    """The URL of the database that holds the state, where that is not a file of the project's own."""
+    named_by_settings: bool = False
+    """Whether it is the settings that name that database, and not the call or a variable of the environment."""
+
+    @property
+    def folder(self) -> Path:
+        return self.root / FOLDER
+
+    @property
+    def store(self) -> Path:
+        return self.folder / STORE
+
+    @property
+    def trusted(self) -> Path | None:
+        """The file whose word is taken: the store, or the settings that name another. None where a person named that one."""
+        if self.shared is None:
+            return self.store
+        return self.folder / CONFIG if self.named_by_settings else None
+
+    @property
+    def has_store(self) -> bool:
+        """Whether there is something to open; a shared database says so itself."""
+        return self.shared is not None or self.store.exists()
+
+    @property
+    def allow(self) -> Path:
+        return self.folder / "allow"
+
+    @property
+    def service(self) -> Path:
+        """Names the running service, while there is one."""
+        return self.folder / "service.json"
+
+    @property
+    def tokens(self) -> Path:
+        """Who may use the service."""
+        return self.folder / "tokens.json"
+
+    @property
+    def files(self) -> Path:
+        """The folder whose files are meant."""
+        return self.tree or self.root
+
+    @property
+    def index(self) -> Path:
+        """The index of those files: worktrees share the state, but each has files of its own."""
+        if self.tree is None:
+            return self.folder / INDEX
+        return self.folder / f"{Path(INDEX).stem}-{blake2b(str(self.tree).encode(), digest_size=6).hexdigest()}.db"
+
+    @property
+    def has_code(self) -> bool:
+        """Whether its files are looked at unless somebody says otherwise: a repository, a project, an indexed folder."""
+        return self.index.exists() or any((self.files / name).exists() for name in MARKS)
+
+
+def find(path: str | Path, store: str | None = None) -> Place:
+    """The project that a path belongs to: the nearest `.foveate/`, else the repository's root, else the path itself.
+
+    `store`: the URL of a shared database; unless told, the project's settings may name one.
+    """
+    here = Path(path).expanduser().absolute()
+    if here.suffix == ".db" and here.is_file():
+        raise InputError(
+            f"{str(path)!r} is a file, and a project is a folder. To use a backup: `foveate restore {path} --store FOLDER`."
+        )
+    for folder in (here, *here.parents):
+        if (folder / FOLDER).is_dir():
+            tree, root = _repository(here)
+            linked = tree != folder and root == folder.resolve()  # a worktree inside of the main one
+            return _place(folder, tree if linked else None, store)
+    tree, root = _repository(here)
+    return _place(root, tree if tree != root else None, store)
+
+
+def _place(root: Path, tree: Path | None, store: str | None) -> Place:
+    settings = _settings(root / FOLDER / CONFIG)
+    named = not store and not _VARIABLE.fullmatch(settings.get("store", "$"))
+    return Place(root, settings, tree, _shared(store, settings), named_by_settings=named)
+
+
+_VARIABLE = re.compile(r"\$\{?\w*\}?")
+
+
+def _shared(given: str | None, settings: Mapping[str, Any]) -> str | None:
+    """The shared database, where the call or the settings name one.
+
+    The environment does not: every folder that a program opens, also one for a test, would write to the same database.
+    """
+    named = given or settings.get("store")
+    return expanded(named) if named else None
+
+
+def name_of(place: Place, given: str | None = None) -> str:
+    """The project's name in its store.
+
+    Nothing is guessed for a shared database: clones have folders of any name, and a wrong guess would split a project's
+    memory, or mix two.
+    """
+    if given is not None or place.shared is None:
+        return given or MAIN
+    name: str | None = os.environ.get("FOVEATE_PROJECT") or place.settings.get("project", {}).get("name")
+    if not name:
+        raise InputError(
+            "A shared store holds many projects, and nothing says which one is meant. Set `name` under [project] in "
+            ".foveate/config.toml, or FOVEATE_PROJECT, or pass --project (in Python: project_name)."
+        )
+    return name
+
+
+def refuse_shipped(place: Place) -> None:
+    """A store that came with a repository is not opened: its rules would be obeyed, and anybody may have written them.
+
+    Nor is one that settings name which came along: what is asked would be told there, too.
+    """
+    file = place.trusted
+    found = shipped(str(file)) if file is not None else ()
+    if not found:
+        return
+    top, name = found
+    what = "its rules" if place.shared is None else "where it sends what you ask"
+    raise StoreError(
+        f"{str(file)!r} is tracked by git: it came with the repository, and anybody may have written {what}. "
+        f"If it is yours, take it out of git (`git -C {top} rm --cached {name}`), or name {str(place.root)!r} in "
+        f"{ACCEPTED}. If it is not, move it away."
+    )
+
+
+def create(place: Place) -> None:
+    """Make the folder, and keep git away from it by its own `.gitignore`."""
+    if not place.root.exists() and not place.root.parent.exists():
+        raise InputError(f"There is no folder {str(place.root.parent)!r}. Make it, or check the path.")
+    try:
+        place.folder.mkdir(parents=True, exist_ok=True)
+        ignore = place.folder / ".gitignore"
+        if not ignore.exists():
+            ignore.write_text("*\n", "utf-8")
+    except OSError as error:
+        raise StoreError(f"{str(place.folder)!r} cannot be created: {error.strerror}. Choose another --store.") from None
+
+
+def own_store() -> Path:
+    """The user's own store, which follows a person across projects."""
+    given = os.environ.get("FOVEATE_OWN_STORE")
+    if given:
+        return Path(given)
+    from platformdirs import user_data_path
+
+    return user_data_path("foveate") / STORE
+
+
+def _repository(here: Path) -> tuple[Path, Path]:
+    """The worktree that a path is in and the main one of its repository; the path itself where there is none."""
+    for folder in (here, *here.parents):
+        marker = folder / ".git"
+        if marker.is_dir():
+            return folder, folder
+        if marker.is_file():
+            return folder, _main_worktree(marker) or folder
+    return here, here
+
+
+def _main_worktree(marker: Path) -> Path | None:
+    """`.git` of a linked worktree names `<main>/.git/worktrees/<name>`; that of a submodule does not."""
+    first = marker.read_text("utf-8", "replace").splitlines()[:1]
+    if not first or not first[0].startswith("gitdir:"):
+        return None
+    target = (marker.parent / first[0].removeprefix("gitdir:").strip()).resolve()
+    if target.parent.name != "worktrees" or target.parent.parent.name != ".git" or not _names(target / "gitdir", marker):
+        return None
+    return target.parent.parent.parent
+
+
+def _names(note: Path, marker: Path) -> bool:
+    """Whether git's own note of a worktree names this very one: anybody can write a `.git` that names another's."""
+    try:
+        return Path(note.read_text("utf-8", "replace").strip()).resolve() == marker.resolve()
+    except OSError:
+        return False
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    import tomllib
+
+    try:
+        values = tomllib.loads(path.read_text("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{str(path)!r} is not valid TOML: {error}.") from None
+    problems = [f"{path.name} has no setting {name!r}.{near(name, SETTINGS)}" for name in values if name not in SETTINGS]
+    problems += [
+        f"{path.name}: {name} must be {SETTINGS[name].__name__}" + (f", not {value!r}." if name != "store" else ".")
+        for name, value in values.items()
+        if name in SETTINGS and not isinstance(value, SETTINGS[name])
+    ]
+    domains = values.get("domains")
+    for name, words in domains.items() if isinstance(domains, dict) else ():
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+            problems.append(f"{path.name}: domains.{name} must be a list of words, not {words!r}.")
+    problems += _code_problems(path.name, values)
+    if isinstance(values.get("lifecycle"), dict):
+        from foveate.records.lifecycle import problems_in
+
+        problems += [f"{path.name}, [lifecycle]: {problem}" for problem in problems_in(values["lifecycle"])]
+    if isinstance(values.get("retention"), dict):
+        from foveate.store.retention import problems_in as retention_problems
+
+        problems += [f"{path.name}, [retention]: {problem}" for problem in retention_problems(values["retention"])]
+    if isinstance(values.get("variants"), dict):
+        from foveate.pipeline.profiles.variants import problems_in as variant_problems
+
+        problems += [f"{path.name}, [variants]: {problem}" for problem in variant_problems(values["variants"])]
+    if problems:
+        raise InputError(problems)
+    return values
+
+
+CODE: Mapping[str, type] = {"enabled": bool, "include": list, "exclude": list, "max_files": int}
+PROJECT: Mapping[str, type] = {"name": str, "language": str, "framework": str, "test_framework": str}
+"""Keys of `[code]` and `[project]` and their types."""
+
+
+def _code_problems(file: str, values: Mapping[str, Any]) -> list[str]:
+    problems = []
+    for table, keys in (("code", CODE), ("project", PROJECT)):
+        given = values.get(table)
+        for name, value in given.items() if isinstance(given, dict) else ():
+            wanted = keys.get(name)
+            if wanted is None:
+                problems.append(f"{file}: [{table}] has no setting {name!r}.{near(name, keys)}")
+            elif not isinstance(value, wanted) or (isinstance(value, int) and wanted is int and value < 1):
+                problems.append(f"{file}: {table}.{name} must be {_WANTED.get(wanted, wanted.__name__)}, not {value!r}.")
+            elif isinstance(value, list) and not all(isinstance(pattern, str) for pattern in value):
+                problems.append(f"{file}: {table}.{name} must be a list of patterns, not {value!r}.")
+    return problems
+
+
+_WANTED = {int: "a number above 0", list: "a list of patterns", bool: "true or false", str: "text"}

@@ -1,0 +1,1 @@
+"""Receipts of computed contexts: writing, listing, explaining, replaying and measuring them."""

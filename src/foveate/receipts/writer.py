@@ -1,0 +1,307 @@
+"""The journal: receipts on their way to the store and back, with the notes on them.
+
+Receipts wait until several can be written in one transaction, never before an answer. They are found here, whether they are
+still waiting or already in the store.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from copy import copy
+from itertools import islice, takewhile
+from typing import Any, Protocol, TypeVar
+
+from foveate.errors import NotFound, StoreError
+from foveate.pipeline.assembly import Context
+from foveate.receipts import receipt as receipts
+from foveate.receipts.receipt import Facts, Receipt
+from foveate.store.protocol import Reader, Store, StoredReceipt
+from foveate.types import Scope
+
+PENDING = 4
+"""Receipts that are written together: a fourth of the transactions, and no answer waits for more than a few."""
+
+LATEST = 1000
+"""How far back the latest receipt of a user is looked for, among those of others."""
+
+MOST_PENDING = 64
+"""Receipts that may wait for a store that cannot be written; then the oldest go."""
+
+AT_ONCE = 100
+"""Receipts of before there were lines that get theirs in one transaction: some 300 ms, most of them outside of it."""
+
+AT_MOST = 500
+"""Receipts of before there were lines that are looked at for one answer, where lines cannot be written: some 1.5 s."""
+
+Readers = Callable[[Scope | None], AbstractContextManager[Reader]]
+_T = TypeVar("_T")
+
+
+class Lines(Protocol):
+    """What a reader tells of receipts without their bodies."""
+
+    def receipt_lines(self, limit: int, after: tuple[int, str] | None = None, session: str | None = None) -> list[str]: ...
+    def receipt_lines_since(self, since: int, limit: int) -> tuple[list[str], bool]: ...
+    def receipt_sessions(self, limit: int) -> list[tuple[str, int, int]]: ...
+
+
+class FromBodies:
+    """The lines of the latest receipts; those that the store lacks are made from the bodies."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    def receipt_lines(self, limit: int, after: tuple[int, str] | None = None, session: str | None = None) -> list[str]:
+        found = (stored for stored in self._latest(after) if session in (None, stored.session))
+        return [str(stored.line) for stored in islice(found, limit)]
+
+    def receipt_lines_since(self, since: int, limit: int) -> tuple[list[str], bool]:
+        found = list(islice(takewhile(lambda stored: stored.created >= since, self._latest()), limit))
+        rest = self._reader.receipts_page(1, (found[-1].created, found[-1].id)) if found else []
+        return [str(stored.line) for stored in found], bool(rest) and rest[0].created >= since
+
+    def receipt_sessions(self, limit: int) -> list[tuple[str, int, int]]:
+        found: dict[str, list[int]] = {}
+        for stored in self._latest():
+            if stored.session is not None:
+                found.setdefault(stored.session, []).append(stored.created)
+        sessions = [(name, len(times), max(times)) for name, times in found.items()]
+        return sorted(sessions, key=lambda session: (-session[2], session[0]))[:limit]
+
+    def _latest(self, after: tuple[int, str] | None = None) -> Iterator[StoredReceipt]:
+        """Newest first, without those that cannot be read."""
+        for _ in range(0, AT_MOST, AT_ONCE):
+            page = self._reader.receipts_page(AT_ONCE, after)
+            every = (stored if stored.line is not None else receipts.lined(stored) for stored in page)
+            yield from (stored for stored in every if stored.line)
+            if len(page) < AT_ONCE:
+                return
+            after = page[-1].created, page[-1].id
+
+
+class Journal:
+    """The receipts of one engine."""
+
+    def __init__(self, store: Store, readers: Readers) -> None:
+        self._store = store
+        self._readers = readers
+        self._pending: list[Facts] = []
+        self._notes: dict[str, dict[str, Any]] = {}
+        self._noted_by: dict[str, Scope] = {}  # who noted: whoever saves for all cannot see the receipts of others
+        self._lock = threading.Lock()
+        self._saving = threading.Lock()
+        self._at_exit = _save_at_exit(self)
+
+    def seen_by(self, readers: Readers) -> Journal:
+        """The same receipts for whoever reads with another scope."""
+        other = copy(self)
+        other._readers = readers
+        return other
+
+    def remember(self, facts: Facts) -> None:
+        """Keep what a receipt is made from; write the earlier ones when enough are waiting.
+
+        Of several threads one writes, and the others go on: two writers would only wait for each other.
+        """
+        if len(self._pending) >= PENDING and self._saving.acquire(blocking=False):
+            try:
+                self._save()
+            finally:
+                self._saving.release()
+        with self._lock:
+            self._pending.append(facts)
+            del self._pending[:-MOST_PENDING]
+
+    def note(self, context: str, notes: Mapping[str, Any]) -> None:
+        """Add to a context's receipt what became of it; written with the next receipts."""
+        if len(self._notes) >= PENDING and context not in self._notes:
+            self.save()
+        with self._readers(None) as reader:
+            here = reader.scope
+        with self._lock:
+            self._noted_by.pop(context, None)
+            self._noted_by[context] = here
+            self._notes[context] = receipts.merged(self._notes.get(context, {}), notes)
+            for oldest in list(self._notes)[:-MOST_PENDING]:
+                del self._notes[oldest]
+            for oldest in list(self._noted_by)[: -2 * MOST_PENDING]:  # in place: views of other callers share it
+                del self._noted_by[oldest]
+
+    def save(self) -> None:
+        """Write what is waiting. A store that cannot be written just now keeps them waiting, never the answer."""
+        with self._saving:
+            self._save()
+
+    def _save(self) -> None:
+        with self._lock:
+            pending = list(self._pending)
+        by_owner: dict[Scope, list[Facts]] = {}
+        for facts in pending:
+            by_owner.setdefault(_owner(facts.request.scope), []).append(facts)
+        for owner, group in by_owner.items():
+            if self._write(owner, [receipts.write(facts) for facts in group]):
+                written = set(map(id, group))  # until now they are found here: a question may come at any moment
+                with self._lock:
+                    self._pending[:] = [facts for facts in self._pending if id(facts) not in written]
+        self._save_notes()
+
+    def _save_notes(self) -> None:
+        """Notes on receipts that are written already; those of one that was dropped go with it."""
+        with self._lock:
+            waiting = {facts.context.id for facts in self._pending}
+            written = [id for id in self._notes if id not in waiting]
+        if not written:
+            return
+        try:
+            bodies = {id: self._body(id) for id in written}
+        except StoreError:
+            return
+        for id, body in bodies.items():
+            if body is None:
+                with self._lock:
+                    self._notes.pop(id, None)
+                continue
+            receipt = receipts.unpack(body)
+            self._write(_owner(receipts.scope_from_json(receipt.document["request"]["scope"])), [receipt])
+
+    def _body(self, id: str) -> bytes | None:
+        noted_by = self._noted_by.get(id)
+        if noted_by is None:
+            return None
+        with self._store.read(noted_by) as reader:
+            return reader.receipt(id)
+
+    def _write(self, owner: Scope, group: Sequence[Receipt]) -> bool:
+        """Keep receipts with the notes on them, and with those that a receipt of the same context has already."""
+        with self._lock:
+            notes = {receipt.id: self._notes.pop(receipt.id, {}) for receipt in group}
+        try:
+            with self._store.read(owner) as reader:
+                bodies = [reader.receipt(receipt.id) for receipt in group]
+            known = [receipts.unpack(body).document.get("notes", {}) if body else {} for body in bodies]
+            whole = [
+                receipts.noted(Receipt({**receipt.document, "notes": held}) if held else receipt, notes[receipt.id])
+                for receipt, held in zip(group, known, strict=True)
+            ]
+            self._store.save_receipts(owner, [receipts.pack(each, each.document["request"]["now"]) for each in whole])
+        except StoreError:
+            with self._lock:
+                for id, held in notes.items():
+                    if held:
+                        self._notes[id] = receipts.merged(held, self._notes.get(id, {}))
+            return False
+        return True
+
+    def close(self) -> None:
+        self.save()
+        atexit.unregister(self._at_exit)
+
+    def receipt(self, context: str | Context | None = None) -> Receipt:
+        """The receipt of a context; without one, of the latest."""
+        id = context.id if isinstance(context, Context) else context
+        for facts in reversed(self._waiting(held=isinstance(context, Context))):
+            if id == facts.context.id or (id is None and self._is_mine(facts.request.scope)):
+                return self._noted(receipts.write(facts))
+        with self._readers(None) as reader:
+            if id is None:
+                return self._noted(_latest(reader))
+            body = reader.receipt(id)
+        if body is None:
+            raise NotFound(f"There is no receipt {id!r}: it was dropped by age, or never made.")
+        return self._noted(receipts.unpack(body))
+
+    def page(self, limit: int, after: tuple[int, str] | None = None) -> list[Receipt]:
+        """Receipts, newest first; `after` is (created, id) of the last of the page before."""
+        self.save()
+        with self._readers(None) as reader:
+            found = reader.receipts_page(limit, after)
+        return [self._noted(receipts.unpack(stored.body)) for stored in found]
+
+    def lines(self, limit: int, after: tuple[int, str] | None = None, session: str | None = None) -> list[dict[str, Any]]:
+        """The lines of receipts, of a session where one is named; in the order and the pages of `page`."""
+        found = self.lined(lambda reader: reader.receipt_lines(limit, after, session))
+        return [json.loads(line) for line in found]
+
+    def lines_since(self, since: int, limit: int) -> tuple[Iterator[dict[str, Any]], bool]:
+        """The lines of receipts that were created at this time or later, newest first, and whether there are more."""
+        found, more = self.lined(lambda lines: lines.receipt_lines_since(since, limit))
+        return map(json.loads, found), more
+
+    def lined(self, ask: Callable[[Lines], _T]) -> _T:
+        """What a reader answers once every receipt that it may see is written and has a line.
+
+        Where lines cannot be written just now, or not by whoever reads, the latest are made for this one answer.
+        """
+        self.save()
+        while True:
+            with self._readers(None) as reader:
+                older = reader.receipts_without_line(AT_ONCE)
+                if not older:
+                    return ask(reader)
+                here = reader.scope
+            try:
+                self._store.add_lines(here, [receipts.lined(stored) for stored in older])
+            except StoreError:
+                with self._readers(None) as reader:
+                    return ask(FromBodies(reader))
+
+    def _waiting(self, *, held: bool) -> list[Facts]:
+        """What is not written yet, of those that the reader may see; whoever holds the context itself may see its own."""
+        with self._lock:
+            pending = list(self._pending)
+        if held or not pending:
+            return pending
+        with self._readers(None) as reader:
+            here = reader.scope
+        return [facts for facts in pending if _is_seen(facts.request.scope, here)]
+
+    def _is_mine(self, asked: Scope) -> bool:
+        with self._readers(None) as reader:
+            return _is_own(asked, reader.scope)
+
+    def _noted(self, receipt: Receipt) -> Receipt:
+        return receipts.noted(receipt, self._notes.get(receipt.id, {}))
+
+
+def _owner(scope: Scope) -> Scope:
+    """Whose receipt it is."""
+    return Scope(scope.project, scope.user, scope.agent)
+
+
+def _is_seen(asked: Scope, here: Scope) -> bool:
+    """Whether a receipt that waits may be read: project and user are walls, and an agent's is its own."""
+    mine = asked.project == here.project and asked.user in (None, here.user)
+    return mine and (here.agent is None or asked.agent in (None, here.agent))
+
+
+def _is_own(asked: Scope, here: Scope) -> bool:
+    """Whether a receipt counts among whoever reads' own: of their user, agent, session and task."""
+    owned = asked.user in (None, here.user) and here.agent in (None, asked.agent)
+    return owned and here.session in (None, asked.session) and here.task in (None, asked.task)
+
+
+def _latest(reader: Reader) -> Receipt:
+    """The newest receipt that the reader's own user and agent may see: those of others are theirs."""
+    for stored in reader.receipts(LATEST):
+        receipt = receipts.unpack(stored.body)
+        if _is_own(receipts.scope_from_json(receipt.document["request"]["scope"]), reader.scope):
+            return receipt
+    raise NotFound("No context was computed yet.")
+
+
+def _save_at_exit(journal: Journal) -> Callable[[], None]:
+    """Write what is waiting when the process ends, without keeping an engine alive that nobody uses."""
+    held = weakref.ref(journal)
+
+    def save() -> None:
+        journal = held()
+        if journal is not None:
+            journal.save()
+
+    atexit.register(save)
+    return save

@@ -1,0 +1,292 @@
+"""Kinds: one row for each sort of record. Adding a sort is adding a row.
+
+A row says under which heading records of the kind stand, which fields `data` may hold, how a record reads at each level
+(`lines.py`), on which shelf of the index it lies and how it lives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from foveate.errors import InputError, near
+from foveate.records import render, render_events, triggers
+from foveate.text.sanitize import defused
+from foveate.types import Level, Record, Trust
+
+RENDERER = 4
+"""Raise it when any line changes: stores then count their lines again by themselves."""
+
+Line = Callable[[Record, Level], str]
+OUTCOMES = ("success", "partial", "failure", "pending")
+TASK_STATES = ("open", "active", "blocked", "completed", "failed")
+COMPLEXITIES = ("easy", "normal", "complex")
+SEVERITIES = {"low": 0.3, "medium": 0.5, "high": 0.7, "critical": 0.9}
+"""How much a gotcha of each severity matters: its salience, unless the caller gives one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a kind's `data`."""
+
+    type: type | tuple[type, ...]
+    required: bool = False
+    choices: tuple[str, ...] = ()
+    problem: Callable[[Any], str] | None = None
+    """What is wrong with a value of the right type, as the end of a sentence; empty where nothing is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A row of the table below."""
+
+    name: str
+    heading: str
+    form: Line
+    fields: Mapping[str, Field] = field(default_factory=dict)
+    shelf: Literal["knowledge", "events"] = "knowledge"
+    private: bool = False
+    """Session and task are walls for it: working notes and raw tool output stay where they were made."""
+    rule: bool = False
+    """Chosen by scope, never by similarity."""
+    guides: bool = False
+    """It tells the model what to do, as rules do."""
+    open: bool = False
+    """`data` may hold any further fields."""
+    keyed: bool = False
+    """(subject, attribute) names one value; a new one supersedes the old."""
+    append_only: bool = False
+    repeats: bool = False
+    """Two that say the same are two, each with a fate of its own."""
+    derived: bool = False
+    """Made from other state, or from files, when it is asked for, and never kept."""
+    by_path: bool = False
+    """Items of a section stand in the order of their paths and not of their rank: a map reads as a tree."""
+
+    def line(self, record: Record, level: Level) -> str:
+        """A record as the model reads it; its words cannot pass for anybody else's."""
+        return defused(self.form(record, level), record.trust)
+
+    @property
+    def min_trust(self) -> Trust:
+        """Whose words may become one: what guides the model is a person's or an agent's, unless a person promotes it."""
+        return "agent" if self.rule or self.guides else "web"
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        return tuple(name for name, rule in self.fields.items() if rule.required)
+
+
+COUNTED = {"confirmations": Field(int)}
+"""What memory counts by itself, in the data of any kind."""
+
+_TITLED = {"name": Field(str), "title": Field(str)}
+_APPLIES = {"intents": Field(list), "entity_types": Field(list), "review": Field(bool)}
+"""When a way of doing things applies; `review` is set by rule where it mostly fails."""
+
+KINDS: dict[str, Kind] = {
+    kind.name: kind
+    for kind in (
+        Kind("identity", "Identity", render.prose, rule=True),
+        Kind(
+            "censor",
+            "Active Constraints",
+            render.censor,
+            {
+                "action": Field(str, choices=("warn", "block")),
+                "reason": Field(str),
+                "pattern": Field(str, problem=triggers.pattern_problem),
+                "domain": Field(str),
+                "false_alarms": Field(int),
+            },
+            rule=True,
+        ),
+        Kind("instruction", "Standing Instructions", render.plain, rule=True),
+        Kind(
+            "decision",
+            "Relevant Past Decisions",
+            render.decision,
+            {"rationale": Field(str), "alternatives": Field(list), "result": Field(str)},
+        ),
+        Kind("fact", "Known Information", render.plain, {"core": Field(bool)}, keyed=True),
+        Kind(
+            "episode",
+            "Past Experience",
+            render.episode,
+            {
+                "title": Field(str),
+                "participants": Field(list),
+                "duration": Field(str),
+                "result": Field(str),
+                "archived": Field(bool),
+            },
+        ),
+        Kind(
+            "procedure",
+            "Procedures",
+            render.procedure,
+            {"name": Field(str), "steps": Field(list), "core": Field(list), **_APPLIES},
+            guides=True,
+        ),
+        Kind(
+            "pattern",
+            "Patterns to Follow",
+            render.pattern,
+            {"location": Field(str), "applies_to": Field(list), **_APPLIES},
+        ),
+        Kind(
+            "gotcha",
+            "Warnings",
+            render.gotcha,
+            {"severity": Field(str, choices=tuple(SEVERITIES)), "workaround": Field(str)},
+        ),
+        Kind(
+            "entity",
+            "Known Entities",
+            render.entity,
+            {"name": Field(str), "type": Field(str), "aliases": Field(list), "properties": Field(dict)},
+        ),
+        Kind(
+            "relation",
+            "Relationships",
+            render.relation,
+            {
+                "source": Field(str, required=True),
+                "type": Field(str, required=True),
+                "target": Field(str, required=True),
+                "versions": Field(list),
+                "types": Field(list),
+            },
+            derived=True,
+        ),
+        Kind(
+            "event",
+            "Recent Activity",
+            render_events.event,
+            {"type": Field(str)},
+            shelf="events",
+            open=True,
+            append_only=True,
+        ),
+        Kind(
+            "task",
+            "Tasks",
+            render.task,
+            {
+                "name": Field(str),
+                "description": Field(str),
+                "acceptance_criteria": Field(list),
+                "test_criteria": Field(list),
+                "type": Field(str),
+                "complexity": Field(str, choices=COMPLEXITIES),
+                "estimated_time": Field((str, int, float)),
+                "files": Field(list),
+                "steps": Field(list),
+                "reads": Field(list),
+                "state": Field(str, choices=TASK_STATES),
+                "result": Field(str),
+                "reason": Field(str),
+                "files_to_read": Field(list),
+                "handoff": Field(str),
+            },
+            open=True,
+            repeats=True,
+        ),
+        Kind("handoff", "Handoffs", render.plain, shelf="events", open=True, repeats=True),
+        Kind(
+            "question",
+            "Open Questions",
+            render.question,
+            {"context": Field(str), "recommendation": Field(str), "blocking": Field(bool)},
+        ),
+        Kind(
+            "stack",
+            "Task Stack",
+            render.plain,
+            {"current": Field((str, type(None)))},
+            shelf="events",
+            private=True,
+            repeats=True,
+        ),
+        Kind(
+            "lease",
+            "Active Contexts",
+            render.plain,
+            {
+                "agent": Field(str, required=True),
+                "task": Field(str, required=True),
+                "context": Field(str, required=True),
+                "tokens": Field(int, required=True),
+                "since": Field(int, required=True),
+                "expires": Field(int, required=True),
+                "state": Field(str, required=True),
+            },
+            shelf="events",
+            repeats=True,
+        ),
+        # What hooks have put into an agent's window, by id. Without words: no search finds it.
+        Kind(
+            "delivery",
+            "Deliveries",
+            render.plain,
+            {"number": Field(int, required=True), "shown": Field(dict), "gone": Field(list)},
+            shelf="events",
+            repeats=True,
+        ),
+        Kind(
+            "component",
+            "Code References",
+            render.component,
+            {"component": Field(str, required=True), "location": Field(str, required=True)},
+        ),
+        Kind("issue", "Issue", render.titled, _TITLED),
+        Kind("design", "Design", render.titled, _TITLED),
+        Kind("change", "Change", render.titled, _TITLED),
+        Kind("frame", "Current Approach", render.prose),
+        Kind("section", "Section", render.prose, derived=True, repeats=True),
+        Kind("code", "Relevant Code", render.code, derived=True, repeats=True),
+        Kind("file", "Relevant Files", render.code, derived=True, repeats=True),
+        Kind("outline", "Repository Map", render.prose, derived=True, repeats=True, by_path=True),
+        Kind("docs", "Codebase", render.prose, derived=True, repeats=True),
+        Kind("note", "Notes", render.titled, open=True),
+        Kind("scratch", "Working Notes", render.plain, private=True, open=True),
+    )
+}
+
+
+def kind_of(name: str) -> Kind:
+    """The row of that name, or an error that names the nearest one."""
+    try:
+        return KINDS[name]
+    except KeyError:
+        kept = [kind.name for kind in KINDS.values() if not kind.derived]
+        raise InputError(f"There is no kind {name!r}.{near(name, kept)}") from None
+
+
+def register(kind: Kind) -> None:
+    """Add a kind of the user's own; the shipped ones cannot be replaced."""
+    if kind.name in KINDS and KINDS[kind.name] is not kind:
+        raise InputError(f"Kind {kind.name!r} exists already; choose another name.")
+    KINDS[kind.name] = kind
+
+
+def problems_in(kind: Kind, data: Mapping[str, Any]) -> list[str]:
+    """Everything that is wrong with a record's `data`, as sentences."""
+    found = []
+    for name, value in data.items():
+        rule = kind.fields.get(name) or COUNTED.get(name)
+        if rule is None:
+            if not kind.open:
+                found.append(f"Kind {kind.name!r} has no field {name!r}.{near(name, kind.fields)}")
+        elif not isinstance(value, rule.type):
+            wanted = rule.type.__name__ if isinstance(rule.type, type) else "/".join(t.__name__ for t in rule.type)
+            found.append(f"{kind.name}.{name} must be {wanted}, not {value!r}.")
+        elif rule.choices and value not in rule.choices:
+            found.append(f"There is no {kind.name}.{name} {value!r}.{near(str(value), rule.choices)}")
+        elif rule.problem and (problem := rule.problem(value)):
+            found.append(f"{kind.name}.{name} {problem}")
+    found += [
+        f"Kind {kind.name!r} needs {name!r}." for name, rule in kind.fields.items() if rule.required and name not in data
+    ]
+    return found

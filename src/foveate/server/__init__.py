@@ -1,0 +1,1 @@
+"""The HTTP service, the MCP server and the inspector."""

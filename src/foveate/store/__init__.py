@@ -1,0 +1,1 @@
+"""Where records are stored: one contract, with SQLite and PostgreSQL behind it."""

@@ -1,0 +1,1 @@
+"""The shared store on a PostgreSQL server."""

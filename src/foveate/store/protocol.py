@@ -1,0 +1,240 @@
+"""The store's contract: what a database must do to hold state. No SQL here.
+
+Every read and write happens inside a handle that was opened for a scope; there is no call that forgets it. A `Reader` is
+one snapshot; a `Writer` is one transaction that either happens or does not. `foveate.testing.conformance` proves a store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from foveate.store.retention import Gone, Retention
+from foveate.types import NO_FILTERS, Filters, Link, Meant, Record, Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """One group of a search: the best `limit` among these kinds (none: any kind of the shelf)."""
+
+    kinds: tuple[str, ...]
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A record that a search found; both relevances are calibrated to 0..1."""
+
+    record: Record
+    lexical: float
+    vector: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """A record that was kept in the same session shortly before (below 0) or after another: -1 is the one right before."""
+
+    of: str
+    step: int
+    record: Record
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What to search for: analysed terms with weights, weights of the fields, and a vector where there is one.
+
+    `related` terms find too, each for a term that it stands for and at its share of `related_weight`. Nothing lacks them:
+    relevance is a part of what was asked for.
+    """
+
+    terms: Mapping[str, float]
+    fields: Mapping[str, float]
+    vector: Sequence[float] | None = None
+    filters: Filters = NO_FILTERS
+    related: Mapping[str, Meant] = field(default_factory=dict)
+    related_weight: float = 0.4
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """Vectors of one embedder in a project. `used`: it is the one that the store was opened for."""
+
+    fingerprint: str
+    vectors: int
+    bytes: int
+    used: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What became of a write. `affected` are other records that it changed or contradicts."""
+
+    record: Record
+    action: Literal["added", "unchanged", "confirmed", "superseded older", "older", "disputed"]
+    affected: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One step of a record's history: what it was before. No `before`: it was created."""
+
+    id: str
+    version: int
+    change: str
+    at: int
+    verb: str
+    before: Record | None
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """What a `forget` removed, table by table, and what it could not finish."""
+
+    counts: Mapping[str, int]
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StoredReceipt:
+    """A receipt as the store keeps it: compressed, with the ids by which it can be found.
+
+    Its line is what lists and figures show of it, as JSON. One of before there were lines has neither line nor session; one
+    that cannot be read has an empty line, and no list shows it.
+    """
+
+    id: str
+    created: int
+    body: bytes
+    kept: tuple[str, ...] = ()
+    session: str | None = None
+    line: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What `doctor` finds. Everything in `problems` says what to do."""
+
+    ok: bool
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+    damaged: bool = False
+    """The file itself is broken, not only what can be made anew."""
+
+
+Embed = Callable[[Sequence[str]], "Sequence[Sequence[float]] | None"]
+"""Vectors for texts, or None where the embedder does not answer."""
+
+Scrub = Callable[[bytes, frozenset[str], frozenset[str]], tuple[bytes, str] | None]
+"""A receipt's body without some records (ids) and words that only they hold, and the line of what is left; None where it
+holds none of them. The store cannot read receipts itself."""
+
+
+class Reader(Protocol):
+    """One consistent view of one scope."""
+
+    scope: Scope
+
+    @property
+    def revision(self) -> str: ...
+    @property
+    def secret(self) -> str:
+        """Drawn when the store was created and never shown: what outsiders must not guess is made from it. A shared store
+        has one for each project."""
+        ...
+
+    def get(self, ids: Sequence[str]) -> dict[str, Record]: ...
+    def by_key(self, key: str) -> Record | None: ...
+    def number(self, kind: str) -> int: ...
+    def beginning(self, words: Sequence[str]) -> list[str]: ...
+    def rarity(self, terms: Sequence[str]) -> dict[str, float]: ...
+    def growth(self, since: int) -> dict[str, int]: ...
+    def growth_by_day(self, since: int) -> dict[str, int]: ...
+    def search(self, query: Query, wants: Sequence[Want]) -> list[list[Hit]]: ...
+    def standing(self, kinds: Sequence[str], *, pinned: bool = False) -> list[Record]: ...
+    def recent(
+        self, kinds: Sequence[str], limit: int, filters: Filters, *, archived: bool = False, session: str | None = None
+    ) -> list[Record]: ...
+    def sessions(self, limit: int, filters: Filters) -> dict[str, int]: ...
+    def salient(self, kinds: Sequence[str], limit: int, filters: Filters) -> list[Record]: ...
+    def named(self, names: Sequence[str]) -> dict[str, Record]: ...
+    def called(self, names: Sequence[str], beginnings: Sequence[str], filters: Filters) -> list[tuple[str, Record]]: ...
+    def beside(self, ids: Sequence[str], kinds: Sequence[str], reach: int, filters: Filters) -> list[Beside]: ...
+    def links(self, ids: Sequence[str], names: Sequence[str] = (), *, back: bool = False) -> list[Link]: ...
+    def relations(self, ids: Sequence[str], limit: int) -> list[Link]: ...
+    def records(self) -> Iterator[Record]: ...
+    def page(
+        self, limit: int, filters: Filters, *, status: str | None = None, after: int = 0
+    ) -> tuple[list[Record], int]: ...
+    def all_links(self) -> Iterator[Link]: ...
+    def all_history(self) -> Iterator[Change]: ...
+    def history(self, id: str) -> list[Change]: ...
+    def version(self, id: str, version: int) -> Record | None: ...
+    def receipt(self, id: str) -> bytes | None: ...
+    def receipts(self, limit: int, record: str | None = None) -> list[StoredReceipt]: ...
+    def receipts_page(self, limit: int, after: tuple[int, str] | None = None) -> list[StoredReceipt]: ...
+    def receipt_lines(self, limit: int, after: tuple[int, str] | None = None, session: str | None = None) -> list[str]: ...
+    def receipt_lines_since(self, since: int, limit: int) -> tuple[list[str], bool]: ...
+    def receipt_agents(self) -> list[str]: ...
+    def receipt_sessions(self, limit: int) -> list[tuple[str, int, int]]: ...
+    def receipts_without_line(self, limit: int) -> list[StoredReceipt]: ...
+    def shown_by(self, receipts: Sequence[str]) -> dict[str, list[str]]: ...
+    def counts(self) -> dict[str, Any]: ...
+    def lacking(self) -> int: ...
+    def without_vector(self, after: int, limit: int) -> tuple[list[Record], int]: ...
+    def last(self) -> int: ...
+    def spaces(self) -> list[Space]: ...
+    def outlived(self, retention: Retention, now: int) -> Gone: ...
+
+
+class Writer(Reader, Protocol):
+    """One transaction on one scope."""
+
+    def add(self, record: Record, vector: Sequence[float] | None = None) -> Added: ...
+    def restore(self, record: Record, vector: Sequence[float] | None = None) -> bool: ...
+    def change(
+        self, record: Record, verb: str, *, expect: int | None = None, vector: Sequence[float] | None = None
+    ) -> Record: ...
+    def count_uses(self, ids: Sequence[str], *, won: bool = False) -> None: ...
+    def put_vector(self, id: str, vector: Sequence[float]) -> None: ...
+    def fill_vectors(self, found: Sequence[tuple[Record, Sequence[float]]]) -> int: ...
+    def drop_vectors(self, fingerprint: str, limit: int) -> int: ...
+    def together(self) -> AbstractContextManager[None]: ...
+    def link(self, link: Link, *, anybody: bool = False) -> None: ...
+    def unlink(self, link: Link) -> bool: ...
+    def restore_history(self, step: Change) -> None: ...
+    def undo(self, id: str, now: int) -> list[Record]: ...
+    def forget(self, ids: Sequence[str], scrub: Scrub | None = None, elsewhere: Sequence[str] = ()) -> dict[str, int]: ...
+    def drop_receipts(self, retention: Retention, now: int, *, overdue: bool = False) -> int: ...
+    def drop_events(
+        self, retention: Retention, now: int, after: tuple[int, int] = (0, 0)
+    ) -> tuple[int, tuple[int, int] | None]: ...
+
+
+class Store(Protocol):
+    """A database that holds state."""
+
+    retention: Retention
+    """What writers drop by themselves, a little now and then."""
+
+    def projects(self) -> list[str]: ...
+    def read(self, scope: Scope) -> AbstractContextManager[Reader]: ...
+    def write(self, scope: Scope) -> AbstractContextManager[Writer]: ...
+    def forget(
+        self, scope: Scope, ids: Sequence[str], scrub: Scrub | None = None, elsewhere: Sequence[str] = ()
+    ) -> Forgotten: ...
+    def save_receipts(self, scope: Scope, receipts: Iterable[StoredReceipt]) -> None: ...
+    def add_lines(self, scope: Scope, receipts: Iterable[StoredReceipt]) -> None:
+        """Give a line and a session to receipts that have none; one whose body is another by now is left as it is."""
+        ...
+
+    def tidy(self) -> int:
+        """Give unused room back to the system, without holding up others for long; how many bytes."""
+        ...
+
+    def backup(self, target: Path) -> None: ...
+    def health(self) -> Health: ...
+    def close(self) -> None: ...

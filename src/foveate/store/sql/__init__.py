@@ -1,0 +1,1 @@
+"""What every SQL store does: reading, writing, postings and ranking."""

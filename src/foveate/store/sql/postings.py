@@ -1,0 +1,145 @@
+"""The lexical index, as arithmetic: a record's postings, a query's plan, and what a score is worth.
+
+BM25 with separate weighted fields, over rows that any SQL database can hold, so that two databases give the same order.
+This module knows the formula and the fields; the rows live in `sql/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import log
+from typing import Any
+
+from foveate.records.kinds import Kind
+from foveate.store.sql.ranking import Listed
+from foveate.text import analysis, dates, quantities
+from foveate.types import Meant, Record
+
+FIELDS = ("text", "summary", "tags", "subject", "entities", "paths", "dates")
+"""A field's place here is its number in the postings: add at the end only."""
+
+MAX_NAMED = 120
+"""Characters of a name by which an entity can be found: a longer one is a text, which nobody says again as it is."""
+
+SHELVES = {"knowledge": 0, "events": 1}
+
+LENGTH_WEIGHT = (0.75, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+"""BM25's b by field. Only running text has a length that says something."""
+
+
+def postings(record: Record, kind: Kind) -> tuple[list[tuple[str, int, int]], int]:
+    """(term, field, frequency) rows of a record, and the length of its text in terms."""
+    text = analysis.terms(record.text)
+    seen = _counted(text)
+    rows = [(term, 0, count) for term, count in seen.items()]
+    for number, words in _beside_text(record, kind):
+        found = _counted(analysis.terms(words))
+        rows += [(term, number, count) for term, count in found.items() if number != 1 or term not in seen]
+    rows += [(term, 6, 1) for term in named(record.text, record.valid_from)]
+    return rows, len(text)
+
+
+def named(text: str, at: int) -> tuple[str, ...]:
+    """The dates and quantities that a text names, each once; `at`: when it was said."""
+    return tuple(dict.fromkeys((*dates.record_terms(text, at), *quantities.terms(text))))
+
+
+def _counted(terms: Sequence[str]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for term in terms:
+        counts[term] = counts.get(term, 0) + 1
+    return counts
+
+
+def _beside_text(record: Record, kind: Kind) -> Iterator[tuple[int, str]]:
+    """The other fields. `summary` holds only what the text does not say: an extract adds nothing."""
+    data = record.data
+    said = [text for text in dict.fromkeys((record.summary, record.micro)) if text.rstrip("…") not in record.text]
+    if data and kind.shelf == "knowledge":
+        said += _strings(data)
+    if said:
+        yield 1, " \n".join(said)
+    if record.tags:
+        yield 2, " \n".join(record.tags)
+    title = data.get("name") or data.get("title")
+    if record.subject or title:
+        yield 3, f"{record.subject or ''} {record.attribute or ''} {title or ''}"
+    if record.entities or "aliases" in data:
+        yield 4, " \n".join((*record.entities, *(data.get("aliases") or ())))
+    if record.paths or "location" in data:
+        yield 5, " \n".join((*record.paths, str(data.get("location", ""))))
+
+
+def _strings(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, Mapping):
+        return [text for part in value.values() for text in _strings(part)]
+    if isinstance(value, list | tuple):
+        return [text for part in value for text in _strings(part)]
+    return []
+
+
+def names_of(record: Record) -> set[str]:
+    """Under which names an entity can be found."""
+    if record.kind != "entity":
+        return set()
+    spoken = (record.data.get("name", record.text), *(record.data.get("aliases") or ()))
+    return {name for text in spoken if (name := analysis.names(str(text))) and len(name) <= MAX_NAMED}
+
+
+def rarity(frequencies: Mapping[str, int], docs: int) -> dict[str, float]:
+    """How much each term tells apart, by BM25's measure; a term in every record says next to nothing."""
+    known = frequencies.items()
+    return {term: log(1 + (docs - count + 0.5) / (count + 0.5)) if count <= docs else 0.0 for term, count in known}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a query is scored: the lists to read, those that weigh most for their length first, and the reachable maximum."""
+
+    lists: tuple[Listed, ...]
+    ceiling: float
+
+    def relevance(self, score: float) -> float:
+        """0..1: how much of what the question asks for the record says.
+
+        1 is a record of average length that has every telling term of the question once. Never divided by the best hit,
+        so that a floor means the same for every question and a store without an answer gives low values.
+        """
+        return min(1.0, score / self.ceiling) if self.ceiling else 0.0
+
+
+def plan(
+    terms: Mapping[str, float],
+    fields: Mapping[str, float],
+    frequencies: Mapping[str, Mapping[int, int]],
+    docs: int,
+    related: Mapping[str, Meant] | None = None,
+    related_weight: float = 0.0,
+) -> Plan:
+    """Weigh terms by rarity and fields by their weight.
+
+    `frequencies` gives for each term how many records have it in each field. A term's document frequency is that of the
+    field in which it is commonest. A `related` term is worth a part of the one that it stands for, however rare it is
+    itself, and the ceiling is what was asked for.
+    """
+    meant = related if related and related_weight > 0 else {}
+    weights = {**{term: related_weight * other.share * terms[other.asked] for term, other in meant.items()}, **terms}
+    rare = rarity({term: max(frequencies[term].values()) for term in weights if frequencies.get(term)}, docs)
+    if not rare:
+        return Plan((), 0.0)
+    rare |= {term: min(rare[term], rare.get(other.asked, rare[term])) for term, other in meant.items() if term in rare}
+    asked = [rare[term] for term in terms if term in rare] or list(rare.values())
+    typical = sum(asked) / len(asked)
+    # A word that the store has never seen counts as a typical one: it may be what the question is about, or chatter.
+    worth = sorted((weight * rare.get(term, typical) for term, weight in terms.items()), reverse=True)
+    lists = [
+        Listed(term, number, weight, LENGTH_WEIGHT[number], size)
+        for term in rare
+        for number, size in frequencies[term].items()
+        if (weight := weights[term] * rare[term] * fields.get(FIELDS[number], 1.0)) > 0
+    ]
+    lists.sort(key=lambda listed: (-listed.weight / listed.size, listed.key))
+    return Plan(tuple(lists), sum(worth[: analysis.TELLING]))

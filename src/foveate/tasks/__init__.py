@@ -1,0 +1,1 @@
+"""Tasks with dependencies, the stack of goals, and learning from handoffs."""

@@ -1,0 +1,233 @@
+"""Finds the part of a text that holds a handoff.
+
+Comes in: the whole answer of an agent. Goes out: candidates, best first: front matter, a fenced block, bare JSON or bare
+YAML; each with the text around it. It only looks at lines and names; whether a candidate can be read is for the readers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from foveate.tasks.handoff.schema import WRAPPERS, find, fold
+
+MAX_WRAPS = 3
+"""How many fences around a whole answer are taken off."""
+
+MAX_OTHERS = 4
+"""How many further blocks may add fields to the best one."""
+
+_FENCE = re.compile(r"([ \t]*)(`{3,}|~{3,})[ \t]*([^`\n]*)$")
+_KEY_LINE = re.compile(r"[ \t]*(?:- )?[\"'“]?([A-Za-z$][\w \-$]{0,40}?)[\"'”]?[ \t]*:(?:[ \t]|$)")
+_TIGHT_LINE = re.compile(r"([a-z_]{3,40}):(?!//)")
+_HEADING = re.compile(r"[ \t]{0,3}(?:#{1,6}[ \t]+|\*\*)([^*\n]{1,60})")
+_STRUCTURE = re.compile(r"[\"'“]?[\w$][\w .$-]{0,40}[\"'”]?[ \t]*:(?:[ \t]|$)|-(?:[ \t]|$)|#(?!#)|[\]}]|---$|\.\.\.$")
+_OTHER_KEY = re.compile(r"[\w$.-]{1,40}:(?:[ \t]|$)|<<:")
+_JSON_START = re.compile(r"[ \t]*(?:\{|\[[ \t]*(?:\{|$))")
+_JSON_KEY = re.compile(r"[\"'“]?([A-Za-z][\w \-]{0,40})[\"'”]?\s*:")
+_WRAPPING = frozenset({"", "markdown", "md", "text", "txt", "plaintext"})
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A candidate: its form, its text, the number of lines before it, and the Markdown around it."""
+
+    form: str
+    text: str
+    line: int
+    body: str = ""
+    around: bool = False  # bare, with prose around it that had to be cut off
+    is_open: bool = False  # fenced, and the fence is never closed
+    others: tuple[Block, ...] = ()  # further fenced blocks with fields in them
+
+    @property
+    def is_json(self) -> bool:
+        return bool(_JSON_START.match(self.text.lstrip()[:80]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Fence:
+    start: int
+    end: int  # the closing line, or one past the last line
+    language: str
+    indent: int
+
+
+def key_of(line: str) -> str | None:
+    """The name at the start of a line, if it is one that the schema knows."""
+    match = _KEY_LINE.match(line) or _TIGHT_LINE.match(line)
+    if match and (find(match[1]) or fold(match[1]) in WRAPPERS):
+        return fold(match[1])
+    return None
+
+
+def heading_of(line: str) -> str | None:
+    """The known name that a line has as a Markdown heading or as a bold label."""
+    match = _HEADING.match(line)
+    if match and (found := find(match[1].strip().rstrip(":"))):
+        return found.name
+    return None
+
+
+def indent_of(line: str) -> int:
+    return len(line) - len(line.lstrip(" \t"))
+
+
+def fences(lines: Sequence[str]) -> list[_Fence]:
+    """The outermost fenced blocks. A fence that is indented more than the open one, or has a language, is inside it."""
+    found: list[_Fence] = []
+    stack: list[tuple[int, int, str, str]] = []  # line, indent, mark, language
+    for number, line in enumerate(lines):
+        match = _FENCE.match(line)
+        if not match:
+            continue
+        indent, mark, info = len(match[1]), match[2], match[3].strip()
+        if stack and not info and mark.startswith(stack[-1][2]) and indent <= stack[-1][1]:
+            start, at, _, language = stack.pop()
+            if not stack:
+                found.append(_Fence(start, number, language, at))
+        else:
+            stack.append((number, indent, mark, info.split(" ")[0].lower()))
+    if stack:
+        found.append(_Fence(stack[0][0], len(lines), stack[0][3], stack[0][1]))
+    return found
+
+
+def unwrapped(text: str) -> tuple[str, int]:
+    """The text inside a fence that holds a whole answer, and how many lines stand before it."""
+    line = 0
+    for _ in range(MAX_WRAPS):
+        lines = text.split("\n")
+        found = fences(lines)
+        whole = max(found, key=lambda fence: fence.end - fence.start, default=None)
+        if whole is None or whole.language not in _WRAPPING or _keys(_outside(lines, found)):
+            break
+        inner = _content(lines, whole)
+        first = next((each for each in inner if each.strip()), "")
+        if first.strip() != "---" and not fences(inner) and not any(map(heading_of, inner)):
+            break
+        if key_of(first) or _JSON_START.match(first):
+            break  # a block like any other, with fences or bold words inside
+        text, line = "\n".join(inner), line + whole.start + 1
+    return text, line
+
+
+def candidates(text: str) -> Iterator[Block]:
+    """Where a handoff may be, best first."""
+    lines = text.split("\n")
+    found = fences(lines)
+    outside = _outside(lines, found)
+    if front := _front_matter(lines, outside):
+        yield front
+    own = len(_keys(outside))
+    scores = [(_score(_content(lines, fence)), n) for n, fence in enumerate(found)]
+    score, best = max(scores, default=(0, 0))
+    if score and score >= own:
+        others = [n for points, n in scores if points and n != best]
+        yield _fenced(lines, found[best], [_fenced(lines, found[n]) for n in others[-MAX_OTHERS:]])
+    if bare := _json(lines):
+        yield bare
+    if own and own >= len({name for line in outside if (name := heading_of(line))}):
+        yield _bare(lines, outside)
+    if score and score < own:
+        yield _fenced(lines, found[best])
+
+
+def _outside(lines: Sequence[str], found: Sequence[_Fence]) -> list[str]:
+    """The lines with everything in fences blanked."""
+    out = list(lines)
+    for fence in found:
+        out[fence.start : fence.end + 1] = [""] * len(out[fence.start : fence.end + 1])
+    return out
+
+
+def _keys(lines: Sequence[str]) -> set[str]:
+    """The known names that stand at the beginning of a line, as far left as the first of them."""
+    named = [(indent_of(line), name) for line in lines if (name := key_of(line))]
+    return {name for indent, name in named if indent <= named[0][0]}
+
+
+def _score(lines: Sequence[str]) -> int:
+    """How many known names a block has."""
+    if _JSON_START.match(next((line for line in lines if line.strip()), "")):
+        return len({fold(name) for name in _JSON_KEY.findall("\n".join(lines)) if find(name)})
+    return len(_keys(lines))
+
+
+def _content(lines: Sequence[str], fence: _Fence) -> list[str]:
+    inner = lines[fence.start + 1 : fence.end]
+    return [line[fence.indent :] if not line[: fence.indent].strip() else line for line in inner]
+
+
+def _fenced(lines: Sequence[str], fence: _Fence, others: Sequence[Block] = ()) -> Block:
+    inner = _content(lines, fence)
+    while inner and (not inner[-1].strip() or _FENCE.match(inner[-1])):
+        inner.pop()
+    body = "\n".join([*lines[: fence.start], "", *lines[fence.end + 1 :]])
+    return Block(
+        "fenced block", "\n".join(inner), fence.start + 1, body, is_open=fence.end >= len(lines), others=tuple(others)
+    )
+
+
+def _front_matter(lines: Sequence[str], outside: Sequence[str]) -> Block | None:
+    start = next((n for n, line in enumerate(outside) if line.rstrip() == "---"), None)
+    if start is None or _keys(outside[:start]):
+        return None
+    if not key_of(_first(lines, start + 1)):
+        return None
+    end = next((n for n in range(start + 1, len(lines)) if lines[n].rstrip() in ("---", "...")), None)
+    if end is None or key_of(_first(lines, end + 1)):
+        return None  # one document, or several
+    body = "\n".join([*lines[:start], "", *lines[end + 1 :]])
+    return Block("front matter", "\n".join(lines[start + 1 : end]), start + 1, body)
+
+
+def _first(lines: Sequence[str], start: int) -> str:
+    """The first line from `start` that says something."""
+    rest = (lines[n] for n in range(start, len(lines)))
+    return next((line for line in rest if line.strip() and not line.lstrip().startswith("#")), "")
+
+
+def _json(lines: Sequence[str]) -> Block | None:
+    """From the first line that begins with a bracket; where it ends is for the reader to find."""
+    start = next((n for n, line in enumerate(lines) if _JSON_START.match(line)), None)
+    if start is None or _keys(lines[:start]) - WRAPPERS:
+        return None
+    text = "\n".join(lines[start:])
+    before = "\n".join(lines[:start])
+    if before.strip() and not any(find(name) for name in _JSON_KEY.findall(text[:20_000])):
+        return None
+    return Block("bare", text, start, before, around=bool(before.strip()))
+
+
+def _first_key(lines: Sequence[str], start: int, base: int) -> int:
+    """Where the YAML begins that has its first known key at `start`: other keys may stand before it."""
+    first = start
+    for n in range(start - 1, -1, -1):
+        line = lines[n]
+        if _OTHER_KEY.match(line.lstrip()) and indent_of(line) <= base:
+            first = n
+        elif line.strip() and indent_of(line) <= base and not line.lstrip().startswith(("-", "#")):
+            break
+    return first
+
+
+def _bare(lines: Sequence[str], outside: Sequence[str]) -> Block:
+    """From the first known key to the paragraph of prose that no known key follows."""
+    keys = [n for n, line in enumerate(outside) if key_of(line)]
+    base = indent_of(lines[keys[0]])
+    start = _first_key(lines, keys[0], base)
+    last = max(n for n in keys if indent_of(lines[n]) <= base)
+    end = len(lines)
+    for n in range(last + 1, len(lines)):
+        text = lines[n].strip()
+        if not text or indent_of(lines[n]) > base or _STRUCTURE.match(text):
+            continue
+        if not lines[n - 1].strip() or text.startswith(("```", "~~~", "## ", "</")):
+            end = n
+            break
+    before, after = "\n".join(lines[:start]), "\n".join(lines[end:])
+    leading = [line for line in lines[:start] if line.strip() and not line.lstrip().startswith(("#", "---", "%"))]
+    around = bool(leading or after.strip(" \n`~-"))
+    return Block("bare", "\n".join(lines[start:end]), start, f"{before}\n\n{after}", around)

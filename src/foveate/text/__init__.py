@@ -1,0 +1,1 @@
+"""Plain functions on text: analysis, dates, tokens, redaction, summaries and embeddings."""
