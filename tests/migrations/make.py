@@ -16,9 +16,8 @@ sys.path.insert(0, str(HERE.parent))
 
 
 def main() -> None:
-    from foveate.store.sql import queries
-
     import stores
+    from foveate.store.sql import queries
 
     target = HERE / f"{queries.migrations('sqlite')[-1][0]:03d}.sql"
     if target.exists():

@@ -427,7 +427,10 @@ def test_a_wrong_option_is_named_at_once(make: Callable[[], Any], said: str) -> 
 
 
 def test_no_package_is_imported_for_them() -> None:
-    program = "import sys, foveate.integrations.memories; print([m for m in ('mem0', 'graphiti_core', 'langgraph') if m in sys.modules])"
+    program = (
+        "import sys, foveate.integrations.memories; "
+        "print([m for m in ('mem0', 'graphiti_core', 'langgraph') if m in sys.modules])"
+    )
     path = os.pathsep.join([str(Path(foveate.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         [sys.executable, "-c", program],

@@ -1,7 +1,7 @@
 """Handoff -> records: what a task found out becomes patterns, gotchas, decisions, questions and entries of the context map.
 
-Comes in: a task and its handoff, in any form that `foveate.tasks.handoff` reads. Goes out: records of the project, each linked
-to the task that taught it, and the task completed; in one transaction, so that all of it is kept or nothing. What is
+Comes in: a task and its handoff, in any form that `foveate.tasks.handoff` reads. Goes out: records of the project, each
+linked to the task that taught it, and the task completed; in one transaction, so that all of it is kept or nothing. What is
 already known is confirmed. The handoff's own text is kept whole, whatever could be read of it.
 """
 

@@ -2,8 +2,8 @@
 
 Comes in: a question. Goes out: other terms to look for, each with the asked one that it stands for and what it counts beside
 others. The tables are readable and in general English: `synonyms.txt` has words that say nearly the same. For talks there
-are also `associations.txt`, what comes along with common words, and `hyponyms.txt`, what is of a kind. A store's own names and
-aliases are the work of `signals`.
+are also `associations.txt`, what comes along with common words, and `hyponyms.txt`, what is of a kind. A store's own names
+and aliases are the work of `signals`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A question -> its terms, each with what it counts. Who asks "What kind of pet ...?" looks for the pet, not for "kind".
 
 Words with which one asks stand in the question and seldom in what answers it; where they are rare, search by words would
-take them for the most telling. What is left of their weight is in `question_words.txt`. A sentence that asks nothing keeps them
-all: in "Add a kind to each answer", and in "Could you add a kind to each answer?", they are what it is about.
+take them for the most telling. What is left of their weight is in `question_words.txt`. A sentence that asks nothing keeps
+them all: in "Add a kind to each answer", and in "Could you add a kind to each answer?", they are what it is about.
 """
 
 from __future__ import annotations
