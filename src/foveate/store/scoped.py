@@ -1,0 +1,99 @@
+"""A store as one scope sees it, with the rules, clock, ids and embedder that writes need.
+
+Memory, tasks, receipts and agents are built on a `ScopedStore`. It reads the project's store and the user's personal store
+as one, and writes to the one that is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from foveate.clock import Clock, Ids
+from foveate.errors import InputError
+from foveate.records import make as records
+from foveate.records.make import Rules
+from foveate.store.chain import Chain
+from foveate.store.protocol import Reader, Store, Writer
+from foveate.types import Record, Scope
+
+if TYPE_CHECKING:
+    from foveate.text.embed import Embedder, Vector
+
+PERSONAL_PROJECT = "~"
+"""The name under which a personal store keeps its records; no project can have it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopedStore:
+    """A project's store and, where there is one, the user's personal store, for one scope."""
+
+    store: Store
+    scope: Scope
+    rules: Rules
+    clock: Clock
+    ids: Ids
+    personal: Store | None = None
+    embedder: Embedder | None = None
+
+    @contextmanager
+    def reader(self, scope: Scope | None = None) -> Iterator[Reader]:
+        """Open one snapshot of everything that the scope may see, in both stores."""
+        with ExitStack() as stack:
+            scope = scope or self.scope
+            project = stack.enter_context(self.store.read(scope))
+            if self.personal is None:
+                yield project
+            else:
+                personal = self.personal.read(replace(scope, project=PERSONAL_PROJECT))
+                yield Chain([project, stack.enter_context(personal)])
+
+    @contextmanager
+    def writer(self, scope: Scope | None = None, *, personal: bool = False) -> Iterator[Writer]:
+        """Open one transaction on the project's store, or on the personal store."""
+        store = self.personal if personal and self.personal is not None else self.store
+        with store.write(self.place(scope, personal=personal)) as writer:
+            yield writer
+
+    @contextmanager
+    def writer_of(self, record: Record) -> Iterator[Writer]:
+        """Open one transaction on the store that holds the record, in this scope."""
+        store = self.personal if self.is_personal(record) and self.personal is not None else self.store
+        with store.write(replace(self.scope, project=record.scope.project)) as writer:
+            yield writer
+
+    def is_personal(self, record: Record) -> bool:
+        """Return whether the record is in the personal store."""
+        return self.personal is not None and record.scope.project == PERSONAL_PROJECT
+
+    def place(self, scope: Scope | None = None, *, personal: bool = False) -> Scope:
+        """Return the scope that a new record gets. Only the user of the scope counts in a personal store."""
+        scope = scope or self.scope
+        if not personal:
+            return scope
+        if self.personal is None:
+            raise InputError("There is no personal store. Create one with `foveate init --personal`.")
+        return Scope(PERSONAL_PROJECT, user=scope.user)
+
+    def make(self, kind: str, text: str, values: Mapping[str, Any], scope: Scope | None = None) -> Record:
+        """Return a new record that is not stored yet."""
+        now = self.clock()
+        return records.make(
+            kind, text, scope=scope or self.scope, id=self.ids(kind, now), now=now, rules=self.rules, **values
+        )
+
+    def vectors(self, texts: Sequence[str]) -> Sequence[Vector | None]:
+        """Return a vector for each text: None for all of them without an embedder, or if it does not answer."""
+        if self.embedder is None or not texts:
+            return [None] * len(texts)
+        # Imported here: the module loads an HTTP client, which a store without an embedder never needs.
+        from foveate.text.embed import embed_or_none
+
+        vectors, _ = embed_or_none(self.embedder, texts)
+        return [None] * len(texts) if vectors is None else vectors
+
+    def within(self, scope: Scope) -> ScopedStore:
+        """Return the same store for another scope."""
+        return replace(self, scope=scope)

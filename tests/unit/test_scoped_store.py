@@ -1,0 +1,99 @@
+"""A scoped store: one view of the project's store and the personal one, with what writes need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from foveate.errors import InputError
+from foveate.records.make import Rules
+from foveate.store.scoped import PERSONAL_PROJECT, ScopedStore
+from foveate.store.sqlite.store import SQLiteStore
+from foveate.text.embed import open_embedder
+from foveate.types import Scope
+
+NOW = 1_780_000_000_000
+ADA = Scope("shop", user="ada", session="s1")
+
+
+def numbered(kind: str, at: int) -> str:
+    return f"{kind}_{next(NUMBERS)}"
+
+
+NUMBERS: Iterator[int] = iter(range(1_000_000))
+
+
+@pytest.fixture
+def scoped(tmp_path: Path) -> Iterator[ScopedStore]:
+    with closing(SQLiteStore(tmp_path / "state.db")) as store, closing(SQLiteStore(tmp_path / "ada.db")) as personal:
+        yield ScopedStore(store=store, scope=ADA, rules=Rules(), clock=lambda: NOW, ids=numbered, personal=personal)
+
+
+def test_it_makes_records_with_its_own_scope_clock_and_ids(scoped: ScopedStore) -> None:
+    record = scoped.make("fact", "The shop opens at nine", {"tags": ["hours"]})
+    assert (record.scope, record.created, record.tags) == (ADA, NOW, ("hours",))
+    assert record.id.startswith("fact_")
+
+
+def test_it_reads_the_project_and_the_personal_store_as_one(scoped: ScopedStore) -> None:
+    with scoped.writer() as writer:
+        shared = writer.add(scoped.make("fact", "The shop opens at nine", {})).record
+    with scoped.writer(personal=True) as writer:
+        record = scoped.make("fact", "Ada prefers short answers", {}, scoped.place(personal=True))
+        private = writer.add(record).record
+    assert private.scope == Scope(PERSONAL_PROJECT, user="ada")
+    with scoped.reader() as reader:
+        assert set(reader.get([shared.id, private.id])) == {shared.id, private.id}
+    with scoped.store.read(ADA) as reader:
+        assert set(reader.get([shared.id, private.id])) == {shared.id}
+
+
+def test_it_writes_to_the_store_that_holds_a_record(scoped: ScopedStore) -> None:
+    with scoped.writer(personal=True) as writer:
+        private = writer.add(scoped.make("fact", "Ada prefers tea", {}, scoped.place(personal=True))).record
+    assert scoped.is_personal(private)
+    with scoped.writer_of(private) as writer:
+        writer.count_uses([private.id])
+    with scoped.reader() as reader:
+        assert reader.get([private.id])[private.id].uses == 1
+
+
+def test_a_view_for_another_scope_sees_what_that_scope_sees(scoped: ScopedStore) -> None:
+    with scoped.writer() as writer:
+        mine = writer.add(scoped.make("fact", "Ada's locker is 7", {})).record
+    bob = scoped.within(Scope("shop", user="bob"))
+    with bob.reader() as reader:
+        assert not reader.get([mine.id])
+    with bob.reader(ADA) as reader:
+        assert reader.get([mine.id])
+    assert scoped.scope == ADA
+
+
+def test_without_a_personal_store_nothing_can_be_written_to_it(tmp_path: Path) -> None:
+    with closing(SQLiteStore(tmp_path / "state.db")) as store:
+        scoped = ScopedStore(store=store, scope=ADA, rules=Rules(), clock=lambda: NOW, ids=numbered)
+        with pytest.raises(InputError, match="no personal store"), scoped.writer(personal=True):
+            pass
+
+
+def test_vectors_come_from_the_embedder_and_are_none_where_it_does_not_answer(scoped: ScopedStore) -> None:
+    class Silent:
+        fingerprint, dim = "silent:1", 1
+
+        def embed(self, texts: object) -> list[list[float]]:
+            raise OSError("no route to host")
+
+        def query(self, text: str) -> list[float]:
+            raise OSError("no route to host")
+
+    def with_embedder(embedder: object) -> ScopedStore:
+        from dataclasses import replace
+
+        return replace(scoped, embedder=embedder)  # type: ignore[arg-type]
+
+    assert scoped.vectors(["one", "two"]) == [None, None]
+    assert [len(vector or ()) for vector in with_embedder(open_embedder("hash:16")).vectors(["one", "two"])] == [16, 16]
+    assert with_embedder(Silent()).vectors(["one"]) == [None]
