@@ -7,7 +7,6 @@ What a test asserts on is what the API received.
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -20,7 +19,6 @@ from fake_api import FakeAPI, serving
 from host_cli import ROOT, Host, codex_settings, served
 
 import foveate
-from foveate.server.tokens import write_private
 
 INSTALLED = ROOT / "build" / "hosts"
 PACKAGES = {"claude": "@anthropic-ai/claude-code", "codex": "@openai/codex"}
@@ -80,17 +78,10 @@ def warm(project: Path, bare: dict[str, str]) -> Iterator[str]:
     process.communicate(timeout=30)
 
 
-@pytest.fixture(params=["http", "stdio", "bridge"])
+@pytest.fixture(params=["http", "stdio"])
 def reached(request: pytest.FixtureRequest, project: Path) -> dict[str, Any]:
-    """How a host reaches the server: over HTTP, as a command, or as a command beside a warm service."""
-    if request.param == "stdio":
-        return served(project)
-    url = request.getfixturevalue("warm")
-    if request.param == "http":
-        return {"type": "http", "url": url}
-    said = {"url": url.removesuffix("/mcp"), "pid": os.getpid()}
-    write_private(project / ".foveate" / "service.json", said)
-    return served(project)
+    """How a host reaches the server: over HTTP or as a command."""
+    return served(project) if request.param == "stdio" else {"type": "http", "url": request.getfixturevalue("warm")}
 
 
 @pytest.fixture

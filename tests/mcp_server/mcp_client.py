@@ -14,8 +14,6 @@ from typing import Any
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.types import CallToolResult, Implementation
 
-from foveate.server.tokens import write_private
-
 ROOT = Path(__file__).parents[2]
 ERAS = ("auto", "legacy")
 """With and without a handshake: the two protocols that hosts speak."""
@@ -77,7 +75,7 @@ class Command:
 
 @dataclass
 class Service:
-    """A warm service: a process of its own, which the project's folder names."""
+    """`foveate mcp --http` in a process of its own."""
 
     command: Command
     process: subprocess.Popen[str] | None = None
@@ -87,8 +85,6 @@ class Service:
         self.process = self.command.started("--http", "--port", "0")
         assert self.process.stderr is not None
         self.url = self.process.stderr.readline().split()[3].removesuffix(";")
-        said = {"url": self.url.removesuffix("/mcp"), "pid": self.process.pid}
-        write_private(self.command.folder / ".foveate" / "service.json", said)
 
     def stop(self) -> None:
         if self.process is not None:

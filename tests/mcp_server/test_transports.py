@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -18,7 +17,6 @@ from starlette.routing import Mount
 
 import foveate
 from foveate.server.mcp import server
-from foveate.server.tokens import write_private
 
 QUESTION = "Which database do we use for storage?"
 
@@ -44,13 +42,6 @@ def mounted(project: Path) -> Iterator[str]:
 def test_over_http(mounted: str, mode: str) -> None:
     assert "Postgres" in text(call(f"{mounted}/mcp", "compute_context", mode, query=QUESTION))
     assert call(f"{mounted}/mcp", "search", mode, query="x" * 2_000_000).is_error
-
-
-@pytest.mark.parametrize("mode", ERAS)
-def test_the_bridge_finds_a_server_that_is_mounted_below_a_service(mounted: str, command: Command, mode: str) -> None:
-    said = {"url": mounted, "pid": os.getpid(), "token": "unused"}
-    write_private(command.folder / ".foveate" / "service.json", said)
-    assert "Postgres" in text(call(command.parameters(), "compute_context", mode, query=QUESTION))
 
 
 @pytest.mark.parametrize("mode", ERAS)
@@ -132,9 +123,9 @@ GREETING = (
 )
 
 
-def test_the_bridge_loads_no_package_and_no_engine() -> None:
+def test_answering_early_loads_no_package_and_no_engine() -> None:
     program = (
-        "import sys, foveate.server.mcp.bridge, foveate.cli.mcp\n"
+        "import sys, foveate.server.mcp.early, foveate.cli.mcp\n"
         "print([name for name in ('mcp', 'pydantic', 'apsw', 'foveate.engine', 'asyncio') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)

@@ -1,14 +1,13 @@
-"""`mcp`: the project as a server for a model's host, on stdio or HTTP.
+"""`foveate mcp`: serve the project to a model's host over MCP, on stdio or HTTP.
 
-Hosts wait a second or two for a server, and loading one takes as long. So on stdio a warm service answers, where there is
-one; where there is none, the first questions are answered before the server is there.
+Hosts wait one or two seconds for a server, and importing the MCP package takes as long. On stdio the first requests are
+therefore answered from a catalog while the server is loaded (`server/mcp/early.py`).
 """
 
 from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -32,15 +31,8 @@ HOST = "127.0.0.1"
 def mcp(call: Call, http: bool, port: int, **scope: Any) -> None:
     """Serve the project to a model's host over MCP.
 
-    `claude mcp add foveate -- foveate mcp`. On stdio, and where `foveate serve` runs for this project, that service answers;
-    otherwise this process does. The store is opened when a tool is first called. HTTP is for this machine only.
+    `claude mcp add foveate -- foveate mcp`. The store is opened when a tool is first called. HTTP is for this machine only.
     """
-    narrowed = call.user or call.project or call.url or any(scope.values())
-    if not http and not narrowed and (service := _service(call)):
-        from foveate.server.mcp.bridge import Bridge
-
-        Bridge(service, lambda: _service(call)).run(sys.stdin.buffer, sys.stdout.buffer)
-        return
     from foveate.server.mcp import server
 
     opened = Opened(call, scope)
@@ -79,14 +71,6 @@ class Opened:
         """End at once: receipts are written, and nobody waits for a thread that waits for stdin."""
         self.close()
         os._exit(0)
-
-
-def _service(call: Call) -> Any:
-    """The warm service of this project. A linked worktree has files of its own, of which that service knows nothing."""
-    from foveate.server.mcp.bridge import live_service
-
-    place = call.place()
-    return live_service(place.folder) if place.tree is None else None
 
 
 def _serve(offered: Any, port: int) -> None:

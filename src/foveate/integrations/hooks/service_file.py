@@ -1,4 +1,4 @@
-"""Where the running service of a project is: `.foveate/service.json`, for hooks, bridges and other tools to find it.
+"""Where the running service of a project is: `.foveate/service.json`, for hooks and other tools to find it.
 
 Standard library only: whoever looks for the service must not pay for a web framework.
 """

@@ -1,7 +1,7 @@
-"""MCP: the engine as tools, resources and a prompt that a model's host can call.
+"""The MCP server: tools, resources and a prompt that a model's host can call.
 
-Comes in: an engine, or how to open one. Goes out: a server of the official package, for stdio, HTTP or tests. `bridge` needs
-neither the package nor an engine: importing this room costs next to nothing.
+The server is one of the official package, for stdio, HTTP or tests. Importing this package loads neither `mcp` nor the
+engine, so that `early` can answer a host at once.
 """
 
 from __future__ import annotations
