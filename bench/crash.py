@@ -232,9 +232,9 @@ def sqlite_places() -> Iterator[Callable[[], Place]]:
 @contextmanager
 def postgres_places() -> Iterator[Callable[[], Place]]:
     import psycopg
+    from tests.postgres_server import server
 
     from foveate.store.postgres.store import PostgresStore
-    from foveate.testing.postgres import server
 
     with server(fsync=True) as running:
 

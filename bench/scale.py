@@ -158,7 +158,7 @@ def opened(kind: str) -> Iterator[tuple[str | Path, Clock]]:
         if kind == "sqlite":
             yield Path(stack.enter_context(tempfile.TemporaryDirectory())), time.process_time
             return
-        from foveate.testing.postgres import server
+        from tests.postgres_server import server
 
         running = stack.enter_context(server())
         yield running.database(), lambda: time.process_time() + children_cpu(running.pid)

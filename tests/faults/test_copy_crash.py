@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 import stores
+from conformance.base import HERE, add, made
 from dying import COPY, ran, steps_of
 from foveate.errors import StoreError
 from foveate.store.sqlite.files import restore, standing_of
 from foveate.store.sqlite.store import SQLiteStore
-from foveate.testing.suite import HERE, add, made
 
 RESTORE = """
 from foveate.store.sqlite.files import restore

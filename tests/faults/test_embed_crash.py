@@ -8,10 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from conformance.base import HERE, made
 from foveate.store.protocol import Query, Want
 from foveate.store.sqlite.store import SQLiteStore
 from foveate.testing import embedder
-from foveate.testing.suite import HERE, made
 
 NUMBER = 400
 

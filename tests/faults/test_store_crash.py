@@ -16,12 +16,12 @@ import pytest
 from bench.writers import written
 
 import foveate
+from conformance.base import HERE, add, change, found, get, made
 from foveate.errors import NotFound, SchemaTooNew, StoreError
 from foveate.store.protocol import Store
 from foveate.store.sqlite import lock
 from foveate.store.sqlite import store as sqlite
 from foveate.store.sqlite.store import SQLiteStore
-from foveate.testing.suite import HERE, add, change, found, get, made
 from foveate.text import analysis
 from foveate.types import Link, Scope
 

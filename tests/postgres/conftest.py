@@ -7,9 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from foveate.store.postgres.store import PostgresStore
-from foveate.testing.postgres import Server, postgres
-
-__all__ = ["postgres"]
+from postgres_server import Server
 
 
 @pytest.fixture(scope="session")

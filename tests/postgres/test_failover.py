@@ -22,8 +22,8 @@ from foveate.records.make import Rules
 from foveate.store import open
 from foveate.store.postgres.connections import Patience
 from foveate.store.postgres.store import PostgresStore
-from foveate.testing.postgres import LocalServer, server, standby
 from foveate.types import Scope
+from postgres_server import LocalServer, server, standby
 
 HERE = Scope("alpha")
 AWAY = 1.5

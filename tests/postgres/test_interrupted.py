@@ -27,8 +27,8 @@ from foveate.receipts.receipt import Receipt
 from foveate.records.make import Rules
 from foveate.store.postgres.connections import RECENT, Patience
 from foveate.store.postgres.store import PostgresStore
-from foveate.testing.postgres import LocalServer, server
 from foveate.types import NO_FILTERS, Scope
+from postgres_server import LocalServer, server
 
 HERE = Scope("alpha")
 

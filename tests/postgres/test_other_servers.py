@@ -20,8 +20,8 @@ from foveate.store.copy import copy
 from foveate.store.postgres.store import PostgresStore
 from foveate.store.sql import queries
 from foveate.store.sqlite.store import SQLiteStore
-from foveate.testing.postgres import VERSIONS, LocalServer, server
 from foveate.types import NO_FILTERS, Scope
+from postgres_server import VERSIONS, LocalServer, server
 
 LANGUAGE = "en_US.UTF-8"
 SHUFFLED = ("b", "a", "_b", "A", "B", "ab", "-a", "aB", "z", "Z")

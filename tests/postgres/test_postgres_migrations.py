@@ -12,6 +12,7 @@ import psycopg
 import pytest
 
 import stores
+from conformance.base import HERE, add
 from foveate.engine import Engine
 from foveate.receipts.receipt import line, unpack
 from foveate.store.copy import COPIED
@@ -20,9 +21,8 @@ from foveate.store.postgres.tables import PostgresTables
 from foveate.store.sql import queries
 from foveate.store.sqlite.store import SQLiteStore
 from foveate.testing import embedder
-from foveate.testing.postgres import Server
-from foveate.testing.suite import HERE, add
 from foveate.types import Scope
+from postgres_server import Server
 
 AS_FILE = {1: 3, 2: 4, 3: 5}
 """The version of a file that keeps the same tables: its rows are those of the database."""

@@ -14,9 +14,9 @@ from foveate.memory.memory import Memory
 from foveate.records.make import Rules
 from foveate.store.postgres.connections import RECENT
 from foveate.store.postgres.store import PostgresStore
-from foveate.testing.postgres import Server
 from foveate.text import analysis
 from foveate.types import Scope
+from postgres_server import Server
 
 HERE = Scope("alpha")
 

@@ -15,10 +15,10 @@ from foveate.store.postgres.store import PostgresStore
 from foveate.store.protocol import Query, Reader, Store, Want
 from foveate.store.sqlite.store import SQLiteStore
 from foveate.testing import START, FixedClock, counting_ids, embedder
-from foveate.testing.postgres import Server
 from foveate.text import analysis
 from foveate.text.query_expansion import related
 from foveate.types import NO_FILTERS, TRUST, Filters, Scope
+from postgres_server import Server
 
 MODEL = embedder()
 SCOPE = Scope("alpha", user="ada", session="s1")

@@ -23,8 +23,8 @@ from foveate.store.protocol import StoredReceipt
 from foveate.store.sqlite.store import SQLiteStore
 from foveate.store.tables import OF_PROJECTS
 from foveate.testing import embedder
-from foveate.testing.postgres import Server
 from foveate.types import Scope
+from postgres_server import Server
 
 MODEL = embedder()
 

@@ -25,7 +25,7 @@ from foveate.server.http import Settings, create_app
 from foveate.server.tokens import Tokens
 from foveate.store.address import masked
 from foveate.store.postgres.store import PostgresStore
-from foveate.testing.postgres import LocalServer, Server, server
+from postgres_server import LocalServer, Server, server
 
 FACT = "Deploys happen on Tuesdays"
 SOURCE = Path(__file__).parents[2] / "src"

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from conformance.base import HERE, add, hits, made
 from foveate.records.kinds import kind_of
 from foveate.store.sql import postings
 from foveate.store.sqlite.store import SQLiteStore
-from foveate.testing.suite import HERE, add, hits, made
 from foveate.types import Record
 
 ONLY_TEXT = dict.fromkeys(postings.FIELDS, 0.0) | {"text": 1.0}

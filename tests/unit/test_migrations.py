@@ -15,6 +15,7 @@ import apsw
 import pytest
 
 import stores
+from conformance.base import HERE, add, get, made
 from dying import ran, steps_of
 from foveate.errors import SchemaTooNew, StoreError
 from foveate.memory.memory import Memory
@@ -23,7 +24,6 @@ from foveate.store.sql import queries
 from foveate.store.sqlite.files import _overwrite, standing_of
 from foveate.store.sqlite.store import SQLiteStore
 from foveate.testing import FixedClock, counting_ids, embedder
-from foveate.testing.suite import HERE, add, get, made
 
 VERSIONS = [number for number, _ in queries.migrations("sqlite")]
 NEXT = VERSIONS[-1] + 1

@@ -15,6 +15,7 @@ import apsw
 import pytest
 
 import stores
+from conformance.base import HERE, add, change, found, get, keep, made
 from foveate.errors import Conflict, Damaged, StoreError
 from foveate.store import copy as moving
 from foveate.store.copy import copy
@@ -23,7 +24,6 @@ from foveate.store.sqlite import store as sqlite
 from foveate.store.sqlite.files import restore, standing_of
 from foveate.store.sqlite.store import SQLiteStore
 from foveate.store.tables import KEYS
-from foveate.testing.suite import HERE, add, change, found, get, keep, made
 from foveate.types import Link, Scope
 
 

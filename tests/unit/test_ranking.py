@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conformance.base import HERE, change, found, hits, made
 from foveate.errors import StoreError
 from foveate.records.kinds import kind_of
 from foveate.store.protocol import Query, Want
 from foveate.store.sql import posting_blocks, postings, ranking
 from foveate.store.sql.ranking import Listed
 from foveate.store.sqlite.store import SQLiteStore
-from foveate.testing.suite import HERE, change, found, hits, made
 from foveate.text import analysis
 from foveate.types import Scope
 

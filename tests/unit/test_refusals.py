@@ -10,7 +10,7 @@ import pytest
 
 from foveate.errors import Denied, FoveateError, InputError, StoreError
 from foveate.store.postgres.errors import explained
-from foveate.testing.postgres import LocalServer, server
+from postgres_server import LocalServer, server
 
 RULES = "local all ada scram-sha-256\nlocal all postgres trust\nlocal all locked trust\nlocal all gone trust\n"
 

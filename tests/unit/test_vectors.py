@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conformance.base import HERE, MINUTE, T0, add, change, made, retire
 from foveate.errors import InputError
 from foveate.memory.embedding import drop_unused, embed_missing
 from foveate.records.kinds import KINDS
@@ -26,7 +27,6 @@ from foveate.store.sqlite.store import SQLiteStore
 from foveate.store.sqlite.vectors import Search, quantised
 from foveate.store.vectors import BEATEN, Asked, View, best, pack
 from foveate.testing import embedder
-from foveate.testing.suite import HERE, MINUTE, T0, add, change, made, retire
 from foveate.types import TRUST, Filters, Record, Scope
 
 DIM = 16

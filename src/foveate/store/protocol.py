@@ -1,7 +1,8 @@
 """The store's contract: what a database must do to hold state. No SQL here.
 
 Every read and write happens inside a handle that was opened for a scope; there is no call that forgets it. A `Reader` is
-one snapshot; a `Writer` is one transaction that either happens or does not. `foveate.testing.conformance` proves a store.
+one snapshot; a `Writer` is one transaction that either happens or does not. The tests
+in `tests/conformance` check that a store keeps this contract.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ AMPLE = 8000
 DEPTH = 1000
 """Definitions that a ranking holds."""
 FUNCTIONS = ("function", "method")
-BESIDE = ("eval", "cli", "integrations", "operations", "server", "testing", "__pycache__")
+BESIDE = ("eval", "cli", "integrations", "operations", "server", "testing.py", "__pycache__")
 """Of the package, what no context depends on."""
 
 

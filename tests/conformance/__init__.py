@@ -1,6 +1,6 @@
 """The conformance suite: what a database must do to be a store. Subclass it, say how to open yours, run pytest.
 
-    from foveate.testing.conformance import StoreConformance
+    from conformance import StoreConformance
 
     class TestMyStore(StoreConformance):
         def open_store(self, tmp_path, **options):
@@ -9,16 +9,16 @@
         def open_backup(self, path):
             return MyStore(path)
 
-Plain asserts, and no fixture but pytest's `tmp_path`. `pytest.register_assert_rewrite("foveate.testing")` in a
-`conftest.py` makes failures show their values.
+Plain asserts, and no fixture but pytest's `tmp_path`. `pytest.register_assert_rewrite("conformance")` in a `conftest.py`
+makes failures show their values.
 """
 
 from __future__ import annotations
 
-from foveate.testing.suite_scope import Receipts, Scopes
-from foveate.testing.suite_search import Index, Searching, Vectors
-from foveate.testing.suite_whole import Forgetting, Whole
-from foveate.testing.suite_writing import KeepingRecords, Links, Superseding, Versions
+from conformance.scope import Receipts, Scopes
+from conformance.search import Index, Searching, Vectors
+from conformance.whole_store import Forgetting, Whole
+from conformance.writing import KeepingRecords, Links, Superseding, Versions
 
 __all__ = ["StoreConformance"]
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from conformance.base import HERE, T0, Suite, add, change, found, get, made, retire
 from foveate.errors import NotFound, StoreError
 from foveate.memory.memory import Memory
 from foveate.records.make import Rules
 from foveate.store.protocol import Store
 from foveate.testing import FixedClock, counting_ids
-from foveate.testing.suite import HERE, T0, Suite, add, change, found, get, made, retire
 from foveate.types import Link, Scope
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from conformance.base import HERE, T0, Suite, add, change, found, get, keep, made
 from foveate.errors import NotFound
 from foveate.store.protocol import Reader, Store, StoredReceipt
-from foveate.testing.suite import HERE, T0, Suite, add, change, found, get, keep, made
 from foveate.types import NO_FILTERS, Link, Record, Scope
 
 ADA = Scope("alpha", user="ada")

