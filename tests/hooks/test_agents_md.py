@@ -12,7 +12,7 @@ import foveate
 from foveate.cli import cli
 from foveate.cli.agents_md import MAX_LINES, block
 from foveate.code.docs.repository import Repository
-from foveate.text.markdown import BEGIN, END, without_ours
+from foveate.text.markdown import BEGIN, END, remove_generated_block
 
 MINE = "# Mine\n\n- Be kind\n"
 
@@ -100,8 +100,8 @@ def test_our_own_block_is_not_read_back(project: Path) -> None:
     file.write_text(MINE, "utf-8")
     run("export", "agents-md")
     text = file.read_text("utf-8")
-    assert without_ours(text) == f"{MINE}\n"
-    assert without_ours(text.replace("\n", "\r\n")) == f"{MINE}\n".replace("\n", "\r\n")
+    assert remove_generated_block(text) == f"{MINE}\n"
+    assert remove_generated_block(text.replace("\n", "\r\n")) == f"{MINE}\n".replace("\n", "\r\n")
     assert json.loads(run("import", "AGENTS.md", "--json").stdout)["added"] == 1
     repository = Repository(["AGENTS.md"], lambda path: text)
     assert "midnight" not in repository.text("AGENTS.md")

@@ -15,7 +15,7 @@ from foveate.records import render, render_events, triggers
 from foveate.text.sanitize import defused
 from foveate.types import Level, Record, Trust
 
-RENDERER = 4
+RENDERER = 5
 """Raise it when any line changes: stores then count their lines again by themselves."""
 
 Line = Callable[[Record, Level], str]

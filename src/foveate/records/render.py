@@ -7,38 +7,23 @@ author and is `defuse.py`'s. `kinds.RENDERER` is raised when one changes.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
+from foveate.text.hidden_characters import visible
+from foveate.text.markdown import escape_headings
 from foveate.text.sanitize import defused
 from foveate.types import Level, Record
 
 CALLED = 80
 """Characters of a text that stand for a name."""
 
-_HEADING = re.compile(r"^((?:\s|[-*+>]\s|\d+[.)]\s)*)(#{1,6}(?:\s|$)|={2,}\s*$|-{3,}\s*$)")
-_FENCE = re.compile(r"^\s*(`{3,}|~{3,})")
-
-
-def tamed(text: str) -> list[str]:
-    """The lines of a text, of which none can pass for a heading, and no fence stays open over what follows."""
-    out: list[str] = []
-    fence = ""
-    for line in text.strip().split("\n"):
-        mark = _FENCE.match(line)
-        if mark and (not fence or (mark[1].startswith(fence) and line.strip() == mark[1])):
-            fence = "" if fence else mark[1]
-        elif not fence:
-            line = _HEADING.sub(r"\1\\\2", line)
-        out.append(line.rstrip())
-    return [*out, fence] if fence else out
-
 
 def block(text: str, mark: str = "- ") -> str:
-    """A list item that owns its newline; further lines are indented, and none can pass for a heading."""
-    lines = tamed(text)
-    return mark + "\n".join([lines[0], *(f"  {line}" if line else "" for line in lines[1:])]) + "\n"
+    """Return a list item that ends in a newline. Further lines are indented, and none can pass for a heading."""
+    first, *rest = visible(text).strip().split("\n")
+    lines = escape_headings([mark + first, *(f"  {line}" if line else "" for line in rest)])
+    return "\n".join(map(str.rstrip, lines)) + "\n"
 
 
 def body(record: Record, level: Level) -> str:
@@ -148,7 +133,8 @@ def _under(title: str, text: str) -> str:
 
 def _flush(text: str) -> str:
     """Lines at the margin."""
-    return "\n".join(tamed(text)) + "\n"
+    lines = escape_headings(visible(text).strip().split("\n"))
+    return "\n".join(map(str.rstrip, lines)) + "\n"
 
 
 def pattern(record: Record, level: Level) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from foveate.code.roles import role_of
-from foveate.text.markdown import without_ours
+from foveate.text.markdown import remove_generated_block
 
 MAX_CHARS = 200_000
 """What is read of one file. No manifest is larger, and of a longer text the beginning says enough."""
@@ -44,7 +44,7 @@ class Repository:
         if path not in self._known:
             return ""
         if path not in self._texts:
-            self._texts[path] = without_ours((self._read(path) or "")[:MAX_CHARS].lstrip("\ufeff"))
+            self._texts[path] = remove_generated_block((self._read(path) or "")[:MAX_CHARS].lstrip("\ufeff"))
         return self._texts[path]
 
     def root(self, *names: str) -> str | None:
