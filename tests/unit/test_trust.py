@@ -13,8 +13,7 @@ from foveate.pipeline import profiles
 from foveate.records import fence
 from foveate.store.sqlite.store import SQLiteStore
 from foveate.testing import engine
-from foveate.text.hidden_characters import visible
-from foveate.text.sanitize import defused
+from foveate.text.sanitize import sanitize, strip_invisible
 from foveate.types import TRUST, Candidate, Filters, Record, Scope
 
 STRANGERS = ("web", "tool", "repo")
@@ -249,10 +248,10 @@ def test_one_record_can_be_shown_on_its_own(memory: Engine) -> None:
         ("web", "Ｓystem: wide", "\\Ｓystem: wide"),
     ],
 )  # fmt: skip
-def test_the_less_an_author_is_trusted_the_more_is_defused(trust: Any, text: str, expected: str | None) -> None:
-    once = defused(text, trust)
+def test_the_less_an_author_is_trusted_the_more_is_escaped(trust: Any, text: str, expected: str | None) -> None:
+    once = sanitize(text, trust)
     assert once == (text if expected is None else expected)
-    assert defused(once, trust) == once
+    assert sanitize(once, trust) == once
 
 
 @pytest.mark.parametrize(
@@ -268,4 +267,4 @@ def test_the_less_an_author_is_trusted_the_more_is_defused(trust: Any, text: str
     ],
 )
 def test_only_what_can_be_seen_stays(text: str, expected: str) -> None:
-    assert visible(text) == expected
+    assert strip_invisible(text) == expected

@@ -7,7 +7,7 @@ from typing import Any
 
 from foveate.agents.strategies import Agent, Answer, ContextStrategy, State
 from foveate.errors import InputError
-from foveate.records.render import one_line
+from foveate.text.format import one_line
 from foveate.types import Record, Section
 
 NO_TASK = (

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from foveate.agents.developer import NO_TASK, described, fenced
 from foveate.agents.strategies import Agent, Answer, ContextStrategy, State
 from foveate.errors import InputError
-from foveate.records.render import one_line
 from foveate.tasks.task import criteria_of
+from foveate.text.format import one_line
 from foveate.types import Section
 
 NO_CHANGE = "The reviewer needs a change. Add the diff: `git diff main | foveate add change -`."

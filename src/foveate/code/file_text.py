@@ -17,8 +17,8 @@ from pathlib import Path
 
 from foveate.code.exclusions import ALWAYS, BINARY, MAX_BYTES, TOO_LARGE, aside_by_text, is_binary
 from foveate.code.model import Aside
-from foveate.text.hidden_characters import HIDDEN
 from foveate.text.redact import RULES, Allow, Redacted, redact
+from foveate.text.sanitize import strip_invisible
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def read(
     if is_binary(raw):
         return Aside(path, BINARY)
     text, encoding = _decoded(raw)
-    text = _visible(text)
+    text = strip_invisible(text, rare_line_end=" ")  # line numbers must not depend on the program that counts
     if hash == clean:
         return Text(text, hash, encoding)
     reason = aside_by_text(path, text)
@@ -142,42 +142,6 @@ def _declared(raw: bytes) -> str:
 
 
 # --- what must not be shown --------------------------------------------------------------------------------------------
-
-_CONTROLS = bytes(byte for byte in (*range(32), 127) if byte not in b"\t\n")
-_CONTROL = re.compile(f"[{re.escape(_CONTROLS.decode())}]")
-_UNSEEN = re.compile("[\x00\x80-\x9f\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f"
-                     "\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]")  # fmt: skip
-"""Characters that a reader does not see: they can hide words, or show code in another order than it runs. More than in
-prose, because no identifier needs them; joiners stay, which Persian, Hindi and emoji are written with."""
-_JOINERS = ("\u200c", "\u200d")
-_COLOUR = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
-"""Only terminal codes that end by themselves: others could be left open, and take the rest of the file with them."""
-_LINE_ENDS = "\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
-"""What only some programs take for the end of a line: line numbers must not depend on who counts."""
-
-
-def _visible(text: str) -> str:
-    """The text with one kind of line end and without characters that hide."""
-    if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-    if not _is_plain(text) and _CONTROL.search(text):
-        one_kind = text.translate(str.maketrans(_LINE_ENDS, " " * len(_LINE_ENDS)))
-        text = HIDDEN.sub("", _COLOUR.sub("", one_kind).replace("\0", ""))
-    if not text.isascii():
-        text = _UNSEEN.sub(_instead, text)
-    return text
-
-
-def _instead(unseen: re.Match[str]) -> str:
-    if unseen[0] in _LINE_ENDS:
-        return " "
-    return unseen[0] if unseen[0] in _JOINERS else ""
-
-
-def _is_plain(text: str) -> bool:
-    """ASCII without control characters, as nearly every source is; told ten times as fast as a pattern does."""
-    return text.isascii() and len(text.encode("ascii").translate(None, _CONTROLS)) == len(text)
-
 
 _LONG_SECRETS = tuple(rule for rule in RULES if rule.kind in ("private_key", "gcp_key"))
 """The rules that reach over several lines."""

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
-from foveate.text.hidden_characters import HIDDEN
+from foveate.text.sanitize import strip_invisible
 
 BUDGETS = (250, 500, 1000, 2000, 4000, 8000, 16000, 32000)
 """Where the curve is drawn, in tokens."""
@@ -67,7 +67,7 @@ _ESCAPE = re.compile(r"\\(?=#{1,6}(?:\s|$)|={2}|-{3})")
 def squeezed(text: str) -> str:
     """The words of a text, however they are set: spaces, characters that hide, and the escapes that keep a heading within
     a quoted text from being one do not matter."""
-    return " ".join(_ESCAPE.sub("", HIDDEN.sub("", text.replace("\r", "\n"))).split())
+    return " ".join(_ESCAPE.sub("", strip_invisible(text)).split())
 
 
 class Evidence(Protocol):

@@ -17,9 +17,9 @@ from foveate.memory.memory import OWN_PROJECT, Memory
 from foveate.memory.mentions import name_of
 from foveate.records import make
 from foveate.records.links import STRUCTURAL
-from foveate.records.render import one_line
 from foveate.store.protocol import Reader
 from foveate.text import analysis
+from foveate.text.format import one_line
 from foveate.types import NO_FILTERS, TRUST, Link, Record, Scope
 
 KIND = "relation"

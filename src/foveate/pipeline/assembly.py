@@ -18,9 +18,10 @@ from foveate.pipeline.sources.highlights import Highlights
 from foveate.pipeline.task_view import computed
 from foveate.records import fence
 from foveate.records.kinds import kind_of
-from foveate.records.render import one_line, title_of
+from foveate.records.render import title_of
 from foveate.text import tokens
-from foveate.text.sanitize import defused
+from foveate.text.format import one_line
+from foveate.text.sanitize import sanitize
 from foveate.types import LEVELS, Budget, Candidate, Item, Level, Omission, Record, Section, Shape, Signals, Slot
 
 LONG_NAME = 24
@@ -59,7 +60,7 @@ def _note(slot: Slot) -> str:
 def line(candidate: Candidate, level: Level) -> str:
     """A candidate as the model reads it."""
     text = kind_of(candidate.record.kind).line(candidate.record, level)
-    remarks = [defused(remark, "web") for remark in remarks_on(candidate)]  # names that anybody may have given
+    remarks = [sanitize(remark, "web") for remark in remarks_on(candidate)]  # names that anybody may have given
     if not remarks:
         return text
     lines = text.split("\n")

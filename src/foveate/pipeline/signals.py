@@ -15,7 +15,7 @@ from foveate.memory.mentions import Named, mentioned, name_of
 from foveate.records.make import paths_in
 from foveate.tasks.task import criteria_of
 from foveate.text import analysis
-from foveate.text.format import telling
+from foveate.text.format import significant_path_words
 from foveate.text.query_expansion import related
 from foveate.text.query_terms import QUESTION, asked
 from foveate.types import Intent, Record, Request, Signals
@@ -100,7 +100,9 @@ def extract(
     symbols = tuple(dict.fromkeys(match.strip() for match in SYMBOL.findall(about)))
     paths = paths_in(about)
     known = frozenset(paths)
-    spoken = analysis.words(_PATH.sub(lambda word: telling(word[0]) if word[0].rstrip(".") in known else word[0], about))
+    spoken = analysis.words(
+        _PATH.sub(lambda word: significant_path_words(word[0]) if word[0].rstrip(".") in known else word[0], about)
+    )
     keywords = tuple(dict.fromkeys((*spoken, *(symbol.lower() for symbol in symbols))))
     complexity, because = ("", "") if task is None else complexity_of(task)
     wanted = intent(query)

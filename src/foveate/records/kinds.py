@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from foveate.errors import InputError, near
 from foveate.records import render, render_events, triggers
-from foveate.text.sanitize import defused
+from foveate.text.sanitize import sanitize
 from foveate.types import Level, Record, Trust
 
 RENDERER = 5
@@ -66,7 +66,7 @@ class Kind:
 
     def line(self, record: Record, level: Level) -> str:
         """A record as the model reads it; its words cannot pass for anybody else's."""
-        return defused(self.form(record, level), record.trust)
+        return sanitize(self.form(record, level), record.trust)
 
     @property
     def min_trust(self) -> Trust:

@@ -13,8 +13,8 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from foveate.errors import near
-from foveate.records.render import several
 from foveate.store.protocol import Change
+from foveate.text.format import pluralize
 from foveate.types import Record
 
 DAY = 86_400_000
@@ -153,15 +153,15 @@ def _told_fact(record: Record, stage: str, now: int, at: Thresholds) -> tuple[st
     if stage in ("superseded", "inactive"):
         return ("another value holds by now" if stage == "superseded" else "it was taken out of use"), ""
     if stage == "core":
-        return ("it is marked as core" if record.data.get("core") else several(confirmations, "confirmation")), ""
-    core = f"core at {several(at.core_at, 'confirmation')}"
+        return ("it is marked as core" if record.data.get("core") else pluralize(confirmations, "confirmation")), ""
+    core = f"core at {pluralize(at.core_at, 'confirmation')}"
     if confirmations:
-        return several(confirmations, "confirmation"), core
+        return pluralize(confirmations, "confirmation"), core
     return "it was not met again yet", f"confirmed when it is, {core}"
 
 
 def _told_episode(record: Record, stage: str, now: int, at: Thresholds) -> tuple[str, str]:
-    old = f"{several(max(0, now - record.created) // DAY, 'day')} old"
+    old = f"{pluralize(max(0, now - record.created) // DAY, 'day')} old"
     if stage == "archived":
         return old, "its full text is in its history"
     if record.pinned:
@@ -174,17 +174,17 @@ def _told_procedure(record: Record, stage: str, now: int, at: Thresholds) -> tup
     if stage == "retired":
         return "it was taken out of use", ""
     judged = f"effective above {at.effective:.0%}, ineffective below {at.ineffective:.0%}"
-    used = f"{record.wins} of {several(record.uses, 'use')} went well"
-    return used, judged if record.uses >= at.judged_at else f"judged from {several(at.judged_at, 'use')} on: {judged}"
+    used = f"{record.wins} of {pluralize(record.uses, 'use')} went well"
+    return used, judged if record.uses >= at.judged_at else f"judged from {pluralize(at.judged_at, 'use')} on: {judged}"
 
 
 def _told_censor(record: Record, stage: str, now: int, at: Thresholds) -> tuple[str, str]:
     alarms = int(record.data.get("false_alarms", 0))
-    tripped = f"{several(record.uses, 'trip')}, {several(alarms, 'false alarm')}"
+    tripped = f"{pluralize(record.uses, 'trip')}, {pluralize(alarms, 'false alarm')}"
     if stage == "retired":
         return tripped, ""
-    wrong = f"withdrawn at {several(at.false_alarms, 'false alarm')} that are more than {at.false_share:.0%} of its trips"
-    blocks = "" if stage == "escalated" else f"it blocks after more than {several(at.escalate_above, 'trip')}, "
+    wrong = f"withdrawn at {pluralize(at.false_alarms, 'false alarm')} that are more than {at.false_share:.0%} of its trips"
+    blocks = "" if stage == "escalated" else f"it blocks after more than {pluralize(at.escalate_above, 'trip')}, "
     return tripped, f"{blocks}{wrong}"
 
 

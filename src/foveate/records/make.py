@@ -19,8 +19,9 @@ from foveate.clock import iso, millis
 from foveate.errors import InputError, near
 from foveate.records.kinds import OUTCOMES, SEVERITIES, Kind, kind_of, problems_in
 from foveate.text import analysis, tokens
-from foveate.text.hidden_characters import visible
+from foveate.text.format import one_line
 from foveate.text.redact import Allow, redact, redact_value
+from foveate.text.sanitize import strip_invisible
 from foveate.text.summarize import Extractive, Summarizer
 from foveate.types import TRUST, Level, Record, Scope
 
@@ -129,7 +130,7 @@ def _lengths(text: str, summary: str, micro: str, data: Mapping[str, Any], rules
     if summary and micro:
         return summary, micro
     short = rules.summarizer.shorten(text, str(data.get("name") or data.get("title") or ""))
-    return summary or short.summary, micro or _one_line(short.micro)
+    return summary or short.summary, micro or (one_line(short.micro) if "\n" in short.micro else short.micro)
 
 
 def _measured(record: Record, counter: str) -> Record:
@@ -171,7 +172,7 @@ def sketch(text: str) -> bytes:
 
 def clean(text: str, allow: Allow | None = None) -> str:
     """Text as it is kept: no secrets, no terminal codes, no characters that hide."""
-    return redact(visible(text).strip(), allow).text if text else text
+    return redact(strip_invisible(text).strip(), allow).text if text else text
 
 
 def paths_in(text: str) -> tuple[str, ...]:
@@ -429,7 +430,3 @@ def tidied(said: Any, allow: Allow | None) -> Any:
     if isinstance(said, list | tuple | set):
         return [tidied(part, allow) for part in said]
     return said
-
-
-def _one_line(text: str) -> str:
-    return text if "\n" not in text else " ".join(text.split())

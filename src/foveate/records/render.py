@@ -2,7 +2,7 @@
 
 A line is a *block*: it begins with a visible character and owns its trailing newline, so that token counts of lines add
 up. No line may pass for a section's heading, whatever the record says; what else it must not pass for depends on its
-author and is `defuse.py`'s. `kinds.RENDERER` is raised when one changes.
+author and is `sanitize.py`'s. `kinds.RENDERER` is raised when one changes.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from foveate.text.hidden_characters import visible
+from foveate.text.format import one_line
 from foveate.text.markdown import escape_headings
-from foveate.text.sanitize import defused
+from foveate.text.sanitize import sanitize, strip_invisible
 from foveate.types import Level, Record
 
 CALLED = 80
@@ -21,7 +21,7 @@ CALLED = 80
 
 def block(text: str, mark: str = "- ") -> str:
     """Return a list item that ends in a newline. Further lines are indented, and none can pass for a heading."""
-    first, *rest = visible(text).strip().split("\n")
+    first, *rest = strip_invisible(text).strip().split("\n")
     lines = escape_headings([mark + first, *(f"  {line}" if line else "" for line in rest)])
     return "\n".join(map(str.rstrip, lines)) + "\n"
 
@@ -117,15 +117,6 @@ def called(record: Record) -> str:
     return title_of(record) or record.micro or one_line(record.text[:CALLED])
 
 
-def one_line(text: Any) -> str:
-    return " ".join(str(text).split())
-
-
-def several(number: int, what: str) -> str:
-    """`1 day`, `1,200 days`."""
-    return f"{number:,} {what}" + ("" if number == 1 else "s")
-
-
 def _under(title: str, text: str) -> str:
     """Level four: below any section's heading, whatever that section's level is."""
     return f"#### {title}\n{text}"
@@ -133,7 +124,7 @@ def _under(title: str, text: str) -> str:
 
 def _flush(text: str) -> str:
     """Lines at the margin."""
-    lines = escape_headings(visible(text).strip().split("\n"))
+    lines = escape_headings(strip_invisible(text).strip().split("\n"))
     return "\n".join(map(str.rstrip, lines)) + "\n"
 
 
@@ -194,7 +185,7 @@ def question(record: Record, level: Level) -> str:
 def task(record: Record, level: Level) -> str:
     """What is to be done or, once somebody was at it, what came of it: that is an agent's word, whoever set the task."""
     line = _task(record, level)
-    return line if record.data.get("state", "open") in ("open", "active") else defused(line, "agent")
+    return line if record.data.get("state", "open") in ("open", "active") else sanitize(line, "agent")
 
 
 def _task(record: Record, level: Level) -> str:

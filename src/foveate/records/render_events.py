@@ -15,6 +15,7 @@ from typing import Any
 
 from foveate.clock import iso
 from foveate.records import render
+from foveate.text.format import one_line, pluralize, truncate
 from foveate.types import Level, Record
 
 ERROR_LINE = re.compile(r"error|exception|traceback|failed", re.IGNORECASE)
@@ -54,7 +55,7 @@ Form = Callable[[Record, Content, Level], tuple[str, str, str]]
 
 def event(record: Record, level: Level) -> str:
     """The line of an event."""
-    sort, content = render.one_line(record.data.get("type", "")), content_of(record)
+    sort, content = one_line(record.data.get("type", "")), content_of(record)
     form = _message if role_of(record) else _FORMS.get(sort, _other)
     if not sort or (not content and form not in (_message, _error)):
         return render.plain(record, level)
@@ -99,17 +100,13 @@ def _with_notes(every: list[str], kept: set[int]) -> Iterator[str]:
         if gap:
             yield _note(gap)
         gap = 0
-        yield clipped(line.rstrip(), MAX_LINE)
+        yield truncate(line.rstrip(), MAX_LINE)
     if gap:
         yield _note(gap)
 
 
 def _note(missing: int) -> str:
-    return f"... {missing} line{'s' if missing > 1 else ''} left out ..."
-
-
-def clipped(text: str, limit: int) -> str:
-    return text if len(text) <= limit else f"{text[: limit - 1].rstrip()}…"
+    return f"... {pluralize(missing, 'line')} left out ..."
 
 
 def _output(text: Any, level: Level, part: float = 1.0) -> str:
@@ -123,16 +120,16 @@ def _fenced(output: str) -> str:
 
 
 def _code(text: Any, limit: int) -> str:
-    return f"`{clipped(render.one_line(text).replace('`', chr(39)), limit)}`"
+    return f"`{truncate(one_line(text).replace('`', chr(39)), limit)}`"
 
 
 def _words(record: Record, level: Level) -> str:
     words = render.body(record, level)
-    return clipped(words, ROOM["micro"].chars) if level == "micro" else words
+    return truncate(words, ROOM["micro"].chars) if level == "micro" else words
 
 
 def _path(record: Record, content: Content, level: Level) -> str:
-    path = render.one_line(content.get("path") or content.get("file_path") or next(iter(record.paths), "") or record.micro)
+    path = one_line(content.get("path") or content.get("file_path") or next(iter(record.paths), "") or record.micro)
     limit = ROOM[level].chars
     return path if len(path) <= limit else f"…{path[1 - limit :]}"  # the end of a path says more than its beginning
 
@@ -161,18 +158,18 @@ def _shell_exec(record: Record, content: Content, level: Level) -> tuple[str, st
 def _error(record: Record, content: Content, level: Level) -> tuple[str, str, str]:
     message = str(content.get("message") or record.text.split("\n")[0])
     stack = content.get("stack") or record.text.removeprefix(message.strip())
-    return f"Error: {clipped(render.one_line(message), ROOM[level].chars)}", "", _output(stack, level, 0.5)
+    return f"Error: {truncate(one_line(message), ROOM[level].chars)}", "", _output(stack, level, 0.5)
 
 
 def _other(record: Record, content: Content, level: Level) -> tuple[str, str, str]:
     """Any other type: what was said of it, then its content as JSON."""
-    sort, limit = render.one_line(record.data["type"]), ROOM[level].chars
-    words = render.one_line(_words(record, level))
+    sort, limit = one_line(record.data["type"]), ROOM[level].chars
+    words = one_line(_words(record, level))
     said = [] if words == sort else [words]
     if content and level != "micro":
         compact = json.dumps(content, ensure_ascii=False, separators=(",", ":"), default=str)
-        said.append(clipped(compact, limit))
-    return clipped(sort, MAX_TYPE), f": {' '.join(said)}" if said else "", ""
+        said.append(truncate(compact, limit))
+    return truncate(sort, MAX_TYPE), f": {' '.join(said)}" if said else "", ""
 
 
 _FORMS: Mapping[str, Form] = {

@@ -14,10 +14,10 @@ from foveate.errors import Conflict, InputError
 from foveate.memory.memory import Memory
 from foveate.records import make
 from foveate.records.links import PART_OF
-from foveate.records.render import one_line
 from foveate.store.protocol import Reader, Writer
 from foveate.store.retry import retried
 from foveate.tasks.task import Task, changed, state_of, views
+from foveate.text.format import one_line
 from foveate.types import Link, Record, Scope
 
 KEY = "task stack"

@@ -11,8 +11,9 @@ from foveate.errors import InputError, NotFound
 from foveate.memory.memory import Memory
 from foveate.records import make
 from foveate.records.links import DEPENDS_ON, PART_OF
-from foveate.records.render import called, one_line, title_of
+from foveate.records.render import called, title_of
 from foveate.store.protocol import Reader
+from foveate.text.format import one_line
 from foveate.types import Record, Scope
 
 EVERY = 1_000_000

@@ -16,11 +16,11 @@ from foveate.memory.memory import Memory
 from foveate.records import make
 from foveate.records.kinds import TASK_STATES
 from foveate.records.links import DEPENDS_ON, LEARNED_FROM, PART_OF
-from foveate.records.render import one_line
 from foveate.store.protocol import Reader, Writer
 from foveate.store.retry import retried
 from foveate.tasks.learn import Learned, ingest
 from foveate.tasks.task import EVERY, Task, changed, find, lookup, shared, state_of, views
+from foveate.text.format import one_line
 from foveate.types import NO_FILTERS, Link, Record, Scope
 
 OPERATIONS = ("create", "modify", "delete", "read")

@@ -14,7 +14,8 @@ from hashlib import blake2b
 from typing import Any
 
 from foveate.clock import iso, millis
-from foveate.records.render_events import clipped, shortened
+from foveate.records.render_events import shortened
+from foveate.text.format import truncate
 
 Lines = Iterable[tuple[int, str]]
 """Lines with their numbers, from 1."""
@@ -134,7 +135,7 @@ def kept_output(text: str) -> str:
     """Output as it is kept: whole where it is short, else its ends and its errors."""
     if len(text) <= MAX_OUTPUT:
         return text
-    return clipped(shortened(text, _HEAD, _TAIL, _ERRORS), MAX_OUTPUT)
+    return truncate(shortened(text, _HEAD, _TAIL, _ERRORS), MAX_OUTPUT)
 
 
 def message(role: str, text: str, *, key: str, session: str, at: int | None) -> Iterator[Row]:
@@ -181,14 +182,14 @@ def used(call: Call, output: str, outcome: str | None) -> Iterator[Row]:
     path = next((str(given[name]) for name in ("file_path", "path", "notebook_path") if given.get(name)), "")
     if tool in _SHELL and command:
         text = f"{command}\n{kept_output(output)}".strip()
-        yield Row("event", text, {**shared, "type": "shell_exec", "command": clipped(command, MAX_OUTPUT)}, call.session)
+        yield Row("event", text, {**shared, "type": "shell_exec", "command": truncate(command, MAX_OUTPUT)}, call.session)
     elif path and tool in (_READ | _WRITE):
         sort = "file_read" if tool in _READ else "file_write"
         text = path if outcome != "failure" else f"{path}\n{kept_output(output)}".strip()
         yield Row("event", text, {**shared, "type": sort, "path": path, "paths": [path]}, call.session)
     else:
         text = f"{call.tool}\n{kept_output(output)}".strip()
-        asked = clipped(json.dumps(call.input, ensure_ascii=False, default=str), MAX_OUTPUT) if call.input else ""
+        asked = truncate(json.dumps(call.input, ensure_ascii=False, default=str), MAX_OUTPUT) if call.input else ""
         more = {"tool": call.tool, **({"input": asked} if asked else {})}
         yield Row("event", text, {**shared, "type": "tool_call", **more}, call.session)
 

@@ -12,8 +12,8 @@ from fastapi import Request
 from foveate.engine import Engine
 from foveate.errors import Conflict, InputError
 from foveate.records.kinds import kind_of
-from foveate.records.render import several
 from foveate.server.inspector.page import Action, Asked, Went
+from foveate.text.format import pluralize
 from foveate.types import Record
 
 WORD = "forget"
@@ -113,7 +113,7 @@ def forget(asked: Asked, request: Request) -> Went:
         raise InputError(f"Nothing was forgotten. To forget {id!r} for good, type the word {WORD}, or its id.")
     done = asked.engine.forget([id])
     request.app.state.answers.forget()  # kept answers may hold its words
-    gone = [several(number, what) for table, what in GONE.items() if (number := done.counts.get(table))]
+    gone = [pluralize(number, what) for table, what in GONE.items() if (number := done.counts.get(table))]
     return "records", {}, " ".join([f"Forgot {id} for good: {', '.join(gone)}.", *done.warnings])
 
 

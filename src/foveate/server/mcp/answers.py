@@ -19,12 +19,12 @@ from foveate.pipeline.assembly import Context
 from foveate.receipts.feedback import Feedback
 from foveate.receipts.receipt import Receipt, sentence
 from foveate.records.kinds import kind_of
-from foveate.records.render import one_line
 from foveate.records.triggers import Trip
 from foveate.store.protocol import Added
 from foveate.tasks.learn import Learned
 from foveate.text import tokens
-from foveate.text.sanitize import defused
+from foveate.text.format import one_line
+from foveate.text.sanitize import sanitize
 from foveate.types import Item, Level, Record
 
 FIGURES = "foveate/figures"
@@ -130,7 +130,7 @@ def found(engine: Engine, rows: Iterable[tuple[Record, float]], nothing: str) ->
 
 def _id(id: str) -> str:
     """An id on one line: that of code holds the name of a file, which anybody may have given."""
-    return defused(one_line(id), "web").replace("`", "'")
+    return sanitize(one_line(id), "web").replace("`", "'")
 
 
 def _status(record: Record) -> str:
