@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -188,31 +187,6 @@ def test_worktree_has_files_of_its_own_and_shares_the_state(shop: Path) -> None:
     assert "shop/stock.py:1" in ok(*inside, "search", "--code", "restock")
     assert "stock.py" not in run("search", "--code", "restock").stdout
     assert "Tea is sold by weight" in ok(*inside, "search", "tea")
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is a signal here")
-def test_watch_has_a_line_for_each_change_until_it_is_interrupted(shop: Path, tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    with log.open("wb") as out:
-        child = subprocess.Popen([sys.executable, "-m", "foveate", "index", "--watch"], cwd=shop, stdout=out, stderr=out)
-
-    def wait_for(text: str) -> None:
-        end = time.monotonic() + 30
-        while text not in log.read_text(encoding="utf-8"):
-            assert time.monotonic() < end, log.read_text(encoding="utf-8")
-            time.sleep(0.05)
-
-    try:
-        wait_for("watching")
-        write(shop, {"shop/new.py": "def new():\n    pass\n"})
-        wait_for("added    shop/new.py")
-        (shop / "shop/new.py").unlink()
-        wait_for("removed  shop/new.py")
-        child.send_signal(signal.SIGINT)
-        assert child.wait(10) == 0
-    finally:
-        child.kill()
-        child.wait()
 
 
 # --- map -----------------------------------------------------------------------------------------------------------

@@ -6,12 +6,10 @@ import os
 import socket
 import subprocess
 from pathlib import Path
-from threading import Event, Thread
 
 import pytest
 
 from foveate import InputError
-from foveate.code import watch
 from foveate.code.exclusions import aside_by_name, aside_by_text, is_binary
 from foveate.code.roles import role_of
 from foveate.code.walk import Walked, walk
@@ -423,39 +421,3 @@ def test_bytes_tell_what_is_binary() -> None:
 )
 def test_paths_tell_what_a_file_is_for(path: str, role: str) -> None:
     assert role_of(path) == role
-
-
-# --- waiting for changes -----------------------------------------------------------------------------------------------
-
-
-def test_a_burst_of_changes_comes_as_one_set_and_stop_ends_it(tmp_path: Path) -> None:
-    write(tmp_path, "a.py", "b.py", "c.py")
-    before = walk(tmp_path)
-    write(tmp_path, "a.py", text="y = 22\n")
-    write(tmp_path, "new.py")
-    (tmp_path / "b.py").unlink()
-    stop = Event()
-    waiting = watch.changes(tmp_path, stop, interval=0.01, since=before)
-    assert next(waiting) == {"a.py", "b.py", "new.py"}
-    stop.set()
-    assert list(waiting) == []
-
-
-def test_files_that_never_rest_do_not_hold_up_the_news(tmp_path: Path) -> None:
-    write(tmp_path, "a.py")
-    before = walk(tmp_path)
-    rest, stop = Event(), Event()
-
-    def busy() -> None:
-        size = 0
-        while not rest.is_set():
-            size += 1
-            write(tmp_path, "a.py", text="x" * size)
-
-    writer = Thread(target=busy)
-    writer.start()
-    try:
-        assert next(watch.changes(tmp_path, stop, interval=0.001, since=before)) == {"a.py"}
-    finally:
-        rest.set()
-        writer.join()

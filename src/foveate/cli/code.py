@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from threading import Event
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +11,10 @@ import click
 
 from foveate.cli.call import Call, Verb, pass_call, read_text, say
 from foveate.cli.render import Line, pairs, plain, print_lines, title
-from foveate.errors import BudgetError, FoveateError, InputError, SourceError
+from foveate.errors import BudgetError, InputError, SourceError
 from foveate.operations import json
 
 if TYPE_CHECKING:
-    from foveate.code.index import CodeIndex
     from foveate.code.indexing import Refreshed
     from foveate.code.search import FileHit, Hit
     from foveate.code.snapshot import Workspace
@@ -24,9 +22,6 @@ if TYPE_CHECKING:
 
 MOST_NAMED = 8
 """Languages and reasons that a line names; the rest is counted."""
-
-MOST_CHANGES = 20
-"""Changes of one burst that have a line each: a checkout is one change."""
 
 
 def _opened(call: Call) -> Engine:
@@ -44,11 +39,10 @@ def _opened(call: Call) -> Engine:
 
 @click.command(cls=Verb)
 @click.argument("path", required=False, type=click.Path(path_type=Path))
-@click.option("--watch", is_flag=True, help="Go on until Ctrl-C: a line for each change.")
 @click.option("--full", is_flag=True, help="Build it anew.")
 @click.option("--aside", is_flag=True, help="List what is set aside, and why.")
 @pass_call
-def index(call: Call, path: Path | None, watch: bool, full: bool, aside: bool) -> None:
+def index(call: Call, path: Path | None, full: bool, aside: bool) -> None:
     """Index the code of a project.
 
     PATH is a folder of it; else the current directory. Contexts bring the index up to date by themselves, so this is needed
@@ -58,13 +52,10 @@ def index(call: Call, path: Path | None, watch: bool, full: bool, aside: bool) -
     with call.open(code=True, create=True) as engine:
         began = perf_counter()
         code = engine.code
-        before = _walked(code) if watch else None
         if full:
             code.index.clear()
         done = code.refresh()
         _print_index(call, code, done, perf_counter() - began, aside)
-        if watch:
-            _watch(call, code, before)
 
 
 def _go_to(call: Call, path: Path | None) -> None:
@@ -124,54 +115,6 @@ def _counted(numbers: Mapping[str, int]) -> str:
 
 def _files(number: int) -> str:
     return "" if not number else f"{number:,} file{'s' if number > 1 else ''}"
-
-
-# --- watching ------------------------------------------------------------------------------------------------------
-
-
-def _walked(code: Workspace) -> Any:
-    from foveate.code.walk import walk
-
-    return walk(code.root, code.settings.include, code.settings.exclude)
-
-
-def _watch(call: Call, code: Workspace, before: Any) -> None:
-    """A line for each change until Ctrl-C, which is how it is meant to end."""
-    from foveate.code.watch import changes
-
-    if not call.as_json:
-        say("watching; Ctrl-C ends it.")
-    settings = code.settings
-    try:
-        for _ in changes(code.root, Event(), since=before, include=settings.include, exclude=settings.exclude):
-            known = _hashes(code.index)
-            try:
-                code.refresh()
-            except (FoveateError, OSError) as error:
-                say(f"warning: {error}")
-                continue
-            _print_changes(call, known, _hashes(code.index))
-    except KeyboardInterrupt:
-        return
-
-
-def _hashes(index: CodeIndex) -> dict[str, str]:
-    return {path: file.hash for path, file in index.table().by_path.items()}
-
-
-def _print_changes(call: Call, old: Mapping[str, str], new: Mapping[str, str]) -> None:
-    groups = {
-        "added": sorted(new.keys() - old.keys()),
-        "changed": sorted(path for path in new.keys() & old.keys() if new[path] != old[path]),
-        "removed": sorted(old.keys() - new.keys()),
-    }
-    number = sum(map(len, groups.values()))
-    if call.as_json and number:
-        call.print_json(groups)
-    elif number > MOST_CHANGES:
-        print_lines([plain(", ".join(f"{len(paths):,} {what}" for what, paths in groups.items() if paths))])
-    else:
-        print_lines([(what.ljust(9), "dim"), (path, "cyan")] for what, paths in groups.items() for path in paths)
 
 
 # --- map -----------------------------------------------------------------------------------------------------------
