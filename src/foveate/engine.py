@@ -13,7 +13,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from foveate.clock import Clock, Ids, new_id, now
-from foveate.code.derived import NO_CODE, PREFIXES
+from foveate.code.derived import NO_CODE
 from foveate.errors import InputError, NotFound, ProfileError, near
 from foveate.pipeline import profiles
 from foveate.pipeline.assembly import Context, Prefix, joined
@@ -23,7 +23,7 @@ from foveate.pipeline.scoring import Reranker, rerank, score
 from foveate.pipeline.signals import extended, extract, task_text
 from foveate.pipeline.sources import Around, Gathered, Source, gather
 from foveate.pipeline.sources.censors import stands_here
-from foveate.pipeline.sources.gather import look_for
+from foveate.pipeline.sources.gather import open_snapshot
 from foveate.receipts import receipt
 from foveate.receipts.debug import debug
 from foveate.receipts.history import Past
@@ -163,9 +163,9 @@ class Engine(Past):
         embedding, warnings = self._embedding(request)
         with self.reader(request.scope) as state:
             signals, profile = self._seen_as(request, embedding, state)
-            look, blind = look_for(profile, self._sources, self._workspace)
-            around = Around(request, signals, profile, state, self._root, look, blind)
-            found = gather(self._sources, around, count=self.debug)
+            with open_snapshot(profile, self._sources, self._workspace) as (look, blind):
+                around = Around(request, signals, profile, state, self._root, look, blind)
+                found = gather(self._sources, around, count=self.debug)
             warnings += [*_waiting(request, state), *_unembedded(embedding, state), *(look.notes if look else ())]
             revision, tag = state.revision, fence.tag_of(state.secret, request.scope.session)
         candidates = score(found.candidates, profile, signals, request.now, self.thresholds)
@@ -178,11 +178,10 @@ class Engine(Past):
         at = options.get("now")
         options["now"] = self._cache.rounded(self.clock() if at is None else time_of(at, "now"))
         request, _, profile = self.looked_at(query, **options)
-        look, _ = look_for(profile, self._sources, self._workspace)
-        with self.reader(request.scope) as state:
-            key = cache_key(request, profile, state.revision, look.index.generation if look else "")
+        with open_snapshot(profile, self._sources, self._workspace) as (code, _), self.reader(request.scope) as state:
+            key = cache_key(request, profile, state.revision, code.generation if code else "")
         held = self._cache.get(key)
-        if held is None or (look is not None and look.renewed(_files_in(held))):
+        if held is None:
             held = self._computed(request, began)
             self._cache.put(key, request.now, held)
         return held
@@ -461,12 +460,6 @@ class Engine(Past):
         assert self._embedder is not None
         found, self.embed_trouble = embed_or_none(self._embedder, texts)
         return found
-
-
-def _files_in(context: Context) -> list[str]:
-    """The files that a context shows something of."""
-    records = (item.candidate.record for item in context.items)
-    return [path for record in records if record.id.startswith(PREFIXES) for path in record.paths]
 
 
 def _waiting(request: Request, state: Reader) -> list[str]:

@@ -63,7 +63,7 @@ def test_one_handoff_is_good_one_repaired_and_one_could_not_be_read(engine: Engi
 
 
 def test_files_are_set_aside_for_several_reasons(engine: Engine) -> None:
-    reasons = {aside.reason.partition(",")[0] for aside in engine.code.index.asides()}
+    reasons = {aside.reason.partition(",")[0] for aside in engine.code.index.open_reader().exclusions()}
     assert reasons >= {"lock file", "minified", "generated", "vendored", "binary"}
 
 

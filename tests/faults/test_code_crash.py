@@ -22,6 +22,7 @@ import foveate
 from foveate import StoreError
 from foveate.code import question
 from foveate.code.index import CodeIndex
+from foveate.code.index_reader import IndexReader
 from foveate.code.search import search
 from foveate.code.snapshot import Workspace
 
@@ -57,18 +58,25 @@ def root(tmp_path: Path) -> Path:
 
 
 def said(index: CodeIndex) -> dict[str, Any]:
+    with index.open_reader() as reader:
+        return told(reader)
+
+
+def told(reader: IndexReader) -> dict[str, Any]:
     """What an index says: files with their definitions, what it set aside, what questions find."""
-    table = index.table()
-    definitions = {path: [(s.qualified, s.nth, s.line, s.end) for s in index.in_file(path)] for path in table.by_path}
+    table = reader.file_table()
+    definitions = {
+        path: [(s.qualified, s.nth, s.line, s.end) for s in reader.symbols_in_file(path)] for path in table.by_path
+    }
     best = {}
     for text in QUESTIONS:
-        hit = search(index, question.read(text)).definitions[0]
+        hit = search(reader, question.read(text)).definitions[0]
         best[text] = (hit.symbol.path, hit.symbol.qualified, round(hit.relevance, 3))
     return {
         "files": {path: file.hash for path, file in table.by_path.items()},
         "definitions": definitions,
         "number": table.documents.number,
-        "aside": [(aside.path, aside.reason) for aside in index.asides()],
+        "aside": [(aside.path, aside.reason) for aside in reader.exclusions()],
         "best": best,
     }
 
@@ -93,9 +101,9 @@ def child(code: str, *arguments: object) -> subprocess.Popen[str]:
 INDEXER = """
 import sys
 from pathlib import Path
-from foveate.code import taking
+from foveate.code import indexing
 from foveate.code.index import CodeIndex
-taking.ROUND = 10
+indexing.ROUND = 10
 index = CodeIndex(Path(sys.argv[1]), sys.argv[2])
 print("ready", flush=True)
 index.refresh(lambda done, total: print(done, flush=True))
@@ -116,8 +124,8 @@ def test_an_indexer_killed_at_any_moment_leaves_an_index_that_goes_on(root: Path
             reached.add(said_so)
         with closing(CodeIndex(root, file)) as index:
             assert index._db.rows("PRAGMA integrity_check") == [("ok",)]
-            names = index.table().by_path
-            assert all(index.in_file(path) for path in names)
+            names = index.open_reader().file_table().by_path
+            assert all(index.open_reader().symbols_in_file(path) for path in names)
         for n in chance.sample(range(FILES), k=20):
             (root / f"part_{n:04}.py").write_text(module(n, f"handle{turn}"), encoding="utf-8")
     assert len(reached) > 3
@@ -172,19 +180,19 @@ def often() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
-def test_what_is_asked_in_one_moment_is_of_one_state(root: Path, tmp_path: Path) -> None:
+def test_what_one_reader_says_is_of_one_state(root: Path, tmp_path: Path) -> None:
     """Whatever another process writes between two queries of a search."""
     file = tmp_path / "code.db"
     with closing(CodeIndex(root, file)) as asking, closing(CodeIndex(root, file)) as writing:
         asking.refresh()
-        with asking.moment():
-            before = said(asking)
+        with asking.open_reader() as reader:
+            before = told(reader)
             for n in range(40):
                 (root / f"part_{n:04}.py").write_text(module(n, "brand_new"), encoding="utf-8")
             writing.refresh()
-            assert said(asking) == before
-            assert not asking.named(["brand_new_7"])
-        assert asking.named(["brand_new_7"])
+            assert told(reader) == before
+            assert not reader.symbols_by_name(["brand_new_7"])
+        assert asking.open_reader().symbols_by_name(["brand_new_7"])
         assert said(asking) == said(writing) != before
 
 
@@ -213,13 +221,15 @@ def test_threads_that_refresh_and_ask_while_files_change_never_fail(root: Path, 
                 part = root / f"part_{chance.randrange(20):04}.py"
                 part.write_text(f"def handle_{n}(order):\n    return {name}\n", encoding="utf-8")
                 workspace.refresh()
-                look = workspace.look()
-                for hit in look.hits(f"handle the order {n}").definitions[:10]:
+                look = workspace.snapshot()
+                for hit in look.search(f"handle the order {n}").definitions[:10]:
                     look.lines(hit.symbol.path)
-                assert {name: len(found) for name, found in look.index.named(steady).items()} == dict.fromkeys(steady, 1)
-                look.index.users(["shared"])
-                look.index.most_used(20)
-                assert look.codebase.sections
+                assert {name: len(found) for name, found in look.index.symbols_by_name(steady).items()} == dict.fromkeys(
+                    steady, 1
+                )
+                look.index.references_to(["shared"])
+                look.index.most_referenced(20)
+                assert look.codebase_docs.sections
         except BaseException as failure:
             failures.append(failure)
 
@@ -229,7 +239,7 @@ def test_threads_that_refresh_and_ask_while_files_change_never_fail(root: Path, 
     for thread in threads:
         thread.join()
     assert failures == []
-    assert len(workspace.index.named(["shared"])["shared"]) == 1
+    assert len(workspace.index.open_reader().symbols_by_name(["shared"])["shared"]) == 1
     workspace.close()
     assert_like_fresh(root, tmp_path / "code.db", tmp_path)
 
@@ -256,14 +266,14 @@ def test_threads_are_answered_from_one_generation_while_somebody_refreshes(
         try:
             while not over.is_set():
                 some = chance.sample(list(paths), k=chance.randint(2, len(paths)))
-                (turn,) = {symbol.doc for symbols in index.named(some).values() for symbol in symbols}
-                seen.add(turn)
-                with index.moment():
-                    (here,) = (symbol for symbol in index.in_file(paths[some[0]]) if symbol.name)
-                    assert index.symbols([here.id]) == {here.id: here}
-                    (used,) = index.uses([here.id])[here.id]
-                    assert here.doc == f"Turn {used.removeprefix('turned_')}."
-                    assert len(index.symbols(index.users([used])[used])) == len(paths)
+                with index.open_reader() as reader:
+                    (turn,) = {symbol.doc for symbols in reader.symbols_by_name(some).values() for symbol in symbols}
+                    seen.add(turn)
+                    (here,) = (symbol for symbol in reader.symbols_in_file(paths[some[0]]) if symbol.name)
+                    assert reader.symbols([here.id]) == {here.id: here}
+                    (used,) = reader.references_from([here.id])[here.id]
+                    assert here.doc == turn == f"Turn {used.removeprefix('turned_')}."
+                    assert len(reader.symbols(reader.references_to([used])[used])) == len(paths)
         except BaseException as failure:
             failures.append(failure)
 
@@ -339,7 +349,7 @@ def test_a_damaged_index_is_built_again_and_every_context_is_computed(root: Path
             context = engine.compute("handle the order of part 7", budget=3000)
             warned = " ".join(engine.validate(context)["warnings"])
             assert context.text == before.text or "It is built again at the next look." in warned
-            engine.code._looked = 0.0  # as if a second had passed
+            engine.code._walked_at = 0.0  # as if a second had passed
         assert engine.compute("handle the order of part 7", budget=3000).text == before.text
     assert_like_fresh(root, file, tmp_path)
 
@@ -351,7 +361,7 @@ def test_damage_under_an_open_index_is_mended_at_the_next_refresh(root: Path, tm
     with closing(CodeIndex(root, file)) as index:
         _garbage(file, 0.02, 1.0)
         index.refresh()
-        assert len(index.table().files) == FILES + 1
+        assert len(index.open_reader().file_table().files) == FILES + 1
     assert_like_fresh(root, file, tmp_path)
 
 
@@ -372,7 +382,7 @@ def test_an_index_whose_file_is_deleted_while_it_is_open_goes_on(root: Path, tmp
         shutil.rmtree(file.parent)
         (root / "part_0001.py").write_text("def brand_new(): pass\n", encoding="utf-8")
         index.refresh()
-        assert index.named(["brand_new"])["brand_new"][0].path == "part_0001.py"
+        assert index.open_reader().symbols_by_name(["brand_new"])["brand_new"][0].path == "part_0001.py"
         file.parent.mkdir()
         assert_like_fresh(root, file, tmp_path)
         index.refresh()
@@ -415,7 +425,7 @@ for size in (60_000, 150_000):
     try:
         index.refresh()
     except StoreError as error:
-        print("cannot be written" in str(error), index.table().files)
+        print("cannot be written" in str(error), index.open_reader().file_table().files)
 resource.setrlimit(resource.RLIMIT_FSIZE, limit)
 print(index.refresh().parsed)
 """
@@ -442,7 +452,7 @@ def index(tree: Path, tmp_path: Path) -> Iterator[CodeIndex]:
 
 
 def reasons(index: CodeIndex) -> dict[str, str]:
-    return {aside.path: aside.reason for aside in index.asides()}
+    return {aside.path: aside.reason for aside in index.open_reader().exclusions()}
 
 
 @pytest.mark.parametrize("kind", ["nothing", "a repository without files", "a folder without git", "gone"])
@@ -459,7 +469,7 @@ def test_folders_without_code(tmp_path: Path, kind: str) -> None:
             shutil.rmtree(root)
         done = engine.code.refresh()
         assert done.files == (kind == "a folder without git")
-        assert list(engine.code.index.named(["one"])) == ["one"] * done.files
+        assert list(engine.code.index.open_reader().symbols_by_name(["one"])) == ["one"] * done.files
         if kind != "gone":
             assert engine.compute("where is one?").profile == "coding"
 
@@ -489,7 +499,7 @@ def test_what_cannot_be_indexed_is_set_aside_with_a_reason_and_the_rest_goes_on(
     with closing(CodeIndex(root, tmp_path / "code.db")) as index:
         index.refresh()
         assert time.process_time() - began < 5
-        found, why = set(index.table().by_path), reasons(index)
+        found, why = set(index.open_reader().file_table().by_path), reasons(index)
         assert {"lib.py", "part_0000.py", "part_0001.py"} <= found
         assert found <= {"lib.py", "part_0000.py", "part_0001.py", "closed.py"}
         assert why["huge.py"] == "larger than 1,000,000 bytes"
@@ -507,9 +517,13 @@ def test_any_bytes_are_read_as_some_text(tree: Path, index: CodeIndex) -> None:
     (tree / "utf16.py").write_bytes("def wide():\n    return 1\n".encode("utf-16"))
     (tree / "noise.py").write_bytes(bytes(range(32, 256)) * 4)
     index.refresh()
-    assert index.named(["größe"])["größe"][0].path == "latin.py"
-    assert [(s.name, s.line, s.end) for s in index.in_file("crlf.py")[1:]] == [("one", 1, 2), ("two", 5, 6)]
-    assert index.named(["wide"])["wide"][0].line == 1
+    assert index.open_reader().symbols_by_name(["größe"])["größe"][0].path == "latin.py"
+    reader = index.open_reader()
+    assert [(s.name, s.line, s.end) for s in reader.symbols_in_file("crlf.py")[1:]] == [
+        ("one", 1, 2),
+        ("two", 5, 6),
+    ]
+    assert index.open_reader().symbols_by_name(["wide"])["wide"][0].line == 1
 
 
 def test_a_syntax_error_in_every_file_stops_nothing(tree: Path, index: CodeIndex) -> None:
@@ -521,8 +535,8 @@ def test_a_syntax_error_in_every_file_stops_nothing(tree: Path, index: CodeIndex
     (tree / "deep.js").write_text("[\n" * 30_000, encoding="utf-8")
     done = index.refresh()
     assert done.parsed == done.files - len([path for path in reasons(index) if path.startswith("deep")])
-    assert index.stats()["broken"] >= 20
-    assert search(index, question.read("shared helper")).files[0].file.path == "lib.py"
+    assert index.open_reader().stats()["broken"] >= 20
+    assert search(index.open_reader(), question.read("shared helper")).files[0].file.path == "lib.py"
 
 
 def test_thousands_of_files_in_one_folder_take_seconds(tmp_path: Path) -> None:
@@ -534,7 +548,7 @@ def test_thousands_of_files_in_one_folder_take_seconds(tmp_path: Path) -> None:
     began = time.process_time()
     with closing(CodeIndex(root, tmp_path / "code.db")) as index:
         assert index.refresh().parsed == 5000
-        assert search(index, question.read("f4321")).definitions[0].symbol.name == "f4321"
+        assert search(index.open_reader(), question.read("f4321")).definitions[0].symbol.name == "f4321"
     assert time.process_time() - began < 15
 
 
@@ -577,7 +591,7 @@ def test_secrets_are_in_no_byte_of_the_index_and_in_no_context(tree: Path) -> No
         for name in (".env", "server.key", "id_rsa", "secrets.yml"):
             with pytest.raises(foveate.NotFound):
                 engine.expand(f"file:{name}")
-        assert engine.code.index.stats()["redacted"] >= 1
+        assert engine.code.index.open_reader().stats()["redacted"] >= 1
         assert "SHOP_ONLY_IN_ENV" not in "".join(texts)
     held += raw(tree / ".foveate")
     assert b"shop_only_in_env" not in held.lower()
@@ -596,4 +610,6 @@ def test_the_allow_list_says_what_is_no_secret(tree: Path) -> None:
             text = engine.compute("connect_database in leaky.py", budget=6000).text
             assert (TOKEN in text) == allowed
             assert KEY_LINE not in text
-            assert (TOKEN in engine.code.index.named(["connect_database"])["connect_database"][0].doc) == allowed
+            assert (
+                TOKEN in engine.code.index.open_reader().symbols_by_name(["connect_database"])["connect_database"][0].doc
+            ) == allowed

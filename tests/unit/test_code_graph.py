@@ -80,8 +80,8 @@ class Memory:
         self.asked["symbols"] += 1
         return {id: self.all[id] for id in ids if id in self.all}
 
-    def named(self, names: Iterable[str]) -> dict[str, list[Symbol]]:
-        self.asked["named"] += 1
+    def symbols_by_name(self, names: Iterable[str]) -> dict[str, list[Symbol]]:
+        self.asked["symbols_by_name"] += 1
         found: defaultdict[str, list[Symbol]] = defaultdict(list)
         wanted = set(names)
         for symbol in self.all.values():
@@ -89,20 +89,20 @@ class Memory:
                 found[symbol.name].append(symbol)
         return dict(found)
 
-    def uses(self, ids: Iterable[int]) -> dict[int, Mapping[str, int]]:
-        self.asked["uses"] += 1
+    def references_from(self, ids: Iterable[int]) -> dict[int, Mapping[str, int]]:
+        self.asked["references_from"] += 1
         found: dict[int, Mapping[str, int]] = {id: self.used[id] for id in ids}
         self.expanded += found
         return found
 
-    def users(self, names: Iterable[str]) -> dict[str, Mapping[int, int]]:
-        self.asked["users"] += 1
+    def references_to(self, names: Iterable[str]) -> dict[str, Mapping[int, int]]:
+        self.asked["references_to"] += 1
         return {name: {id: used[name] for id, used in self.used.items() if name in used} for name in names}
 
     def imports(self, path: str) -> tuple[str, ...]:
         return self.imported[path]
 
-    def most_used(self, limit: int) -> list[tuple[Symbol, float]]:
+    def most_referenced(self, limit: int) -> list[tuple[Symbol, float]]:
         files = {
             symbol: len({self.all[id].path for id, used in self.used.items() if symbol.name in used} - {symbol.path})
             for symbol in self.all.values()
@@ -111,7 +111,7 @@ class Memory:
             :limit
         ]
 
-    def in_file(self, path: str) -> list[Symbol]:
+    def symbols_in_file(self, path: str) -> list[Symbol]:
         return sorted((symbol for symbol in self.all.values() if symbol.path == path), key=lambda symbol: symbol.line)
 
 

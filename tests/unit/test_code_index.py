@@ -19,6 +19,7 @@ import pytest
 import foveate
 from foveate.code import cache, question
 from foveate.code.index import CodeIndex
+from foveate.code.index_reader import IndexReader
 from foveate.code.postings import MAX_ID, Segment, merged, pairs, without
 from foveate.code.search import search
 from foveate.project import project
@@ -96,33 +97,38 @@ def index(root: Path, tmp_path: Path) -> Iterator[CodeIndex]:
 
 def found(index: CodeIndex, text: str) -> dict[str, float]:
     """What a question finds, and how well: `path::name~nth`."""
-    hits = search(index, question.read(text)).definitions
+    hits = search(index.open_reader(), question.read(text)).definitions
     return {f"{hit.symbol.path}::{hit.symbol.qualified}~{hit.symbol.nth}": hit.relevance for hit in hits}
 
 
 def paths(index: CodeIndex) -> list[str]:
-    return list(index.table().by_path)
+    return list(index.open_reader().file_table().by_path)
 
 
 def reasons(index: CodeIndex) -> dict[str, str]:
-    return {aside.path: aside.reason for aside in index.asides()}
+    return {aside.path: aside.reason for aside in index.open_reader().exclusions()}
 
 
 def known(index: CodeIndex) -> dict[str, Any]:
     """All that an index says of its files, without the numbers that it gives them itself."""
     said: dict[str, Any] = {}
-    for path, file in index.table().by_path.items():
-        symbols = index.in_file(path)
+    reader = index.open_reader()
+    for path, file in reader.file_table().by_path.items():
+        symbols = reader.symbols_in_file(path)
         names = {symbol.id: symbol.qualified for symbol in symbols}
-        uses = index.uses(names)
+        uses = reader.references_from(names)
         said[path] = (
-            (file.role, file.language, file.lines, file.hash, file.size, index.imports(path)),
+            (file.role, file.language, file.lines, file.hash, file.size, reader.imports(path)),
             [
                 (s.qualified, s.nth, s.kind, s.line, s.end, s.signature, s.doc, names.get(s.parent or 0), s.role, uses[s.id])
                 for s in symbols
             ],
         )
-    return {"files": said, "aside": reasons(index), "used": {s.path + s.qualified: n for s, n in index.most_used(50)}}
+    return {
+        "files": said,
+        "aside": reasons(index),
+        "used": {s.path + s.qualified: n for s, n in index.open_reader().most_referenced(50)},
+    }
 
 
 def fresh(root: Path, file: Path, **settings: Any) -> CodeIndex:
@@ -147,17 +153,17 @@ def assert_like_fresh(index: CodeIndex, tmp_path: Path) -> None:
 
 
 def test_only_changed_files_are_parsed_again(root: Path, index: CodeIndex) -> None:
-    before = index.generation
+    before = index.open_reader().generation
     assert index.refresh().parsed == 0
     (root / "shop/money.py").touch()
     assert index.refresh().parsed == 0
-    assert index.generation == before
+    assert index.open_reader().generation == before
     write(root, {"shop/money.py": MONEY.replace("An amount", "A sum"), "shop/new.py": "def fresh_one(): pass\n"})
     done = index.refresh()
     assert (done.parsed, done.moved, done.removed, done.files) == (2, 0, 0, 5)
-    assert index.generation != before
-    assert index.in_file("shop/money.py")[1].doc == "A sum with its currency."
-    assert [symbol.path for symbol in index.named(["fresh_one"])["fresh_one"]] == ["shop/new.py"]
+    assert index.open_reader().generation != before
+    assert index.open_reader().symbols_in_file("shop/money.py")[1].doc == "A sum with its currency."
+    assert [symbol.path for symbol in index.open_reader().symbols_by_name(["fresh_one"])["fresh_one"]] == ["shop/new.py"]
 
 
 def test_a_file_with_the_size_and_time_of_long_ago_is_not_read(root: Path, index: CodeIndex) -> None:
@@ -167,7 +173,7 @@ def test_a_file_with_the_size_and_time_of_long_ago_is_not_read(root: Path, index
     write(root, {"shop/money.py": MONEY.replace("amount", "sum of")})
     os.utime(root / "shop/money.py", (at, at))
     assert index.refresh().parsed == 0
-    index.doubt("shop/money.py")
+    index.invalidate(["shop/money.py"])
     assert index.refresh().parsed == 1
 
 
@@ -179,16 +185,16 @@ def test_an_edit_of_the_same_size_in_the_same_instant_is_noticed(root: Path, ind
         os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
         assert path.stat().st_size == len(MONEY)
         assert index.refresh().parsed == 1
-        assert word in index.in_file("shop/money.py")[1].doc
+        assert word in index.open_reader().symbols_in_file("shop/money.py")[1].doc
 
 
 def test_generations_change_with_what_the_index_says_and_only_then(root: Path, index: CodeIndex) -> None:
-    seen = [index.generation]
+    seen = [index.open_reader().generation]
 
     def changed(*, is_new: bool) -> None:
         index.refresh()
-        assert (index.generation != seen[-1]) == is_new
-        seen.append(index.generation)
+        assert (index.open_reader().generation != seen[-1]) == is_new
+        seen.append(index.open_reader().generation)
 
     changed(is_new=False)
     write(root, {"shop/cart.py": CART})
@@ -217,7 +223,7 @@ def test_a_renamed_file_keeps_its_parse_and_is_found_under_its_new_name(
     done = index.refresh()
     assert (done.parsed, done.moved, done.removed) == (0, 1, 0)
     assert found(index, "checkout") == {"shop/basket.py::Cart.checkout~1": 1.0}
-    assert index.in_file("shop/cart.py") == []
+    assert index.open_reader().symbols_in_file("shop/cart.py") == []
     assert_like_fresh(index, tmp_path)
 
 
@@ -230,7 +236,7 @@ def test_a_folder_that_moves_takes_its_files_and_their_role_with_it(root: Path, 
     done = index.refresh()
     assert (done.parsed, done.moved, done.removed) == (0, 3, 0)
     assert paths(index) == ["README.md", "_vendor/pkg/extern.py", "tests/test_cart.py", "third/cart.py", "third/money.py"]
-    assert index.named(["helper"])["helper"][0].role == "vendored"
+    assert index.open_reader().symbols_by_name(["helper"])["helper"][0].role == "vendored"
     assert_like_fresh(index, tmp_path)
 
 
@@ -266,7 +272,7 @@ def test_a_deleted_file_is_found_no_more(root: Path, index: CodeIndex, tmp_path:
     (root / "shop/cart.py").unlink()
     done = index.refresh()
     assert (done.parsed, done.removed, done.files) == (0, 1, 3)
-    assert not index.named(["checkout", "rounded"])
+    assert not index.open_reader().symbols_by_name(["checkout", "rounded"])
     assert all(not hit.startswith("shop/cart.py") for hit in found(index, "cart checkout rounded"))
     assert_like_fresh(index, tmp_path)
 
@@ -300,7 +306,7 @@ def test_a_file_leaves_the_index_with_a_reason_and_comes_back(
     index.refresh()
     assert reasons(index) == {"shop/cart.py": reason}
     assert "shop/cart.py" not in paths(index)
-    assert not index.named(["Cart"])
+    assert not index.open_reader().symbols_by_name(["Cart"])
     assert_like_fresh(index, tmp_path)
     write(root, {"shop/cart.py": CART})
     index.refresh()
@@ -403,10 +409,10 @@ def test_files_of_a_submodule_belong_to_the_repository(root: Path, tmp_path: Pat
     git(root, "submodule", "add", "-q", str(tmp_path / "lib"), "libs/lib")
     with closing(CodeIndex(root, tmp_path / "code.db")) as index:
         index.refresh()
-        assert index.named(["shared"])["shared"][0].path == "libs/lib/lib.py"
+        assert index.open_reader().symbols_by_name(["shared"])["shared"][0].path == "libs/lib/lib.py"
         write(root, {"libs/lib/lib.py": "def renamed(): pass\n"})
         assert index.refresh().parsed == 1
-        assert list(index.named(["shared", "renamed"])) == ["renamed"]
+        assert list(index.open_reader().symbols_by_name(["shared", "renamed"])) == ["renamed"]
 
 
 # --- many edits --------------------------------------------------------------------------------------------------------
@@ -508,7 +514,8 @@ def test_a_list_loses_what_is_gone_whatever_segments_it_was_merged_from() -> Non
 
 
 def test_definitions_names_and_uses_on_a_small_tree(index: CodeIndex) -> None:
-    names = [(symbol.qualified, symbol.kind, symbol.line, symbol.end) for symbol in index.in_file("shop/cart.py")]
+    reader = index.open_reader()
+    names = [(symbol.qualified, symbol.kind, symbol.line, symbol.end) for symbol in reader.symbols_in_file("shop/cart.py")]
     assert names == [
         ("", "top level", 1, 18),
         ("Cart", "class", 6, 14),
@@ -516,16 +523,19 @@ def test_definitions_names_and_uses_on_a_small_tree(index: CodeIndex) -> None:
         ("Cart.checkout", "method", 13, 14),
         ("rounded", "function", 17, 18),
     ]
-    by_name = {symbol.qualified: symbol for symbol in index.in_file("shop/cart.py")}
-    assert index.symbols([by_name["Cart"].id, 10**6]) == {by_name["Cart"].id: by_name["Cart"]}
+    by_name = {symbol.qualified: symbol for symbol in reader.symbols_in_file("shop/cart.py")}
+    assert reader.symbols([by_name["Cart"].id, 10**6]) == {by_name["Cart"].id: by_name["Cart"]}
     assert by_name["Cart.add"].parent == by_name["Cart"].id
-    assert [symbol.qualified for symbol in index.named(["add", "Price", "nothing"])["Price"]] == ["Price"]
-    assert index.uses([by_name["rounded"].id])[by_name["rounded"].id] == {"Price": 2, "round": 1}  # once a line
-    users = index.symbols(index.users(["plus", "rounded"])["rounded"])
+    assert [symbol.qualified for symbol in reader.symbols_by_name(["add", "Price", "nothing"])["Price"]] == ["Price"]
+    assert reader.references_from([by_name["rounded"].id])[by_name["rounded"].id] == {
+        "Price": 2,
+        "round": 1,
+    }  # once a line
+    users = reader.symbols(reader.references_to(["plus", "rounded"])["rounded"])
     assert [symbol.qualified for symbol in users.values()] == ["Cart.checkout"]
-    assert index.imports("shop/cart.py") == ("shop.money.Price",)
-    assert index.imports("nowhere.py") == ()
-    assert index.stats() | {"roles": None, "languages": None} == {
+    assert reader.imports("shop/cart.py") == ("shop.money.Price",)
+    assert reader.imports("nowhere.py") == ()
+    assert reader.stats() | {"roles": None, "languages": None} == {
         "files": 4,
         "definitions": 9,
         "lines": 18 + 8 + 5 + 3,
@@ -539,7 +549,7 @@ def test_definitions_names_and_uses_on_a_small_tree(index: CodeIndex) -> None:
 
 def test_most_used_counts_other_files_and_any_limit_may_be_asked_for(root: Path, index: CodeIndex) -> None:
     def ranked(limit: int) -> list[tuple[str, float]]:
-        return [(symbol.qualified, used) for symbol, used in index.most_used(limit)]
+        return [(symbol.qualified, used) for symbol, used in index.open_reader().most_referenced(limit)]
 
     assert ranked(1) == [("Price", 5.0)]
     assert ranked(10) == [("Price", 5.0), ("Price.plus", 4.0), ("Cart", 1.0), ("Cart.add", 1.0)]
@@ -554,7 +564,7 @@ def test_namesakes_in_one_file_are_numbered(root: Path, index: CodeIndex, tmp_pa
     )
     write(root, {"shop/box.py": twice})
     index.refresh()
-    sizes = [symbol for symbol in index.in_file("shop/box.py") if symbol.qualified == "Box.size"]
+    sizes = [symbol for symbol in index.open_reader().symbols_in_file("shop/box.py") if symbol.qualified == "Box.size"]
     assert [(symbol.nth, symbol.line, symbol.end) for symbol in sizes] == [(1, 2, 3), (2, 5, 6)]
     with foveate.open(root) as engine:
         assert "self.to = to" in engine.expand("code:shop/box.py::Box.size~2")["content"]
@@ -575,7 +585,7 @@ def test_a_module_of_the_language_is_a_definition_and_not_the_rest_of_its_file(t
     root = repository(tmp_path / "r", {path: text})
     with closing(CodeIndex(root, tmp_path / "code.db")) as index:
         index.refresh()
-        rest, module, *_ = index.in_file(path)
+        rest, module, *_ = index.open_reader().symbols_in_file(path)
         assert (rest.name, module.name.lower(), module.kind) == ("", "shop", "module")
         assert rest.kind != module.kind
 
@@ -592,13 +602,13 @@ def test_what_the_settings_say_of_reading_is_taken_in_at_once(root: Path, tmp_pa
     for allow, is_there in ((frozenset([token]), True), (None, False)):
         with closing(CodeIndex(root, tmp_path / "code.db", allow=allow)) as index:
             index.refresh()
-            assert (token in index.named(["sample"])["sample"][0].signature) == is_there
+            assert (token in index.open_reader().symbols_by_name(["sample"])["sample"][0].signature) == is_there
 
 
 def test_what_another_process_takes_in_is_answered_at_once(root: Path, index: CodeIndex, tmp_path: Path) -> None:
     """Everything was asked for before, so that everything is in memory."""
     known(index)
-    (before,) = index.named(["rounded"])["rounded"]
+    (before,) = index.open_reader().symbols_by_name(["rounded"])["rounded"]
     with closing(CodeIndex(root, tmp_path / "code.db")) as other:
         write(
             root,
@@ -608,61 +618,87 @@ def test_what_another_process_takes_in_is_answered_at_once(root: Path, index: Co
         (root / "README.md").unlink()
         other.refresh()
         assert known(index) == known(other)
-    assert (index.symbols([before.id]), index.named(["rounded"])) == ({}, {})
+    assert (index.open_reader().symbols([before.id]), index.open_reader().symbols_by_name(["rounded"])) == ({}, {})
     assert_like_fresh(index, tmp_path)
 
 
-def test_an_answer_is_of_one_generation_when_somebody_writes_between_memory_and_file(
-    root: Path, index: CodeIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_reader_answers_from_one_generation_whatever_is_written_meanwhile(
+    root: Path, index: CodeIndex, tmp_path: Path
 ) -> None:
     """One of two names is in memory; the other is looked up after a write."""
-    index.named(["rounded"])
-    moment = index.moment
-    with closing(CodeIndex(root, tmp_path / "code.db")) as other:
+    with index.open_reader() as reader, closing(CodeIndex(root, tmp_path / "code.db")) as other:
+        before = reader.symbols_by_name(["rounded"])
+        write(root, {"shop/cart.py": f"import os\n{CART}", "shop/money.py": f"import os\n{MONEY}"})
+        other.refresh()
+        both = reader.symbols_by_name(["rounded", "Price"])
+        assert both["rounded"] == before["rounded"]
+        assert both["Price"][0].line == 1
+        with index.open_reader() as later:
+            assert later.generation != reader.generation
+            assert later.symbols_by_name(["Price"])["Price"][0].line == 2
+        assert reader.symbols_by_name(["Price"]) == {"Price": both["Price"]}
 
-        def late() -> Any:
-            monkeypatch.undo()
-            write(root, {"shop/cart.py": f"import os\n{CART}", "shop/money.py": f"import os\n{MONEY}"})
-            other.refresh()
-            return moment()
 
-        monkeypatch.setattr(index, "moment", late)
-        assert index.named(["rounded", "Price"]) == other.named(["rounded", "Price"])
+def test_a_closed_reader_says_so_and_one_that_nobody_closed_is_closed_when_it_goes(index: CodeIndex) -> None:
+    reader = index.open_reader()
+    reader.close()
+    with pytest.raises(foveate.StoreError, match="is closed"):
+        reader.exclusions()
+    for _ in range(20):
+        index.open_reader().exclusions()
+    assert len(index._db._idle) == 1
 
 
 def test_a_full_memory_lets_go_of_what_was_looked_up_and_not_of_what_is_known_of_the_whole(
     index: CodeIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before, table, central = known(index), index.table(), index.most_used(50)
-    monkeypatch.setattr(cache, "REMEMBERED", 3)
+    reader = index.open_reader()
+    before, table, central = known(index), reader.file_table(), reader.most_referenced(50)
+    monkeypatch.setattr(cache, "MAX_CACHED_VALUES", 3)
     assert known(index) == before
-    assert index.table() is table
-    assert index.most_used(50) is central
+    assert reader.file_table() is table
+    assert reader.most_referenced(50) is central
 
 
-ASKED: dict[str, Callable[[CodeIndex], object]] = {
-    "ids": lambda index: index.symbols(range(1000, 1100)),
-    "names": lambda index: index.named(f"name_{n}" for n in range(100)),
-    "what ids use": lambda index: index.uses(range(1000, 1100)),
-    "who uses names": lambda index: index.users(f"name_{n}" for n in range(100)),
-    "files": lambda index: [index.in_file(f"{n}.py") for n in range(100)],
-    "imports": lambda index: [index.imports(f"{n}.py") for n in range(100)],
+ASKED: dict[str, Callable[[IndexReader], object]] = {
+    "ids": lambda reader: reader.symbols(range(1000, 1100)),
+    "names": lambda reader: reader.symbols_by_name(f"name_{n}" for n in range(100)),
+    "what ids use": lambda reader: reader.references_from(range(1000, 1100)),
+    "who uses names": lambda reader: reader.references_to(f"name_{n}" for n in range(100)),
+    "files": lambda reader: [reader.symbols_in_file(f"{n}.py") for n in range(100)],
+    "imports": lambda reader: [reader.imports(f"{n}.py") for n in range(100)],
 }
 
 
 @pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
 def test_whatever_is_looked_up_fills_the_memory(
-    index: CodeIndex, asked: Callable[[CodeIndex], object], monkeypatch: pytest.MonkeyPatch
+    index: CodeIndex, asked: Callable[[IndexReader], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cache, "REMEMBERED", 12)
-    asked(index)
-    assert sum(map(len, index.memory().answers.values())) <= 12
+    monkeypatch.setattr(cache, "MAX_CACHED_VALUES", 12)
+    with index.open_reader() as reader:
+        asked(reader)
+        assert sum(map(len, reader.cache.results.values())) <= 12
 
 
 def test_what_is_in_an_answer_counts_too(index: CodeIndex, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "REMEMBERED", 12)
-    assert len(index.in_file("shop/cart.py") + index.in_file("shop/money.py")) == 9  # that many ids, and two files
-    assert not index.memory().answers
+    monkeypatch.setattr(cache, "MAX_CACHED_VALUES", 12)
+    with index.open_reader() as reader:  # that many ids, and two files
+        assert len(reader.symbols_in_file("shop/cart.py") + reader.symbols_in_file("shop/money.py")) == 9
+        assert sum(map(len, reader.cache.results.values())) < 9
+
+
+def test_a_file_that_was_written_or_removed_is_noticed_without_a_walk_and_a_new_one_is_not(
+    root: Path, index: CodeIndex
+) -> None:
+    assert not index.has_changed_files()
+    write(root, {"shop/new.py": "x = 1\n"})
+    assert not index.has_changed_files()
+    write(root, {"shop/cart.py": CART + "\n"})
+    assert index.has_changed_files()
+    index.refresh()
+    assert not index.has_changed_files()
+    (root / "shop/cart.py").unlink()
+    assert index.has_changed_files()
 
 
 def test_the_garbage_collector_rests_for_a_round_and_not_for_the_walks(

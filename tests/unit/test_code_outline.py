@@ -31,7 +31,7 @@ def test_a_class_stands_once_above_its_methods_in_order_of_lines(shop: Memory) -
 
 
 def test_files_come_by_rank_and_one_definition_does_not_lose_to_many_weak_ones(shop: Memory) -> None:
-    weak = {symbol.id: 0.1 for symbol in shop.in_file("shop/cart.py")}
+    weak = {symbol.id: 0.1 for symbol in shop.symbols_in_file("shop/cart.py")}
     found = outlines(shop, weak | {shop.id("tax_rate"): 1.0, shop.id("checkout_page"): 0.5})
     assert [outline.path for outline in found] == ["shop/prices.py", "shop/views.py", "shop/cart.py"]
     assert found[0].rank == 1.0

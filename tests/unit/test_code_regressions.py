@@ -53,14 +53,14 @@ def test_a_plain_word_names_what_is_called_so() -> None:
         "api.py": "from io import dcmwrite\n\n\ndef save(path):\n    dcmwrite(path)\n    dcmwrite(path)\n",
     }
     with engine(files=files) as shop:
-        assert shop.code.look().hits("dcmwrite").definitions[0].symbol.name == "dcmwrite"
+        assert shop.code.snapshot().search("dcmwrite").definitions[0].symbol.name == "dcmwrite"
 
 
 def test_a_stub_gives_way_to_what_it_stands_for() -> None:
     stubs = "@overload\ndef read_table(a: int): ...\n\n\n@overload\ndef read_table(a: str): ...\n\n\n"
     body = "def read_table(a):\n" + "".join(f"    step_{n} = a\n" for n in range(30)) + "    return a\n"
     with engine(files={"readers.py": stubs + body}) as shop:
-        found = [hit.symbol for hit in shop.code.look().hits("read_table").definitions if hit.symbol.name]
+        found = [hit.symbol for hit in shop.code.snapshot().search("read_table").definitions if hit.symbol.name]
         assert [(one.name, one.end - one.line > 20) for one in found] == [("read_table", True)]
 
 
@@ -76,7 +76,7 @@ def test_an_index_belongs_to_its_settings(tmp_path: Path) -> None:
     (root / "b.py").write_text(f'def g():\n    """Uses {token}."""\n')
     trusting.refresh()
     strict.refresh()
-    assert token not in strict.in_file("b.py")[1].doc
+    assert token not in strict.open_reader().symbols_in_file("b.py")[1].doc
     strict.close()
     trusting.close()
 
@@ -133,7 +133,7 @@ def test_a_file_that_a_task_creates_is_not_missed() -> None:
 def test_a_lock_file_changes_the_docs(tmp_path: Path) -> None:
     (tmp_path / "package.json").write_text('{"name": "x", "scripts": {"test": "vitest"}}')
     with foveate.open(tmp_path, own=False) as shop:
-        before = [section.text for section in shop.code.look().codebase.sections]
+        before = [section.text for section in shop.code.snapshot().codebase_docs.sections]
     (tmp_path / "pnpm-lock.yaml").write_text("lockfileVersion: '9.0'\n")
     with foveate.open(tmp_path, own=False) as shop:
-        assert [section.text for section in shop.code.look().codebase.sections] != before
+        assert [section.text for section in shop.code.snapshot().codebase_docs.sections] != before

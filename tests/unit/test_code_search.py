@@ -72,7 +72,7 @@ def ask(tmp_path: Path) -> Iterator[Ask]:
         (root / path).write_text(text, "utf-8")
     with closing(CodeIndex(root, tmp_path / "index.db")) as index:
         index.refresh()
-        yield lambda text: search(index, question.read(text))
+        yield lambda text: search(index.open_reader(), question.read(text))
 
 
 def names(hits: Hits) -> list[str]:
@@ -182,15 +182,15 @@ def test_a_frame_without_a_name_is_found_by_its_line(ask: Ask) -> None:
 def test_an_empty_index_and_an_empty_question_find_nothing(ask: Ask, tmp_path: Path) -> None:
     assert ask("") == Hits()
     (tmp_path / "empty").mkdir()
-    with closing(CodeIndex(tmp_path / "empty", ":memory:")) as index:
+    with closing(CodeIndex(tmp_path / "empty", tmp_path / "empty.db")) as index:
         index.refresh()
-        assert search(index, question.read("voucher")) == Hits()
+        assert search(index.open_reader(), question.read("voucher")) == Hits()
 
 
 def test_no_more_is_given_than_asked_for(ask: Ask, tmp_path: Path) -> None:
-    with closing(CodeIndex(tmp_path / "repo", ":memory:")) as index:
+    with closing(CodeIndex(tmp_path / "repo", tmp_path / "again.db")) as index:
         index.refresh()
-        found = search(index, question.read("redeem a voucher for a price"), files=1, definitions=2)
+        found = search(index.open_reader(), question.read("redeem a voucher for a price"), files=1, definitions=2)
     assert (len(found.files), len(found.definitions)) == (1, 2)
     everything = ask("redeem a voucher for a price")
     assert found.definitions == everything.definitions[:2]

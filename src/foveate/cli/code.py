@@ -75,16 +75,17 @@ def _go_to(call: Call, path: Path | None) -> None:
 
 
 def _print_index(call: Call, code: Workspace, done: Refreshed, seconds: float, aside: bool) -> None:
-    found = code.index.stats()
+    with code.index.open_reader() as reader:
+        found, excluded = reader.stats(), reader.exclusions()
     lines = json.read_as_lines(found["languages"])
     took = f"{done.parsed:,} parsed, {done.moved:,} moved, {done.removed:,} removed in {seconds:.1f} s"
     if call.as_json:
-        listed = [{"path": one.path, "reason": one.reason} for one in code.index.asides()] if aside else None
+        listed = [{"path": one.path, "reason": one.reason} for one in excluded] if aside else None
         call.print_json({**json.code_index(code, done, seconds), **({"aside_paths": listed} if aside else {})})
         return
     print_lines(_index_lines(found, lines))
     if aside:
-        print_lines([[], *(([(one.path, "cyan"), (f"  {one.reason}", "")]) for one in code.index.asides())])
+        print_lines([[], *(([(one.path, "cyan"), (f"  {one.reason}", "")]) for one in excluded)])
     for note in done.notes:
         say(f"warning: {note}")
     if not found["files"]:
@@ -160,7 +161,8 @@ def docs(call: Call, section: str | None) -> None:
     SECTION is the name of one part, such as `commands`. Each value names the file that it comes from.
     """
     with _opened(call) as engine:
-        codebase = engine.code.look().codebase
+        with engine.code.snapshot() as snapshot:
+            codebase = snapshot.codebase_docs
         document = json.codebase(codebase, engine.code, section)
     if call.as_json:
         call.print_json(document)
@@ -193,10 +195,8 @@ def _sources(paths: Iterable[str]) -> str:
 
 def search_code(call: Call, query: str, limit: int, files: bool) -> None:
     """`foveate search --code`: definitions, and files where they are asked for, best first."""
-    with _opened(call) as engine:
-        look = engine.code.look()
-        found = look.hits(query, limit, limit)
-        notes = look.notes
+    with _opened(call) as engine, engine.code.snapshot() as snapshot:
+        found, notes = snapshot.search(query, limit, limit), snapshot.notes
     if call.as_json:
         call.print_json(json.code_hits(query, found))
         return

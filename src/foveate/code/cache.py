@@ -1,7 +1,7 @@
-"""What is held in memory of the index: the table of its files, and what was looked up.
+"""What is kept in memory of one generation of the index: the table of its files, and the results of lookups.
 
-Questions of one session ask for the same neighbourhoods, so each answer is read from the file of the index only once. All
-of it is of one generation: with the next one it is forgotten.
+The questions of one session touch the same parts of the index, so each result is read from the file only once. Readers of
+the same generation share a cache; the next generation starts with an empty one.
 """
 
 from __future__ import annotations
@@ -9,28 +9,29 @@ from __future__ import annotations
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache, wraps
+from threading import Lock
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from foveate.code import postings
-from foveate.code.database import Database
+from foveate.code.database import ReadTransaction
 from foveate.code.graph import Symbol
+from foveate.code.history import History
 from foveate.code.indexing import collector_off
 from foveate.code.model import Role
 from foveate.code.postings import Documents
 from foveate.text import analysis
 
-REMEMBERED = 200_000
-"""Answers that are held between two questions, each with what is in it: definitions, names, numbers; about 50 MB."""
+MAX_CACHED_VALUES = 200_000
+"""Results that are kept, each with what is in it: definitions, names, numbers; about 50 MB."""
 
-NAMESAKES = 40
+MAX_SAME_NAME = 40
 """Definitions of one name beyond which the name tells nothing: `get`, `__init__`."""
 
 
-class File(NamedTuple):
-    """A file as the index knows it. A tuple, because each generation makes one of every file."""
+class IndexedFile(NamedTuple):
+    """A file as the index knows it. A tuple, because each generation makes one for every file."""
 
     id: int
     path: str
@@ -40,122 +41,110 @@ class File(NamedTuple):
     hash: str
     size: int
     clean: bool = False
-    """Whether nothing of it had to be replaced, by our own rules."""
+    """Whether nothing of it had to be replaced, by the rules of this process."""
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
-    """What a search needs of the whole repository, read once for each generation of the index."""
+class FileTable:
+    """What a search needs to know of the whole repository, read once for each generation of the index."""
 
-    files: Mapping[int, File]
-    by_path: Mapping[str, File]
+    files: Mapping[int, IndexedFile]
+    by_path: Mapping[str, IndexedFile]
     documents: Documents
-    in_paths: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    files_by_path_term: Mapping[str, Sequence[int]] = field(default_factory=dict)
     """Terms -> the files with such a word in their path."""
-    gone: Mapping[int, frozenset[int]] = field(default_factory=dict)
-    """Of each segment, the definitions that are no longer there."""
-    crowded: frozenset[str] = frozenset()
-    """Names that very many definitions have."""
+    removed_ids: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    """The definitions of each segment that no longer exist."""
+    overused_names: frozenset[str] = frozenset()
+    """Names that very many definitions share."""
 
 
 @dataclass(slots=True)
-class Memory:
+class IndexCache:
     """What is known of one generation of the index."""
 
     generation: str = ""
-    version: tuple[int, int] = (0, 0)
-    """Of the file, when it was last seen to hold this generation."""
-    table: Table | None = None
-    central: tuple[int, list[tuple[Symbol, float]]] | None = None
-    """The most used definitions, and how many of them were asked for."""
-    answers: dict[str, dict[Any, Any]] = field(default_factory=dict)
-    """Questions -> keys -> what was found; None where there is no such thing."""
-    held: int = 0
+    table: FileTable | None = None
+    most_referenced: tuple[int, list[tuple[Symbol, float]]] | None = None
+    """The limit that was asked for, and the definitions."""
+    history: tuple[str, History] | None = None
+    """The commit and the history before it. It outlives the generation: most edits come between two commits."""
+    results: dict[str, dict[Any, Any]] = field(default_factory=dict)
+    """Name of the lookup -> keys -> results; None where there is nothing."""
+    size: int = 0
+    lock: Lock = field(default_factory=Lock)
+    """Held while the table is read, so that threads do not read it twice."""
+
+    def put(self, lookup: str, keys: Iterable[Any], found: Mapping[Any, Any]) -> None:
+        """Keep results. A full cache begins anew; what is known of the whole repository does not grow, and stays."""
+        results = self.results.setdefault(lookup, {})
+        for key in keys:
+            results[key] = result = found.get(key)
+            self.size += 1 + (len(result) if isinstance(result, Collection) else 0)
+        if self.size > MAX_CACHED_VALUES:
+            self.results, self.size = {}, 0
+
+
+class HasCache(Protocol):
+    """A reader of the index that caches its lookups."""
 
     @property
-    def is_full(self) -> bool:
-        return self.held > REMEMBERED
-
-    def emptied(self) -> Memory:
-        """One without the answers. What is known of the whole repository does not grow, and stays."""
-        return replace(self, answers={}, held=0)
-
-    def answers_to(self, question: str) -> dict[Any, Any]:
-        return self.answers.setdefault(question, {})
-
-    def keep(self, question: str, keys: Iterable[Any], found: Mapping[Any, Any]) -> None:
-        answers = self.answers_to(question)
-        for key in keys:
-            answers[key] = answer = found.get(key)
-            self.held += 1 + (len(answer) if isinstance(answer, Collection) else 0)
+    def cache(self) -> IndexCache: ...
 
 
-class Remembering(Protocol):
-    """An index that has a memory."""
-
-    def memory(self) -> Memory:
-        """Of the index as it is now."""
-        ...
-
-    def moment(self) -> AbstractContextManager[None]:
-        """What is asked inside is of one generation, and no other thread asks meanwhile."""
-        ...
-
-
-_Index = TypeVar("_Index", bound=Remembering)
+_Reader = TypeVar("_Reader", bound=HasCache)
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
 
-def remembered(
-    look_up: Callable[[_Index, Sequence[_Key]], Mapping[_Key, _Value]],
-) -> Callable[[_Index, Iterable[_Key]], dict[_Key, _Value]]:
-    """Make a question of a method that looks keys up: it is called only for those that are not in memory.
+def cached_lookup(
+    look_up: Callable[[_Reader, Sequence[_Key]], Mapping[_Key, _Value]],
+) -> Callable[[_Reader, Iterable[_Key]], dict[_Key, _Value]]:
+    """Wrap a method that looks keys up, so that it is called only for keys that are not cached.
 
-    The answers are of one generation, in order of the keys; what there is not is left out.
+    Results come in the order of the keys; keys without a result are left out.
     """
-    question = look_up.__name__
+    name = look_up.__name__
 
     @wraps(look_up)
-    def ask(index: _Index, keys: Iterable[_Key]) -> dict[_Key, _Value]:
+    def lookup(reader: _Reader, keys: Iterable[_Key]) -> dict[_Key, _Value]:
         wanted = list(dict.fromkeys(keys))
-        answers = index.memory().answers_to(question)
-        if [key for key in wanted if key not in answers]:
-            with index.moment():
-                memory = index.memory()
-                answers = memory.answers_to(question)
-                new = [key for key in wanted if key not in answers]
-                memory.keep(question, new, look_up(index, new))
-        return {key: found for key in wanted if (found := answers[key]) is not None}
+        cached = reader.cache.results.get(name, {})
+        missing = [key for key in wanted if key not in cached]
+        found = look_up(reader, missing) if missing else {}
+        results = {key: found.get(key) if key in found else cached.get(key) for key in wanted}
+        if missing:
+            reader.cache.put(name, missing, found)
+        return {key: result for key, result in results.items() if result is not None}
 
-    return ask
+    return lookup
 
 
 # --- the table ---------------------------------------------------------------------------------------------------------
 
 
 @collector_off()
-def read_table(db: Database) -> Table:
-    """The table of the index as it is now."""
-    clean = "redacted = ''" if db.is_ours else "0"
-    rows = db.rows(f"SELECT id, path, role, language, lines, hash, size, {clean} FROM files ORDER BY path")
-    files = {row[0]: File._make(row) for row in rows}
-    in_paths: defaultdict[str, array[int]] = defaultdict(lambda: array("I"))
+def read_table(index: ReadTransaction) -> FileTable:
+    """Read the table of all files."""
+    clean = "redacted = ''" if index.is_ours else "0"
+    rows = index.rows(f"SELECT id, path, role, language, lines, hash, size, {clean} FROM files ORDER BY path")
+    files = {row[0]: IndexedFile._make(row) for row in rows}
+    by_term: defaultdict[str, array[int]] = defaultdict(lambda: array("I"))
     for file in files.values():
         for term in _path_terms(file.path):
-            in_paths[term].append(file.id)
-    documents, gone = _documents(db, files)
-    crowded = db.rows("SELECT name FROM definitions GROUP BY name HAVING count(*) > ?", (NAMESAKES,))
+            by_term[term].append(file.id)
+    documents, removed = _documents(index, files)
+    overused = index.rows("SELECT name FROM definitions GROUP BY name HAVING count(*) > ?", (MAX_SAME_NAME,))
     by_path = {file.path: file for file in files.values()}
-    return Table(files, by_path, documents, dict(in_paths), gone, frozenset(name for (name,) in crowded))
+    return FileTable(files, by_path, documents, dict(by_term), removed, frozenset(name for (name,) in overused))
 
 
-def _documents(db: Database, files: Iterable[int]) -> tuple[Documents, dict[int, frozenset[int]]]:
-    """What scoring needs to know of the definitions, and those of each segment that belong to no file any more."""
-    size = 1 + int(db.meta("definition") or 0)
+def _documents(index: ReadTransaction, files: Iterable[int]) -> tuple[Documents, dict[int, frozenset[int]]]:
+    """Return what scoring needs of the definitions, and the definitions of each segment whose file is gone."""
+    size = 1 + int(index.meta("definition") or 0)
     owner, half, words = [0] * size, [0.0] * size, dict.fromkeys(files, 0)
-    gone: dict[int, frozenset[int]] = {}
-    for segment, *columns in db.rows("SELECT id, ids, files, lengths FROM segments"):
+    removed: dict[int, frozenset[int]] = {}
+    for segment, *columns in index.rows("SELECT id, ids, files, lengths FROM segments"):
         dead = []
         for id, file, length in zip(*map(postings.ints, columns), strict=True):
             if file in words:
@@ -165,13 +154,13 @@ def _documents(db: Database, files: Iterable[int]) -> tuple[Documents, dict[int,
             else:
                 dead.append(id)
         if dead:
-            gone[segment] = frozenset(dead)
+            removed[segment] = frozenset(dead)
     norm = {file: postings.file_level(length) for file, length in words.items()}
-    return Documents(owner, half, norm, size - owner.count(0)), gone
+    return Documents(owner, half, norm, size - owner.count(0)), removed
 
 
 def _path_terms(path: str) -> frozenset[str]:
-    """The words of a path without its suffix. Folders repeat from file to file."""
+    """Return the terms of a path without its suffix. Folders repeat from file to file, so they are cached."""
     folder, _, name = path.rpartition("/")
     return _part_terms(folder) | _part_terms(name.rpartition(".")[0] or name)
 

@@ -1,6 +1,7 @@
-"""The file of the code index: tables, transactions, counters. It can be deleted at any time, and nothing is lost.
+"""The SQLite file of the code index: tables, transactions and counters. It can be deleted at any time; nothing is lost.
 
-One connection, guarded by a lock: threads of a process take turns, and processes wait for one another.
+One connection writes, guarded by a lock: threads take turns, and processes wait for each other. Each reader has a connection
+of its own, so that it sees one state of the index however long it reads and whoever writes meanwhile.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
@@ -29,6 +30,9 @@ CACHE = 16_000
 
 OPENING = 10.0
 """Seconds to wait for another process that makes the file: SQLite does not wait by itself there."""
+
+MAX_IDLE_READERS = 4
+"""Connections that are kept for the next readers. Opening one costs little; its page cache is what is worth keeping."""
 
 _SCHEMA = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -59,10 +63,12 @@ class Database:
         self.root = root
         self.file = str(file)
         self.lock = threading.RLock()
-        self._key = (VERSION, str(root), reads)
+        self._pool_lock = threading.RLock()  # not `lock`: a reader need not wait for a refresh
+        self.key = (VERSION, str(root), reads)
         self._ids: dict[str, int] = {}
         self._damage: Damaged | None = None
-        self._openings = 0
+        self._files_made = 0
+        self._idle: list[apsw.Connection] = []
         self._open: apsw.Connection | None = self._opened()
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
@@ -71,7 +77,7 @@ class Database:
             try:
                 return self._connection.execute(sql, values).fetchall()
             except apsw.Error as error:
-                raise self._cannot("read", error) from None
+                raise self.access_error("read", error) from None
 
     def do(self, sql: str, values: Sequence[Any] = ()) -> None:
         """A statement, inside `writing`."""
@@ -80,19 +86,21 @@ class Database:
     def do_all(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         self._connection.executemany(sql, rows)
 
-    @contextmanager
-    def reading(self) -> Iterator[None]:
-        """What is read inside is of one moment, whatever others write meanwhile."""
-        with self.lock:
-            connection = self._connection
-            if connection.in_transaction:
-                yield
+    def begin_read(self) -> ReadTransaction:
+        """Begin to read the index as it is now. Close what is returned."""
+        with self._pool_lock:
+            _ = self._connection  # raises once the index is closed
+            connection = self._idle.pop() if self._idle else self._open_reader()
+            return ReadTransaction(self, connection, self._files_made)
+
+    def end_read(self, connection: apsw.Connection, file_number: int) -> None:
+        """Take back the connection of a reader; the file that it reads may have been replaced since."""
+        with self._pool_lock:
+            is_reusable = self._open is not None and file_number == self._files_made and not connection.in_transaction
+            if is_reusable and len(self._idle) < MAX_IDLE_READERS:
+                self._idle.append(connection)
                 return
-            connection.execute("BEGIN")
-            try:
-                yield
-            finally:
-                _rolled_back(connection)
+        connection.close(True)
 
     @contextmanager
     def writing(self, patience: int = BUSY) -> Iterator[None]:
@@ -108,7 +116,7 @@ class Database:
                     self.set(name, last)
                 connection.execute("COMMIT")
             except apsw.Error as error:
-                raise self._cannot("written", error) from None
+                raise self.access_error("written", error) from None
             finally:
                 _rolled_back(connection)
                 connection.set_busy_timeout(BUSY)
@@ -119,18 +127,9 @@ class Database:
         return ".".join(str(value) for (value,) in self.rows(_GENERATION))
 
     @property
-    def version(self) -> tuple[int, int]:
-        """Changes with every write of anybody, as SQLite counts them: far cheaper to ask for than the generation."""
-        with self.lock:
-            connection = self._connection
-            if connection.txn_state() == apsw.SQLITE_TXN_NONE:  # SQLite notices what others wrote when it reads
-                self.rows("SELECT 1 FROM meta LIMIT 1")
-            return self._openings, connection.data_version()
-
-    @property
     def is_ours(self) -> bool:
         """Whether the texts in it were read by our settings; another process may have made it its own."""
-        return self._made_for() == self._key
+        return self._made_for() == self.key
 
     def meta(self, name: str) -> Any:
         found = self.rows("SELECT value FROM meta WHERE name = ?", (name,))
@@ -146,7 +145,8 @@ class Database:
         return last + 1
 
     def close(self) -> None:
-        with self.lock:
+        with self.lock, self._pool_lock:
+            self._close_idle_readers()
             if self._open is not None:
                 self._open.close()
                 self._open = None
@@ -159,7 +159,7 @@ class Database:
             raise StoreError(f"The code index {self.file!r} is closed.")
         return self._open
 
-    def _cannot(self, verb: str, error: apsw.Error) -> StoreError:
+    def access_error(self, verb: str, error: apsw.Error) -> StoreError:
         message = f"The code index {self.file!r} cannot be {verb}: {error}."
         if not isinstance(error, _DAMAGE):
             return StoreError(message)
@@ -196,15 +196,17 @@ class Database:
 
     def _made_again(self) -> apsw.Connection:
         self._damage = None
-        if self._open is not None:
-            self._open.close(True)
-        for end in ("", "-wal", "-shm"):
-            Path(self.file + end).unlink(missing_ok=True)
-        return self._connected()
+        with self._pool_lock:
+            self._files_made += 1
+            self._close_idle_readers()
+            if self._open is not None:
+                self._open.close(True)
+            for end in ("", "-wal", "-shm"):
+                Path(self.file + end).unlink(missing_ok=True)
+            return self._connected()
 
     def _connected(self) -> apsw.Connection:
         self._open = connection = apsw.Connection(self.file)
-        self._openings += 1
         connection.set_busy_timeout(BUSY)
         _write_ahead(connection)
         connection.execute("PRAGMA synchronous = NORMAL")
@@ -212,7 +214,22 @@ class Database:
         if not self.is_ours:
             with self.writing():
                 self.claim()
+        # Opened beside the writer: should somebody delete the file, both still see the same one.
+        self._idle.append(self._open_reader())
         return connection
+
+    def _open_reader(self) -> apsw.Connection:
+        try:
+            connection = apsw.Connection(self.file, flags=apsw.SQLITE_OPEN_READWRITE)  # never makes a new file
+            connection.set_busy_timeout(BUSY)
+            connection.execute(f"PRAGMA cache_size = -{CACHE}")
+        except apsw.Error as error:
+            raise self.access_error("read", error) from None
+        return connection
+
+    def _close_idle_readers(self) -> None:
+        while self._idle:
+            self._idle.pop().close(True)
 
     def claim(self) -> None:
         """Begin anew where the index is another one's: of other settings, or of another version. Inside `writing`."""
@@ -232,8 +249,56 @@ class Database:
         for (name,) in self.rows("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"):
             self.do(f'DROP TABLE "{name}"')
         self.do(_SCHEMA)
-        for name, value in zip((*_KEY, "made"), (*self._key, secrets.token_hex(4)), strict=True):
+        for name, value in zip((*_KEY, "made"), (*self.key, secrets.token_hex(4)), strict=True):
             self.set(name, value)
+
+
+class ReadTransaction:
+    """The index in one state, until it is closed. Threads that share one take turns."""
+
+    def __init__(self, database: Database, connection: apsw.Connection, file_number: int) -> None:
+        self._database = database
+        self._connection: apsw.Connection | None = connection
+        self._file_number = file_number
+        self._lock = threading.RLock()
+        try:
+            self.rows("BEGIN")
+            self.generation = ".".join(str(value) for (value,) in self.rows(_GENERATION))
+            """Identifies this state. SQLite takes it with the first thing that is read."""
+        except BaseException:
+            self.close()
+            raise
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+        """Return the rows of a query."""
+        with self._lock:
+            if self._connection is None:
+                raise StoreError(f"This reader of the code index {self._database.file!r} is closed.")
+            try:
+                return self._connection.execute(sql, values).fetchall()
+            except apsw.Error as error:
+                raise self._database.access_error("read", error) from None
+
+    def meta(self, name: str) -> Any:
+        found = self.rows("SELECT value FROM meta WHERE name = ?", (name,))
+        return found[0][0] if found else None
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the texts in it were read by the settings of this process."""
+        return tuple(self.meta(name) for name in _KEY) == self._database.key
+
+    def close(self) -> None:
+        with self._lock:
+            connection, self._connection = self._connection, None
+            if connection is None:
+                return
+            with suppress(apsw.Error):
+                _rolled_back(connection)
+            self._database.end_read(connection, self._file_number)
+
+    def __del__(self) -> None:  # a reader that nobody closed must not keep the file from being tidied up
+        self.close()
 
 
 _GENERATION = "SELECT value FROM meta WHERE name IN ('generation', 'made') ORDER BY name"

@@ -118,24 +118,24 @@ class Symbols(Protocol):
     """What the graph asks of the index. Ids and names that it does not know are left out of the answers."""
 
     def symbols(self, ids: Iterable[int]) -> dict[int, Symbol]: ...
-    def named(self, names: Iterable[str]) -> dict[str, list[Symbol]]:
+    def symbols_by_name(self, names: Iterable[str]) -> dict[str, list[Symbol]]:
         """Definitions by their bare name, spelled exactly so."""
         ...
 
-    def uses(self, ids: Iterable[int]) -> dict[int, Mapping[str, int]]:
+    def references_from(self, ids: Iterable[int]) -> dict[int, Mapping[str, int]]:
         """The names that each definition's own body refers to, with counts; not those of definitions inside it."""
         ...
 
-    def users(self, names: Iterable[str]) -> dict[str, Mapping[int, int]]:
+    def references_to(self, names: Iterable[str]) -> dict[str, Mapping[int, int]]:
         """The definitions that refer to a name, with counts; cut at some hundred."""
         ...
 
     def imports(self, path: str) -> tuple[str, ...]: ...
-    def most_used(self, limit: int) -> list[tuple[Symbol, float]]:
+    def most_referenced(self, limit: int) -> list[tuple[Symbol, float]]:
         """The definitions that the most other files refer to, sources before tests, shared among namesakes; most first."""
         ...
 
-    def in_file(self, path: str) -> list[Symbol]:
+    def symbols_in_file(self, path: str) -> list[Symbol]:
         """All definitions of a file, by line."""
         ...
 
@@ -176,7 +176,7 @@ def neighbours(symbols: Symbols, id: int, limit: int = 6) -> list[Neighbour]:
     if not graph.start({id: 1.0}):
         return []
     graph.expand([id])
-    me, weights, used = graph.known[id], graph.edges[id], symbols.uses([id]).get(id, {})
+    me, weights, used = graph.known[id], graph.edges[id], symbols.references_from([id]).get(id, {})
     near: dict[Relation, list[Symbol]] = {relation: [] for relation in RELATIONS}
     for other in sorted((graph.known[other] for other in weights), key=lambda other: (-weights[other.id], _place(other))):
         if other.name and other.id != me.parent and other.parent != me.id:
@@ -232,10 +232,10 @@ class _Graph:
         if not new:
             return
         own = sorted({symbol.name for symbol in new if symbol.name})
-        uses = self.index.uses([symbol.id for symbol in new])
-        named = self.index.named(sorted(set(own).union(*uses.values())))
+        uses = self.index.references_from([symbol.id for symbol in new])
+        named = self.index.symbols_by_name(sorted(set(own).union(*uses.values())))
         untested = {name: [other for other in found if other.role != "test"] for name, found in named.items()}
-        users = {name: found for name, found in self.index.users(own).items() if len(found) <= self.max_callers}
+        users = {name: found for name, found in self.index.references_to(own).items() if len(found) <= self.max_callers}
         wanted = {user for found in users.values() for user in found}
         wanted |= {symbol.parent for symbol in new if symbol.parent is not None}
         self.known |= self.index.symbols(sorted(wanted - self.known.keys()))
@@ -284,7 +284,7 @@ class _Graph:
         if not symbol.name or symbol.kind not in CLASSES or (symbol.path not in self.files and len(self.files) == MAX_FILES):
             return
         if symbol.path not in self.files:
-            self.files[symbol.path] = self.index.in_file(symbol.path)
+            self.files[symbol.path] = self.index.symbols_in_file(symbol.path)
         members = [other for other in self.files[symbol.path] if other.parent == symbol.id and other.kind not in VALUES]
         for other in members:
             yield other, MEMBERS * _visible(other.name) / math.sqrt(len(members))
@@ -339,7 +339,7 @@ def substance(symbol: Symbol) -> float:
 def _central(symbols: Symbols) -> dict[int, float]:
     """Where to start without a question: what most files refer to, the larger the better. A member counts for its class."""
     weights: dict[int, float] = {}
-    for symbol, score in symbols.most_used(MAX_SEEDS):
+    for symbol, score in symbols.most_referenced(MAX_SEEDS):
         if symbol.name in COMMON:
             continue
         size = math.log2(2 + symbol.end - symbol.line)

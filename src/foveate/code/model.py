@@ -12,6 +12,11 @@ Role = Literal["source", "test", "docs", "example", "generated", "vendored", "co
 """What a file is for. All but `source` are demoted in search unless the question asks for them."""
 
 
+MODULE = "top level"
+"""The kind of what stands outside of all definitions of a file: imports, constants, top-level code. No language has a
+definition of this kind."""
+
+
 class Found(NamedTuple):
     """A file that the walk came across and that may be worth indexing. A tuple, because a walk makes one of every file."""
 

@@ -76,7 +76,7 @@ def outlines(
     if top <= 0:
         return []
     heaviest = sorted(weights, key=lambda path: (-round(weights[path], 12), path))[:max_files]
-    return [_outline(path, weights[path] / top, symbols.in_file(path), ranked.get(path, {})) for path in heaviest]
+    return [_outline(path, weights[path] / top, symbols.symbols_in_file(path), ranked.get(path, {})) for path in heaviest]
 
 
 def structure(paths: Iterable[str], *, max_folders: int = MAX_FOLDERS) -> list[Outline]:

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from heapq import nsmallest
 
 from foveate.code import postings
-from foveate.code.chunk import MODULE
+from foveate.code.cache import FileTable, IndexedFile
 from foveate.code.graph import CLASSES, Symbol
 from foveate.code.history import History
-from foveate.code.index import CodeIndex, File, Table
-from foveate.code.model import Role
+from foveate.code.index_reader import IndexReader
+from foveate.code.model import MODULE, Role
 from foveate.code.postings import Space
 from foveate.code.question import Frame, Question
 from foveate.text import analysis as lexical
@@ -94,7 +94,7 @@ _CONSTRUCTORS = ("__init__", "__new__", "constructor", "initialize", "init", "ne
 class FileHit:
     """A file and how well it answers, 0..1."""
 
-    file: File
+    file: IndexedFile
     relevance: float
     features: Mapping[str, float] = field(default_factory=dict)
 
@@ -116,9 +116,9 @@ class Hits:
     definitions: tuple[Hit, ...] = ()
 
 
-def search(index: CodeIndex, question: Question, files: int = 50, definitions: int = 100) -> Hits:
+def search(index: IndexReader, question: Question, files: int = 50, definitions: int = 100) -> Hits:
     """The files and definitions that answer a question."""
-    table = index.table()
+    table = index.file_table()
     if not table.files:
         return Hits()
     found = _Found(index, question, table)
@@ -136,7 +136,7 @@ def search(index: CodeIndex, question: Question, files: int = 50, definitions: i
 class _Found:
     """The scores of definitions and files for one question, by id; the best of each kind has 1."""
 
-    def __init__(self, index: CodeIndex, question: Question, table: Table) -> None:
+    def __init__(self, index: IndexReader, question: Question, table: FileTable) -> None:
         self.owner = table.documents.owner
         paths = _Paths(table)
         self.pointed, self.modules = _file_votes(question, paths)
@@ -191,7 +191,7 @@ class _Found:
         return _features(self.file_lexical.get(id, 0.0), voted, self.traced_files.get(id, 0.0))
 
 
-def _with_past(files: dict[int, float], past: History, table: Table) -> dict[int, float]:
+def _with_past(files: dict[int, float], past: History, table: FileTable) -> dict[int, float]:
     """The ranks of files with what the latest commits say: which of them change these days, and which with the best one."""
     if not files or not past.commits:
         return files
@@ -207,11 +207,11 @@ def _with_past(files: dict[int, float], past: History, table: Table) -> dict[int
 # --- words ---------------------------------------------------------------------------------------------------------
 
 
-def _telling(index: CodeIndex, question: Question, table: Table) -> dict[str, float]:
+def _telling(index: IndexReader, question: Question, table: FileTable) -> dict[str, float]:
     """The terms of the question that tell the most here, with their importance."""
     if len(question.terms) <= TERMS:
         return dict(question.terms)
-    lists = index.lists(Space.WORDS, question.terms)
+    lists = index.posting_lists(Space.WORDS, question.terms)
     worth = {
         term: weight * postings.rarity(postings.length_of(lists[term]), table.documents.number)
         for term, weight in question.terms.items()
@@ -220,12 +220,14 @@ def _telling(index: CodeIndex, question: Question, table: Table) -> dict[str, fl
     return {term: question.terms[term] for term in _top(worth, TERMS)}
 
 
-def _scores(index: CodeIndex, terms: Mapping[str, float], table: Table) -> tuple[dict[int, float], dict[int, float], float]:
+def _scores(
+    index: IndexReader, terms: Mapping[str, float], table: FileTable
+) -> tuple[dict[int, float], dict[int, float], float]:
     """The lexical scores of definitions and files, and what a definition would score that answers in full."""
-    lists = index.lists(Space.WORDS, terms)
+    lists = index.posting_lists(Space.WORDS, terms)
     definitions, files = postings.scores(lists, terms, table.documents)
     for term, importance in terms.items():
-        ids = table.in_paths.get(term, ())
+        ids = table.files_by_path_term.get(term, ())
         value = PATH * importance * postings.rarity(len(ids), len(table.files))
         for id in ids:
             files[id] = files.get(id, 0.0) + value
@@ -240,9 +242,9 @@ def _scores(index: CodeIndex, terms: Mapping[str, float], table: Table) -> tuple
 # --- votes ---------------------------------------------------------------------------------------------------------
 
 
-def _named(index: CodeIndex, question: Question) -> dict[int, float]:
+def _named(index: IndexReader, question: Question) -> dict[int, float]:
     """Definitions that the question names. A name that several have is shared by them, a class has its members share."""
-    by_name = index.named({name.rpartition(".")[2] for name in question.symbols})
+    by_name = index.symbols_by_name({name.rpartition(".")[2] for name in question.symbols})
     votes: dict[int, float] = {}
     classes: dict[int, Symbol] = {}
     for written, worth in question.symbols.items():
@@ -253,7 +255,7 @@ def _named(index: CodeIndex, question: Question) -> dict[int, float]:
                 if symbol.kind in CLASSES:
                     classes[symbol.id] = symbol
     for id in _top({id: votes[id] for id in classes}, CLASSES_NAMED):
-        for member in index.in_file(classes[id].path):
+        for member in index.symbols_in_file(classes[id].path):
             if member.parent == id:
                 share = votes[id] * (CONSTRUCTOR if member.name in _CONSTRUCTORS else MEMBER)
                 votes[member.id] = max(votes.get(member.id, 0.0), share)
@@ -280,12 +282,12 @@ def _whole(symbols: Sequence[Symbol]) -> list[Symbol]:
 class _Paths:
     """Files by how a text may call them; made when a text does."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: FileTable) -> None:
         self._files = table.files.values()
-        self._by_name: dict[str, list[File]] | None = None
-        self._by_module: dict[str, list[tuple[str, File]]] | None = None
+        self._by_name: dict[str, list[IndexedFile]] | None = None
+        self._by_module: dict[str, list[tuple[str, IndexedFile]]] | None = None
 
-    def closest(self, written: str, least: int = 1) -> list[File]:
+    def closest(self, written: str, least: int = 1) -> list[IndexedFile]:
         """The files whose path ends most like the one that is written, where they are few."""
         if self._by_name is None:
             self._by_name = {}
@@ -297,7 +299,7 @@ class _Paths:
         best = [file for file in files if shared[file.id] == most and most >= min(least, file.path.count("/") + 1)]
         return best if len(best) <= 5 else []
 
-    def modules(self, stem: str) -> list[File]:
+    def modules(self, stem: str) -> list[IndexedFile]:
         """Files whose path without the suffix ends so: `shop/cart` is `src/shop/cart.py`."""
         if self._by_module is None:
             self._by_module = {}
@@ -334,7 +336,7 @@ def _file_votes(question: Question, paths: _Paths) -> tuple[dict[int, float], di
     return pointed, modules
 
 
-def _traced(index: CodeIndex, frames: Sequence[Frame], paths: _Paths) -> tuple[dict[int, float], dict[int, float]]:
+def _traced(index: IndexReader, frames: Sequence[Frame], paths: _Paths) -> tuple[dict[int, float], dict[int, float]]:
     """Definitions and files of stack traces: the innermost frame of ours counts most."""
     definitions: dict[int, float] = {}
     files: dict[int, float] = {}
@@ -350,9 +352,9 @@ def _traced(index: CodeIndex, frames: Sequence[Frame], paths: _Paths) -> tuple[d
     return definitions, files
 
 
-def _at(index: CodeIndex, file: File, frame: Frame) -> list[Symbol]:
+def _at(index: IndexReader, file: IndexedFile, frame: Frame) -> list[Symbol]:
     """The definition that a frame names; by its line only where there is no name, because lines move."""
-    symbols = [symbol for symbol in index.in_file(file.path) if symbol.kind != MODULE]
+    symbols = [symbol for symbol in index.symbols_in_file(file.path) if symbol.kind != MODULE]
     if frame.function:
         return [symbol for symbol in symbols if symbol.name == frame.function.rpartition(".")[2]]
     around = [symbol for symbol in symbols if symbol.line <= frame.line <= symbol.end]
@@ -362,7 +364,7 @@ def _at(index: CodeIndex, file: File, frame: Frame) -> list[Symbol]:
 # --- together ------------------------------------------------------------------------------------------------------
 
 
-def _standing(question: Question, table: Table, pointed_to: Iterable[int]) -> dict[int, float]:
+def _standing(question: Question, table: FileTable, pointed_to: Iterable[int]) -> dict[int, float]:
     """What is left of the scores of each file by what it is for: all, where the question asks for it or for such files."""
     left = {role: 1.0 if question.topic & set(ASKED_FOR[role]) else DEMOTED[role] for role in DEMOTED}
     found = {id: left.get(file.role, 1.0) for id, file in table.files.items()}

@@ -9,11 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from foveate.code.chunk import MODULE
 from foveate.code.derived import IN_PARTS
 from foveate.code.graph import Symbol
 from foveate.code.languages import fence
-from foveate.code.model import Lengths
+from foveate.code.model import MODULE, Lengths
 
 PART_CHARS = 24_000
 """Characters of the definitions that are shown of a larger file: some six thousand tokens."""

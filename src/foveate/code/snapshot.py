@@ -1,14 +1,14 @@
-"""The code that an engine looks at: its index, brought up to date when it is looked at, and one look for each call.
+"""The code of one engine, and how one call sees it.
 
-A `Look` is one moment: every source of a call shares its search, its texts and what it found out of date. A text whose file
-changed since it was indexed is indexed again before a line of it is shown.
+The index is refreshed before a call, never in it. A `CodeSnapshot` is bound to one generation of the index, so every source
+of a call sees the same code: the same hits, the same definitions, and only files whose content is the one that was indexed.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -17,8 +17,10 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from foveate.code import question
+from foveate.code.cache import IndexedFile
 from foveate.code.file_text import Text
-from foveate.code.index import CodeIndex, File
+from foveate.code.index import CodeIndex
+from foveate.code.index_reader import IndexReader
 from foveate.code.indexing import Progress, Refreshed
 from foveate.code.model import Aside
 from foveate.code.search import Hits, search
@@ -28,25 +30,27 @@ from foveate.text.redact import Allow
 if TYPE_CHECKING:
     from foveate.code.docs import Codebase
 
-DESCRIBED = 1
-"""Raise it when the codebase docs say something else for the same files."""
+DOCS_VERSION = 1
+"""Raise it when the codebase docs of the same files change."""
 
-FILES, DEFINITIONS = 50, 100
-"""What one search brings at most."""
+MAX_FILE_HITS, MAX_DEFINITION_HITS = 50, 100
+"""Results of one search."""
 
 _LINE = re.compile(r"(?::\d+){1,2}$")
 """`cart.py:40:3`: a place in a file."""
 
-FRESH_SECONDS = 1.0
-"""A look within this time of the last one does not walk the tree again: several contexts of one turn share it."""
+MAX_WALK_AGE_S = 1.0
+"""Calls within this time of the last walk look for changed files only, not for new ones: several contexts of one turn share
+a walk."""
 
-TRIES = 3
-"""How often a file that changes while it is read is indexed again before it is left out."""
+SLOW_CHECK_S, MAX_CHECK_SHARE = 0.005, 0.1
+"""From some 2,000 files on, looking for changed ones takes longer than this. Then it may take this share of the time at
+most: a burst of calls shares one look."""
 
 
 @dataclass(frozen=True, slots=True)
 class CodeSettings:
-    """What `[code]` and `[project]` in a project's settings say."""
+    """The sections `[code]` and `[project]` of a project's settings."""
 
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
@@ -66,23 +70,29 @@ class Workspace:
         self._allow = allow
         self._index: CodeIndex | None = None
         self._opening = Lock()
-        self._looked = 0.0
-        self.described: tuple[str, Sequence[str], Codebase] | None = None
-        """What the repository says of itself, with the generation of the index and the files that it was read from."""
+        self._refreshing = Lock()
+        self._walked_at = 0.0
+        self._check_after = 0.0
+        self._changed: set[str] = set()
+        """Files that a snapshot found changed although their size and time may say otherwise."""
+        self.notes: tuple[str, ...] = ()
+        """Notes of the last walk: a submodule without files, files over the limit."""
+        self.cached_docs: tuple[str, Codebase] | None = None
+        """The codebase docs, with the generation of the index that they were derived from."""
         self.progress: Progress | None = None
-        """Told how far a refresh is; the command line draws it."""
+        """Called with how far a refresh is; the command line draws it."""
 
     @property
     def index(self) -> CodeIndex:
         with self._opening:
             if self._index is None:
-                chosen = self.settings
+                settings = self.settings
                 self._index = CodeIndex(
                     self.root,
                     self._file,
-                    include=chosen.include,
-                    exclude=chosen.exclude,
-                    max_files=chosen.max_files,
+                    include=settings.include,
+                    exclude=settings.exclude,
+                    max_files=settings.max_files,
                     allow=self._allow,
                 )
             return self._index
@@ -93,17 +103,39 @@ class Workspace:
         return self._index is not None or Path(self._file).exists()
 
     def refresh(self) -> Refreshed:
-        """Take in what changed."""
-        done = self.index.refresh(self.progress)
-        self._looked = monotonic()
-        return done
+        """Bring the index up to date with the files."""
+        changed, self._changed = self._changed, set()
+        if changed:
+            self.index.invalidate(changed)
+        update = self.index.refresh(self.progress)
+        self.notes, self._walked_at = update.notes, monotonic()
+        return update
 
-    def look(self) -> Look:
-        """One look at the code as it is now."""
-        notes: tuple[str, ...] = ()
-        if not self._looked or monotonic() - self._looked > FRESH_SECONDS:
-            notes = self.refresh().notes
-        return Look(self, notes)
+    def refresh_if_stale(self) -> None:
+        """Refresh the index if a known file has changed, or if the last walk is too old to know of new files."""
+        with self._refreshing:  # threads that wait here find the work done
+            is_old = not self._walked_at or monotonic() - self._walked_at > MAX_WALK_AGE_S
+            if is_old or self._changed or self._has_changed_files():
+                self.refresh()
+
+    def _has_changed_files(self) -> bool:
+        start = monotonic()
+        if start < self._check_after:
+            return False
+        has_changed = self.index.has_changed_files()
+        duration = monotonic() - start
+        if duration > SLOW_CHECK_S:
+            self._check_after = start + duration / MAX_CHECK_SHARE
+        return has_changed
+
+    def snapshot(self) -> CodeSnapshot:
+        """Return the code as it is now. Close the snapshot after use."""
+        self.refresh_if_stale()
+        return CodeSnapshot(self, self.index.open_reader(), self.notes)
+
+    def report_change(self, path: str) -> None:
+        """Have the next refresh read a file, even if its size and time have not changed."""
+        self._changed.add(path)
 
     def close(self) -> None:
         if self._index is not None:
@@ -111,151 +143,147 @@ class Workspace:
             self._index = None
 
 
-class Look:
-    """What the sources of one call see of the code."""
+class CodeSnapshot:
+    """The code as one call sees it. It never changes: what happens to the files meanwhile is for the next call."""
 
-    def __init__(self, workspace: Workspace, notes: Sequence[str] = ()) -> None:
+    def __init__(self, workspace: Workspace, index: IndexReader, notes: Sequence[str] = ()) -> None:
         self._workspace = workspace
-        self.index = workspace.index
+        self.index = index
         self.notes: list[str] = list(notes)
         self._hits: dict[tuple[str, int, int], Hits] = {}
-        self._lines: dict[str, tuple[str, list[str] | None]] = {}
-        self._as_indexed: dict[str, bool] = {}
-        self._described: Codebase | None = None
+        self._texts: dict[str, str | None] = {}
+        self._changed: set[str] = set()
+        self._docs: Codebase | None = None
 
-    def hits(self, text: str, files: int = FILES, definitions: int = DEFINITIONS) -> Hits:
-        """What a question finds."""
-        asked = (text, files, definitions)
-        if asked not in self._hits:
-            found = self._search(*asked)
-            if self.renewed(hit.file.path for hit in found.files):
-                found = self._search(*asked)
-            self._hits[asked] = found
-        return self._hits[asked]
+    def __enter__(self) -> CodeSnapshot:
+        return self
 
-    def _search(self, text: str, files: int, definitions: int) -> Hits:
-        with self.index.moment():
-            return search(self.index, question.read(text), files, definitions)
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
-    def file(self, path: str) -> File | None:
-        return self.index.table().by_path.get(path)
-
-    def known(self, path: str) -> str | None:
-        """The file that a path means: as written, else the only one that ends so."""
-        table = self.index.table().by_path
-        for plain in (path.removeprefix("./"), _LINE.sub("", path.removeprefix("./"))):
-            ends = [plain] if plain in table else [known for known in table if known.endswith(f"/{plain}")]
-            if len(ends) == 1:
-                return ends[0]
-        return None
-
-    def note(self, said: str) -> None:
-        """Something that the reader of the receipt should know; once."""
-        if said not in self.notes:
-            self.notes.append(said)
-
-    def lines(self, path: str) -> list[str] | None:
-        """The lines of a file as they are now and as the index knows them; None where that cannot be had."""
-        held = self._lines.get(path)
-        if held is None or held[0] != self._hash(path):  # another process may have indexed it since
-            lines = self._read(path)
-            held = self._lines[path] = (self._hash(path), lines)
-        return held[1]
-
-    def _hash(self, path: str) -> str:
-        known = self.file(path)
-        return known.hash if known is not None else ""
-
-    def _read(self, path: str) -> list[str] | None:
-        """The lines of a file; one that changed since it was indexed is indexed again first."""
-        for attempt in range(TRIES):
-            text = self.index.read(path)
-            if isinstance(text, Aside):
-                self._renew()  # what comes after, such as the map, does not speak of it any more
-                self.note(f"{path} is not shown: {text.reason}.")
-                return None
-            if self._hash(path) == text.hash:
-                return text.text.splitlines()
-            if attempt:
-                self.index.doubt(path)
-            self._renew()
-            self.note(f"{path} changed while the context was computed; it was indexed again.")
-        self.note(f"{path} is not shown: it {'keeps changing' if self._hash(path) else 'is no longer in the index'}.")
-        return None
-
-    def is_as_indexed(self, path: str) -> bool:
-        """Whether a file is in the index and was not written since."""
-        if path not in self._as_indexed:
-            self._as_indexed[path] = self.file(path) is not None and not self.index.touched([path])
-        return self._as_indexed[path]
-
-    def renewed(self, paths: Iterable[str]) -> bool:
-        """Whether one of the files was written since it was indexed; then all that changed is taken in."""
-        touched = self.index.touched(paths)
-        if touched:
-            self._renew()
-        return touched
-
-    def _renew(self) -> None:
-        self._as_indexed.clear()
-        self._workspace.refresh()
-        self._hits.clear()
-
-    # --- what the repository says of itself --------------------------------------------------------------------
+    def close(self) -> None:
+        self.index.close()
 
     @property
-    def codebase(self) -> Codebase:
-        """The documents of the repository, worked out again only where a file that they come from changed."""
-        if self._described is None:
-            self._described = self._as_described() or self._kept() or self._describe()
-        overrides = {name: value for name, value in self._workspace.settings.project.items() if value}
-        project = replace(self._described.project, **overrides) if overrides else self._described.project
-        return replace(self._described, project=project)
+    def root(self) -> Path:
+        return self._workspace.root
 
-    def _describe(self) -> Codebase:
-        from foveate.code.docs import describe
+    @property
+    def generation(self) -> str:
+        """Identifies the state of the code. Snapshots of one generation give the same answers."""
+        return self.index.generation
 
-        paths = [*self.index.table().by_path, *(aside.path for aside in self.index.asides())]  # a lock file tells the tool
-        described = describe(paths, self._text)
-        if not described.project.name:
-            described = replace(described, project=replace(described.project, name=self._workspace.root.name))
-        kept = {"key": self._key(described.inputs), "inputs": described.inputs, "codebase": asdict(described)}
-        self.index.keep("codebase", json.dumps(kept, ensure_ascii=False))
-        return described
+    def search(self, text: str, files: int = MAX_FILE_HITS, definitions: int = MAX_DEFINITION_HITS) -> Hits:
+        """Return the files and definitions that answer a question. Sources of one call share the result."""
+        key = (text, files, definitions)
+        if key not in self._hits:
+            self._hits[key] = search(self.index, question.read(text), files, definitions)
+        return self._hits[key]
 
-    def _as_described(self) -> Codebase | None:
-        """What the last look found, where neither the index nor one of the files changed since."""
-        held = self._workspace.described
-        if held is None or self.renewed(held[1]) or held[0] != self.index.generation:
+    def file(self, path: str) -> IndexedFile | None:
+        return self.index.file_table().by_path.get(path)
+
+    def resolve_path(self, path: str) -> str | None:
+        """Return the indexed file that a path means: as written, else the only one that ends with it."""
+        by_path = self.index.file_table().by_path
+        for bare in (path.removeprefix("./"), _LINE.sub("", path.removeprefix("./"))):
+            matches = [bare] if bare in by_path else [known for known in by_path if known.endswith(f"/{bare}")]
+            if len(matches) == 1:
+                return matches[0]
+        return None
+
+    def add_note(self, note: str) -> None:
+        """Add a note for the reader of the receipt, once."""
+        if note not in self.notes:
+            self.notes.append(note)
+
+    def lines(self, path: str) -> list[str] | None:
+        """Return the lines of a file as it was indexed, or None if it has changed since or cannot be read."""
+        text = self._text(path)
+        return None if text is None else text.splitlines()
+
+    def exclusion(self, path: str) -> Aside | None:
+        """Return why the content of a file that is not indexed excludes it, or None if it does not."""
+        text = self._workspace.index.read(path)
+        return text if isinstance(text, Aside) else None
+
+    def is_changed(self, path: str) -> bool:
+        """Return whether `lines` found another content than was indexed: then the index is all there is to show."""
+        return path in self._changed
+
+    def _text(self, path: str) -> str | None:
+        if path not in self._texts:
+            self._texts[path] = self._read(path)
+        return self._texts[path]
+
+    def _read(self, path: str) -> str | None:
+        file, text = self.file(path), self._workspace.index.read(path)
+        if isinstance(text, Text) and file is not None and text.hash == file.hash:
+            return text.text
+        if file is None:
+            self.add_note(f"{path} is not shown: it is not in the index.")
             return None
-        return held[2]
+        self._workspace.report_change(path)
+        if isinstance(text, Aside):
+            self.add_note(f"{path} is not shown: {text.reason}.")
+        else:
+            self._changed.add(path)
+            self.add_note(f"{path} changed while the context was computed; only its indexed outline is shown.")
+        return None
 
-    def _kept(self) -> Codebase | None:
-        held = self.index.kept("codebase")
-        if not held:
+    # --- codebase docs ---------------------------------------------------------------------------------------------
+
+    @property
+    def codebase_docs(self) -> Codebase:
+        """What the repository says about itself, derived again only when a file that it comes from has changed."""
+        if self._docs is None:
+            self._docs = self._cached_docs() or self._stored_docs() or self._derive_docs()
+        overrides = {name: value for name, value in self._workspace.settings.project.items() if value}
+        project = replace(self._docs.project, **overrides) if overrides else self._docs.project
+        return replace(self._docs, project=project)
+
+    def _cached_docs(self) -> Codebase | None:
+        cached = self._workspace.cached_docs
+        return cached[1] if cached is not None and cached[0] == self.generation else None
+
+    def _stored_docs(self) -> Codebase | None:
+        stored = self.index.get_derived("codebase")
+        if not stored:
             return None
         from foveate.code.docs import from_json
 
-        document = json.loads(held)
-        self.renewed(document["inputs"])
-        with self.index.moment():
-            generation, key = self.index.generation, self._key(document["inputs"])
-        if document["key"] != key:
+        document = json.loads(stored)
+        if document["key"] != self._docs_key(document["inputs"]):
             return None
-        described = from_json(document["codebase"])
-        self._workspace.described = (generation, document["inputs"], described)
-        return described
+        docs = from_json(document["codebase"])
+        self._workspace.cached_docs = (self.generation, docs)
+        return docs
 
-    def _key(self, inputs: Sequence[str]) -> str:
-        """What a description depends on: the names of all files, and the content of those that it was read from."""
-        table = self.index.table().by_path
-        digest = blake2b(f"{DESCRIBED}".encode(), digest_size=16)
-        for path in (*table, *(aside.path for aside in self.index.asides())):
+    def _derive_docs(self) -> Codebase:
+        from foveate.code.docs import describe
+
+        docs = describe(self._all_paths(), self._text_if_indexed)
+        if not docs.project.name:
+            docs = replace(docs, project=replace(docs.project, name=self.root.name))
+        if None not in map(self._text, filter(self.file, docs.inputs)):  # else they lack what changed meanwhile
+            self._workspace.cached_docs = (self.generation, docs)
+            document = {"key": self._docs_key(docs.inputs), "inputs": docs.inputs, "codebase": asdict(docs)}
+            self._workspace.index.set_derived("codebase", json.dumps(document, ensure_ascii=False))
+        return docs
+
+    def _all_paths(self) -> list[str]:
+        """Return the paths of all files, excluded ones too: a lock file tells which package manager is used."""
+        return [*self.index.file_table().by_path, *(exclusion.path for exclusion in self.index.exclusions())]
+
+    def _text_if_indexed(self, path: str) -> str | None:
+        return self._text(path) if self.file(path) is not None else None
+
+    def _docs_key(self, inputs: Sequence[str]) -> str:
+        """Return a hash of what the docs depend on: the names of all files, and the content of those that were read."""
+        by_path = self.index.file_table().by_path
+        digest = blake2b(f"{DOCS_VERSION}".encode(), digest_size=16)
+        for path in self._all_paths():
             digest.update(path.encode("utf-8", "surrogateescape") + b"\0")
         for path in inputs:
-            digest.update((table[path].hash if path in table else "-").encode())
+            digest.update((by_path[path].hash if path in by_path else "-").encode())
         return digest.hexdigest()
-
-    def _text(self, path: str) -> str | None:
-        text = self.index.read(path) if self.file(path) is not None else None
-        return text.text if isinstance(text, Text) else None

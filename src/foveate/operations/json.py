@@ -332,7 +332,8 @@ PROJECT = ("name", "language", "framework", "test_framework")
 
 def code_index(code: Workspace, done: Refreshed | None = None, seconds: float = 0.0) -> dict[str, Any]:
     """What is indexed and, where it was just brought up to date, what that took in."""
-    found = code.index.stats()
+    with code.index.open_reader() as reader:
+        found = reader.stats()
     document = {"root": str(code.root), **found, "read_as_lines": read_as_lines(found["languages"])}
     if done is None:
         return document

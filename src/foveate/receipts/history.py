@@ -19,7 +19,7 @@ from foveate.pipeline.assembly import Context
 from foveate.pipeline.request import given_records
 from foveate.pipeline.signals import extract
 from foveate.pipeline.sources import SHIPPED, Around, Source
-from foveate.pipeline.sources.gather import asks_of, look_for, reads_code
+from foveate.pipeline.sources.gather import asks_of, open_snapshot, reads_code
 from foveate.receipts import receipt as receipts
 from foveate.receipts.prompt import Prompt
 from foveate.receipts.receipt import Receipt, scope_within
@@ -138,7 +138,8 @@ class Past(Living):
         if id.startswith(PREFIXES):
             from foveate.receipts.why_code import why_not_shown
 
-            return why_not_shown(receipt, id, self.code.look())
+            with self.code.snapshot() as snapshot:
+                return why_not_shown(receipt, id, snapshot)
         others = [name for name in self._sources if self._keeper(f"{name}:")]
         with self.reader(scope_within(receipt, self.scope)) as reader:
             return why_not_considered(receipt, id, reader, others)
@@ -177,7 +178,8 @@ class Past(Living):
         if id.startswith(PREFIXES):
             from foveate.pipeline.sources.code import recalled
 
-            record = recalled(id, self.code.look(), self.scope)
+            with self.code.snapshot() as snapshot:
+                record = recalled(id, snapshot, self.scope)
             return {"role": "user", "content": self.shown(record)}
         if (keeper := self._keeper(id)) is not None:
             record = keeper.recall(id, self.scope, self.clock())
@@ -302,7 +304,8 @@ class Past(Living):
             return id
         from foveate.pipeline.sources.code import canonical
 
-        return canonical(id, self._workspace.look())
+        with self._workspace.snapshot() as snapshot:
+            return canonical(id, snapshot)
 
     def _keeper(self, id: str) -> Any:
         """The source that keeps what has this id, where that is not ours: `mem0` for `mem0:ID`."""
@@ -331,9 +334,8 @@ class Past(Living):
             return {}
         asked, scope = receipt.document["request"], scope_within(receipt, self.scope)
         profile = receipts.profile_from_json(receipt.document["profile"])
-        look, _ = look_for(profile, self._sources, self._workspace)
         asks = {name: asks for name, asks in asks_of(profile, self._sources).items() if reads_code(self._sources[name])}
-        with self.reader(scope) as state:
+        with open_snapshot(profile, self._sources, self._workspace) as (look, _), self.reader(scope) as state:
             task = state.get([asked["task"]]).get(asked["task"]) if asked.get("task") else None
             request = receipts.request_from_json(asked, scope, task)
             around = Around(request, extract(request, state.named), profile, state, self._root, look)

@@ -13,7 +13,7 @@ from foveate.code.exclusions import GENERATED, MINIFIED, VENDORED, aside_by_name
 from foveate.code.graph import Symbol
 from foveate.code.model import Aside
 from foveate.code.search import BEST, search
-from foveate.code.snapshot import Look
+from foveate.code.snapshot import CodeSnapshot
 from foveate.code.walk import OVER
 from foveate.errors import NotFound, near
 from foveate.pipeline.sources.code import named
@@ -47,7 +47,7 @@ FAR = 100_000
 Reason = tuple[str, str]
 
 
-def why_not_shown(receipt: Receipt, id: str, look: Look) -> dict[str, Any]:
+def why_not_shown(receipt: Receipt, id: str, look: CodeSnapshot) -> dict[str, Any]:
     """The reason, in one word and one sentence."""
     sort, _, rest = id.partition(":")
     path, _, name = rest.partition("::")
@@ -59,29 +59,29 @@ def why_not_shown(receipt: Receipt, id: str, look: Look) -> dict[str, Any]:
     return {"context": receipt.id, "id": id, "kind": KINDS[sort], "kept": False, **told}
 
 
-def _untold(look: Look, name: str) -> Reason:
+def _untold(look: CodeSnapshot, name: str) -> Reason:
     """Nothing where the repository says something under this name."""
-    known = {"project", *(section.name for section in look.codebase.sections)}
+    known = {"project", *(section.name for section in look.codebase_docs.sections)}
     if name not in known:
         raise NotFound(f"The repository says nothing under {name!r}.{near(name, known)}")
     return "", ""
 
 
-def _absent(look: Look, path: str) -> Reason:
+def _absent(look: CodeSnapshot, path: str) -> Reason:
     """Why a file is not in the index; nothing where it is."""
     if look.file(path) is not None:
         return "", ""
-    for aside in look.index.asides():
+    for aside in look.index.exclusions():
         if path == aside.path or (aside.path.endswith("/") and path.startswith(aside.path)):
             return _set_aside(path, aside)
     inside = not path.startswith("/") and ".." not in path.split("/")
-    if inside and (look.index.root / path).is_file():
+    if inside and (look.root / path).is_file():
         reason = aside_by_name(path, 0)
-        text = Aside(path, reason) if reason else look.index.read(path)
-        if isinstance(text, Aside):
-            return _set_aside(path, text)
+        excluded = Aside(path, reason) if reason else look.exclusion(path)
+        if excluded is not None:
+            return _set_aside(path, excluded)
         return "not indexed", f"{path} is ignored, as .gitignore says; `include` in [code] brings it back"
-    known = look.index.table().by_path
+    known = look.index.file_table().by_path
     same = [one for one in known if one.rpartition("/")[2] == path.rpartition("/")[2]]
     hint = f" Did you mean {same[0]!r}?" if len(same) == 1 else near(path, known).partition(" Known:")[0]
     raise NotFound(f"There is no file {path!r} in the code.{hint}")
@@ -110,7 +110,7 @@ def _kept_out(receipt: Receipt, sort: str) -> Reason | None:
     return None
 
 
-def _outranked(receipt: Receipt, sort: str, path: str, symbol: Symbol | None, look: Look) -> Reason:
+def _outranked(receipt: Receipt, sort: str, path: str, symbol: Symbol | None, look: CodeSnapshot) -> Reason:
     """Why others of its sort were brought, and it was not."""
     profile = profile_from_json(receipt.document["profile"])
     request = receipt.document["request"]
@@ -131,7 +131,7 @@ def _outranked(receipt: Receipt, sort: str, path: str, symbol: Symbol | None, lo
     return _ranked(receipt, profile, asked, path, symbol, look)
 
 
-def _ranked(receipt: Receipt, profile: Profile, asked: str, path: str, symbol: Symbol | None, look: Look) -> Reason:
+def _ranked(receipt: Receipt, profile: Profile, asked: str, path: str, symbol: Symbol | None, look: CodeSnapshot) -> Reason:
     """Its rank now, for the same words."""
     read = question.read(asked)
     hits = search(look.index, read, FAR, FAR)

@@ -134,7 +134,8 @@ def _index(engine: Engine) -> str:
     if not engine.code.is_indexed:
         return "not indexed yet: the first context or `foveate index` does it"
     index = engine.code.index
-    found, behind = index.stats(), index.behind()
+    with index.open_reader() as reader:
+        found, behind = reader.stats(), index.count_pending()
     state = f"{behind:,} files to look at again, which the next context does" if behind else "up to date"
     return f"{found['files']:,} files, {found['definitions']:,} definitions, {state}"
 

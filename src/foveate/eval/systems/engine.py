@@ -186,7 +186,7 @@ class Repository:
         self.engine = engine
         self.overrides = overrides
         self.files = files
-        engine.code.look()  # what it costs to know the code is not a part of what an answer costs
+        engine.code.refresh()  # what it costs to know the code is not a part of what an answer costs
 
     def render(self, case: Case, budget: int) -> Rendered:
         try:
@@ -195,7 +195,8 @@ class Repository:
             return Rendered("")
 
     def ranked(self, case: Case) -> Mapping[str, Sequence[str]]:
-        found = self.engine.code.look().hits(case.query, definitions=DEPTH)
+        with self.engine.code.snapshot() as snapshot:
+            found = snapshot.search(case.query, definitions=DEPTH)
         symbols = [hit.symbol for hit in found.definitions if hit.symbol.kind in FUNCTIONS]
         return {
             "file": among(self.files, [hit.file.path for hit in found.files]),

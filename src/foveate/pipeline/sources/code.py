@@ -8,13 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from foveate.code.chunk import MODULE
 from foveate.code.derived import id_of, record
 from foveate.code.graph import Symbol, neighbours
-from foveate.code.model import Lengths
+from foveate.code.model import MODULE, Lengths
 from foveate.code.search import Hit
 from foveate.code.show import definition, inside, line
-from foveate.code.snapshot import Look
+from foveate.code.snapshot import CodeSnapshot
 from foveate.errors import NotFound, near
 from foveate.pipeline.sources.docs import docs_records
 from foveate.pipeline.sources.files import asked_for, files_shown, whole_file
@@ -46,7 +45,7 @@ class Code:
         if look is None:
             return
         shown = files_shown(around, look)
-        hits = [hit for hit in look.hits(asked_for(around)).definitions if hit.symbol.path not in shown]
+        hits = [hit for hit in look.search(asked_for(around)).definitions if hit.symbol.path not in shown]
         for ask in asks:
             whole = max(FEWEST_WHOLE, room_of(ask.slot, around.profile) // TOKENS_WHOLE)
             best = hits[: ask.limit]
@@ -61,7 +60,7 @@ class Code:
 
     def among(self, around: Around) -> int:
         look = around.look
-        return 0 if look is None else look.index.table().documents.number
+        return 0 if look is None else look.index.file_table().documents.number
 
 
 def by_worth(hits: Sequence[Hit]) -> list[tuple[Hit, float]]:
@@ -85,7 +84,7 @@ class Neighbours:
         look = around.look
         if look is None:
             return
-        hits = look.hits(asked_for(around)).definitions
+        hits = look.search(asked_for(around)).definitions
         best = [hit for hit in hits if hit.symbol.kind != MODULE][:NEAR]
         known = {hit.symbol.id for hit in hits[: max((ask.limit for ask in asks), default=0)]}
         for ask in asks:
@@ -100,66 +99,47 @@ class Neighbours:
                             yield Candidate(record=found, slot=ask.slot.name, source=self.name, features=features)
 
 
-def record_of(symbol: Symbol, look: Look, scope: Scope) -> Record | None:
-    """A definition as a record; None where its file is gone. The lines are those of the file as it is now."""
-    lines = look.lines(symbol.path)
-    now = current(symbol, look) if lines is not None else None
-    if lines is None or now is None:
-        return None
-    file = look.file(symbol.path)
-    inner = inside(now, look.index.in_file(symbol.path))
-    return record("code", id_of(now), definition(now, lines, inner, file.language if file else ""), scope, now.path)
+def record_of(symbol: Symbol, look: CodeSnapshot, scope: Scope) -> Record | None:
+    """Return a definition as a record: its head alone if its file has changed since the snapshot, None if it is gone."""
+    lines, file = look.lines(symbol.path), look.file(symbol.path)
+    if lines is None or file is None:
+        return line_of(symbol, look, scope) if look.is_changed(symbol.path) else None
+    inner = inside(symbol, look.index.symbols_in_file(symbol.path))
+    return record("code", id_of(symbol), definition(symbol, lines, inner, file.language), scope, symbol.path)
 
 
-def line_of(symbol: Symbol, look: Look, scope: Scope, remark: str = "") -> Record | None:
-    """A definition as one line only; its text is not read where the file is as it was indexed."""
-    if not look.is_as_indexed(symbol.path):
-        now = current(symbol, look) if look.lines(symbol.path) is not None else None
-        if now is None:
-            return None
-        symbol = now
+def line_of(symbol: Symbol, look: CodeSnapshot, scope: Scope, remark: str = "") -> Record:
+    """Return a definition as one line. Its file is not read: the index knows the head."""
     said = f"{line(symbol)} ({remark})" if remark else line(symbol)
     return record("code", id_of(symbol), Lengths(said, said, said), scope, symbol.path)
 
 
-def current(symbol: Symbol, look: Look) -> Symbol | None:
-    """The same definition as the index knows it now: its lines may have moved while we looked."""
-    if symbol.id in look.index.symbols([symbol.id]):
-        return symbol
-    same = [
-        other for other in look.index.in_file(symbol.path) if (other.qualified, other.nth) == (symbol.qualified, symbol.nth)
-    ]
-    if not same:
-        look.note(f"{id_of(symbol)} is not shown: it is no longer in its file.")
-    return same[0] if same else None
-
-
-def recalled(id: str, look: Look, scope: Scope) -> Record:
+def recalled(id: str, look: CodeSnapshot, scope: Scope) -> Record:
     """What an id in a context names, in full and as it is now; of an outline, the file."""
     sort, _, rest = id.partition(":")
     path, _, name = rest.partition("::")
     found = None
     if sort == "docs":
         found = next((record for record in docs_records(look, scope) if record.id == id), None)
-    elif known := look.known(path):
+    elif known := look.resolve_path(path):
         found = record_of(named(look, known, name), look, scope) if sort == "code" else whole_file(known, look, scope)
     if found is None:
         raise NotFound(f"There is no {id!r} in the code as it is now. `foveate search --code` finds what is.")
     return found
 
 
-def canonical(id: str, look: Look) -> str:
+def canonical(id: str, look: CodeSnapshot) -> str:
     """An id as a receipt has it: with the whole path, and `::` before a name, even where there is none."""
     sort, _, rest = id.partition(":")
     path, _, name = rest.partition("::")
-    path = path if sort == "docs" else look.known(path) or path
+    path = path if sort == "docs" else look.resolve_path(path) or path
     return f"{sort}:{path}::{name}" if sort == "code" else f"{sort}:{path}"
 
 
-def named(look: Look, path: str, name: str) -> Symbol:
+def named(look: CodeSnapshot, path: str, name: str) -> Symbol:
     """The definition of a file that an id names: `Cart.add`, or `Cart.add~2` for the second of that name."""
     plain, _, nth = name.rpartition("~") if _NTH.search(name) else (name, "", "1")
-    every = look.index.in_file(path)
+    every = look.index.symbols_in_file(path)
     found = [symbol for symbol in every if symbol.qualified == plain and str(symbol.nth) == nth]
     if not found:
         known = {symbol.qualified for symbol in every} - {""}

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from foveate.code import derived
 from foveate.code.docs import DocSection, ProjectConfig
 from foveate.code.model import Lengths
-from foveate.code.snapshot import Look
+from foveate.code.snapshot import CodeSnapshot
 from foveate.pipeline.sources.gather import Around
 from foveate.types import Ask, Candidate, Record, Scope
 
@@ -22,9 +22,9 @@ class Docs:
         look = around.look
         if look is None:
             return
-        sections = look.codebase.sections
+        sections = look.codebase_docs.sections
         if not sections:
-            look.note("No codebase docs: neither documents nor manifests were found.")
+            look.add_note("No codebase docs: neither documents nor manifests were found.")
         for ask in asks:
             for place, section in enumerate(sections[: ask.limit]):
                 record = section_record(section, around.request.scope)
@@ -41,16 +41,16 @@ class Project:
         look = around.look
         if look is None:
             return
-        record = project_record(look.codebase.project, around.request.scope)
+        record = project_record(look.codebase_docs.project, around.request.scope)
         if record is not None:
             for ask in asks:
                 yield Candidate(record=record, slot=ask.slot.name, source=self.name, features={"relevance": 1.0})
 
 
-def docs_records(look: Look, scope: Scope) -> list[Record]:
+def docs_records(look: CodeSnapshot, scope: Scope) -> list[Record]:
     """All that the repository says of itself."""
-    project = project_record(look.codebase.project, scope)
-    return [*([project] if project else ()), *(section_record(section, scope) for section in look.codebase.sections)]
+    project = project_record(look.codebase_docs.project, scope)
+    return [*([project] if project else ()), *(section_record(section, scope) for section in look.codebase_docs.sections)]
 
 
 def section_record(section: DocSection, scope: Scope) -> Record:

@@ -6,9 +6,8 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 from foveate.code import derived, show
-from foveate.code.chunk import MODULE
-from foveate.code.model import Lengths
-from foveate.code.snapshot import Look
+from foveate.code.model import MODULE, Lengths
+from foveate.code.snapshot import CodeSnapshot
 from foveate.pipeline.sources.dependencies import completed
 from foveate.pipeline.sources.gather import Around, limit_of, room_of
 from foveate.types import Ask, Candidate, Record, Scope, Slot
@@ -41,10 +40,10 @@ class FoundFiles:
 
 
 def _shown(
-    source: str, wanted: Mapping[str, Mapping[str, float]], asks: Sequence[Ask], around: Around, look: Look
+    source: str, wanted: Mapping[str, Mapping[str, float]], asks: Sequence[Ask], around: Around, look: CodeSnapshot
 ) -> Iterator[Candidate]:
     scope, profile = around.request.scope, around.profile
-    relevance = {hit.symbol.id: hit.relevance for hit in look.hits(asked_for(around)).definitions}
+    relevance = {hit.symbol.id: hit.relevance for hit in look.search(asked_for(around)).definitions}
     for ask in asks:
         room = CHARS_A_TOKEN * room_of(ask.slot, profile)
         lines_only = left_to_definitions(ask.slot, around, look)
@@ -57,29 +56,32 @@ def _shown(
                 yield Candidate(record=record, slot=ask.slot.name, source=source, features=features)
 
 
-def whole_file(path: str, look: Look, scope: Scope) -> Record | None:
+def whole_file(path: str, look: CodeSnapshot, scope: Scope) -> Record | None:
     """All of a file, whatever its size; None where it is gone."""
     return file_record(path, look, scope, {}, sys.maxsize, sys.maxsize)
 
 
 def file_record(
-    path: str, look: Look, scope: Scope, relevance: Mapping[int, float], max_chars: int, room: int
+    path: str, look: CodeSnapshot, scope: Scope, relevance: Mapping[int, float], max_chars: int, room: int
 ) -> Record | None:
-    """A file as a record; None where it is gone. `room`: characters that the files together may count on."""
+    """Return a file as a record: one line if it has changed since the snapshot, None if it is gone.
+
+    `room`: characters that the files together may count on.
+    """
     lines, file = look.lines(path), look.file(path)
     if lines is None or file is None:
-        return None
+        return file_line(path, look, scope)
     whole, parts = whole_chars(max_chars, room), room // 4
-    lengths = show.file(path, lines, look.index.in_file(path), relevance, file.language, whole, parts)
+    lengths = show.file(path, lines, look.index.symbols_in_file(path), relevance, file.language, whole, parts)
     return derived.record("file", f"file:{path}", lengths, scope, path)
 
 
-def file_line(path: str, look: Look, scope: Scope) -> Record | None:
-    """A file as one line; None where it is gone."""
-    lines = look.lines(path)
-    if lines is None:
+def file_line(path: str, look: CodeSnapshot, scope: Scope) -> Record | None:
+    """Return a file as one line, None if it is gone."""
+    file = look.file(path)
+    if file is None or (look.lines(path) is None and not look.is_changed(path)):
         return None
-    said = show.file_line(path, len(lines), look.index.in_file(path))
+    said = show.file_line(path, file.lines, look.index.symbols_in_file(path))
     return derived.record("file", f"file:{path}", Lengths(said, said, said), scope, path)
 
 
@@ -88,7 +90,7 @@ def whole_chars(max_chars: int, room: int) -> int:
     return min(max_chars, room // 2)
 
 
-def left_to_definitions(slot: Slot, around: Around, look: Look) -> frozenset[str]:
+def left_to_definitions(slot: Slot, around: Around, look: CodeSnapshot) -> frozenset[str]:
     """Files that only the question names, that are too large to be shown whole, and whose definitions come elsewhere.
 
     They stand there, as many as there is room for, and not a few of them here.
@@ -102,13 +104,13 @@ def left_to_definitions(slot: Slot, around: Around, look: Look) -> frozenset[str
     return frozenset(left)
 
 
-def _comes_in_definitions(path: str, lines: Sequence[str], around: Around, look: Look) -> bool:
+def _comes_in_definitions(path: str, lines: Sequence[str], around: Around, look: CodeSnapshot) -> bool:
     """Whether a slot for definitions can show one of this file whole: within its limit, its floor and its room.
 
     What stands beside a file's definitions is none, and a section that is as good as the whole file does not fit.
     """
     profile, kinds = around.profile, around.request.filters.kinds
-    found = look.hits(asked_for(around)).definitions if not kinds or "code" in kinds else ()
+    found = look.search(asked_for(around)).definitions if not kinds or "code" in kinds else ()
     for slot in profile.slots:
         if "code" not in slot.sources:
             continue
@@ -122,15 +124,15 @@ def _comes_in_definitions(path: str, lines: Sequence[str], around: Around, look:
     return False
 
 
-def pointed_to(around: Around, look: Look) -> dict[str, Mapping[str, float]]:
+def pointed_to(around: Around, look: CodeSnapshot) -> dict[str, Mapping[str, float]]:
     """The files that somebody named, with how relevant that makes them and why."""
     named: dict[str, Mapping[str, float]] = {}
     for path, worth, why in _named(around):
-        known = look.known(path)
+        known = look.resolve_path(path)
         if known:
             named.setdefault(known, {"relevance": worth, why: 1.0})
         elif why != "named":  # a question may speak of any path; a task means what it says
-            look.note(f"{path} is not shown: there is no such file in the index.")
+            look.add_note(f"{path} is not shown: there is no such file in the index.")
     return named
 
 
@@ -152,17 +154,17 @@ def _paths(task: Record, *fields: str) -> Iterator[str]:
                 yield str(path)
 
 
-def found(around: Around, look: Look) -> dict[str, Mapping[str, float]]:
+def found(around: Around, look: CodeSnapshot) -> dict[str, Mapping[str, float]]:
     """The files that the question finds besides, best first."""
     named = pointed_to(around, look)
     return {
         hit.file.path: {"relevance": round(FOUND * hit.relevance, 4), **hit.features}
-        for hit in look.hits(asked_for(around)).files
+        for hit in look.search(asked_for(around)).files
         if hit.file.path not in named
     }
 
 
-def files_shown(around: Around, look: Look) -> frozenset[str]:
+def files_shown(around: Around, look: CodeSnapshot) -> frozenset[str]:
     """The files that slots for whole files will be filled with, whole or in parts: as many as they take."""
     shown: set[str] = set()
     for slot in around.profile.slots:

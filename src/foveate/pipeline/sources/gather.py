@@ -8,9 +8,10 @@ reported and the rest goes on, unless a slot that must be kept depends on it.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as Late
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -27,7 +28,7 @@ from foveate.store.protocol import Reader
 from foveate.types import TRUST, Ask, Candidate, Filters, Profile, Record, Request, Signals, Slot
 
 if TYPE_CHECKING:
-    from foveate.code.snapshot import Look, Workspace
+    from foveate.code.snapshot import CodeSnapshot, Workspace
 
 T = TypeVar("T")
 
@@ -49,10 +50,10 @@ class Around:
     reader: Reader
     root: Path | None = None
     """The project's folder, where there is one: what files exist."""
-    look: Look | None = None
-    """The code as it is now, where there is any and a source of the profile reads it."""
+    look: CodeSnapshot | None = None
+    """The code, where there is any and a source of the profile reads it."""
     blind: str = ""
-    """Why there is no look, where a source wants one."""
+    """Why there is no snapshot of the code, where a source wants one."""
 
 
 class Source(Protocol):
@@ -177,17 +178,26 @@ def reads_code(source: Source) -> bool:
     return bool(getattr(source, "reads_code", False))
 
 
-def look_for(profile: Profile, sources: Mapping[str, Source], workspace: Workspace | None) -> tuple[Look | None, str]:
-    """The code as it is now, where a source of the profile reads it; else why the parts that need it stay empty."""
+@contextmanager
+def open_snapshot(
+    profile: Profile, sources: Mapping[str, Source], workspace: Workspace | None
+) -> Iterator[tuple[CodeSnapshot | None, str]]:
+    """Open the code for one context, if a source of the profile reads it; otherwise give None and the reason.
+
+    The index is refreshed first. After that every source sees the same code, whatever happens to the files.
+    """
     names = {name for slot in profile.slots for name in slot.sources}
-    if not any(reads_code(sources[name]) for name in names if name in sources):
-        return None, ""
-    if workspace is None:
-        return None, NO_CODE
+    snapshot, reason = None, ""
+    if any(reads_code(sources[name]) for name in names if name in sources):
+        try:
+            snapshot, reason = (workspace.snapshot(), "") if workspace is not None else (None, NO_CODE)
+        except (FoveateError, OSError) as error:
+            reason = f"The code could not be read: {error}"
     try:
-        return workspace.look(), ""
-    except (FoveateError, OSError) as error:
-        return None, f"The code could not be looked at: {error}"
+        yield snapshot, reason
+    finally:
+        if snapshot is not None:
+            snapshot.close()
 
 
 def limit_of(slot: Slot, profile: Profile) -> int:

@@ -12,7 +12,7 @@ from foveate.code import derived
 from foveate.code.graph import rank
 from foveate.code.model import Lengths
 from foveate.code.outline import MAX_FILES, Outline, outlines, structure
-from foveate.code.snapshot import Look
+from foveate.code.snapshot import CodeSnapshot
 from foveate.pipeline.sources.files import asked_for
 from foveate.pipeline.sources.gather import Around, room_of
 from foveate.types import Ask, Candidate
@@ -48,21 +48,15 @@ class RepoMap:
                 yield Candidate(record=record, slot=ask.slot.name, source=self.name, features=features)
 
 
-def drawn(look: Look, text: str, limit: int = MAX_FILES) -> list[Outline]:
+def drawn(look: CodeSnapshot, text: str, limit: int = MAX_FILES) -> list[Outline]:
     """The parts of the map for a question; an empty one gives the map of the whole."""
-    found = _drawn(look, text, limit)
-    return _drawn(look, text, limit) if look.renewed(outline.path for outline in found) else found
-
-
-def _drawn(look: Look, text: str, limit: int) -> list[Outline]:
-    hits = look.hits(text) if text.strip() else None
+    hits = look.search(text) if text.strip() else None
     seeds: dict[int, float] = {}
     for hit in hits.definitions[:SEEDS] if hits else ():
         seeds[hit.symbol.id] = hit.relevance**2  # sharper: a flat start gives a flat map
     files = {hit.file.path: NAMED * hit.relevance for hit in hits.files[:SEEDS] if "named" in hit.features} if hits else {}
-    with look.index.moment():
-        found = outlines(look.index, rank(look.index, seeds), files=files, max_files=limit)
+    found = outlines(look.index, rank(look.index, seeds), files=files, max_files=limit)
     if found:
         return found
-    paths = list(look.index.table().by_path)
+    paths = list(look.index.file_table().by_path)
     return structure(paths)[:limit] if paths else []

@@ -128,9 +128,9 @@ class Tools:
         from foveate.code.derived import id_of
         from foveate.pipeline.sources.code import recalled
 
-        look = engine.code.look()
-        hits_in_code = look.hits(readable(query), 1, limit).definitions[:limit]
-        rows = [(recalled(id_of(hit.symbol), look, engine.scope), hit.relevance) for hit in hits_in_code]
+        with engine.code.snapshot() as snapshot:
+            hits_in_code = snapshot.search(readable(query), 1, limit).definitions[:limit]
+            rows = [(recalled(id_of(hit.symbol), snapshot, engine.scope), hit.relevance) for hit in hits_in_code]
         return answers.found(engine, rows, "Nothing found in the code.")
 
     def expand(

@@ -22,7 +22,8 @@ router = APIRouter(prefix="/v1/code", tags=["code"])
 def index(caller: Reads, aside: bool = False) -> Response:
     """What is indexed; with `aside`, what is not, and why."""
     code = caller.engine.code
-    listed = [{"path": one.path, "reason": one.reason} for one in code.index.asides()] if aside else None
+    with code.index.open_reader() as reader:
+        listed = [{"path": one.path, "reason": one.reason} for one in reader.exclusions()] if aside else None
     return Document({**_seen(caller, json.code_index(code)), **({"aside_paths": listed} if aside else {})})
 
 
@@ -55,12 +56,14 @@ def show_map(caller: Computes, body: models.CodeMap | None = None) -> Response:
 @router.post("/search")
 def search(body: models.CodeSearch, caller: Reads) -> Response:
     """Definitions and files, best first."""
-    look = caller.engine.code.look()
-    return Document({**json.code_hits(body.query, look.hits(body.query, body.limit, body.limit)), "notes": look.notes})
+    with caller.engine.code.snapshot() as snapshot:
+        hits = snapshot.search(body.query, body.limit, body.limit)
+        return Document({**json.code_hits(body.query, hits), "notes": snapshot.notes})
 
 
 @router.get("/docs")
 def docs(caller: Reads, section: Annotated[str | None, Query(max_length=100)] = None) -> Response:
     """What the repository says of itself."""
     code = caller.engine.code
-    return Document(json.codebase(code.look().codebase, code, section))
+    with code.snapshot() as snapshot:
+        return Document(json.codebase(snapshot.codebase_docs, code, section))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from foveate.code.chunk import MODULE
 from foveate.code.languages import grammar
+from foveate.code.model import MODULE
 from foveate.code.show import first_sentence
-from foveate.code.snapshot import Look
+from foveate.code.snapshot import CodeSnapshot
 from foveate.engine import MAP, WHOLE, Engine
 from foveate.errors import NotFound, near
 from foveate.operations import json
@@ -35,10 +35,15 @@ DEEPEST = 6
 def shown(asked: Asked) -> dict[str, Any]:
     """The code as it is now: what is indexed, the map for a question, what it finds, and what is not indexed."""
     engine, query = asked.engine, asked.text("q").strip()
-    path, budget = asked.text("path"), asked.number("budget", most=200_000)
+    path = asked.text("path")
     if not engine.has_code or not engine.code.is_indexed:
         return {"state": "not indexed" if engine.has_code else "no code", "query": query, "path": path}
-    look = engine.code.look()
+    with engine.code.snapshot() as look:
+        return _shown(asked, engine, look)
+
+
+def _shown(asked: Asked, engine: Engine, look: CodeSnapshot) -> dict[str, Any]:
+    query, path, budget = asked.text("q").strip(), asked.text("path"), asked.number("budget", most=200_000)
     context, receipt = engine.what_if(query or WHOLE, profile=MAP, code_query=query, budget=budget)
     facts = json.code_index(engine.code)
     del facts["root"]  # where it is on this machine says nothing about the code
@@ -50,8 +55,8 @@ def shown(asked: Asked) -> dict[str, Any]:
         "index": {**facts, "generation": look.index.generation},
         "outline": _outline(look, path) if path else None,
         "map": _map(context, receipt),
-        "hits": json.code_hits(query, look.hits(query, HITS, HITS)) if query else None,
-        "aside": _aside(asked, engine, facts["aside"]),
+        "hits": json.code_hits(query, look.search(query, HITS, HITS)) if query else None,
+        "aside": _aside(asked, look, facts["aside"]),
         "read_as_lines": _read_as_lines(look, facts["read_as_lines"]),
         "notes": list(dict.fromkeys((*look.notes, *context.warnings))),
     }
@@ -83,12 +88,12 @@ def _ranked(entry: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _aside(asked: Asked, engine: Engine, reasons: Mapping[str, int]) -> dict[str, Any]:
+def _aside(asked: Asked, look: CodeSnapshot, reasons: Mapping[str, int]) -> dict[str, Any]:
     """What is not indexed, by reason; of one reason or of all, a page of the paths."""
     reason = asked.choice("aside", reasons)
     (start,) = asked.after(int) or (0,)
     start = max(0, start)
-    found = [one for one in engine.code.index.asides() if not reason or _is_for(one.reason, reason)]
+    found = [one for one in look.index.exclusions() if not reason or _is_for(one.reason, reason)]
     return {
         "reason": reason,
         "reasons": dict(reasons),
@@ -103,20 +108,20 @@ def _is_for(said: str, reason: str) -> bool:
     return said == reason or said.startswith(f"{reason}, ")
 
 
-def _read_as_lines(look: Look, languages: Mapping[str, int]) -> dict[str, Any]:
+def _read_as_lines(look: CodeSnapshot, languages: Mapping[str, int]) -> dict[str, Any]:
     """Files that no grammar reads: they are found by their words, and have no definitions."""
-    files = look.index.table().by_path.values() if languages else ()
+    files = look.index.file_table().by_path.values() if languages else ()
     paths = sorted(file.path for file in files if grammar(file.language) is None)
     return {"languages": dict(languages), "paths": paths[:PATHS], "more": max(0, len(paths) - PATHS)}
 
 
-def _outline(look: Look, asked: str) -> dict[str, Any]:
+def _outline(look: CodeSnapshot, asked: str) -> dict[str, Any]:
     """One file: what it is, what it imports, and what it defines, in order."""
-    path = look.known(asked)
+    path = look.resolve_path(asked)
     file = look.file(path) if path else None
     if path is None or file is None:
         raise NotFound(_why_not_indexed(look, asked))
-    symbols = [symbol for symbol in look.index.in_file(path) if symbol.kind != MODULE]
+    symbols = [symbol for symbol in look.index.symbols_in_file(path) if symbol.kind != MODULE]
     depth: dict[int, int] = {}
     for symbol in symbols:
         depth[symbol.id] = 0 if symbol.parent is None else min(DEEPEST, depth.get(symbol.parent, -1) + 1)
@@ -143,11 +148,11 @@ def _outline(look: Look, asked: str) -> dict[str, Any]:
     }
 
 
-def _why_not_indexed(look: Look, path: str) -> str:
-    for one in look.index.asides():
+def _why_not_indexed(look: CodeSnapshot, path: str) -> str:
+    for one in look.index.exclusions():
         if path == one.path or (one.path.endswith("/") and path.startswith(one.path)):
             return f"{path!r} is set aside: {one.reason}."
-    return f"There is no file {path!r} in the index.{near(path, look.index.table().by_path)}"
+    return f"There is no file {path!r} in the index.{near(path, look.index.file_table().by_path)}"
 
 
 PAGES: tuple[Page, ...] = (
