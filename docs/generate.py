@@ -54,8 +54,6 @@ SETTINGS = {
     "those that ship; an empty list switches a domain off.",
     "code": "What is looked at of the project's files: `enabled` (unless set, where there is a repository, a manifest or an "
     "index), `include` and `exclude` (patterns as in .gitignore; `exclude` wins) and `max_files`.",
-    "variants": "Profiles to compare: a table of names, each with the share of sessions that gets this profile laid over "
-    "its own, such as `variants.wide = 0.5`.",
     "project": "What the project is, where its files do not say it or say it wrong: `name`, `language`, `framework`, "
     "`test_framework`. In a shared store, `name` is the project's name there.",
 }

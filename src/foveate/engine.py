@@ -80,7 +80,6 @@ class Engine(Past):
         thresholds: lifecycle.Thresholds = lifecycle.DEFAULT,
         explain: bool = False,
         cache_seconds: float | None = None,
-        variants: Mapping[str, float] | None = None,
     ) -> None:
         self._embedder = embedder
         self.embed_trouble = ""
@@ -89,7 +88,6 @@ class Engine(Past):
         self._default_profile = profile
         self._default_budget = budget
         self._domains = extended(domains or {})
-        self._variants = dict(variants or {})
         self._cache_always = cache_seconds is not None
         self._cache = Cache(CACHE_SECONDS if cache_seconds is None else cache_seconds)
         self.debug = explain or os.environ.get(DEBUG, "").lower() in ("1", "true", "yes", "on")
@@ -207,7 +205,6 @@ class Engine(Past):
         agent: str | None = None,
         complexity: str | None = None,
         frame: str | None = None,
-        variant: str | None = None,
         scope: Scope | None = None,
         session: str | None = None,
         task: str | None = None,
@@ -222,8 +219,7 @@ class Engine(Past):
 
         `task` is the id or key of a task: without a query, what it is about is the question. A name of your own that is
         no task is a scope only. With neither, the goal on top of the stack is the task. `code_query` is what the code is
-        searched for, where the question says it in other words; "" searches for nothing. `variant` is a profile to lay
-        over the rest, or `control` for none, in place of the one that the settings give the session.
+        searched for, where the question says it in other words; "" searches for nothing.
         """
         if budget is not None and (not isinstance(budget, int) or budget <= 0):
             raise InputError(f"A budget is a number of tokens above 0, not {budget!r}.")
@@ -251,7 +247,6 @@ class Engine(Past):
             agent=agent,
             complexity=complexity,
             frame=frame,
-            variant=variant or profiles.assigned(self._variants, where.session),
             task=subject,
             code_query=code_question(asked, subject, code_query),
             counter=tokens.counter(counter or self.rules.counter).name,

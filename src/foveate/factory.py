@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from foveate.clock import Clock, Ids, new_id, now
 from foveate.engine import Engine
-from foveate.errors import InputError, near
+from foveate.errors import InputError
 from foveate.pipeline import profiles
 from foveate.pipeline.scoring import Reranker
 from foveate.pipeline.sources import Source
@@ -109,7 +109,6 @@ def open_engine(
         thresholds=Thresholds(**settings.get("lifecycle", {})),
         explain=settings.get("debug_context", False),
         cache_seconds=cache_seconds,
-        variants=_variants(place),
     )
 
 
@@ -124,20 +123,6 @@ def _place(path: str | Path, store: str | None) -> project.Place:
     if str(path) == ":memory:":
         return project.Place(Path())
     return project.find(path, store)
-
-
-def _variants(place: project.Place) -> Mapping[str, float]:
-    """Those of the settings; each must have its profile, or a share of the sessions would get no context at all."""
-    found: Mapping[str, float] = place.settings.get("variants", {})
-    known = profiles.names(profiles.places(place.root)) if found else ()
-    problems = [
-        f"config.toml, [variants]: there is no profile {name!r}.{near(name, known)} Write .foveate/profiles/{name}.toml."
-        for name in found
-        if name not in known
-    ]
-    if problems:
-        raise InputError(problems)
-    return found
 
 
 def _workspace(place: project.Place, wanted: bool | None, allow: Allow | None) -> Workspace | None:

@@ -121,8 +121,6 @@ class Request:
     complexity: str | None = None
     frame: str | None = None
     """The frame that the call names; `none` wants none, and None leaves it to the profile."""
-    variant: str | None = None
-    """The profile that is laid over this session's to see whether it does better; `control` for a session without."""
     code_query: str | None = None
     """What the code is searched for, where that is not the question itself."""
     task: Record | None = None

@@ -42,7 +42,6 @@ def test_a_line_says_what_the_receipt_says(engine: foveate.Engine) -> None:
         "now": NOW,
         "query": "How long does a deploy take?",
         "profile": "base",
-        "variant": None,
         "scope": {"project": "main", "user": None, "agent": None, "session": "s1", "task": None},
         "tokens": context.tokens,
         "total": 500,

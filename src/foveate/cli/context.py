@@ -58,9 +58,6 @@ given_option = click.option(
 @click.option("--profile", metavar="NAME", shell_complete=complete_profiles, help="Which slots and weights.")
 @click.option("--complexity", metavar="NAME", help="easy, normal or complex: another layer on the profile.")
 @click.option("--frame", metavar="NAME", help="How to approach it: decision, debug, ...; `none` for no frame.")
-@click.option(
-    "--variant", metavar="NAME", shell_complete=complete_profiles, help="A profile to lay over it; `control`: none."
-)
 @given_option
 @click.option("--since", type=when, metavar="TIME", help="Only what was written since: 2026-11-15, 12h, 7d.")
 @click.option("--until", type=when, metavar="TIME", help="Only what was written before.")

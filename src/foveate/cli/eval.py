@@ -10,7 +10,6 @@ import click
 from foveate.cli.call import Call, Verb, pass_call, say, scoped
 from foveate.cli.eval_report import FILE, compare, plot, report
 from foveate.cli.eval_run import ablate, run
-from foveate.cli.eval_variants import variants
 from foveate.operations.inputs import LAST, context_named
 
 
@@ -69,7 +68,7 @@ def record(call: Call, context: str, to: Path, wanted: tuple[str, ...], unwanted
         say(case["note"])
 
 
-for verb in (run, report, compare, plot, list_, ablate, record, variants):
+for verb in (run, report, compare, plot, list_, ablate, record):
     evaluate.add_command(verb)
 
 VERBS: dict[str, Any] = {"eval": evaluate}

@@ -16,7 +16,6 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from random import Random
 
 Z = 1.959963984540054
@@ -134,32 +133,3 @@ def sign_flips(differences: Iterable[float], *, flips: int = FLIPS, seed: int = 
         total = sum(size * (2 * random.getrandbits(number).bit_count() - number) for size, number in sizes)
         as_large += abs(total) >= seen
     return (as_large + 1) / (flips + 1)
-
-
-# --- two groups of sessions ----------------------------------------------------------------------------------------
-
-
-def shuffled(one: Sequence[float], other: Sequence[float], *, shuffles: int = FLIPS, seed: int = SEED) -> float:
-    """The two-sided p value of a difference of means: how often groups of these sizes, drawn at random, differ as much.
-
-    Every way to divide them is tried where there are no more than `shuffles`; else so many at random, the same each time.
-    """
-    if not one or not other:
-        return 1.0
-    values = [round(value, DIGITS) for value in (*one, *other)]
-    number, whole = len(one), math.fsum(values)
-    close = 10.0**-DIGITS * len(values)
-
-    def apart(chosen: Sequence[float]) -> float:
-        total = math.fsum(chosen)
-        return abs(total / number - (whole - total) / (len(values) - number))
-
-    seen = apart(values[:number]) - close
-    if seen <= 0:
-        return 1.0
-    if math.comb(len(values), number) <= shuffles:
-        ways = [apart(chosen) for chosen in combinations(values, number)]
-        return sum(way >= seen for way in ways) / len(ways)
-    random = Random(seed)
-    as_large = sum(apart(random.sample(values, number)) >= seen for _ in range(shuffles))
-    return (as_large + 1) / (shuffles + 1)

@@ -55,7 +55,6 @@ SETTINGS = {
     "retention": dict,
     "code": dict,
     "project": dict,
-    "variants": dict,
 }
 """Keys of `.foveate/config.toml` and their types."""
 
@@ -278,10 +277,6 @@ def _settings(path: Path) -> dict[str, Any]:
         from foveate.store.retention import problems_in as retention_problems
 
         problems += [f"{path.name}, [retention]: {problem}" for problem in retention_problems(values["retention"])]
-    if isinstance(values.get("variants"), dict):
-        from foveate.pipeline.profiles.variants import problems_in as variant_problems
-
-        problems += [f"{path.name}, [variants]: {problem}" for problem in variant_problems(values["variants"])]
     if problems:
         raise InputError(problems)
     return values

@@ -150,7 +150,6 @@ def line(receipt: Receipt) -> dict[str, Any]:
         "now": asked["now"],
         "query": asked["query"] if len(asked["query"]) <= SHOWN else f"{asked['query'][:SHOWN]}…",
         "profile": document["profile"]["name"],
-        "variant": asked.get("variant"),
         "scope": asked["scope"],
         "tokens": budget["used"],
         "total": budget["total"],
@@ -495,7 +494,6 @@ def _request(request: Request) -> dict[str, Any]:
         "filters": {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(request.filters).items()},
         "given": {slot: [record.id for record in records] for slot, records in request.given.items()},
         "overrides": dict(request.overrides),
-        **({"variant": request.variant} if request.variant else {}),
     }
 
 

@@ -201,7 +201,7 @@ def _fitting(engine: Computes, said: str, asked: dict[str, Any]) -> Context:
 def asked_again(receipt: Receipt, mine: Scope) -> dict[str, Any]:
     """A past request as options for a new one, its clock aside. Given texts are not kept: the caller has them."""
     asked = receipt.document["request"]
-    names = ("query", "budget", "profile", "agent", "complexity", "counter", "overrides", "frame", "code_query", "variant")
+    names = ("query", "budget", "profile", "agent", "complexity", "counter", "overrides", "frame", "code_query")
     return {name: asked[name] for name in names if asked.get(name) not in (None, FORGOTTEN)} | {
         "scope": scope_within(receipt, mine),
         "filters": filters_from_json(asked["filters"]),

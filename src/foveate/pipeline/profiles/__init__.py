@@ -9,13 +9,10 @@ from foveate.pipeline.profiles.files import ProfileInfo, known, load, names, pla
 from foveate.pipeline.profiles.profile import check, overlay, resolve
 from foveate.pipeline.profiles.settings import FEATURES
 from foveate.pipeline.profiles.toml_text import layer_to_toml, to_toml
-from foveate.pipeline.profiles.variants import CONTROL, assigned
 
 __all__ = [
-    "CONTROL",
     "FEATURES",
     "ProfileInfo",
-    "assigned",
     "check",
     "framed",
     "known",

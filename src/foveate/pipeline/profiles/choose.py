@@ -16,7 +16,6 @@ from pathlib import Path
 from foveate.errors import ProfileError, near
 from foveate.pipeline.profiles.files import chain
 from foveate.pipeline.profiles.frames import FRAME, READ, frame_for
-from foveate.pipeline.profiles.variants import CONTROL
 from foveate.pipeline.signals import HARD
 from foveate.text import analysis
 from foveate.types import Request, Signals
@@ -41,9 +40,9 @@ _JOINS = re.compile(
 def layers(
     request: Request, signals: Signals, names: Collection[str], own: Collection[str] | None = None
 ) -> tuple[str, ...]:
-    """The profile, the frame, the question's extent, the agent where somebody wrote a profile of that name, the complexity
-    (the request's, else the task's) and the variant of the session. `own`: the profiles that are not shipped, else all:
-    an agent that happens to be called `task` is no reason to lay that one.
+    """The profile, the frame, the question's extent, the agent where somebody wrote a profile of that name, and the
+    complexity (the request's, else the task's). `own`: the profiles that are not shipped, else all: an agent that happens
+    to be called `task` is no reason to lay that one.
     """
     chosen = [request.profile]
     if signals.frame:
@@ -59,10 +58,6 @@ def layers(
             known = [name.removeprefix(COMPLEXITY) for name in names if name.startswith(COMPLEXITY)]
             raise ProfileError(f"There is no complexity {complexity!r}.{near(complexity, known)}")
         chosen.append(layer)
-    if request.variant is not None and request.variant != CONTROL:
-        if request.variant not in names:
-            raise ProfileError(f"There is no profile for the variant {request.variant!r}.{near(request.variant, names)}")
-        chosen.append(request.variant)
     return tuple(dict.fromkeys(chosen))
 
 

@@ -1,4 +1,4 @@
-"""Layers -> Profile: base <- archetype <- frame <- input <- agent <- complexity <- variant <- call.
+"""Layers -> Profile: base <- archetype <- frame <- input <- agent <- complexity <- call.
 
 Comes in: layer names, bottom first, and what the call sets. Goes out: a `Profile` whose `layers` names who set each
 value, or one `ProfileError` with every problem. It grants no tokens: a slot's room is only described here.

@@ -89,7 +89,6 @@ class NewContext(Body):
     profile: Name | None = None
     complexity: Name | None = None
     frame: Name | None = None
-    variant: Name | None = None
     agent: Name | None = None
     session: Name | None = None
     task: Name | None = None
@@ -106,7 +105,7 @@ class NewContext(Body):
 
     def options(self) -> dict[str, Any]:
         """As `engine.compute` takes them; the scope is the caller's."""
-        names = ("budget", "profile", "complexity", "frame", "variant", "given", "code_query", "counter", "cached")
+        names = ("budget", "profile", "complexity", "frame", "given", "code_query", "counter", "cached")
         removed = {slot: {"remove": True} for slot in self.without}
         slots = self.overrides.get("slots", {})
         overrides = (

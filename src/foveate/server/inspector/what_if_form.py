@@ -29,7 +29,7 @@ WEIGHT, OWN = "weight.", "own."
 """How the fields of weights begin, and what each was when the form was drawn."""
 
 TEXTS = (
-    "query", "budget", "profile", "frame", "complexity", "variant", "session", "task", "half_life", "min_score",
+    "query", "budget", "profile", "frame", "complexity", "session", "task", "half_life", "min_score",
     "kinds", "tags", "since", "until", "min_trust", "exclude",
 )  # fmt: skip
 """Fields with one value."""
@@ -105,7 +105,7 @@ def _was(receipt: Receipt) -> Iterator[tuple[str, str]]:
     filters, overrides = asked["filters"], asked["overrides"]
     if asked["query"] != FORGOTTEN and len(asked["query"]) <= LONG:
         yield "query", asked["query"]
-    for name in ("budget", "profile", "frame", "complexity", "variant"):
+    for name in ("budget", "profile", "frame", "complexity"):
         yield name, str(asked.get(name) or "")
     for name in ("session", "task"):
         yield name, asked["scope"].get(name) or ""
@@ -126,7 +126,7 @@ def _options(asked: Asked, receipt: Receipt | None, engine: Engine) -> dict[str,
     """The request as typed. Of a context it keeps what no field is about: counter, code query, given texts, and so on."""
     before: dict[str, Any] = asked_again(receipt, engine.scope) if receipt else {"agent": engine.scope.agent}
     scope = before.get("scope", engine.scope)
-    texts = {name: asked.text(name) or None for name in ("profile", "frame", "complexity", "variant")}
+    texts = {name: asked.text(name) or None for name in ("profile", "frame", "complexity")}
     return {
         **before,
         **texts,

@@ -78,7 +78,6 @@ def head(receipt: Receipt) -> dict[str, Any]:
         "created": document["created"],
         "query": asked["query"],
         "profile": document["profile"]["name"],
-        "variant": asked.get("variant"),
         "counter": asked["counter"],
         "scope": {level: name for level, name in asked["scope"].items() if name},
         "task": asked.get("task"),

@@ -82,7 +82,6 @@ def _choices(engine: Engine) -> dict[str, Any]:
         "profiles": [{"name": each.name, "about": each.description, "own": each.where != "builtin"} for each in whole],
         "frames": [NONE, *(name.removeprefix(FRAME) for name in known if name.startswith(FRAME))],
         "complexities": [name.removeprefix(COMPLEXITY) for name in known if name.startswith(COMPLEXITY)],
-        "variants": [profiles.CONTROL, *(each.name for each in whole)],
         "trust": list(TRUST),
         "has_code": engine.has_code,
     }
