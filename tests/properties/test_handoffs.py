@@ -17,8 +17,8 @@ from foveate.errors import InputError
 from foveate.tasks.handoff import STATUSES, Parsed, json_schema, parse
 from foveate.tasks.handoff.normalize import Normalizer
 from foveate.tasks.handoff.notes import Notes
-from foveate.tasks.handoff.repair import Reader
-from foveate.tasks.handoff.strict import Anchors
+from foveate.tasks.handoff.repair import rewrite_yaml
+from foveate.tasks.handoff.strict import Anchors, load_yaml
 
 FOLDER = Path(__file__).parents[1] / "handoffs"
 CLEAN = [path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("clean-*"))]
@@ -325,7 +325,5 @@ plain_handoffs = st.fixed_dictionaries(
 @given(plain_handoffs)
 def test_healthy_lines_are_read_as_yaml_reads_them(given_handoff: dict[str, Any]) -> None:
     text = as_yaml(parse(given_handoff).handoff)
-    reader = Reader(Anchors(), Notes())
-    for number, line in enumerate(text.split("\n"), 1):
-        reader.feed(number, line)
-    assert Normalizer(Notes()).handoff(reader.finish(is_end=True)) == parse(text).handoff
+    (fields,) = load_yaml(rewrite_yaml(text.split("\n"), Anchors(), Notes()), Anchors(), Notes())
+    assert Normalizer(Notes()).handoff(fields) == parse(text).handoff

@@ -104,6 +104,10 @@ VARIANTS: list[tuple[str, Any, Any]] = [
     ("status", "In Progress", "partial"),
     ("status", "failure", "failed"),
     ("status", "exploded", "partial"),
+    ("status", "not completed yet", "partial"),
+    ("status", "completed, with notes", "completed"),
+    ("status", "failed, not blocked", "partial"),
+    ("status", "nothing failed", "partial"),
     ("confidence", "85%", 0.85),
     ("confidence", 85, 0.85),
     ("confidence", "0.90", 0.9),
@@ -144,6 +148,17 @@ def test_fields_in_several_blocks_are_read_together() -> None:
     assert (parsed.handoff["summary"], parsed.handoff["status"], len(parsed.handoff["gotchas"])) == ("a", "partial", 1)
 
 
+def test_a_second_block_adds_fields_and_overwrites_none() -> None:
+    example = "summary: An example\nstatus: failed\ngotchas:\n  - issue: b\nevidence: [make test]\n"
+    best = "summary: Moved the cache\nstatus: completed\ntask_id: A-1\nconfidence: 0.9\ngotchas:\n  - issue: cold start\n"
+    for blocks in ((example, best), (best, example)):
+        parsed = parse("\n\n".join(f"```yaml\n{block}```" for block in blocks))
+        assert (parsed.handoff["summary"], parsed.handoff["status"]) == ("Moved the cache", "completed")
+        assert [gotcha["issue"] for gotcha in parsed.handoff["gotchas"]] == ["cold start"]
+        assert parsed.handoff["evidence"] == ["make test"]
+        assert parsed.problems == ("Several blocks hold fields; evidence came from another one.",)
+
+
 def test_a_quoted_file_with_anchors_does_not_cost_the_handoff_beside_it() -> None:
     quoted = "x-all: &all\n  restart: always\nfiles_modified: [compose.yml]\nservices:\n  web:\n    <<: *all\n"
     parsed = parse(f"```yaml\nsummary: Done\nfiles_created: [a.py]\n```\n\nThe file:\n\n```yaml\n{quoted}```\n")
@@ -157,6 +172,38 @@ def test_a_text_without_fields_is_kept_raw() -> None:
     assert (parsed.rung, parsed.raw) == ("raw", text)
     assert 400 < len(parsed.handoff["summary"]) <= 500
     assert parsed.problems[0].startswith("Nothing could be read as a handoff")
+
+
+def test_broken_json_that_is_too_long_to_repair_is_kept_raw() -> None:
+    text = json.dumps({"summary": "x", "evidence": ["run"] * 4000})[:-1]
+    parsed = parse(text)
+    assert (parsed.rung, parsed.raw) == ("raw", text)
+    assert "JSON of more than 16,384 characters is read only if it is valid" in parsed.problems[0]
+
+
+@pytest.mark.parametrize(
+    ("section", "field", "read"),
+    [
+        ("gotchas:\n  issue: a: b\n  severity: high\n", "gotchas", [{"issue": "a: b", "severity": "high"}]),
+        ("evidence:\n- a: b\n\t- c\n", "evidence", ["a: b", "c"]),
+        (
+            "decisions:\n- decision: a: b\n  alternatives: [x, 'y, z', \"w\n",
+            "decisions",
+            [{"decision": "a: b", "alternatives": ["x", "y, z", "w"]}],
+        ),
+        (
+            "extra:\n  port: 80\n  note: a: b\n  list:\n    - x: 1\n",
+            "extra",
+            {"port": 80, "note": "a: b", "list": [{"x": 1}]},
+        ),
+        ("gotchas:\n- issue: a: b\n  seen_by: c\n", "extra", {"gotchas[0].seen_by": "c"}),
+        ("status: failed\n", "status", "failed"),
+    ],
+)
+def test_a_broken_section_spoils_no_other(section: str, field: str, read: Any) -> None:
+    for text in (f"{section}summary: x: y\n", f"summary: x: y\n{section}"):
+        parsed = parse(text)
+        assert (parsed.rung, parsed.handoff["summary"], parsed.handoff[field]) == ("repaired yaml", "x: y", read)
 
 
 def test_problems_do_not_grow_without_end() -> None:

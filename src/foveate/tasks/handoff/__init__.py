@@ -1,8 +1,7 @@
-"""Reads the structured handoffs that agents write, whatever shape they arrive in.
+"""Parses the structured handoffs that agents write, in any form in which they arrive.
 
-Comes in: Markdown with front matter, a fenced block, bare YAML or JSON, headings, prose, or a mapping. Goes out: one
-`Parsed`: the normalised handoff, the rung of the ladder that read it, and a sentence for each thing that was not as the
-schema has it. It writes nothing and trusts nothing: no tag is executed, no alias expanded. (docs/decisions/011)
+A handoff may be Markdown with front matter, a fenced block, bare YAML or JSON, headings, prose, or a mapping. The parser
+trusts nothing: it executes no YAML tag and expands no alias. See docs/decisions/011.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Finds the part of a text that holds a handoff.
+"""Finds the part of an agent's answer that holds a handoff: front matter, a fenced block, bare JSON or bare YAML.
 
-Comes in: the whole answer of an agent. Goes out: candidates, best first: front matter, a fenced block, bare JSON or bare
-YAML; each with the text around it. It only looks at lines and names; whether a candidate can be read is for the readers.
+This looks only at lines and names; the readers decide whether a candidate can be read.
 """
 
 from __future__ import annotations
@@ -12,34 +11,34 @@ from dataclasses import dataclass
 
 from foveate.tasks.handoff.schema import WRAPPERS, find, fold
 
-MAX_WRAPS = 3
-"""How many fences around a whole answer are taken off."""
+MAX_OUTER_FENCES = 3
+"""How many fences around a whole answer are removed."""
 
-MAX_OTHERS = 4
-"""How many further blocks may add fields to the best one."""
+MAX_EXTRA_BLOCKS = 4
+"""How many other blocks may add fields to the best one."""
 
 _FENCE = re.compile(r"([ \t]*)(`{3,}|~{3,})[ \t]*([^`\n]*)$")
 _KEY_LINE = re.compile(r"[ \t]*(?:- )?[\"'“]?([A-Za-z$][\w \-$]{0,40}?)[\"'”]?[ \t]*:(?:[ \t]|$)")
-_TIGHT_LINE = re.compile(r"([a-z_]{3,40}):(?!//)")
+_UNSPACED_KEY = re.compile(r"([a-z_]{3,40}):(?!//)")
 _HEADING = re.compile(r"[ \t]{0,3}(?:#{1,6}[ \t]+|\*\*)([^*\n]{1,60})")
 _STRUCTURE = re.compile(r"[\"'“]?[\w$][\w .$-]{0,40}[\"'”]?[ \t]*:(?:[ \t]|$)|-(?:[ \t]|$)|#(?!#)|[\]}]|---$|\.\.\.$")
 _OTHER_KEY = re.compile(r"[\w$.-]{1,40}:(?:[ \t]|$)|<<:")
 _JSON_START = re.compile(r"[ \t]*(?:\{|\[[ \t]*(?:\{|$))")
 _JSON_KEY = re.compile(r"[\"'“]?([A-Za-z][\w \-]{0,40})[\"'”]?\s*:")
-_WRAPPING = frozenset({"", "markdown", "md", "text", "txt", "plaintext"})
+_WRAPPER_LANGUAGES = frozenset({"", "markdown", "md", "text", "txt", "plaintext"})
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A candidate: its form, its text, the number of lines before it, and the Markdown around it."""
+    """A candidate: its form, its text, the number of lines before it, and the Markdown around it (`body`)."""
 
     form: str
     text: str
     line: int
     body: str = ""
-    around: bool = False  # bare, with prose around it that had to be cut off
-    is_open: bool = False  # fenced, and the fence is never closed
-    others: tuple[Block, ...] = ()  # further fenced blocks with fields in them
+    has_surrounding_prose: bool = False  # only for bare YAML or JSON
+    is_unclosed: bool = False  # the fence around it is never closed
+    extra_blocks: tuple[Block, ...] = ()  # other fenced blocks with fields
 
     @property
     def is_json(self) -> bool:
@@ -55,18 +54,18 @@ class _Fence:
 
 
 def key_of(line: str) -> str | None:
-    """The name at the start of a line, if it is one that the schema knows."""
-    match = _KEY_LINE.match(line) or _TIGHT_LINE.match(line)
+    """Return the folded key at the start of a line, if the schema knows it."""
+    match = _KEY_LINE.match(line) or _UNSPACED_KEY.match(line)
     if match and (find(match[1]) or fold(match[1]) in WRAPPERS):
         return fold(match[1])
     return None
 
 
 def heading_of(line: str) -> str | None:
-    """The known name that a line has as a Markdown heading or as a bold label."""
+    """Return the field that a Markdown heading or bold label names."""
     match = _HEADING.match(line)
-    if match and (found := find(match[1].strip().rstrip(":"))):
-        return found.name
+    if match and (field := find(match[1].strip().rstrip(":"))):
+        return field.name
     return None
 
 
@@ -75,8 +74,12 @@ def indent_of(line: str) -> int:
 
 
 def fences(lines: Sequence[str]) -> list[_Fence]:
-    """The outermost fenced blocks. A fence that is indented more than the open one, or has a language, is inside it."""
-    found: list[_Fence] = []
+    """Return the outermost fenced blocks.
+
+    Unlike CommonMark, a fence that is indented more than the open one, or has a language, begins a block inside it:
+    agents quote code inside the YAML of a handoff.
+    """
+    blocks: list[_Fence] = []
     stack: list[tuple[int, int, str, str]] = []  # line, indent, mark, language
     for number, line in enumerate(lines):
         match = _FENCE.match(line)
@@ -86,22 +89,22 @@ def fences(lines: Sequence[str]) -> list[_Fence]:
         if stack and not info and mark.startswith(stack[-1][2]) and indent <= stack[-1][1]:
             start, at, _, language = stack.pop()
             if not stack:
-                found.append(_Fence(start, number, language, at))
+                blocks.append(_Fence(start, number, language, at))
         else:
             stack.append((number, indent, mark, info.split(" ")[0].lower()))
     if stack:
-        found.append(_Fence(stack[0][0], len(lines), stack[0][3], stack[0][1]))
-    return found
+        blocks.append(_Fence(stack[0][0], len(lines), stack[0][3], stack[0][1]))
+    return blocks
 
 
-def unwrapped(text: str) -> tuple[str, int]:
-    """The text inside a fence that holds a whole answer, and how many lines stand before it."""
+def strip_outer_fence(text: str) -> tuple[str, int]:
+    """Return the text inside a fence around a whole answer, and the number of lines before it."""
     line = 0
-    for _ in range(MAX_WRAPS):
+    for _ in range(MAX_OUTER_FENCES):
         lines = text.split("\n")
-        found = fences(lines)
-        whole = max(found, key=lambda fence: fence.end - fence.start, default=None)
-        if whole is None or whole.language not in _WRAPPING or _keys(_outside(lines, found)):
+        blocks = fences(lines)
+        whole = max(blocks, key=lambda fence: fence.end - fence.start, default=None)
+        if whole is None or whole.language not in _WRAPPER_LANGUAGES or _keys(_blank_fences(lines, blocks)):
             break
         inner = _content(lines, whole)
         first = next((each for each in inner if each.strip()), "")
@@ -114,42 +117,42 @@ def unwrapped(text: str) -> tuple[str, int]:
 
 
 def candidates(text: str) -> Iterator[Block]:
-    """Where a handoff may be, best first."""
+    """Yield the places where a handoff may be, best first."""
     lines = text.split("\n")
-    found = fences(lines)
-    outside = _outside(lines, found)
+    blocks = fences(lines)
+    outside = _blank_fences(lines, blocks)
     if front := _front_matter(lines, outside):
         yield front
-    own = len(_keys(outside))
-    scores = [(_score(_content(lines, fence)), n) for n, fence in enumerate(found)]
+    own_keys = len(_keys(outside))
+    scores = [(_score(_content(lines, fence)), n) for n, fence in enumerate(blocks)]
     score, best = max(scores, default=(0, 0))
-    if score and score >= own:
-        others = [n for points, n in scores if points and n != best]
-        yield _fenced(lines, found[best], [_fenced(lines, found[n]) for n in others[-MAX_OTHERS:]])
+    if score and score >= own_keys:
+        others = [_fenced_block(lines, blocks[n]) for points, n in scores if points and n != best]
+        yield _fenced_block(lines, blocks[best], others[-MAX_EXTRA_BLOCKS:])
     if bare := _json(lines):
         yield bare
-    if own and own >= len({name for line in outside if (name := heading_of(line))}):
-        yield _bare(lines, outside)
-    if score and score < own:
-        yield _fenced(lines, found[best])
+    if own_keys and own_keys >= len({name for line in outside if (name := heading_of(line))}):
+        yield _unfenced_block(lines, outside)
+    if score and score < own_keys:
+        yield _fenced_block(lines, blocks[best])
 
 
-def _outside(lines: Sequence[str], found: Sequence[_Fence]) -> list[str]:
-    """The lines with everything in fences blanked."""
+def _blank_fences(lines: Sequence[str], blocks: Sequence[_Fence]) -> list[str]:
+    """Return the lines with everything in fences blanked."""
     out = list(lines)
-    for fence in found:
+    for fence in blocks:
         out[fence.start : fence.end + 1] = [""] * len(out[fence.start : fence.end + 1])
     return out
 
 
 def _keys(lines: Sequence[str]) -> set[str]:
-    """The known names that stand at the beginning of a line, as far left as the first of them."""
+    """Return the known keys at the beginning of lines, at most as far indented as the first of them."""
     named = [(indent_of(line), name) for line in lines if (name := key_of(line))]
     return {name for indent, name in named if indent <= named[0][0]}
 
 
 def _score(lines: Sequence[str]) -> int:
-    """How many known names a block has."""
+    """Return how many known keys a block has."""
     if _JSON_START.match(next((line for line in lines if line.strip()), "")):
         return len({fold(name) for name in _JSON_KEY.findall("\n".join(lines)) if find(name)})
     return len(_keys(lines))
@@ -160,13 +163,18 @@ def _content(lines: Sequence[str], fence: _Fence) -> list[str]:
     return [line[fence.indent :] if not line[: fence.indent].strip() else line for line in inner]
 
 
-def _fenced(lines: Sequence[str], fence: _Fence, others: Sequence[Block] = ()) -> Block:
+def _fenced_block(lines: Sequence[str], fence: _Fence, extra_blocks: Sequence[Block] = ()) -> Block:
     inner = _content(lines, fence)
     while inner and (not inner[-1].strip() or _FENCE.match(inner[-1])):
         inner.pop()
     body = "\n".join([*lines[: fence.start], "", *lines[fence.end + 1 :]])
     return Block(
-        "fenced block", "\n".join(inner), fence.start + 1, body, is_open=fence.end >= len(lines), others=tuple(others)
+        "fenced block",
+        "\n".join(inner),
+        fence.start + 1,
+        body,
+        is_unclosed=fence.end >= len(lines),
+        extra_blocks=tuple(extra_blocks),
     )
 
 
@@ -174,23 +182,23 @@ def _front_matter(lines: Sequence[str], outside: Sequence[str]) -> Block | None:
     start = next((n for n, line in enumerate(outside) if line.rstrip() == "---"), None)
     if start is None or _keys(outside[:start]):
         return None
-    if not key_of(_first(lines, start + 1)):
+    if not key_of(_first_nonblank(lines, start + 1)):
         return None
     end = next((n for n in range(start + 1, len(lines)) if lines[n].rstrip() in ("---", "...")), None)
-    if end is None or key_of(_first(lines, end + 1)):
+    if end is None or key_of(_first_nonblank(lines, end + 1)):
         return None  # one document, or several
     body = "\n".join([*lines[:start], "", *lines[end + 1 :]])
     return Block("front matter", "\n".join(lines[start + 1 : end]), start + 1, body)
 
 
-def _first(lines: Sequence[str], start: int) -> str:
-    """The first line from `start` that says something."""
+def _first_nonblank(lines: Sequence[str], start: int) -> str:
+    """Return the first line from `start` that is neither blank nor a comment."""
     rest = (lines[n] for n in range(start, len(lines)))
     return next((line for line in rest if line.strip() and not line.lstrip().startswith("#")), "")
 
 
 def _json(lines: Sequence[str]) -> Block | None:
-    """From the first line that begins with a bracket; where it ends is for the reader to find."""
+    """Return the text from the first line that begins with a bracket; the reader finds its end."""
     start = next((n for n, line in enumerate(lines) if _JSON_START.match(line)), None)
     if start is None or _keys(lines[:start]) - WRAPPERS:
         return None
@@ -198,11 +206,11 @@ def _json(lines: Sequence[str]) -> Block | None:
     before = "\n".join(lines[:start])
     if before.strip() and not any(find(name) for name in _JSON_KEY.findall(text[:20_000])):
         return None
-    return Block("bare", text, start, before, around=bool(before.strip()))
+    return Block("bare", text, start, before, has_surrounding_prose=bool(before.strip()))
 
 
-def _first_key(lines: Sequence[str], start: int, base: int) -> int:
-    """Where the YAML begins that has its first known key at `start`: other keys may stand before it."""
+def _yaml_start(lines: Sequence[str], start: int, base: int) -> int:
+    """Return the line where the YAML with its first known key at `start` begins: other keys may precede it."""
     first = start
     for n in range(start - 1, -1, -1):
         line = lines[n]
@@ -213,11 +221,11 @@ def _first_key(lines: Sequence[str], start: int, base: int) -> int:
     return first
 
 
-def _bare(lines: Sequence[str], outside: Sequence[str]) -> Block:
-    """From the first known key to the paragraph of prose that no known key follows."""
+def _unfenced_block(lines: Sequence[str], outside: Sequence[str]) -> Block:
+    """Return the text from the first known key to the first paragraph of prose that no known key follows."""
     keys = [n for n, line in enumerate(outside) if key_of(line)]
     base = indent_of(lines[keys[0]])
-    start = _first_key(lines, keys[0], base)
+    start = _yaml_start(lines, keys[0], base)
     last = max(n for n in keys if indent_of(lines[n]) <= base)
     end = len(lines)
     for n in range(last + 1, len(lines)):
@@ -229,5 +237,5 @@ def _bare(lines: Sequence[str], outside: Sequence[str]) -> Block:
             break
     before, after = "\n".join(lines[:start]), "\n".join(lines[end:])
     leading = [line for line in lines[:start] if line.strip() and not line.lstrip().startswith(("#", "---", "%"))]
-    around = bool(leading or after.strip(" \n`~-"))
-    return Block("bare", "\n".join(lines[start:end]), start, f"{before}\n\n{after}", around)
+    has_prose = bool(leading or after.strip(" \n`~-"))
+    return Block("bare", "\n".join(lines[start:end]), start, f"{before}\n\n{after}", has_prose)

@@ -1,7 +1,7 @@
-"""Reads Markdown without any block: headings name the fields, bullets and tables are their items.
+"""Reads a handoff from Markdown: headings name the fields, bullets and table rows are their items.
 
-Comes in: Markdown. Goes out: a mapping in the names of the schema, for the normaliser; sections with other names stand
-under `extra`. A bold label (`**Status:** done`) counts as a heading.
+A bold label (`**Status:** done`) counts as a heading. Also reads the short forms in which people write an item, such as
+`src/a.py (lines 1-9): why` or `**high**: issue`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from foveate.tasks.handoff.blocks import fences
-from foveate.tasks.handoff.schema import FIELDS, Field, find
-from foveate.tasks.handoff.shorthand import from_text, unmarked
+from foveate.tasks.handoff.schema import Field, find
 
 MAX_SUMMARY_CHARS = 500
-"""How much of a text without a summary stands for one."""
+"""The length of a summary that is taken from a text without one."""
 
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+([^\n]{1,200})$")
 _LABEL = re.compile(r"[ \t]{0,3}(?:[-*][ \t]+)?(?:\*\*|__)([^*_:\n]{1,60}):?(?:\*\*|__)[ \t]*:?[ \t]*(.*)$")
@@ -41,50 +40,50 @@ class _Section:
 
 
 def read_headings(text: str) -> dict[str, Any]:
-    """The fields that the headings of a text name, and `extra` for the other sections; empty where none is known."""
-    found: dict[str, Any] = {}
+    """Return the fields that headings name, and `extra` for the other sections; empty if no heading names a field."""
+    fields: dict[str, Any] = {}
     extra: dict[str, Any] = {}
     lead = ""
-    for section in _sections(uncommented(text)):
+    for section in _sections(strip_comments(text)):
         known = find(section.title)
         if known and known.kind != "object":
             value = _items(section.lines, known) if known.is_list else _prose(section, known)
             if value not in (None, "", []) or known.is_list:
-                found[known.name] = _added(found.get(known.name), value)
+                fields[known.name] = _append_value(fields.get(known.name), value)
         elif section.text:
             if section.level <= 1 and not lead:
                 lead = section.text
             elif section.title:
-                extra[section.title] = _added(extra.get(section.title), section.text)
-    if found and lead:
-        found.setdefault("summary", first_paragraph(lead))
-    if found and extra:
-        found["extra"] = extra
-    return found
+                extra[section.title] = _append_value(extra.get(section.title), section.text)
+    if fields and lead:
+        fields.setdefault("summary", first_paragraph(lead))
+    if fields and extra:
+        fields["extra"] = extra
+    return fields
 
 
 def first_paragraph(text: str) -> str:
-    """The first paragraph that is no heading, fence or comment, cut at a word."""
-    lines = uncommented(text).split("\n")
+    """Return the first paragraph that is no heading, fence or comment, cut at a word."""
+    lines = strip_comments(text).split("\n")
     first = next((n for n, line in enumerate(lines) if line.strip()), 0)
     for fence in fences(lines):
         if fence.start > first:  # a text that is all code is read as it is
             lines[fence.start : fence.end + 1] = [""] * len(lines[fence.start : fence.end + 1])
-    kept: list[str] = []
+    paragraph: list[str] = []
     for line in lines:
         bare = line.strip()
         if bare and not _HEADING.match(line) and not set(bare) <= set("-=*_`~ "):
-            kept.append(bare)
-        elif kept:
+            paragraph.append(bare)
+        elif paragraph:
             break
-    paragraph = unmarked(" ".join(kept)) or " ".join(text.split())
-    if len(paragraph) <= MAX_SUMMARY_CHARS:
-        return paragraph
-    return paragraph[: MAX_SUMMARY_CHARS - 1].rsplit(" ", 1)[0].rstrip() + "…"
+    summary = strip_bold(" ".join(paragraph)) or " ".join(text.split())
+    if len(summary) <= MAX_SUMMARY_CHARS:
+        return summary
+    return summary[: MAX_SUMMARY_CHARS - 1].rsplit(" ", 1)[0].rstrip() + "…"
 
 
-def uncommented(text: str) -> str:
-    """The text without HTML comments; one that is never closed is text."""
+def strip_comments(text: str) -> str:
+    """Return the text without HTML comments; one that is never closed is text."""
     parts: list[str] = []
     at = 0
     while (start := text.find("<!--", at)) >= 0 and (end := text.find("-->", start)) >= 0:
@@ -110,19 +109,19 @@ def _sections(text: str) -> Iterator[_Section]:
     yield section
 
 
-def _title(line: str, after: str) -> tuple[str, int, str] | None:
-    """The title, level and further text of a line that begins a section."""
+def _title(line: str, next_line: str) -> tuple[str, int, str] | None:
+    """Return the title, level and further text of a line that begins a section."""
     if match := _HEADING.match(line):
-        title, _, rest = unmarked(match[2].rstrip("# \t")).partition(":")
+        whole = strip_bold(match[2].rstrip("# \t"))
+        title, _, rest = whole.partition(":")
         if rest.strip() and find(title):
             return title, len(match[1]), rest.strip()
-        return unmarked(match[2].rstrip("# \t")).rstrip(":"), len(match[1]), ""
-    if (match := _LABEL.match(line)) and find(match[1]):
-        return match[1], 6, match[2].strip()
-    if (match := _PLAIN_LABEL.match(line)) and find(match[1]):
-        return match[1], 6, match[2].strip()
-    if line.strip() and _UNDERLINE.match(after) and (after.lstrip()[0] == "=" or find(line)) and len(line) <= 80:
-        return unmarked(line), 1 if after.lstrip()[0] == "=" else 2, ""
+        return whole.rstrip(":"), len(match[1]), ""
+    for label in (_LABEL, _PLAIN_LABEL):
+        if (match := label.match(line)) and find(match[1]):
+            return match[1], 6, match[2].strip()
+    if line.strip() and len(line) <= 80 and (match := _UNDERLINE.match(next_line)) and (match[1][0] == "=" or find(line)):
+        return strip_bold(line), 1 if match[1][0] == "=" else 2, ""
     return None
 
 
@@ -131,28 +130,26 @@ def _prose(section: _Section, known: Field) -> str:
     while lines and not lines[-1].strip("-*_ "):
         lines.pop()
     text = "\n".join(lines).strip()
-    return unmarked(text if known.name == "summary" else text.split("\n")[0]).strip("`")
+    return strip_bold(text if known.name == "summary" else text.split("\n")[0]).strip("`")
 
 
-def _added(before: Any, value: Any) -> Any:
-    if before is None:
+def _append_value(existing: Any, value: Any) -> Any:
+    if existing is None:
         return value
-    if isinstance(before, list):
-        return [*before, *value]
-    return f"{before}\n\n{value}"
+    return [*existing, *value] if isinstance(existing, list) else f"{existing}\n\n{value}"
 
 
-# --- items ---------------------------------------------------------------------------------------------------------
+# --- items of a section --------------------------------------------------------------------------------------------
 
 
 def _items(lines: Sequence[str], known: Field) -> list[Any]:
-    """The items of a section: table rows, bullets with what is indented below them, or paragraphs."""
+    """Return the items of a section: table rows, bullets with the lines indented below them, or paragraphs."""
     rows = [match[1] for line in lines if (match := _ROW.match(line))]
     if len(rows) > 2 and _RULE.match(rows[1]):
         return _table(rows)
     items: list[_Item] = []
     base: int | None = None
-    gap = True
+    after_gap = True
     for line in lines:
         text = _QUOTE_MARK.sub("", line)
         match = _BULLET.match(text)
@@ -160,43 +157,138 @@ def _items(lines: Sequence[str], known: Field) -> list[Any]:
             base = len(match[1])
             items.append(_Item([match[2].strip()]))
         elif text.strip(" \t-*_="):
-            if not items or (gap and base is None):
+            if not items or (after_gap and base is None):
                 items.append(_Item([text.strip()]))
             else:
-                items[-1].add(match[2].strip() if match else text.strip(), known, is_sub=bool(match))
-        gap = not text.strip()
+                items[-1].add(match[2].strip() if match else text.strip(), known, is_bullet=bool(match))
+        after_gap = not text.strip()
     return [item.value(known) for item in items]
 
 
 @dataclass(slots=True)
 class _Item:
     parts: list[str]
-    named: dict[str, Any] = field(default_factory=dict)
+    fields: dict[str, Any] = field(default_factory=dict)
 
-    def add(self, text: str, known: Field, *, is_sub: bool) -> None:
-        """A line below a bullet: `Rationale: ...` is a field of its own, the rest goes on with the text."""
+    def add(self, text: str, known: Field, *, is_bullet: bool) -> None:
+        """Add a line below the item: `Rationale: ...` is a field of its own, other lines continue the text."""
         match = _SUB_KEY.match(text)
         if match and known.fields and find(match[1], known.fields):
-            self.named[match[1]] = match[2].strip()
+            self.fields[match[1]] = match[2].strip()
         else:
-            self.parts.append(f"({text})" if is_sub else text)
+            self.parts.append(f"({text})" if is_bullet else text)
 
     def value(self, known: Field) -> Any:
         text = " ".join(self.parts)
         if known.kind == "texts":
-            return unmarked(text)
-        main = known.fields[0].name
+            return strip_bold(text)
         match = _SUB_KEY.match(text)
-        if match and (own := find(match[1], known.fields)) and own.name == main:
+        if match and find(match[1], known.fields) is known.fields[0]:
             text = match[2]
-        return {**from_text(text, known), **self.named} if self.named else text
+        return {**from_text(text, known), **self.fields} if self.fields else text
 
 
 def _table(rows: Sequence[str]) -> list[dict[str, Any]]:
-    head, *body = [[unmarked(cell).strip("` ") for cell in row.split("|")] for row in rows if not _RULE.match(row)]
+    head, *body = [[strip_bold(cell).strip("` ") for cell in row.split("|")] for row in rows if not _RULE.match(row)]
     return [{name: cell for name, cell in zip(head, row, strict=False) if name and cell} for row in body]
 
 
-def list_fields() -> Iterator[Field]:
-    """The fields that a Markdown body may fill."""
-    return (each for each in FIELDS if each.is_list)
+# --- short forms of an item ----------------------------------------------------------------------------------------
+
+SUFFIX_CHARS = 40
+"""A mark such as `(high)` or `(blocking)` counts only this near to the end of a text."""
+
+_BOLD = re.compile(r"\*\*([^*\n]+)\*\*")  # not __x__, which is a name in Python
+_BOLD_LABEL = re.compile(r"\s*(?:\*\*|__)([^*\n]{1,80}?):?(?:\*\*|__)\s*(?::|—|–|-)?\s*(\S.*)", re.DOTALL)
+_LEVEL = re.compile(
+    r"\s*[\[(]?\s*(?:severity\s*[:=]\s*)?([A-Za-z]{3,12})(?:\s+severity)?\s*(?:[\])]\s*:?|:|\s[—–-]\s)\s*(\S.*)", re.DOTALL
+)
+_LAST_LEVEL = re.compile(r"[\[(]\s?(?:severity\s?[:=]\s?)?([A-Za-z]{3,12})(?:\sseverity)?\s?[\])]\.?$")
+_BLOCKING_FIRST = re.compile(r"[\[(]?\s?((?:non-|not )?blocking)\s?(?:[\])]\s?:?|:|\s[—–-]\s)\s?(?=\S)", re.IGNORECASE)
+_BLOCKING_LAST = re.compile(r"\s?[\[(]\s?((?:non-|not )?blocking)\s?[\])]\.?$", re.IGNORECASE)
+_PATH = re.compile(
+    r"(?:`([^`\n]+)`|([^\s`:(),]++))"  # the path
+    r"(?::(\d{1,9}(?:-\d{1,9})?))?"  # src/a.py:10-20
+    r"(?:\s?[(\[]\s?(?:lines?|L)?\s?([\d][\d ,–L-]{0,40}?)\s?[)\]])?"  # (lines 10-20)
+    r"(?:\s?\((?:new|created|modified|updated|added)\))?"
+    r"\s{0,4}(?::|—|–|->|→|-\s|$)\s{0,4}"
+)
+_PROSE_LEVELS = {"note", "error", "important", "info", "warning"}  # `Note: ...` opens a sentence and grades nothing
+_EXTENSIONLESS_FILES = ("Makefile", "Dockerfile", "README", "LICENSE", "Justfile", "Procfile")
+
+
+def bullets(text: str) -> list[str]:
+    """Return the items of a text in which every line is a bullet or continues one; nothing if it is prose."""
+    items: list[list[str]] = []
+    for line in text.split("\n"):
+        if match := _BULLET.match(line):
+            items.append([match[2].strip()])
+        elif line.strip():
+            if not items or not line.startswith(" "):
+                return []
+            items[-1].append(line.strip())
+    return [" ".join(parts) for parts in items]
+
+
+def strip_bold(text: str) -> str:
+    return _BOLD.sub(lambda match: match[1], text).strip()
+
+
+def from_text(text: str, known: Field) -> dict[str, Any]:
+    """Return the object that a plain text stands for; without a short form, the text is the item's main field."""
+    main, plain = known.fields[0].name, strip_bold(text)
+    if main in ("path", "file"):
+        return _file(plain, known)
+    if main == "issue":
+        return _gotcha(plain, known)
+    if main == "question":
+        return _question(plain)
+    label = _BOLD_LABEL.fullmatch(text)
+    if main == "decision" and label:
+        return {"decision": label[1].strip(), "rationale": strip_bold(label[2])}
+    return {main: plain}
+
+
+def from_pair(value: dict[str, Any], known: Field) -> dict[str, Any] | None:
+    """Return the object that one unknown key with a value stands for: YAML reads `- src/a.py: why` as such a pair."""
+    if len(value) != 1:
+        return None
+    key, entry = next(iter(value.items()))
+    if isinstance(entry, list) or (isinstance(entry, dict) and len(entry) > 6):
+        return None
+    if isinstance(entry, dict):
+        return {known.fields[0].name: key, **entry}
+    return from_text(key if entry is None else f"{key}: {entry}", known)
+
+
+def _file(text: str, known: Field) -> dict[str, Any]:
+    names = [part.name for part in known.fields]
+    match = _PATH.match(text)
+    path = (match[1] or match[2]) if match else ""
+    if not match or not (match[1] or any(mark in path for mark in "./\\") or path in _EXTENSIONLESS_FILES):
+        return {names[0]: text.strip("`")}
+    out: dict[str, Any] = {names[0]: path.strip()}
+    lines = match[3] or match[4]
+    if lines and "lines" in names:
+        out["lines"] = re.sub(r"\s*[–-]\s*", "-", lines.replace("L", "").strip())
+    if rest := text[match.end() :].strip():
+        out[names[-1]] = rest
+    return out
+
+
+def _gotcha(text: str, known: Field) -> dict[str, Any]:
+    choices = known.fields[1].choices
+    levels = {word for choice, variants in choices.items() for word in (choice, *variants)} - _PROSE_LEVELS
+    if (match := _LEVEL.fullmatch(text)) and match[1].lower() in levels:
+        return {"issue": match[2].strip(), "severity": match[1].lower()}
+    if (match := _LAST_LEVEL.search(text, max(0, len(text) - SUFFIX_CHARS))) and match[1].lower() in levels:
+        return {"issue": text[: match.start()].strip() or text, "severity": match[1].lower()}
+    return {"issue": text}
+
+
+def _question(text: str) -> dict[str, Any]:
+    match = _BLOCKING_FIRST.match(text) or _BLOCKING_LAST.search(text, max(0, len(text) - SUFFIX_CHARS))
+    question = (text[: match.start()] + text[match.end() :]).strip() if match else ""
+    if not match or not question:
+        return {"question": text}
+    return {"question": question, "blocking": match[1].lower() == "blocking"}

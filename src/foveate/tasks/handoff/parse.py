@@ -1,9 +1,6 @@
-"""The ladder: from the most exact reading of a handoff to the least, and never an error for bad form.
+"""Parses a handoff: strict YAML or JSON first, then with repairs, then Markdown headings, and last the plain text.
 
-Comes in: text, bytes or a mapping. Goes out: `Parsed`. Each rung is tried only where the one above gives nothing: the
-YAML or JSON as it stands, the same with repairs, Markdown headings, and last the bare text, whose first paragraph stands
-for a summary. A block that nobody should parse, nested too deeply or with YAML aliases, comes down to these last two rungs.
-Refused is only what there is nothing to keep of: empty or too long, or a mapping that is nested too deeply.
+Bad form is never an error. Only input that holds nothing, is too long, or is a mapping nested too deeply is refused.
 """
 
 from __future__ import annotations
@@ -15,17 +12,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from foveate.errors import InputError
-from foveate.tasks.handoff.blocks import Block, candidates, unwrapped
-from foveate.tasks.handoff.flow import mended_json
-from foveate.tasks.handoff.headings import first_paragraph, list_fields, read_headings, uncommented
-from foveate.tasks.handoff.normalize import Normalizer, is_usable, plain, unboxed
-from foveate.tasks.handoff.notes import Hostile, Notes
-from foveate.tasks.handoff.schema import find
-from foveate.tasks.handoff.sections import read_yaml
-from foveate.tasks.handoff.strict import Broken, load_json
-from foveate.tasks.handoff.text import MAX_BYTES, decoded, readable
+from foveate.tasks.handoff.blocks import Block, candidates, strip_outer_fence
+from foveate.tasks.handoff.headings import first_paragraph, read_headings, strip_comments
+from foveate.tasks.handoff.normalize import Normalizer, is_usable, to_json_types, unwrap
+from foveate.tasks.handoff.notes import MAX_BYTES, Notes, UnsafeInput, replace_surrogates, strip_hidden
+from foveate.tasks.handoff.repair import MAX_JSON_CHARS, read_yaml, repair_json
+from foveate.tasks.handoff.schema import FIELDS, find
+from foveate.tasks.handoff.strict import SyntaxProblem, load_json
 
 __all__ = ["MAX_BYTES", "Parsed", "parse"]
+
+_NBSP_INDENT = re.compile("^[ \t]*\u00a0[ \t\u00a0]*", re.MULTILINE)
+_HEADING_LINE = re.compile(r"^#.*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,140 +31,171 @@ class Parsed:
     """A handoff in the form of the schema, and how it was read."""
 
     handoff: Mapping[str, Any]
-    """Conforms to `json_schema()`; every list is there, maybe empty; plain JSON types only."""
+    """Conforms to `json_schema()`: every list is present, maybe empty, and all values have JSON's types."""
     rung: str
     """structured, yaml, json, repaired yaml, repaired json, headings or raw"""
     form: str
     """structured, front matter, fenced block, bare or markdown"""
     problems: tuple[str, ...]
-    """A sentence for each repair, coercion, and dropped or moved value."""
+    """A sentence for each repair, conversion, and dropped or moved value."""
     raw: str
-    """The text as it came, or the JSON of structured input."""
+    """The text as it came, or the JSON of a mapping."""
 
     @property
     def clean(self) -> bool:
-        """Nothing had to be repaired, guessed or moved."""
+        """Whether nothing was repaired, guessed or moved."""
         return not self.problems
 
 
 def parse(source: str | bytes | Mapping[str, Any]) -> Parsed:
-    """The handoff that a text or a mapping holds; InputError where there is nothing to keep."""
+    """Return the handoff in a text or mapping; raise InputError if there is nothing to keep."""
     notes = Notes()
     if isinstance(source, Mapping):
-        return _structured(source, notes)
+        return _parse_mapping(source, notes)
     if not isinstance(source, str | bytes):
-        raise InputError(f"A handoff is text, bytes or a mapping, not {type(source).__name__}.")
-    raw = decoded(source, notes)
-    text, line = unwrapped(readable(raw, notes))
-    beside = text
+        raise InputError(f"A handoff must be text, bytes or a mapping, not {type(source).__name__}.")
+    raw = _decode(source, notes)
+    text, line = strip_outer_fence(_normalize_text(raw, notes))
+    outside = text
     for block in candidates(text):
         try:
-            if parsed := _from_block(block, line, raw, notes):
+            if parsed := _parse_block(block, line, raw, notes):
                 return parsed
-        except Hostile as error:  # whoever wrote it may be gone: what it says is kept all the same
-            notes.say(str(error))
-            beside = block.body  # its own lines look like headings, and what is in them is not what it says
-    return _from_markdown(text, beside, raw, notes)
+        except UnsafeInput as error:  # the author may be gone, so the text is kept and its headings are read
+            notes.add(str(error))
+            outside = block.body  # lines inside the block look like headings, but are none
+    fields = read_headings(outside)
+    if is_usable(fields):
+        notes.add("Read from Markdown headings: no YAML or JSON could be read.")
+        return Parsed(Normalizer(notes).handoff(fields), "headings", "markdown", notes.sentences(), raw)
+    notes.add("Nothing could be read as a handoff: no YAML, no JSON, no known heading. The text is kept as it came.")
+    handoff = Normalizer(notes).handoff({"summary": first_paragraph(text)})
+    return Parsed(handoff, "raw", "markdown", notes.sentences(), raw)
 
 
-# --- the rungs -----------------------------------------------------------------------------------------------------
+# --- text ----------------------------------------------------------------------------------------------------------
 
 
-def _structured(source: Mapping[str, Any], notes: Notes) -> Parsed:
-    data = plain(source, notes)
+def _decode(source: str | bytes, notes: Notes) -> str:
+    """Return the source as text without NUL; raise InputError if it is too long or blank."""
+    _check_size(len(source) if isinstance(source, bytes) else len(source.encode("utf-8", "surrogatepass")))
+    if isinstance(source, bytes):
+        encoding = "utf-16" if source[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"  # some Windows tools write UTF-16
+        text = source.decode(encoding, "replace")
+        if "\ufffd" in text:
+            notes.add(f"Bytes that are not {encoding.upper()} were replaced by U+FFFD.")
+    else:
+        text = replace_surrogates(source)
+        if text != source:
+            notes.add("Half characters (lone surrogates) were replaced by U+FFFD.")
+    if "\0" in text:
+        text = text.replace("\0", "")
+        notes.add("NUL characters were removed.")
+    if not strip_hidden(text, Notes()).strip():
+        raise InputError("The handoff is empty. Write at least a summary; `foveate handoff template` prints a form.")
+    return text
+
+
+def _check_size(size: int) -> None:
+    if size > MAX_BYTES:
+        raise InputError(
+            f"The handoff has {size:,} bytes; {MAX_BYTES:,} are allowed. "
+            "Write what the next task needs to know, and leave logs and code in files."
+        )
+
+
+def _normalize_text(raw: str, notes: Notes) -> str:
+    """Return the text with one kind of line ending and without hidden characters."""
+    text = raw.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    if "\u00a0" in text and _NBSP_INDENT.search(text):
+        text = _NBSP_INDENT.sub(lambda match: match[0].replace("\u00a0", " "), text)
+        notes.add("No-break spaces in the indentation were read as spaces.")
+    return strip_hidden(text, notes)
+
+
+# --- mappings and blocks -------------------------------------------------------------------------------------------
+
+
+def _parse_mapping(source: Mapping[str, Any], notes: Notes) -> Parsed:
+    data = to_json_types(source, notes)
     if not data:
         raise InputError("The handoff is empty. Give at least a summary.")
     raw = json.dumps(data, ensure_ascii=False)
-    decoded(raw, notes)  # the same limit as for text
-    fields = unboxed(data, notes)
+    _check_size(len(raw.encode()))
+    fields = unwrap(data, notes)
     if not is_usable(fields):
-        notes.say("No field of the schema was found; everything is kept in 'extra'.")
+        notes.add("No field of the schema was found; everything is kept in 'extra'.")
     return Parsed(Normalizer(notes).handoff(fields), "structured", "structured", notes.sentences(), raw)
 
 
-def _from_block(block: Block, line: int, raw: str, notes: Notes) -> Parsed | None:
-    """What a block holds, with the Markdown around it where the block says nothing."""
-    said = Notes()
-    rung, value = _read_block(block, line, said)
-    fields = unboxed(plain(value, said), said)
+def _parse_block(block: Block, line: int, raw: str, notes: Notes) -> Parsed | None:
+    """Return the handoff in a block, completed from the Markdown around it; None if the block has no fields."""
+    block_notes = Notes()
+    method, fields = _read_block(block, line, block_notes)
     if not is_usable(fields):
+        if block.is_json and len(block.text) > MAX_JSON_CHARS:
+            notes.add(f"JSON of more than {MAX_JSON_CHARS:,} characters is read only if it is valid.")
         return None
-    for sentence in said.sentences():
-        notes.say(sentence)
-    if block.around:
-        notes.say("Text around the handoff was set aside; it is kept in the raw text.")
-    if block.is_open:
-        notes.say("The fence around the handoff is never closed; the text may have been cut off.")
-    for other in block.others:
-        fields.update(_from_other(other, line, fields, notes))
-    handoff = Normalizer(notes).handoff({**fields, **_from_body(block, fields)})
-    return Parsed(handoff, rung, block.form, notes.sentences(), raw)
+    notes.add(*block_notes.sentences())
+    if block.has_surrounding_prose:
+        notes.add("Text around the handoff was left out; it is kept in the raw text.")
+    if block.is_unclosed:
+        notes.add("The fence around the handoff is never closed; the text may have been cut off.")
+    for extra in block.extra_blocks:
+        fields.update(_fields_from_extra_block(extra, line, fields, notes))
+    handoff = Normalizer(notes).handoff({**fields, **_fields_from_body(block, fields)})
+    return Parsed(handoff, method, block.form, notes.sentences(), raw)
 
 
-def _read_block(block: Block, line: int, notes: Notes) -> tuple[str, Any]:
-    if not block.is_json:
-        value, repaired = read_yaml(block.text, line + block.line, notes)
-        return ("repaired yaml" if repaired else "yaml"), value
+def _read_block(block: Block, line: int, notes: Notes) -> tuple[str, dict[str, Any]]:
+    """Return how a block was read, and its fields."""
+    if block.is_json:
+        method, value = _read_json(block, line, notes)
+    else:
+        value, is_repaired = read_yaml(block.text, line + block.line, notes)
+        method = "repaired yaml" if is_repaired else "yaml"
+    return method, unwrap(to_json_types(value, notes), notes)
+
+
+def _read_json(block: Block, line: int, notes: Notes) -> tuple[str, Any]:
     text = block.text.strip()
-    said = Notes()
+    repairs = Notes()
     try:
-        value = load_json(text, said)
-    except Broken as broken:
-        value, done = mended_json(text, said)
-        where = line + block.line + broken.line + 1
-        notes.say(f"Read with repairs: line {where}: {broken.why}; {', '.join(done)}.")
-        for sentence in said.sentences():
-            notes.say(sentence)
-        return "repaired json", value
-    for sentence in said.sentences():
-        notes.say(f"Read with repairs: {sentence}")
-    return ("repaired json" if len(said) else "json"), value
+        value = load_json(text, repairs)
+    except SyntaxProblem as problem:
+        notes.add(f"Read with repairs: line {line + block.line + problem.line + 1}: {problem.reason}.")
+        return "repaired json", repair_json(text)
+    notes.add(*(f"Read with repairs: {sentence}" for sentence in repairs.sentences()))
+    return ("repaired json" if len(repairs) else "json"), value
 
 
-def _from_other(block: Block, line: int, fields: Mapping[str, Any], notes: Notes) -> dict[str, Any]:
-    """The fields of a further block that the best one lacks; where both have one, the other may be an example."""
-    said = Notes()
+def _fields_from_extra_block(block: Block, line: int, fields: Mapping[str, Any], notes: Notes) -> dict[str, Any]:
+    """Return the fields of another block that the best block lacks. Where both have one, the other may be an example."""
+    block_notes = Notes()
     try:
-        more = unboxed(plain(_read_block(block, line, said)[1], said), said)
-    except Hostile as error:
-        notes.say(f"Another block is left aside: {error}")
+        _, others = _read_block(block, line, block_notes)
+    except UnsafeInput as error:
+        notes.add(f"Another block was left out: {error}")
         return {}
-    present = _named(fields)
-    lacking = {key: value for key, value in more.items() if (known := find(key)) and known.name not in present}
-    if lacking:
-        notes.say(f"Several blocks hold fields; {', '.join(sorted(lacking))} came from another one.")
-    return lacking
+    present = _nonempty_fields(fields)
+    missing = {key: value for key, value in others.items() if (field := find(key)) and field.name not in present}
+    if missing:
+        notes.add(f"Several blocks hold fields; {', '.join(sorted(missing))} came from another one.")
+    return missing
 
 
-def _named(fields: Mapping[str, Any]) -> set[str]:
-    """The names of the fields that hold something."""
-    return {known.name for key, value in fields.items() if (known := find(key)) and value not in (None, "")}
+def _nonempty_fields(fields: Mapping[str, Any]) -> set[str]:
+    return {field.name for key, value in fields.items() if (field := find(key)) and value not in (None, "")}
 
 
-def _from_body(block: Block, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The summary and the lists that the Markdown around a block gives and the block does not."""
+def _fields_from_body(block: Block, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the summary and the lists that the Markdown around a block has and the block lacks."""
     if not block.body.strip():
         return {}
-    found = read_headings(block.body)
-    wanted = {"summary", *(each.name for each in list_fields())} - _named(fields)
-    filled = {name: value for name, value in found.items() if name in wanted and value}
+    wanted = {"summary", *(field.name for field in FIELDS if field.is_list)} - _nonempty_fields(fields)
+    filled = {name: value for name, value in read_headings(block.body).items() if name in wanted and value}
     if "summary" in wanted and "summary" not in filled and block.form == "front matter":
-        prose = re.sub(r"^#.*$", "", block.body, flags=re.MULTILINE)
-        if summary := first_paragraph(prose) if _has_words(prose) else "":
-            filled["summary"] = summary
+        prose = _HEADING_LINE.sub("", block.body)
+        if any(char.isalnum() for char in strip_comments(prose)):
+            filled["summary"] = first_paragraph(prose)
     return filled
-
-
-def _has_words(text: str) -> bool:
-    return any(char.isalnum() for char in uncommented(text))
-
-
-def _from_markdown(text: str, beside: str, raw: str, notes: Notes) -> Parsed:
-    """The headings beside what must not be read, or else the bare text."""
-    fields = read_headings(beside)
-    if is_usable(fields):
-        notes.say("Read from Markdown headings: no YAML or JSON could be read.")
-        return Parsed(Normalizer(notes).handoff(fields), "headings", "markdown", notes.sentences(), raw)
-    notes.say("Nothing could be read as a handoff: no YAML, no JSON, no known heading. The text is kept as it came.")
-    handoff = Normalizer(notes).handoff({"summary": first_paragraph(text)})
-    return Parsed(handoff, "raw", "markdown", notes.sentences(), raw)

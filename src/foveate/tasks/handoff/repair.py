@@ -1,355 +1,341 @@
-"""Reads broken YAML line by line, by indentation, as a person would.
+"""Reads YAML and JSON that the strict readers refuse.
 
-Comes in: the text of one section that the parser refused. Goes out: its values, and a sentence for each repair. Healthy
-sections never come here, and healthy lines read as YAML reads them; block scalars are taken as they stand.
-
-A line is a key, a list item, or more of the text before it. Which one, and where it belongs, is decided by its
-indentation where that fits, and else by the names that the schema knows: `severity:` belongs to a gotcha wherever it
-stands. One pass, without looking ahead or back.
+YAML is cut into sections at the keys that the schema knows, so that a broken section spoils no other. A broken section is
+rewritten line by line (indentation by the schema, values in quotes) and parsed once more. If that fails, too, its text is
+the value of its key. JSON goes to json-repair.
 """
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from foveate.tasks.handoff.notes import MAX_DEPTH, Notes, excerpt, too_deep
-from foveate.tasks.handoff.scalars import TAB, Open, Slot, dedented, ends_quote, is_closed
-from foveate.tasks.handoff.schema import FIELDS, WRAPPERS, Field, find, fold
-from foveate.tasks.handoff.strict import Anchors, refuse_merge_key
-from foveate.tasks.handoff.text import visible
+from foveate.tasks.handoff.blocks import indent_of, key_of
+from foveate.tasks.handoff.notes import Notes, excerpt, merge, replace_surrogates
+from foveate.tasks.handoff.schema import FIELDS, Field, find
+from foveate.tasks.handoff.strict import Anchors, SyntaxProblem, load_yaml, parse_scalar
 
-_KEY = re.compile(
-    r"""(?:"([^"\n]{1,64})"|'([^'\n]{1,64})'|“([^”\n]{1,64})”|([^\s:"'\[\]{}#&*!|>%@`,-][^:\n]{0,63}?))\s*:(?:\s+|$)"""
-)
-_TIGHT_KEY = re.compile(r"([A-Za-z_]{3,40}):(?=\S)")
+MAX_SECTIONS = 100
+"""A handoff has fifteen fields. Each section starts a parser; the rest of the text is one section."""
+
+MAX_JSON_CHARS = 16_384
+"""json-repair takes quadratic time on hostile text: two seconds for this many characters, ten minutes for 256 KB."""
+
+MAX_FLOW_CHARS = 1_000
+"""The same for a value in brackets, of which a handoff can have hundreds."""
+
+_DOCUMENT_START = re.compile(r"^---.*$", re.MULTILINE)
+
+
+def repair_json(text: str) -> Any:
+    """Return the value of broken JSON, or None if there is none or the text is too long."""
+    if len(text) > MAX_JSON_CHARS:
+        return None
+    import json_repair  # slow to import; only broken JSON needs it
+
+    try:
+        value = json_repair.loads(text, skip_json_loads=True)
+    except (ValueError, RecursionError):
+        return None
+    # A list: more brackets follow in the prose after the handoff.
+    return next((part for part in value if isinstance(part, dict)), None) if isinstance(value, list) else value
+
+
+# --- sections ------------------------------------------------------------------------------------------------------
+
+
+def read_yaml(text: str, first_line: int, notes: Notes) -> tuple[Any, bool]:
+    """Return the value of a YAML text and whether it was repaired; `first_line` lines precede it."""
+    anchors, repairs = Anchors(), Notes()
+    fields: dict[str, Any] = {}
+    other: Any = None
+    last = text.count("\n")
+    for start, lines in _sections(text):
+        for value in _read_section(first_line + start, lines, start + len(lines) > last, anchors, repairs):
+            if isinstance(value, dict):
+                for key, entry in value.items():
+                    merge(fields, key, entry, "", repairs)
+            elif other is None:
+                other = value
+    anchors.check()
+    if sum(bool(document.strip()) for document in _DOCUMENT_START.split(text)) > 1:
+        notes.add("The YAML has several documents; they were read as one.")
+    for n, sentence in enumerate(repairs.sentences()):
+        is_first = n == 0 and not sentence.startswith("Read with")
+        notes.add(f"Read with repairs: {sentence[0].lower()}{sentence[1:]}" if is_first else sentence)
+    return fields or other, len(repairs) > 0
+
+
+def _sections(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield groups of lines with the number of their first; each begins with a known key at the left edge or `---`."""
+    lines = text.split("\n")
+    base = next((indent_of(line) for line in lines if key_of(line)), 0)
+    start = count = 0
+    for number, line in enumerate(lines):
+        begins = line.startswith("---") or (indent_of(line) == base and not line.lstrip().startswith("-") and key_of(line))
+        if begins and number > start and count < MAX_SECTIONS and any(map(str.strip, lines[start:number])):
+            yield start, lines[start:number]
+            start, count = number, count + 1
+    yield start, lines[start:]
+
+
+def _read_section(start: int, lines: list[str], is_last: bool, anchors: Anchors, repairs: Notes) -> list[Any]:
+    notes = Notes()
+    try:
+        values = load_yaml("\n".join(lines), anchors, notes, start)
+        parts = [part for value in values for part in (value if _is_list_of_parts(value) else [value])]
+        if any(isinstance(part, str) for part in parts) and any(map(key_of, lines)):
+            raise SyntaxProblem(0, "a text stands where keys are expected")
+    except SyntaxProblem as problem:
+        repairs.add(f"Read with repairs: line {start + problem.line + 1}: {problem.reason}.")
+        return _repair_section(lines, is_last, anchors, repairs)
+    repairs.add(*notes.sentences())
+    if any(map(_is_list_of_parts, values)):
+        repairs.add("The fields stand in a list; they were read as one object.")
+    return parts
+
+
+def _is_list_of_parts(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(part, dict) for part in value)
+
+
+def _repair_section(lines: list[str], is_last: bool, anchors: Anchors, repairs: Notes) -> list[Any]:
+    rewritten = rewrite_yaml(lines, anchors, repairs, is_last=is_last)
+    anchors.check()
+    try:
+        return load_yaml(rewritten, Anchors(), repairs)
+    except SyntaxProblem:
+        key, _, text = "\n".join(lines).strip().partition(":")
+        return [{key: text.strip()}] if find(key) else []
+
+
+# --- YAML, line by line --------------------------------------------------------------------------------------------
+
+_TAB = "  "
+_BULLET = re.compile(r"(?:[-*•+–—]|\d{1,3}[.)])(?:\s+|$)")
+_KEY = re.compile(r"""["'“]?([^\s"'“”\[\]{}#&*!|>%@`,:-][^"“”:\n]{0,63}?)["'”]?\s*:(?:\s+|$)""")
+_UNSPACED_KEY = re.compile(r"([a-z_]{3,40}):(?=\S)")
 _NAME = re.compile(r"[A-Za-z_][\w.-]*")
-_DASH = re.compile(r"-(?:\s+|$)")
-_BULLET = re.compile(r"(?:[*•+–—]|\d{1,3}[.)])\s+")
-_BLOCK = re.compile(r"([|>])([+-]?[1-9]?[+-]?)\s*(?:#.*)?$")
-_COMMENT = re.compile(r"#(?:[\s#!]|$)")
-_LATER_COMMENT = re.compile(r"\s+#(?:\s|$)")
-_ANCHOR = re.compile(r"&([\w-]+)(?:\s|$)")
-_ALIAS = re.compile(r"\*([\w-]+)$")
-_SPECIAL = "@`*&!%|>"
+_BLOCK_HEADER = re.compile(r"([|>])\d?([+-]?)\d?\s*(?:#.*)?")
+_COMMENT = re.compile(r"(?:^|\s+)#(?:[\s!].*)?$")
+_ANCHOR = re.compile(r"([&*])([\w-]+)(?:\s|$)")
+_QUOTED = re.compile(
+    r"""("(?:[^"\\]|\\(?:[0abtnvfre "/\\N_LP\n]|x[\da-fA-F]{2}|u[\da-fA-F]{4}|U[\da-fA-F]{8}))*"|'(?:[^']|'')*')(\s+#.*)?"""
+)
+_FLAT_LIST = re.compile(r"\[([^\[\]{}]*)\]?")
+_LIST_ITEM = re.compile(r"""\s*("(?:[^"\\]|\\.)*"|'[^']*'|[^,]+)""")
 
 
 @dataclass(slots=True)
-class _Frame:
-    """A mapping or list that lines are added to. `fields` are the names known in it, or in a list's items."""
+class _Entry:
+    """A key or list item as it is written out, and the lines of its value."""
 
+    prefix: str
     indent: int
-    value: dict[str, Any] | list[Any]
-    fields: tuple[Field, ...] = ()
+    parts: list[str]
+    block_indent: int | None = None  # of the text below `|` or `>`; -1 before its first line
+    quote: str = ""  # the quote that is still open
+    brackets: int = 0  # how many are still open
 
-    def known(self, key: str) -> bool:
-        return isinstance(self.value, dict) and find(key, self.fields) is not None
+    @property
+    def is_open(self) -> bool:
+        return bool(self.quote) or self.brackets > 0
 
+    def begin(self, text: str) -> None:
+        """Set the first line of the value."""
+        self.parts = [text]
+        if header := _BLOCK_HEADER.fullmatch(text):
+            self.parts, self.block_indent = [header[1] + header[2]], -1
+        elif text[:1] in ("'", '"'):
+            self.quote = text[0]
+            self._count(text[1:])
+        elif text[:1] in ("[", "{"):
+            self._count(text)
 
-class Reader:
-    """Reads the lines of one section into `top`."""
-
-    def __init__(self, anchors: Anchors, notes: Notes) -> None:
-        self.anchors, self.notes = anchors, notes
-        self.top: dict[str, Any] = {}
-        self.frames: list[_Frame] = []
-        self.pending: Slot | None = None
-        self.open: Open | None = None
-        self.line = 0
-
-    def feed(self, number: int, line: str) -> None:
-        """One line; `number` counts from 1 in the whole text."""
-        self.line = number
-        body = line.lstrip(" \t")
-        lead = line[: len(line) - len(body)]
-        indent = len(lead.replace("\t", TAB))
-        text = body.rstrip()
-        if self.open and self.open.kind == "block" and self._in_block(indent, text, line):
-            return
-        if not text:
-            if self.open:
-                self.open.parts.append("")
-            return
-        if "\t" in lead:
-            self._say("a tab in the indentation was read as two spaces")
-        if self.open and self.open.kind in ("quoted", "flow") and self._goes_on(indent, text):
-            return
-        if _COMMENT.match(text) or text in ("---", "..."):
-            return
-        self._structure(indent, text)
-
-    def finish(self, *, is_end: bool) -> dict[str, Any]:
-        """The values; `is_end` where the handoff ends here, so that a line may have been cut off."""
-        if is_end and self.open and self.open.kind == "plain" and self.open.loose:
-            self._drop_stump(self.open)
-        self._close()
-        self._settle()
-        self.anchors.check()
-        return self.top
-
-    # --- what a line is --------------------------------------------------------------------------------------------
-
-    def _structure(self, indent: int, text: str) -> None:
-        """A line that is a list item, a key, or else more of the text before."""
-        dash = _DASH.match(text)
-        bullet = None if dash else _BULLET.match(text)
-        if (dash or bullet) and (frame := self._list_for(indent, bool(dash))):
-            mark = dash or bullet
-            assert mark
-            if bullet:
-                self._say(f"the bullet {excerpt(bullet[0].strip())} was read as '-'")
-            self._item(frame, indent, len(mark[0]), text[mark.end() :])
-        elif (key := self._key(text)) and (home := self._mapping_for(indent, key[0])):
-            self._entry(home, indent, *key)
+    def extend(self, text: str) -> None:
+        """Add a line to the value."""
+        if self.parts == [""]:
+            self.begin(text)
         else:
-            self._more(indent, text)
+            self.parts.append(text)
+            self._count(text)
 
-    def _key(self, text: str) -> tuple[str, str] | None:
-        """A key and the text after its colon, where the line has one."""
-        if match := _KEY.match(text):
-            key = next(group for group in match.groups() if group is not None).strip()
-            if key == "<<":
-                raise refuse_merge_key()
-            return visible(key, self.notes), text[match.end() :]
-        if (match := _TIGHT_KEY.match(text)) and any(frame.known(match[1]) for frame in self.frames or [_TOP]):
-            self._say(f"a space was put after '{match[1]}:'")
-            return match[1], text[match.end() :]
+    def add_block_line(self, indent: int, line: str) -> None:
+        """Add a line to a text below `|` or `>`, without its indentation."""
+        if line and self.block_indent == -1:
+            self.block_indent = indent
+        width = max(self.block_indent or 0, 0)
+        body = line.lstrip(" \t")
+        self.parts.append(line[width:] if not line[:width].strip(" ") else " " * (indent - width) + body)
+
+    def _count(self, text: str) -> None:
+        if self.quote:
+            self.quote = "" if self.quote in re.sub(r"''|\\.", "", text) else self.quote
+        elif self.parts[0][:1] in ("[", "{"):
+            self.brackets += sum(map(text.count, "[{")) - sum(map(text.count, "]}"))
+
+    def render(self) -> str:
+        """Return the entry as YAML."""
+        margin = "\n" + " " * (len(self.prefix) - len(self.prefix.lstrip(" -")) + len(_TAB))
+        if self.block_indent is not None:
+            return self.prefix + "".join([self.parts[0], *(margin + part if part else "\n" for part in self.parts[1:])])
+        text = "\n".join(self.parts).strip()
+        if text[:1] in ("'", '"') and not _QUOTED.fullmatch(text):
+            text = _dump(_unquote(" ".join(self.parts).strip()))
+        elif text[:1] in ("[", "{"):
+            text = _repair_brackets(text, self.brackets)
+        elif text[:1] not in ("'", '"'):
+            value = parse_scalar(re.sub(r"\n+", lambda match: match[0][1:] or " ", text))
+            text = "" if value is None else _dump(value)
+        return self.prefix + text.replace("\n", margin)
+
+
+def rewrite_yaml(lines: list[str], anchors: Anchors, notes: Notes, *, is_last: bool = False) -> str:
+    """Return the lines of one section as YAML that the strict reader takes.
+
+    `is_last` says that the handoff ends with these lines, so that the last one may be cut off.
+    """
+    rewriter = _Rewriter(anchors)
+    for line in lines:
+        rewriter.add(line)
+    if is_last and (cut := rewriter.drop_truncated_key()):
+        notes.add(f"The last line {excerpt(cut)} is cut off and was left out.")
+    return "\n".join(entry.render() for entry in rewriter.entries)
+
+
+class _Rewriter:
+    """Decides for each line whether it is a key, a list item or more of the text before it, and how far it is indented.
+
+    The names of the schema decide first: `severity:` belongs to a gotcha at any indentation.
+    """
+
+    def __init__(self, anchors: Anchors) -> None:
+        self.anchors = anchors
+        self.entries: list[_Entry] = []
+        self.base = -1  # indentation of the keys at the top, -1 before the first
+        self.field: Field | None = None  # the last key at the top, if the schema knows it
+        self.items = self.keys = -1  # indentation of the items of its list, and of the keys in an item
+        self.part: Field | None = None  # the last key in an item, if the schema knows it
+
+    def add(self, line: str) -> None:
+        """Add a line of the section."""
+        text = line.strip(" \t")
+        indent = len(line[: line.find(text)].replace("\t", _TAB)) if text else 0
+        text = text.rstrip()
+        bullet = _BULLET.match(text)
+        key, value = self._split_key(text[bullet.end() :] if bullet else text)
+        is_field = bool((bullet and indent <= self.items) or find(key) or self._own(key))
+        last = self.entries[-1] if self.entries else None
+        if last and last.block_indent is not None:
+            ends_block = is_field or _NAME.fullmatch(key) or (text[:1] == "#" and indent < last.block_indent)
+            if not text or indent > last.indent or not ends_block:
+                last.add_block_line(indent, line if text else "")
+                return
+        if last and (not text or (last.is_open and (indent > last.indent or not is_field))):
+            last.extend(text)
+        elif text and not _COMMENT.match(text) and text not in ("---", "..."):
+            if start := self._start(indent, text, bullet, key, value):
+                self.entries.append(start)
+            elif last:
+                last.extend(self._strip_comment(text))
+
+    def drop_truncated_key(self) -> str:
+        """Remove and return a last line that is the beginning of a key."""
+        parts = self.entries[-1].parts if self.entries else []
+        while parts and not parts[-1]:
+            parts.pop()
+        fields = (*FIELDS, *(self.field.fields if self.field else ()))
+        return parts.pop() if len(parts) > 1 and any(field.name.startswith(parts[-1]) for field in fields) else ""
+
+    def _start(self, indent: int, text: str, bullet: re.Match[str] | None, key: str, value: str) -> _Entry | None:
+        """Return the entry that a line starts, or None if it goes on with the text before it."""
+        top, own = find(key), self._own(key)
+        inner = indent + len(bullet[0]) if bullet else indent
+        item = text[bullet.end() :] if bullet else text
+        is_name = bool(_NAME.fullmatch(key))
+        if self.base >= 0 and indent > self.base and (self.field is None or self.field.kind == "object"):
+            # An unknown structure keeps its layout.
+            margin = " " * (indent - self.base) + ("- " if bullet else "")
+            return (
+                self._entry(margin, inner, key, value)
+                if is_name
+                else self._entry(margin, indent, "", item)
+                if bullet
+                else None
+            )
+        if not bullet and (
+            (top and not (own and indent > self.base)) or (is_name and not own and indent <= max(self.base, 0))
+        ):
+            self.field, self.part, self.items, self.keys = top, None, -1, -1
+            self.base = indent if self.base < 0 else self.base
+            return self._entry("", indent, key, value)
+        if bullet and self.field and self.field.is_list:
+            if self.part and self.part.is_list and indent > self.items:
+                return self._entry("      - ", indent, "", item)
+            if 0 <= self.keys < indent and self.entries[-1].parts[-1]:
+                return None  # a dash in the middle of wrapped prose
+            self.items, self.keys, self.part = indent, inner, own
+            return self._entry("  - ", inner, key, value) if own else self._entry("  - ", indent, "", item)
+        if own or (is_name and indent == self.keys):
+            is_first = self.keys < 0  # a single object in place of a list
+            self.items, self.keys, self.part = (indent, indent, own) if is_first else (self.items, self.keys, own)
+            return self._entry("  - " if is_first else "    ", indent, key, value)
         return None
 
-    def _list_for(self, indent: int, dash: bool) -> _Frame | None:
-        """The list that an item belongs to, with what is below it closed."""
-        lists = [frame for frame in self.frames if isinstance(frame.value, list)]
-        if self.pending and (indent >= self.pending.indent or not any(frame.indent == indent for frame in lists)):
-            return self._begin([], indent)
-        exact = [frame for frame in lists if frame.indent == indent]
-        if not lists or (not dash and not exact):
-            return None
-        if not exact and self.open and self.open.kind == "plain" and indent > self.frames[-1].indent + 1:
-            return None  # a dash in the middle of wrapped prose
-        best = exact[-1] if exact else min(reversed(lists), key=lambda frame: abs(frame.indent - indent))
-        if not exact:
-            self._say("the list item is not in line with the others; it was put with them")
-        self._close()
-        self._settle()
-        self._pop_to(best)
-        return best
+    def _entry(self, margin: str, indent: int, key: str, value: str) -> _Entry:
+        name = key if _NAME.fullmatch(key) else _dump(key)
+        value = self._strip_comment(value)
+        prefix = f"{margin}{name}: " if key else margin
+        entry = _Entry(prefix if value else prefix.rstrip(), indent, [])
+        entry.begin(value)
+        return entry
 
-    def _mapping_for(self, indent: int, key: str) -> _Frame | None:
-        """The mapping that a key belongs to, or None where the line is prose."""
-        if self.pending and indent > self.pending.indent and not self._belongs_above(key):
-            return self._begin({}, indent)
-        mappings = [frame for frame in self.frames if isinstance(frame.value, dict)]
-        if not mappings:
-            return self._begin({}, indent) if not self.frames else None
-        exact = next((frame for frame in reversed(mappings) if frame.indent == indent), None)
-        if exact and (exact.known(key) or not self._knows(mappings, key)):
-            home: _Frame | None = exact if self._is_name(key) or exact.known(key) or not self.open else None
-        else:
-            home = next((frame for frame in reversed(mappings) if frame.known(key)), None)
-            if home is None and not (self.open and indent > mappings[-1].indent) and _NAME.fullmatch(key):
-                home = max((f for f in mappings if f.indent <= indent), key=lambda f: f.indent, default=mappings[0])
-            if home:
-                self._say(f"{excerpt(key)} is indented oddly; it was read where it belongs")
-        if home:
-            self._close()
-            self._settle()
-            self._pop_to(home)
-        return home
+    def _split_key(self, text: str) -> tuple[str, str]:
+        """Return the key at the start of a text, or nothing, and the text after its colon."""
+        match = _KEY.match(text) or _UNSPACED_KEY.match(text)
+        if not match or (match.re is _UNSPACED_KEY and not (find(match[1]) or self._own(match[1]))):
+            return "", text
+        return match[1].strip(), text[match.end() :]
 
-    def _belongs_above(self, key: str) -> bool:
-        """The key is known above and not in the object that is expected here: its indentation is a slip."""
-        assert self.pending
-        below = self.pending.fields
-        return bool(below) and find(key, below) is None and any(frame.known(key) for frame in self.frames)
+    def _own(self, key: str) -> Field | None:
+        """Return the field of an item that a key names."""
+        return find(key, self.field.fields) if self.field and key else None
 
-    @staticmethod
-    def _knows(mappings: list[_Frame], key: str) -> bool:
-        return any(frame.known(key) for frame in mappings)
+    def _strip_comment(self, text: str) -> str:
+        if match := _ANCHOR.match(text):
+            (self.anchors.defined if match[1] == "&" else self.anchors.used).add(match[2])
+        return text if text[:1] in ("'", '"') else _COMMENT.sub("", text)
 
-    @staticmethod
-    def _is_name(key: str) -> bool:
-        """Short enough for a name: prose before a colon has more words."""
-        return len(key.split()) <= 3
 
-    # --- putting it in its place -----------------------------------------------------------------------------------
+def _dump(value: Any) -> str:
+    """Return a value as JSON, which is also YAML."""
+    return replace_surrogates(json.dumps(value, ensure_ascii=False))
 
-    def _begin(self, value: dict[str, Any] | list[Any], indent: int) -> _Frame:
-        """A new mapping or list: the value that a key or dash is waiting for, or the section itself."""
-        self._close()
-        if len(self.frames) >= MAX_DEPTH:
-            raise too_deep()
-        slot, self.pending = self.pending, None
-        if slot is None:
-            frame = _Frame(indent, self.top, FIELDS)
-        else:
-            slot.put(value, self.notes)
-            kept = slot.into[-1] if isinstance(slot.into, list) else slot.into[slot.key]
-            frame = _Frame(indent, kept if type(kept) is type(value) else value, slot.fields)
-        self.frames.append(frame)
-        return frame
 
-    def _item(self, frame: _Frame, indent: int, width: int, rest: str) -> None:
-        assert isinstance(frame.value, list)
-        slot = Slot(frame.value, "", indent, self.line, frame.fields)
-        column = indent + width
-        if not rest:
-            self.pending = slot
-        elif _DASH.match(rest):
-            self.pending = slot
-            self._structure(column, rest)
-        elif (key := self._key(rest)) and (find(key[0], frame.fields) if frame.fields else _NAME.fullmatch(key[0])):
-            self.pending = slot
-            self._entry(self._begin({}, column), column, *key)
-        else:
-            self._value(slot, rest)
-
-    def _entry(self, home: _Frame, indent: int, key: str, rest: str) -> None:
-        assert isinstance(home.value, dict)
-        known = find(key, home.fields)
-        below = known.fields if known else (FIELDS if fold(key) in WRAPPERS else ())
-        slot = Slot(home.value, key, min(indent, home.indent) if home.fields else indent, self.line, below)
-        if not rest or _COMMENT.match(rest):
-            self.pending = slot
-        elif known and known.is_list and _DASH.match(rest):
-            self.pending = slot
-            self._structure(slot.indent + len(TAB), rest)
-        else:
-            self._value(slot, rest)
-
-    def _value(self, slot: Slot, rest: str) -> None:
-        """The text after a colon or a dash."""
-        if block := _BLOCK.match(rest):
-            self.open = Open(slot, "block", [], block[1] + block[2])
-        elif rest[0] in "\"'":
-            self.open = Open(slot, "quoted", [rest], rest[0])
-            if is_closed(rest):
-                self._close()
-        elif rest[0] in "[{":
-            self.open = Open(slot, "flow", [])
-            if self.open.flow_line(rest):
-                self._close()
-        else:
-            self.open = Open(slot, "plain", [self._plain(rest)])
-
-    def _plain(self, rest: str) -> str:
-        """A plain text as far as its comment; what YAML would have stumbled over is noted."""
-        for pattern, names in ((_ANCHOR, self.anchors.defined), (_ALIAS, self.anchors.used)):
-            if match := pattern.match(rest):
-                names.add(match[1])
-        text = _LATER_COMMENT.split(rest, maxsplit=1)[0]
-        if text[:1] in _SPECIAL:
-            self._say(f"a value that begins with {text[0]!r} was read as text")
-        elif ": " in text or text.endswith(":"):
-            self._say("a value with a colon in it was read as text")
-        elif " #" in text or text[:1] == "#":
-            self._say("'#' was read as text, not as a comment")
+def _unquote(text: str) -> str:
+    """Return the text inside quotes that are never closed, or that stand unescaped inside the text, too."""
+    quote, end = text[0], text.find(text[0], 1)
+    # Only the first words are quoted in `"Lax" cookies, not "Strict"`.
+    is_prefix = quote == '"' and text[end - 1] not in " \\" and text[end + 1 : end + 2] == " "
+    if end > 0 and (is_prefix or not text.endswith(quote)):
         return text
-
-    def _more(self, indent: int, text: str) -> None:
-        """A line that goes on with the text before it."""
-        if self.open is None:
-            if self.pending:
-                slot, self.pending = self.pending, None
-                self._value(slot, text)
-            elif self.frames:
-                self._say(f"{excerpt(text)} stands in no field; it is kept in the raw text only")
-            return
-        if self.open.kind != "plain":
-            self._close()
-            self._say(f"{excerpt(text)} stands in no field; it is kept in the raw text only")
-            return
-        if indent <= self.open.slot.indent:
-            self.open.loose.append(self.line)
-            self._say("the line goes on with the text before it")
-        self.open.parts.append(self._plain(text))
-
-    # --- texts of several lines ------------------------------------------------------------------------------------
-
-    def _goes_on(self, indent: int, text: str) -> bool:
-        """Whether the line belongs to the open quote or bracket; a field of its own ends it."""
-        state = self.open
-        assert state
-        if indent <= state.slot.indent and self._is_field(indent, text):
-            return False
-        if state.kind == "flow":
-            if state.flow_line(text):
-                self._close()
-        else:
-            state.parts.append(text)
-            if ends_quote(text, state.style):
-                self._close()
-        return True
-
-    def _is_field(self, indent: int, text: str) -> bool:
-        """A line that clearly begins a new field or item."""
-        if _DASH.match(text):
-            return any(isinstance(frame.value, list) and frame.indent == indent for frame in self.frames)
-        if match := _KEY.match(text):
-            key = next(group for group in match.groups() if group is not None).strip()
-            return self._knows(self.frames, key)
-        return False
-
-    def _in_block(self, indent: int, text: str, line: str) -> bool:
-        """Whether the line belongs to the open block scalar; it is kept as it stands."""
-        state = self.open
-        assert state
-        if not text:
-            state.parts.append(line[state.content :] if state.content >= 0 else "")
-            return True
-        inside = indent > state.slot.indent
-        if state.content < 0:
-            if not inside and (self._is_field(indent, text) or self._is_plain_key(text)):
-                return False
-            state.content = indent
-        elif indent < state.content:
-            if self._is_field(indent, text) or (not inside and (state.content > indent) and self._is_plain_key(text)):
-                return False
-            if not inside and (text.startswith("#") or text in ("---", "...")):
-                return False
-            self._say("a line of the text block is not indented like the others; it was kept in the block")
-        elif not inside and self._is_field(indent, text):
-            return False
-        state.parts.append(dedented(line, state.content))
-        return True
-
-    @staticmethod
-    def _is_plain_key(text: str) -> bool:
-        match = _KEY.match(text)
-        return bool(match and match[4] and _NAME.fullmatch(match[4]))
-
-    # --- closing ---------------------------------------------------------------------------------------------------
-
-    def _close(self) -> None:
-        """Put the open text in its place."""
-        state, self.open = self.open, None
-        if state is None:
-            return
-        value = state.value(self.notes)
-        state.slot.put(visible(value, self.notes) if isinstance(value, str) else value, self.notes)
-
-    def _drop_stump(self, state: Open) -> None:
-        """Leave out a last line that is the beginning of a key, cut off."""
-        stump = next((part for part in reversed(state.parts) if part), "")
-        mappings = [frame for frame in self.frames if isinstance(frame.value, dict)]
-        fields = [each.name for frame in mappings for each in frame.fields]
-        if state.loose[-1] == self.line and len(state.parts) > 1 and any(name.startswith(stump) for name in fields):
-            while state.parts.pop() != stump:
-                pass
-            self._say(f"the last line {excerpt(stump)} breaks off and was left out")
-
-    def _settle(self) -> None:
-        """A key or dash that nothing followed holds nothing."""
-        if self.pending:
-            slot, self.pending = self.pending, None
-            slot.put(None, self.notes)
-
-    def _pop_to(self, frame: _Frame) -> None:
-        while self.frames[-1] is not frame:
-            self.frames.pop()
-
-    def _say(self, what: str, line: int = 0) -> None:
-        self.notes.say(f"Line {line or self.line}: {what}.")
+    inner = text[1:-1] if end > 0 else text[1:]
+    if quote == "'":
+        return inner.replace("''", "'")
+    if re.search(r'\\(?![nt"\\])', inner):  # not escapes, but a path such as C:\src
+        return inner.replace('\\"', '"')
+    return re.sub(r"\\(.)", lambda match: {"n": "\n", "t": "\t"}.get(match[1], match[1]), inner)
 
 
-_TOP = _Frame(0, {}, FIELDS)
+def _repair_brackets(text: str, unclosed: int) -> str:
+    """Return a value in brackets as YAML; as a text if it goes on after the last bracket."""
+    if flat := _FLAT_LIST.fullmatch(text):
+        items = [item.strip() for item in _LIST_ITEM.findall(flat[1])]
+        return _dump([_unquote(item) if item[0] in "'\"" else parse_scalar(item) for item in items if item])
+    if unclosed <= 0 and text[-1] in "]}":
+        return text
+    value = repair_json(text) if unclosed > 0 and len(text) <= MAX_FLOW_CHARS else None
+    return _dump(text if value is None else value)
