@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from foveate.tasks.handoff.schema import WRAPPERS, find, fold
+from foveate.text.markdown import FencedBlock, fenced_blocks, parse_fence
 
 MAX_OUTER_FENCES = 3
 """How many fences around a whole answer are removed."""
@@ -17,7 +18,6 @@ MAX_OUTER_FENCES = 3
 MAX_EXTRA_BLOCKS = 4
 """How many other blocks may add fields to the best one."""
 
-_FENCE = re.compile(r"([ \t]*)(`{3,}|~{3,})[ \t]*([^`\n]*)$")
 _KEY_LINE = re.compile(r"[ \t]*(?:- )?[\"'“]?([A-Za-z$][\w \-$]{0,40}?)[\"'”]?[ \t]*:(?:[ \t]|$)")
 _UNSPACED_KEY = re.compile(r"([a-z_]{3,40}):(?!//)")
 _HEADING = re.compile(r"[ \t]{0,3}(?:#{1,6}[ \t]+|\*\*)([^*\n]{1,60})")
@@ -45,14 +45,6 @@ class Block:
         return bool(_JSON_START.match(self.text.lstrip()[:80]))
 
 
-@dataclass(frozen=True, slots=True)
-class _Fence:
-    start: int
-    end: int  # the closing line, or one past the last line
-    language: str
-    indent: int
-
-
 def key_of(line: str) -> str | None:
     """Return the folded key at the start of a line, if the schema knows it."""
     match = _KEY_LINE.match(line) or _UNSPACED_KEY.match(line)
@@ -73,42 +65,18 @@ def indent_of(line: str) -> int:
     return len(line) - len(line.lstrip(" \t"))
 
 
-def fences(lines: Sequence[str]) -> list[_Fence]:
-    """Return the outermost fenced blocks.
-
-    Unlike CommonMark, a fence that is indented more than the open one, or has a language, begins a block inside it:
-    agents quote code inside the YAML of a handoff.
-    """
-    blocks: list[_Fence] = []
-    stack: list[tuple[int, int, str, str]] = []  # line, indent, mark, language
-    for number, line in enumerate(lines):
-        match = _FENCE.match(line)
-        if not match:
-            continue
-        indent, mark, info = len(match[1]), match[2], match[3].strip()
-        if stack and not info and mark.startswith(stack[-1][2]) and indent <= stack[-1][1]:
-            start, at, _, language = stack.pop()
-            if not stack:
-                blocks.append(_Fence(start, number, language, at))
-        else:
-            stack.append((number, indent, mark, info.split(" ")[0].lower()))
-    if stack:
-        blocks.append(_Fence(stack[0][0], len(lines), stack[0][3], stack[0][1]))
-    return blocks
-
-
 def strip_outer_fence(text: str) -> tuple[str, int]:
     """Return the text inside a fence around a whole answer, and the number of lines before it."""
     line = 0
     for _ in range(MAX_OUTER_FENCES):
         lines = text.split("\n")
-        blocks = fences(lines)
-        whole = max(blocks, key=lambda fence: fence.end - fence.start, default=None)
-        if whole is None or whole.language not in _WRAPPER_LANGUAGES or _keys(_blank_fences(lines, blocks)):
+        blocks = fenced_blocks(lines)
+        whole = max(blocks, key=lambda fence: fence.stop - fence.start, default=None)
+        if whole is None or whole.fence.language not in _WRAPPER_LANGUAGES or _keys(_blank_fences(lines, blocks)):
             break
-        inner = _content(lines, whole)
+        inner = whole.code.split("\n")
         first = next((each for each in inner if each.strip()), "")
-        if first.strip() != "---" and not fences(inner) and not any(map(heading_of, inner)):
+        if first.strip() != "---" and not fenced_blocks(inner) and not any(map(heading_of, inner)):
             break
         if key_of(first) or _JSON_START.match(first):
             break  # a block like any other, with fences or bold words inside
@@ -119,12 +87,12 @@ def strip_outer_fence(text: str) -> tuple[str, int]:
 def candidates(text: str) -> Iterator[Block]:
     """Yield the places where a handoff may be, best first."""
     lines = text.split("\n")
-    blocks = fences(lines)
+    blocks = fenced_blocks(lines)
     outside = _blank_fences(lines, blocks)
     if front := _front_matter(lines, outside):
         yield front
     own_keys = len(_keys(outside))
-    scores = [(_score(_content(lines, fence)), n) for n, fence in enumerate(blocks)]
+    scores = [(_score(fence.code.split("\n")), n) for n, fence in enumerate(blocks)]
     score, best = max(scores, default=(0, 0))
     if score and score >= own_keys:
         others = [_fenced_block(lines, blocks[n]) for points, n in scores if points and n != best]
@@ -137,11 +105,11 @@ def candidates(text: str) -> Iterator[Block]:
         yield _fenced_block(lines, blocks[best])
 
 
-def _blank_fences(lines: Sequence[str], blocks: Sequence[_Fence]) -> list[str]:
+def _blank_fences(lines: Sequence[str], blocks: Sequence[FencedBlock]) -> list[str]:
     """Return the lines with everything in fences blanked."""
     out = list(lines)
     for fence in blocks:
-        out[fence.start : fence.end + 1] = [""] * len(out[fence.start : fence.end + 1])
+        out[fence.start : fence.stop] = [""] * len(out[fence.start : fence.stop])
     return out
 
 
@@ -158,22 +126,17 @@ def _score(lines: Sequence[str]) -> int:
     return len(_keys(lines))
 
 
-def _content(lines: Sequence[str], fence: _Fence) -> list[str]:
-    inner = lines[fence.start + 1 : fence.end]
-    return [line[fence.indent :] if not line[: fence.indent].strip() else line for line in inner]
-
-
-def _fenced_block(lines: Sequence[str], fence: _Fence, extra_blocks: Sequence[Block] = ()) -> Block:
-    inner = _content(lines, fence)
-    while inner and (not inner[-1].strip() or _FENCE.match(inner[-1])):
+def _fenced_block(lines: Sequence[str], fence: FencedBlock, extra_blocks: Sequence[Block] = ()) -> Block:
+    inner = fence.code.split("\n")
+    while inner and (not inner[-1].strip() or parse_fence(inner[-1])):
         inner.pop()
-    body = "\n".join([*lines[: fence.start], "", *lines[fence.end + 1 :]])
+    body = "\n".join([*lines[: fence.start], "", *lines[fence.stop :]])
     return Block(
         "fenced block",
         "\n".join(inner),
         fence.start + 1,
         body,
-        is_unclosed=fence.end >= len(lines),
+        is_unclosed=not fence.is_closed,
         extra_blocks=tuple(extra_blocks),
     )
 

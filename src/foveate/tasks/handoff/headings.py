@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from foveate.tasks.handoff.blocks import fences
 from foveate.tasks.handoff.schema import Field, find
+from foveate.text.markdown import fenced_blocks
 
 MAX_SUMMARY_CHARS = 500
 """The length of a summary that is taken from a text without one."""
@@ -66,9 +66,9 @@ def first_paragraph(text: str) -> str:
     """Return the first paragraph that is no heading, fence or comment, cut at a word."""
     lines = strip_comments(text).split("\n")
     first = next((n for n, line in enumerate(lines) if line.strip()), 0)
-    for fence in fences(lines):
+    for fence in fenced_blocks(lines):
         if fence.start > first:  # a text that is all code is read as it is
-            lines[fence.start : fence.end + 1] = [""] * len(lines[fence.start : fence.end + 1])
+            lines[fence.start : fence.stop] = [""] * len(lines[fence.start : fence.stop])
     paragraph: list[str] = []
     for line in lines:
         bare = line.strip()
@@ -97,7 +97,7 @@ def strip_comments(text: str) -> str:
 
 def _sections(text: str) -> Iterator[_Section]:
     lines = text.split("\n")
-    fenced = {n for fence in fences(lines) for n in range(fence.start, fence.end + 1)}
+    fenced = {n for fence in fenced_blocks(lines) for n in range(fence.start, fence.stop)}
     section = _Section("", 0)
     for n, line in enumerate(lines):
         title = None if n in fenced else _title(line, lines[n + 1] if n + 1 < len(lines) else "")

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from foveate.errors import InputError
-from foveate.text.hidden_characters import visible
+from foveate.text.sanitize import strip_invisible
 
 MAX_BYTES = 262_144
 """About 60,000 tokens. A handoff has a few hundred; longer text is a log or a transcript."""
@@ -69,7 +69,7 @@ def strip_hidden(text: str, notes: Notes) -> str:
 
     Readers call this again for every text with escapes, so that `\\u200b` cannot bring such characters back.
     """
-    clean = visible(replace_surrogates(text))
+    clean = strip_invisible(replace_surrogates(text), " ")
     if clean != text:
         notes.add("Control or invisible characters were removed.")
     return clean

@@ -319,8 +319,8 @@ def _unquote(text: str) -> str:
     """Return the text inside quotes that are never closed, or that stand unescaped inside the text, too."""
     quote, end = text[0], text.find(text[0], 1)
     # Only the first words are quoted in `"Lax" cookies, not "Strict"`.
-    is_prefix = quote == '"' and text[end - 1] not in " \\" and text[end + 1 : end + 2] == " "
-    if end > 0 and (is_prefix or not text.endswith(quote)):
+    is_prefix = quote == '"' and end > 0 and text[end - 1] not in " \\" and text[end + 1 : end + 2] == " "
+    if is_prefix or (end > 0 and not text.endswith(quote)):
         return text
     inner = text[1:-1] if end > 0 else text[1:]
     if quote == "'":
