@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 import foveate
 from foveate.cli import cli
 from foveate.cli.agents_md import MAX_LINES, block
-from foveate.code.docs.repository import Repository
+from foveate.code.docs.manifests import RepositoryFiles
 from foveate.text.markdown import BEGIN, END, remove_generated_block
 
 MINE = "# Mine\n\n- Be kind\n"
@@ -103,7 +103,7 @@ def test_our_own_block_is_not_read_back(project: Path) -> None:
     assert remove_generated_block(text) == f"{MINE}\n"
     assert remove_generated_block(text.replace("\n", "\r\n")) == f"{MINE}\n".replace("\n", "\r\n")
     assert json.loads(run("import", "AGENTS.md", "--json").stdout)["added"] == 1
-    repository = Repository(["AGENTS.md"], lambda path: text)
+    repository = RepositoryFiles(["AGENTS.md"], lambda path: text)
     assert "midnight" not in repository.text("AGENTS.md")
     assert "Be kind" in repository.text("AGENTS.md")
 

@@ -18,7 +18,9 @@ from foveate.testing import FixedClock, counting_ids, engine
 
 PARCEL: Mapping[str, str] = {
     "README.md": "# Parcel\n\nParcel tracks shipments for small web shops.\n\n## Architecture\n\n"
-    "Handlers validate input and call services, services own transactions, and only `store.py` speaks SQL.\n",
+    "Handlers validate input and call services, services own transactions, and only `store.py` speaks SQL.\n\n"
+    "A shipment is created by a shop, handed to a carrier, and closed by a receipt or by a return. Carriers push their "
+    "events to one endpoint; each event is stored as it came, and the state of a shipment is worked out from its events.\n",
     "AGENTS.md": "Run `pytest -q` before you finish.\n",
     "pyproject.toml": '[project]\nname = "parcel"\ndependencies = ["fastapi"]\n\n'
     '[project.optional-dependencies]\ndev = ["pytest"]\n\n[tool.pytest.ini_options]\ntestpaths = ["tests"]\n',

@@ -8,23 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from foveate.code.docs import Codebase, describe, prose
-from foveate.code.docs.commands import purpose_of
-from foveate.code.docs.layout import about
+from foveate.code.docs import CodebaseDocs, describe, prose
+from foveate.code.docs.describe import approximate_count
 from foveate.text import tokens
 
-ORDER = ["instructions", "architecture", "stack", "entry_points", "commands", "conventions", "directories"]
+ORDER = ["instructions", "architecture", "stack", "commands", "directories"]
 
 
-def read(tree: dict[str, str], name: str = "") -> Codebase:
+def read(tree: dict[str, str], name: str = "") -> CodebaseDocs:
     return describe(sorted(tree), tree.get, name)
 
 
-def text(codebase: Codebase, section: str) -> str:
+def text(codebase: CodebaseDocs, section: str) -> str:
     return next((one.text for one in codebase.sections if one.name == section), "")
 
 
-def first_test_command(codebase: Codebase) -> str:
+def first_test_command(codebase: CodebaseDocs) -> str:
     line = text(codebase, "commands").splitlines()[0]
     assert line.startswith("- Test: `")
     return line.split("`")[1]
@@ -57,10 +56,6 @@ build-backend = "poetry.core.masonry.api"
     "poetry.lock": "",
     "README.md": "# Orders\n\n[![ci](https://x/y.svg)](https://x)\n\n"
     "Orders takes orders from shops and bills them once a month.\n",
-    "docker-compose.yml": 'services:\n  db:\n    image: "postgres:16"\n  cache:\n    image: docker.io/library/redis:7\n',
-    "Dockerfile": 'FROM python:3.12\nENTRYPOINT ["uvicorn"]\nCMD ["orders.app:app", "--port", "80"]\n',
-    ".github/workflows/ci.yml": "jobs:\n  t:\n    steps:\n      - run: poetry install\n"
-    "      - run: poetry run pytest -n ${{ env.N }}\n",
     "orders/__init__.py": '"""Orders: the domain and its HTTP interface."""\n',
     "orders/app.py": "",
     "orders/billing/__init__.py": '"""Monthly bills. Runs at night."""\n',
@@ -83,7 +78,6 @@ build-backend = "hatchling.build"
 [tool.pytest.ini_options]
 testpaths = ["tests"]
 """,
-    "tox.ini": "[testenv]\ncommands = pytest {posargs}\n[testenv:lint]\ncommands = ruff check .\n",
     "src/widgets/__init__.py": "",
     "src/widgets/__main__.py": "",
     "tests/test_widgets.py": "",
@@ -113,9 +107,6 @@ EXPRESS = {
         }
     ),
     "pnpm-lock.yaml": "",
-    "tsconfig.json": '{ // comments are allowed here\n "compilerOptions": {"strict": true, "target": "ES2022",}\n}',
-    ".prettierrc": '{"singleQuote": true, "printWidth": 100, "semi": false}',
-    ".editorconfig": "root = true\n[*]\nindent_style = space\nindent_size = 2\n[*.py]\nindent_size = 4\n",
     "src/server.ts": "",
     "src/users/user.service.ts": "",
     "src/users/user.service.test.ts": "",
@@ -127,7 +118,6 @@ GO = {
     "cmd/gateway/main.go": "package main\n",
     "internal/route/doc.go": "// Package route chooses an upstream for a request.\npackage route\n",
     "internal/route/route_test.go": "package route\n",
-    ".golangci.yml": "linters:\n  enable:\n    - errcheck\n    - govet\n",
     "Makefile": "build:\n\tgo build ./...\n\ntest: build\n\tgo test -race ./...\n\nVERSION := 1\n",
 }
 RUST = {
@@ -136,7 +126,6 @@ RUST = {
     "src/main.rs": "//! Searches files.\nfn main() {}\n",
     "src/bin/index.rs": "",
     "tests/search.rs": "",
-    "rustfmt.toml": "max_width = 110\n",
 }
 MAVEN = {
     "pom.xml": """<?xml version="1.0"?>
@@ -165,30 +154,22 @@ GRADLE = {
     "src/test/kotlin/com/acme/MainTest.kt": "",
 }
 RAILS = {
-    "Gemfile": 'ruby "3.3.0"\ngem "rails", "~> 7.1"\ngem "pg"\ngroup :development, :test do\n  gem "rspec-rails"\n'
-    'end\ngem "puma"\n',
-    "Gemfile.lock": "",
     "config/application.rb": "",
     "config/routes.rb": "",
     "app/models/user.rb": "",
     "app/controllers/users_controller.rb": "",
     "spec/models/user_spec.rb": "",
-    ".rubocop.yml": "Style/StringLiterals:\n  EnforcedStyle: double_quotes\n",
 }
 LARAVEL = {
-    "composer.json": json.dumps(
-        {
-            "name": "acme/portal",
-            "require": {"php": "^8.2", "laravel/framework": "^11", "ext-json": "*"},
-            "require-dev": {"phpunit/phpunit": "^11", "laravel/pint": "^1"},
-            "scripts": {"test": ["@php artisan config:clear", "@php artisan test"]},
-        }
-    ),
     "artisan": "",
     "routes/web.php": "<?php\n",
     "app/Models/User.php": "<?php\n",
     "tests/Feature/LoginTest.php": "<?php\n",
-    "phpstan.neon": "parameters:\n    level: 8\n",
+}
+REQUIREMENTS = {
+    "requirements.txt": "# web\nFlask==3.0\n-r more.txt\nrequests\n",
+    "app.py": "",
+    "test_app.py": "import unittest\n",
 }
 DOTNET = {
     "Shop.sln": "",
@@ -221,35 +202,49 @@ MONOREPO = {
 @pytest.mark.parametrize(
     ("tree", "language", "framework", "test_framework", "test_command"),
     [
-        (POETRY, "python", "fastapi", "pytest", "pytest"),
+        (POETRY, "python", "fastapi", "pytest", "poetry run pytest"),
         (PEP621, "python", "", "pytest", "pytest"),
+        (REQUIREMENTS, "python", "flask", "unittest", ""),
         (EXPRESS, "typescript", "express", "vitest", "pnpm test"),
         (GO, "go", "gin", "go test", "make test"),
         (RUST, "rust", "axum", "cargo test", "cargo test"),
         (MAVEN, "java", "spring-boot", "junit5", "./mvnw test"),
         (GRADLE, "kotlin", "ktor", "kotest", "./gradlew test"),
-        (RAILS, "ruby", "rails", "rspec", "bundle exec rspec"),
-        (LARAVEL, "php", "laravel", "phpunit", "composer test"),
+        (RAILS, "ruby", "rails", "rspec", ""),
+        (LARAVEL, "php", "laravel", "phpunit", ""),
         (DOTNET, "csharp", "aspnetcore", "xunit", "dotnet test"),
         (MONOREPO, "typescript", "next", "", "npm test"),
     ],
-    ids=["poetry", "pep621", "express", "go", "rust", "maven", "gradle", "rails", "laravel", "dotnet", "monorepo"],
+    ids=[
+        "poetry",
+        "pep621",
+        "requirements",
+        "express",
+        "go",
+        "rust",
+        "maven",
+        "gradle",
+        "rails",
+        "laravel",
+        "dotnet",
+        "monorepo",
+    ],
 )
-def test_a_project_is_configured_from_its_manifests(
+def test_a_project_is_configured_from_its_manifests_and_its_files(
     tree: dict[str, str], language: str, framework: str, test_framework: str, test_command: str
 ) -> None:
     codebase = read(tree)
     project = codebase.project
     assert (project.language, project.framework, project.test_framework) == (language, framework, test_framework)
-    assert first_test_command(codebase) == test_command
+    assert not test_command or first_test_command(codebase) == test_command
     assert codebase.notes == ()
-    assert project.framework_from in ("", *tree)
-    assert project.test_framework_from in ("", *tree)
+    assert project.framework_source in ("", *tree)
+    assert project.test_framework_source in ("", *tree)
 
 
 @pytest.mark.parametrize(
     ("tree", "name"),
-    [(POETRY, "orders"), (EXPRESS, "shop-api"), (GO, "gateway"), (MAVEN, "ledger"), (LARAVEL, "acme/portal"), (RAILS, "")],
+    [(POETRY, "orders"), (EXPRESS, "shop-api"), (GO, "gateway"), (RUST, "grepper"), (MAVEN, "ledger"), (RAILS, "")],
 )
 def test_the_name_is_the_root_manifests_and_the_callers_wins(tree: dict[str, str], name: str) -> None:
     assert read(tree).project.name == name
@@ -260,53 +255,30 @@ def test_the_name_is_the_root_manifests_and_the_callers_wins(tree: dict[str, str
     ("tree", "section", "said"),
     [
         (POETRY, "architecture", "Orders takes orders from shops and bills them once a month."),
-        (POETRY, "stack", "Python ^3.11 (pyproject.toml)"),
-        (POETRY, "stack", "fastapi, sqlalchemy"),
-        (POETRY, "stack", "poetry (poetry.lock)"),
-        (POETRY, "stack", "postgres:16, redis:7 (docker-compose.yml)"),
-        (POETRY, "entry_points", "`orders` → `orders.cli:main` (pyproject.toml)"),
-        (POETRY, "entry_points", "Dockerfile starts `uvicorn orders.app:app --port 80`"),
-        (POETRY, "commands", "Set up: `poetry install` (.github/workflows/ci.yml)"),
-        (POETRY, "conventions", "ruff: line length 100; rules E, F, I (pyproject.toml)"),
-        (POETRY, "conventions", "mypy: strict"),
+        (POETRY, "stack", "Languages: Python 100 %"),
+        (POETRY, "stack", "Python ^3.11; fastapi, sqlalchemy (pyproject.toml)"),
+        (POETRY, "commands", "- Check types: `poetry run mypy .` (pyproject.toml)"),
         (POETRY, "directories", "`orders/billing` (2 Python files): Monthly bills"),
         (PEP621, "architecture", "Widgets for terminals"),
         (PEP621, "stack", "rich, click"),
-        (PEP621, "entry_points", "`python -m widgets`"),
-        (PEP621, "commands", "Lint: `ruff check .` (tox.ini)"),
-        (EXPRESS, "stack", "Node >=20"),
-        (EXPRESS, "stack", "@types/* (4)"),
-        (EXPRESS, "entry_points", "`start` → `node dist/server.js`"),
-        (EXPRESS, "commands", "Check types: `pnpm run typecheck`"),
-        (EXPRESS, "conventions", "prettier: line length 100; semicolons: no; single quotes"),
-        (EXPRESS, "conventions", "TypeScript: strict; target ES2022"),
-        (EXPRESS, "conventions", "editor, `[*]`: indent with space; indent 2"),
-        (EXPRESS, "conventions", "tests are named `*.test.*`, next to the code (1 file)"),
-        (GO, "stack", "Go libraries: github.com/gin-gonic/gin (go.mod)"),
-        (GO, "entry_points", "`cmd/gateway/main.go`: program"),
-        (GO, "entry_points", "`make` alone runs `build`"),
-        (GO, "conventions", "golangci-lint: errcheck; govet"),
+        (EXPRESS, "stack", "Node >=20; express, pg, "),
+        (EXPRESS, "commands", "- Check types: `pnpm typecheck` (package.json)"),
+        (EXPRESS, "commands", "- Run: `pnpm start` (package.json)"),
+        (GO, "stack", "Go 1.22; github.com/gin-gonic/gin (go.mod)"),
+        (GO, "commands", "- Build: `make build` (Makefile)"),
+        (GO, "commands", "- Test: `go test ./...` (go.mod)"),
         (GO, "directories", "Package route chooses an upstream for a request"),
-        (RUST, "stack", "Rust >=1.75 Rust edition 2021"),
-        (RUST, "entry_points", "`src/bin/index.rs`: program"),
-        (RUST, "conventions", "rustfmt: max_width = 110"),
+        (RUST, "stack", "Rust 1.75; axum, serde (Cargo.toml)"),
+        (RUST, "directories", "`src` (2 Rust files)"),
         (MAVEN, "architecture", "Keeps accounts."),
         (MAVEN, "stack", "Java 21"),
-        (MAVEN, "entry_points", "LedgerApplication.java`: application class"),
-        (MAVEN, "directories", "`src/main/java/com/acme/ledger/web`"),
+        (MAVEN, "directories", "`src/main/java/com/acme/ledger`"),
         (GRADLE, "stack", "Java 17"),
-        (GRADLE, "entry_points", "`main` → `com.acme.MainKt`"),
-        (RAILS, "stack", "Ruby libraries: rails, pg, puma (Gemfile)"),
-        (RAILS, "stack", "Ruby development tools: rspec-rails"),
         (RAILS, "directories", "`app/models` (1 Ruby file): data models"),
-        (LARAVEL, "stack", "PHP ^8.2"),
-        (LARAVEL, "conventions", "phpstan: level: 8"),
-        (DOTNET, "stack", ".NET net8.0"),
-        (DOTNET, "conventions", "nullable references enable"),
+        (DOTNET, "commands", "- Test: `dotnet test` (src/Shop.Api/Shop.Api.csproj)"),
         (MONOREPO, "architecture", "`apps/web` is web (node, next, react): The shop."),
-        (MONOREPO, "architecture", "`services/api` is acme.dev/api (go, echo)."),
+        (MONOREPO, "architecture", "`services/api` is api (go, echo)."),
         (MONOREPO, "commands", "`cd services/api && go test ./...` (services/api/go.mod)"),
-        (MONOREPO, "stack", "Workspace of apps/*"),
         (MONOREPO, "stack", "TypeScript 50 %, Go 25 %, Python 25 %"),
     ],
 )
@@ -314,22 +286,20 @@ def test_a_section_says_what_its_files_say(tree: dict[str, str], section: str, s
     assert said in text(read(tree), section)
 
 
-def test_libraries_of_another_package_do_not_make_its_framework() -> None:
-    tree = {"pyproject.toml": '[project]\nname = "Django"\ndependencies = ["asgiref"]\n', "django/a.py": "",
+def test_packages_of_another_ecosystem_do_not_make_the_framework_and_its_commands_come_later() -> None:
+    tree = {"pyproject.toml": '[project]\nname = "Django"\ndependencies = ["asgiref"]\n[tool.tox]\n', "django/a.py": "",
             "django/b.py": "",
             "package.json": '{"devDependencies": {"qunit": "2"}, "scripts": {"test": "grunt test"}}',
-            "tests/test_a.py": "from django.test import TestCase\n",
-            "tox.ini": "[testenv]\nchangedir = tests\ncommands =\n    {envpython} runtests.py {posargs}\n"}  # fmt: skip
+            "tests/test_a.py": "from django.test import TestCase\n"}  # fmt: skip
     codebase = read(tree)
     assert (codebase.project.framework, codebase.project.test_framework) == ("", "unittest")
-    assert first_test_command(codebase) == "cd tests && python runtests.py"  # the project's own language before npm
+    assert first_test_command(codebase) == "tox"
+    assert "- Test: `npm test` (package.json)" in text(codebase, "commands")
 
 
-def test_several_places_outweigh_one() -> None:
-    makefile = {"Makefile": "test:\n\tpytest old\n", "pyproject.toml": "[tool.pytest.ini_options]\n", "a.py": ""}
-    assert first_test_command(read(makefile)) == "make test"
-    ci = {".github/workflows/test.yml": "    - run: python -m pytest\n", "CONTRIBUTING.md": "Run `pytest tests` first.\n"}
-    assert first_test_command(read(makefile | ci)) == "pytest"
+def test_npms_placeholder_for_a_test_is_no_test() -> None:
+    script = '{"scripts": {"test": "echo \\"Error: no test specified\\" && exit 1"}}'
+    assert text(read({"package.json": script, "a.js": ""}), "commands") == ""
 
 
 def test_what_agents_are_told_comes_first_word_for_word() -> None:
@@ -350,29 +320,19 @@ def test_what_agents_are_told_comes_first_word_for_word() -> None:
     assert "CLAUDE.md" not in section.source_paths
 
 
-def test_long_instructions_keep_their_beginning_and_the_rules_from_further_on() -> None:
+def test_long_instructions_keep_their_beginning_and_the_summary_has_the_rules() -> None:
     filler = "".join(f"Paragraph {n} explains at some length how the part number {n} came to be.\n\n" for n in range(200))
-    section = read({"AGENTS.md": f"# Start\n\n```\ncode\n```\n\n{filler}You must never push to main.\n"}).sections[0]
+    told = f"# Start\n\n```\ncode\n```\n\n{filler}You must never push to main.\n"
+    section = read({"AGENTS.md": told}).sections[0]
     assert section.text.startswith("```\ncode\n```")
-    assert "- You must never push to main." in section.text
+    assert section.text.endswith("… (AGENTS.md goes on)")
     assert section.text.count("```") == 2
+    assert section.summary == "You must never push to main."
 
 
-def test_contributing_is_read_for_what_it_asks() -> None:
-    tree = {
-        "a.py": "",
-        "CONTRIBUTING.md": "# How to\n\nThank you for your interest!\n\nAll commits must be signed. We like cats.\n\n"
-        "- Add a test for every fix.\n- Do you have a question about tests?\n\n```\ngit commit must not appear\n```\n",
-        ".pre-commit-config.yaml": "repos:\n- hooks:\n  - id: trailing-whitespace\n  - id: black\n"
-        "  - id: no-commit-to-branch\n",
-    }
-    said = text(read(tree), "conventions")
-    assert "CONTRIBUTING.md asks:\n- All commits must be signed.\n- Add a test for every fix." in said
-    assert "cats" not in said
-    assert "question" not in said
-    assert "must not appear" not in said
-    assert "pre-commit runs black (.pre-commit-config.yaml)" in said
-    assert "commits to the main branch are refused by a hook" in said
+def test_instructions_that_are_cut_inside_of_a_code_block_close_it() -> None:
+    section = read({"AGENTS.md": "Run this:\n\n```sh\n" + "make\n" * 2_000 + "```\n"}).sections[0]
+    assert section.text.endswith("make\n```\n… (AGENTS.md goes on)")
 
 
 @pytest.mark.parametrize(
@@ -392,14 +352,11 @@ def test_contributing_is_read_for_what_it_asks() -> None:
 def test_a_readme_is_its_first_real_paragraph(readme: str) -> None:
     real = "Tool reads **maps** with the [grid](https://x.org/y) format and `prints` them."
     plain = "Tool reads maps with the grid format and `prints` them."
-    assert prose.opening(readme.replace("{}", real)) == [plain]
+    assert prose.introduction(readme.replace("{}", real)) == [plain]
 
 
-READ = """README.md AGENTS.md CONTRIBUTING.md ARCHITECTURE.md src/README.md src/__init__.py lib/doc.go web/index.js
-Makefile justfile Taskfile.yml tox.ini noxfile.py Dockerfile Procfile docker-compose.yml .github/workflows/ci.yml
-.gitlab-ci.yml .editorconfig .prettierrc .eslintrc.js tsconfig.json biome.json .golangci.yml .rubocop.yml
-.clang-format phpstan.neon .pre-commit-config.yaml setup.py setup.cfg requirements.txt go.mod build.gradle build.sbt
-Gemfile mix.exs pubspec.yaml Package.swift Directory.Build.props tests/test_a.py"""
+READ = """README.md AGENTS.md ARCHITECTURE.md src/README.md src/__init__.py lib/doc.go web/index.js Makefile
+requirements.txt go.mod build.gradle tests/test_a.py"""
 
 
 @pytest.mark.parametrize(
@@ -442,13 +399,10 @@ def test_hostile_markdown_costs_little_and_raises_nothing(hostile: str) -> None:
         ("package.json", "{'name': 1"),
         ("package.json", "[]"),
         ("package.json", "[" * 100_000),
-        ("composer.json", '"text"'),
         ("Cargo.toml", "bin = 3\n[package"),
         ("pom.xml", "<project>"),
         ("pom.xml", '<!DOCTYPE a [<!ENTITY b "&b;&b;">]><project/>'),
         ("src/A.csproj", "no xml"),
-        ("setup.cfg", "name = no section"),
-        ("tox.ini", "commands = no section"),
     ],
 )
 def test_a_broken_manifest_leaves_a_note_and_the_rest_is_read(path: str, broken: str) -> None:
@@ -467,8 +421,6 @@ def test_a_broken_manifest_leaves_a_note_and_the_rest_is_read(path: str, broken:
         ),
         ("package.json", '{"name": null, "scripts": ["a"], "dependencies": 3, "workspaces": {"packages": [1]}, "bin": 4}'),
         ("Cargo.toml", 'package = 3\n[workspace]\nmembers = "a"\n'),
-        ("setup.py", "setup(name=NAME, install_requires=read('x'))"),
-        ("Gemfile", "gem gem gem"),
     ],
 )
 def test_odd_values_in_a_manifest_say_nothing(path: str, odd: str) -> None:
@@ -479,7 +431,7 @@ def test_odd_values_in_a_manifest_say_nothing(path: str, odd: str) -> None:
 
 def test_an_empty_repository_says_nothing() -> None:
     codebase = describe([], lambda path: None)
-    assert (codebase.sections, codebase.inputs, codebase.notes) == ((), (), ())
+    assert (codebase.sections, codebase.input_paths, codebase.notes) == ((), (), ())
     assert codebase.project.language == codebase.project.name == ""
 
 
@@ -501,7 +453,7 @@ def test_lengths_order_and_inputs(tree: dict[str, str]) -> None:
         return tree[path]
 
     assert describe(sorted(tree, reverse=True), recorded) == codebase
-    assert sorted(asked) == list(codebase.inputs)  # each is read once
+    assert sorted(asked) == list(codebase.input_paths)  # each is read once
     for section in codebase.sections:
         assert tokens.count(section.micro) <= tokens.count(section.summary) <= tokens.count(section.text) <= 800
         assert tokens.count(section.summary) <= 120
@@ -512,7 +464,7 @@ def test_lengths_order_and_inputs(tree: dict[str, str]) -> None:
 def test_a_file_more_leaves_a_large_project_as_it_was() -> None:
     tree = {f"pkg/module_{n}.py": "" for n in range(500)}
     assert read(tree).sections == read(tree | {"pkg/module_x.py": ""}).sections
-    assert [about(count) for count in (7, 99, 104, 2_823)] == ["7", "99", "about 100", "about 2,800"]
+    assert [approximate_count(count) for count in (7, 99, 104, 2_823)] == ["7", "99", "about 100", "about 2,800"]
 
 
 def test_every_top_directory_is_told_before_what_is_inside() -> None:
@@ -534,27 +486,5 @@ def test_this_project_describes_itself() -> None:
         "pytest",
     )
     assert first_test_command(codebase) == "make test"
-    assert "`src/foveate/state`" in text(codebase, "directories")
-    assert len(codebase.inputs) < 60
-
-
-@pytest.mark.parametrize(
-    ("line", "purpose"),
-    [
-        ("poetry run pytest -x", "test"),
-        ("CI=1 npx jest", "test"),
-        ("npm run lint", "lint"),
-        ("yarn typecheck", "types"),
-        ("./gradlew --no-daemon :app:check", "test"),
-        ("mvn -B clean verify", "test"),
-        ("python -m build", "build"),
-        ("python manage.py runserver", "run"),
-        ("cd docs && make html", "docs"),
-        ("pip install -e '.[dev]'", "setup"),
-        ("tox.ini", ""),
-        ("echo pytest", ""),
-        ("needs: test", ""),
-    ],
-)
-def test_a_command_has_a_purpose(line: str, purpose: str) -> None:
-    assert purpose_of(line) == purpose
+    assert "`src/foveate/store`" in text(codebase, "directories")
+    assert len(codebase.input_paths) < 60

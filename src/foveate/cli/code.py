@@ -156,7 +156,7 @@ def show_map(call: Call, query: str | None, budget: int | None) -> None:
 @click.argument("section", required=False)
 @pass_call
 def docs(call: Call, section: str | None) -> None:
-    """Print what the repository says of itself: configuration, architecture, stack, commands, conventions.
+    """Print what the repository says about itself: configuration, instructions, architecture, stack, commands, directories.
 
     SECTION is the name of one part, such as `commands`. Each value names the file that it comes from.
     """

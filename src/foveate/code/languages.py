@@ -159,6 +159,19 @@ INTERPRETERS = {
     **{name: name for name in ("ruby", "php", "perl", "julia", "fish", "elixir", "groovy", "scala", "kotlin", "swift")},
 }
 
+PROGRAMMING_LANGUAGES = frozenset(
+    """ada assembly c clojure cobol cpp crystal csharp cython d dart elixir elm erlang fortran fsharp go groovy haskell java
+    javascript julia kotlin lisp lua nim objectivec ocaml pascal perl php python r ruby rust scala solidity swift tcl
+    typescript vbnet verilog vhdl zig""".split()  # noqa: SIM905
+)
+"""Languages that a project can be written in."""
+SECONDARY_LANGUAGES = frozenset(
+    "astro bash css erb fish html less powershell scss sql starlark svelte vue".split()  # noqa: SIM905
+)
+"""Languages that mostly come beside another one."""
+
+_DISPLAY_NAMES = {"csharp": "C#", "fsharp": "F#", "cpp": "C++", "javascript": "JavaScript", "typescript": "TypeScript",
+                  "php": "PHP", "sql": "SQL", "html": "HTML", "css": "CSS", "objectivec": "Objective-C"}  # fmt: skip
 _FENCES = {"text": "", "terraform": "hcl", "assembly": "asm", "objectivec": "objc"}
 _BY_FILE = {file: row.name for row in LANGUAGES.values() for file in row.files}
 _BY_INTERPRETER = {command: name for name, commands in INTERPRETERS.items() for command in commands.split()}
@@ -178,6 +191,17 @@ def language_of(path: str, head: str = "") -> str:
     if name == "c" and file.endswith(".h") and _CPP_HEADER.search(head):
         return "cpp"  # a header does not say by its name which of the two it is for
     return name or _by_shebang(head)
+
+
+def programming_language(path: str) -> str:
+    """Return the language of a source file by its name, "" for data, markup and documents. TSX counts as TypeScript."""
+    name = language_of(path).replace("tsx", "typescript")
+    return name if name in PROGRAMMING_LANGUAGES or name in SECONDARY_LANGUAGES else ""
+
+
+def display_name(language: str) -> str:
+    """Return the name of a language as people write it."""
+    return _DISPLAY_NAMES.get(language, language.capitalize())
 
 
 def _by_name(file: str) -> str:

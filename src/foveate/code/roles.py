@@ -17,6 +17,9 @@ from functools import lru_cache
 
 from foveate.code.model import Role
 
+PERIPHERAL_ROLES: frozenset[Role] = frozenset(("test", "docs", "example", "vendored", "generated"))
+"""Roles of files that say little about what a project is made of."""
+
 
 def role_of(path: str) -> Role:
     """What the file at this path is for."""

@@ -28,9 +28,9 @@ from foveate.code.walk import MAX_FILES
 from foveate.text.redact import Allow
 
 if TYPE_CHECKING:
-    from foveate.code.docs import Codebase
+    from foveate.code.docs import CodebaseDocs
 
-DOCS_VERSION = 1
+DOCS_VERSION = 2
 """Raise it when the codebase docs of the same files change."""
 
 MAX_FILE_HITS, MAX_DEFINITION_HITS = 50, 100
@@ -77,7 +77,7 @@ class Workspace:
         """Files that a snapshot found changed although their size and time may say otherwise."""
         self.notes: tuple[str, ...] = ()
         """Notes of the last walk: a submodule without files, files over the limit."""
-        self.cached_docs: tuple[str, Codebase] | None = None
+        self.cached_docs: tuple[str, CodebaseDocs] | None = None
         """The codebase docs, with the generation of the index that they were derived from."""
         self.progress: Progress | None = None
         """Called with how far a refresh is; the command line draws it."""
@@ -153,7 +153,7 @@ class CodeSnapshot:
         self._hits: dict[tuple[str, int, int], Hits] = {}
         self._texts: dict[str, str | None] = {}
         self._changed: set[str] = set()
-        self._docs: Codebase | None = None
+        self._docs: CodebaseDocs | None = None
 
     def __enter__(self) -> CodeSnapshot:
         return self
@@ -234,7 +234,7 @@ class CodeSnapshot:
     # --- codebase docs ---------------------------------------------------------------------------------------------
 
     @property
-    def codebase_docs(self) -> Codebase:
+    def codebase_docs(self) -> CodebaseDocs:
         """What the repository says about itself, derived again only when a file that it comes from has changed."""
         if self._docs is None:
             self._docs = self._cached_docs() or self._stored_docs() or self._derive_docs()
@@ -242,11 +242,11 @@ class CodeSnapshot:
         project = replace(self._docs.project, **overrides) if overrides else self._docs.project
         return replace(self._docs, project=project)
 
-    def _cached_docs(self) -> Codebase | None:
+    def _cached_docs(self) -> CodebaseDocs | None:
         cached = self._workspace.cached_docs
         return cached[1] if cached is not None and cached[0] == self.generation else None
 
-    def _stored_docs(self) -> Codebase | None:
+    def _stored_docs(self) -> CodebaseDocs | None:
         stored = self.index.get_derived("codebase")
         if not stored:
             return None
@@ -259,15 +259,15 @@ class CodeSnapshot:
         self._workspace.cached_docs = (self.generation, docs)
         return docs
 
-    def _derive_docs(self) -> Codebase:
+    def _derive_docs(self) -> CodebaseDocs:
         from foveate.code.docs import describe
 
         docs = describe(self._all_paths(), self._text_if_indexed)
         if not docs.project.name:
             docs = replace(docs, project=replace(docs.project, name=self.root.name))
-        if None not in map(self._text, filter(self.file, docs.inputs)):  # else they lack what changed meanwhile
+        if None not in map(self._text, filter(self.file, docs.input_paths)):  # else they lack what changed meanwhile
             self._workspace.cached_docs = (self.generation, docs)
-            document = {"key": self._docs_key(docs.inputs), "inputs": docs.inputs, "codebase": asdict(docs)}
+            document = {"key": self._docs_key(docs.input_paths), "inputs": docs.input_paths, "codebase": asdict(docs)}
             self._workspace.index.set_derived("codebase", json.dumps(document, ensure_ascii=False))
         return docs
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from foveate.agents import CompiledContext, ContextStrategy, Lease, Prepared
-    from foveate.code.docs import Codebase
+    from foveate.code.docs import CodebaseDocs
     from foveate.code.indexing import Refreshed
     from foveate.code.search import FileHit, Hits
     from foveate.code.search import Hit as CodeHit
@@ -348,7 +348,7 @@ def read_as_lines(languages: Mapping[str, int]) -> dict[str, int]:
     return {name: number for name, number in languages.items() if grammar(name) is None}
 
 
-def codebase(found: Codebase, code: Workspace, section: str | None = None) -> dict[str, Any]:
+def codebase(found: CodebaseDocs, code: Workspace, section: str | None = None) -> dict[str, Any]:
     """What the repository says of itself, or one section of it."""
     from foveate.errors import NotFound, near
 
@@ -360,11 +360,11 @@ def codebase(found: Codebase, code: Workspace, section: str | None = None) -> di
     return {**told, "sections": wanted, "notes": list(found.notes)}
 
 
-def project(codebase: Codebase, code: Workspace) -> dict[str, dict[str, str]]:
+def project(codebase: CodebaseDocs, code: Workspace) -> dict[str, dict[str, str]]:
     """Each value of the project's configuration, and where it comes from."""
     found = {}
     for name in PROJECT:
-        value, source = getattr(codebase.project, name), getattr(codebase.project, f"{name}_from")
+        value, source = getattr(codebase.project, name), getattr(codebase.project, f"{name}_source")
         if code.settings.project.get(name):
             source = CONFIG
         elif name == "name" and value and not source:

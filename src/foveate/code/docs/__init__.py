@@ -1,6 +1,6 @@
-"""What a repository says of itself, read from its documents, manifests and structure: `describe` is the way in."""
+"""What a repository says about itself, from its documents, manifests and structure. `describe` is the entry point."""
 
-from foveate.code.docs.describe import Codebase, DocSection, describe, from_json
-from foveate.code.docs.stack import ProjectConfig
+from foveate.code.docs.describe import CodebaseDocs, DocSection, describe, from_json
+from foveate.code.docs.manifests import ProjectConfig
 
-__all__ = ["Codebase", "DocSection", "ProjectConfig", "describe", "from_json"]
+__all__ = ["CodebaseDocs", "DocSection", "ProjectConfig", "describe", "from_json"]

@@ -1,4 +1,4 @@
-"""What the repository says of itself: instructions, architecture, stack, commands, conventions.
+"""What the repository says about itself: instructions, architecture, stack, commands, directories.
 
 It is the same for every question.
 """
