@@ -37,21 +37,21 @@ def filled(path: str, id: str = "nothing_01") -> str:
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8377", "127.0.0.1.evil.example", "", "[::1", "10.0.0.1"])
-def test_another_name_is_not_ours(client: TestClient, host: str) -> None:
-    assert problem(client.get("/v1/stats", headers={"Host": host}))["status"] == 421
+def test_another_name_is_not_ours(shared_client: TestClient, host: str) -> None:
+    assert problem(shared_client.get("/v1/stats", headers={"Host": host}))["status"] == 421
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1", "127.0.0.1:8377", "[::1]:8377"])
-def test_this_machines_own_names_are(client: TestClient, host: str) -> None:
-    assert client.get("/v1/stats", headers={"Host": host}).status_code == 200
+def test_this_machines_own_names_are(shared_client: TestClient, host: str) -> None:
+    assert shared_client.get("/v1/stats", headers={"Host": host}).status_code == 200
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "file://", "http://localhost.evil.example"])
-def test_pages_of_other_sites_are_refused(client: TestClient, origin: str) -> None:
-    answer = client.post("/v1/records", json={"kind": "note", "text": "x"}, headers={"Origin": origin})
+def test_pages_of_other_sites_are_refused(shared_client: TestClient, origin: str) -> None:
+    answer = shared_client.post("/v1/records", json={"kind": "note", "text": "x"}, headers={"Origin": origin})
     assert problem(answer)["status"] == 403
     assert "access-control-allow-origin" not in answer.headers
-    assert client.get("/v1/stats", headers={"Origin": "http://localhost:8377"}).status_code == 200
+    assert shared_client.get("/v1/stats", headers={"Origin": "http://localhost:8377"}).status_code == 200
 
 
 @pytest.mark.parametrize("settings", [{"host": "0.0.0.0"}, {"host": "10.1.2.3"}, {"names": ("foveate.example",)}])
@@ -69,36 +69,41 @@ def test_a_way_in_for_others_needs_a_token(engine: Engine, tokens: Tokens, tmp_p
 
 
 @every_endpoint
-def test_without_a_token_nothing_is_told(guarded: Guarded, method: str, path: str) -> None:
+def test_without_a_token_nothing_is_told(shared_guarded: Guarded, method: str, path: str) -> None:
     for headers in ({}, {"Authorization": "Bearer fov_wrong"}, {"Authorization": "Basic eDp5"}, {"Authorization": "Bearer"}):
-        answer = guarded.client.request(method, filled(path), headers=headers)
+        answer = shared_guarded.client.request(method, filled(path), headers=headers)
         assert problem(answer)["status"] == 401
         assert answer.headers["www-authenticate"].startswith("Bearer")
 
 
 @every_endpoint
-def test_a_malformed_or_huge_request_is_a_problem_of_the_caller(client: TestClient, method: str, path: str) -> None:
+def test_a_malformed_or_huge_request_is_a_problem_of_the_caller(shared_client: TestClient, method: str, path: str) -> None:
     if path == "/v1/events":
         pytest.skip("a stream has no end")
     for body in (b"{", b"[]", b'"\xff"', b"[" * 100_000, b'{"text": 1e999}', b'{"query": "\\ud800"}', b"x" * 20_000_000):
-        answer = client.request(method, filled(path), content=body, headers={"Content-Type": "application/json"})
+        answer = shared_client.request(method, filled(path), content=body, headers={"Content-Type": "application/json"})
         assert answer.status_code < 500 or answer.status_code == 501, (body[:20], answer.text)
         if len(body) > 2**24 and method != "get":
             assert answer.status_code == 413
 
 
+@pytest.fixture(scope="module")
+def hidden_ids(shared_engine: Engine) -> list[str]:
+    """The id of everything in the project, and the key of a task."""
+    task = shared_engine.tasks.add("Hidden task", key="hidden")
+    context = shared_engine.compute("Which database?")
+    return [task.id, "hidden", context.id, *(record.id for record in shared_engine.page(10)[0])]
+
+
 @every_endpoint
-def test_another_project_sees_nothing(guarded: Guarded, method: str, path: str) -> None:
+def test_another_project_sees_nothing(shared_guarded: Guarded, hidden_ids: list[str], method: str, path: str) -> None:
     """Every id of this project, at every endpoint: not found, and not a word of it in any answer."""
     if path == "/v1/events":
         pytest.skip("tried on its own")
-    engine = guarded.engine
-    task = engine.tasks.add("Hidden task", key="hidden")
-    context = engine.compute("Which database?")
-    headers = guarded.headers(project="other")
-    ids = [task.id, "hidden", context.id, *(record.id for record in engine.page(10)[0])]
-    for id in ids if "{" in path else ids[:1]:
-        answer = guarded.client.request(method, filled(path, id), headers=headers, json={} if method != "get" else None)
+    headers = shared_guarded.headers(project="other")
+    for id in hidden_ids if "{" in path else hidden_ids[:1]:
+        body = {} if method != "get" else None
+        answer = shared_guarded.client.request(method, filled(path, id), headers=headers, json=body)
         assert answer.status_code < 500 or answer.status_code == 501
         for word in ("Postgres", "6379", "production", "Hidden"):
             assert word not in answer.text, (id, answer.text)
@@ -142,12 +147,14 @@ def test_writes_of_another_project_change_nothing_here(guarded: Guarded) -> None
         ("admin", "post", "/v1/records/forget", {"ids": ["nothing_01"]}),
     ],
 )
-def test_a_token_allows_what_its_scopes_say(guarded: Guarded, scope: str, method: str, path: str, body: dict | None) -> None:
-    others = [other for other in SCOPES if other != scope]
-    refused = guarded.client.request(method, path, json=body, headers=guarded.headers(*others))
+def test_a_token_allows_what_its_scopes_say(
+    shared_guarded: Guarded, scope: str, method: str, path: str, body: dict | None
+) -> None:
+    request, headers = shared_guarded.client.request, shared_guarded.headers
+    refused = request(method, path, json=body, headers=headers(*(other for other in SCOPES if other != scope)))
     assert problem(refused)["status"] == 403
     assert f'scope="{scope}"' in refused.headers["www-authenticate"]
-    assert guarded.client.request(method, path, json=body, headers=guarded.headers(scope)).status_code in (200, 201, 404)
+    assert request(method, path, json=body, headers=headers(scope)).status_code in (200, 201, 404)
 
 
 def test_user_and_agent_are_walls(guarded: Guarded) -> None:
@@ -207,8 +214,8 @@ def test_whoever_has_a_token_does_not_see_the_own_store(tmp_path: Path, monkeypa
             assert "short answers" not in theirs.text
 
 
-def test_a_backup_of_every_project_is_for_no_token(guarded: Guarded) -> None:
-    assert problem(guarded.client.get("/v1/backup", headers=guarded.headers()))["status"] == 403
+def test_a_backup_of_every_project_is_for_no_token(shared_guarded: Guarded) -> None:
+    assert problem(shared_guarded.client.get("/v1/backup", headers=shared_guarded.headers()))["status"] == 403
 
 
 def test_expired_and_revoked_tokens_end_at_once(guarded: Guarded, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,14 +248,14 @@ def test_a_token_that_makes_no_sense_is_refused(tokens: Tokens, name: str, scope
         tokens.create(name, scopes, "main", expires=expires)
 
 
-def test_mcp_is_mounted_for_those_who_may_use_it(guarded: Guarded) -> None:
+def test_mcp_is_mounted_for_those_who_may_use_it(shared_guarded: Guarded) -> None:
     ping = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
     headers = {"Accept": "application/json, text/event-stream"}
-    post = guarded.client.post
+    post = shared_guarded.client.post
     assert post("/mcp", json=ping, headers=headers).status_code == 401
-    assert post("/mcp", json=ping, headers=headers | guarded.headers("context:read")).status_code == 403
-    assert post("/mcp", json=ping, headers=headers | guarded.headers(project="other")).status_code == 403
-    assert post("/mcp", json=ping, headers=headers | guarded.headers()).status_code not in (401, 403, 404, 421, 500)
+    assert post("/mcp", json=ping, headers=headers | shared_guarded.headers("context:read")).status_code == 403
+    assert post("/mcp", json=ping, headers=headers | shared_guarded.headers(project="other")).status_code == 403
+    assert post("/mcp", json=ping, headers=headers | shared_guarded.headers()).status_code not in (401, 403, 404, 421, 500)
 
 
 @pytest.mark.parametrize(
@@ -259,17 +266,17 @@ def test_mcp_is_mounted_for_those_who_may_use_it(guarded: Guarded) -> None:
         ("/v1/contexts/ctx_x/update", {"text": "x"}),
     ],
 )
-def test_who_may_only_write_is_told_nothing(guarded: Guarded, path: str, body: dict) -> None:
-    _, secret = guarded.tokens.create("writer", ("memory:write",), "main")
-    answer = guarded.client.post(path, json=body, headers={"Authorization": f"Bearer {secret}"})
+def test_who_may_only_write_is_told_nothing(shared_guarded: Guarded, path: str, body: dict) -> None:
+    _, secret = shared_guarded.tokens.create("writer", ("memory:write",), "main")
+    answer = shared_guarded.client.post(path, json=body, headers={"Authorization": f"Bearer {secret}"})
     assert answer.status_code == 403
 
 
 @pytest.mark.parametrize("origin", ["http://[bad", "http://evil.com@127.0.0.1", "null", "x"])
-def test_an_origin_that_is_none_of_ours_is_refused(client: TestClient, origin: str) -> None:
-    assert client.get("/v1/stats", headers={"Origin": origin}).status_code == 403
+def test_an_origin_that_is_none_of_ours_is_refused(shared_client: TestClient, origin: str) -> None:
+    assert shared_client.get("/v1/stats", headers={"Origin": origin}).status_code == 403
 
 
-def test_overrides_that_are_no_table_are_refused(client: TestClient) -> None:
+def test_overrides_that_are_no_table_are_refused(shared_client: TestClient) -> None:
     body = {"query": "q", "overrides": {"slots": 5}, "without": ["decisions"]}
-    assert client.post("/v1/contexts", json=body).status_code == 422
+    assert shared_client.post("/v1/contexts", json=body).status_code == 422
