@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
-from browser_kit import Site, Troubles, axe, opened
+from browser_kit import Site, Troubles, opened
 from playwright.sync_api import Browser, Page, expect
 
 from inspector_store import Seeded
@@ -40,41 +39,28 @@ def test_the_marks_lead_to_and_fro_without_scripts(browser: Browser, site: Site,
         expect(page.locator(".for-script").first).to_be_hidden()
 
 
-def test_what_is_copied_is_the_page_as_data(page: Page, seeded: Seeded) -> None:
+def test_the_prompt_is_copied_as_it_was_sent(page: Page, site: Site, seeded: Seeded) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.goto(seeded.path("/ui/context?id={context}"))
-
-    def copied(name: str) -> str:
-        page.get_by_role("button" if name == "curl" else "link", name=name, exact=True).click()
-        expect(page.locator("#said")).to_contain_text(name)
-        return str(page.evaluate("navigator.clipboard.readText()"))
-
-    assert json.loads(copied("JSON"))["context"]["id"] == seeded.names["context"]
-    assert copied("Markdown").startswith("# Context")
-    command = copied("curl")
-    assert command.startswith("curl -sS 'http://127.0.0.1:")
-    assert "/ui/context.json?id=" in command
+    page.get_by_role("button", name="Copy the prompt").click()
+    expect(page.locator("#status")).to_contain_text("Copied")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == site.engine.replay(seeded.names["context"])["text"]
 
 
 # --- keys --------------------------------------------------------------------------------------------------------------
 
 
-def test_everything_is_a_few_keys_away(page: Page, seeded: Seeded) -> None:
-    page.goto("/ui/contexts")
-    page.keyboard.press("Control+k")
-    palette = page.get_by_role("dialog", name="Command palette")
-    expect(palette).to_be_visible()
-    axe(page)
-    page.keyboard.type("health")
-    page.keyboard.press("Enter")
-    page.wait_for_url("**/ui/health")
-    page.keyboard.press("g")
-    page.keyboard.press("m")
-    page.wait_for_url("**/ui/metrics")
-    page.keyboard.press("?")
-    page.wait_for_url("**/ui/help")
+def test_a_key_leads_to_the_search_of_any_page(page: Page, seeded: Seeded) -> None:
+    page.goto("/ui/health")
     page.keyboard.press("/")
-    expect(page.get_by_role("searchbox", name=re.compile("Find"))).to_be_focused()
+    expect(page.get_by_role("searchbox", name="Search memory")).to_be_focused()
+    page.keyboard.type(seeded.names["redis"])
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/ui/memory?*")
+    href = page.locator("td.main a").first.get_attribute("href")
+    assert href is not None
+    assert href.endswith(seeded.names["redis"])
 
 
 def test_rows_are_walked_by_keys(page: Page) -> None:
@@ -89,15 +75,6 @@ def test_rows_are_walked_by_keys(page: Page) -> None:
     page.wait_for_url(f"**{address}")
 
 
-def test_the_palette_finds_records(page: Page, seeded: Seeded) -> None:
-    page.goto("/ui/contexts")
-    page.keyboard.press("Control+k")
-    page.keyboard.type(seeded.names["redis"])
-    page.locator("#palette li.found").first.wait_for()
-    page.keyboard.press("Enter")
-    page.wait_for_url(re.compile(rf"/ui/record\?id={re.escape(seeded.names['redis'])}"))
-
-
 def test_light_or_dark_is_remembered_without_a_flash(page: Page) -> None:
     page.goto("/ui/contexts")
     assert page.locator("html").get_attribute("data-theme") is None
@@ -110,7 +87,7 @@ def test_light_or_dark_is_remembered_without_a_flash(page: Page) -> None:
 # --- hostile content ---------------------------------------------------------------------------------------------------
 
 
-HOSTILE = ("/ui/context?id={hostile_context}", "/ui/record?id={hostile_script}", "/ui/records?q=script")
+HOSTILE = ("/ui/context?id={hostile_context}", "/ui/record?id={hostile_script}", "/ui/memory?q=script")
 
 
 @pytest.mark.parametrize("address", HOSTILE)

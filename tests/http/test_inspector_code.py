@@ -1,4 +1,4 @@
-"""The inspector's page on code: the map for a question, what a search finds, and what was set aside."""
+"""The inspector's page on code: the map for a question, what a search finds, and what is not indexed."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from inspector_kit import document, page
 from service_kit import BASE, Guarded
 from starlette.testclient import TestClient
 
 import foveate
 from foveate.engine import Engine
 from foveate.server.http import create_app
-from foveate.server.inspector.pages.code import PATHS
+from foveate.server.inspector.code import PATHS_PER_PAGE
 
 HOSTILE = "<img src=x onerror=alert(1)>.py"
 
@@ -47,92 +48,80 @@ def coding(repository: Path) -> Iterator[Engine]:
 
 
 @pytest.fixture
-def client_of_code(coding: Engine) -> Iterator[TestClient]:
+def code_client(coding: Engine) -> Iterator[TestClient]:
     with TestClient(create_app(coding), base_url=BASE) as client:
         yield client
 
 
-def test_without_code_the_page_says_how_to_index_it(client: TestClient) -> None:
-    assert client.get("/ui/code.json").json()["state"] == "no code"
-    assert "foveate index" in client.get("/ui/code?q=x&path=y").text
+def test_without_code_the_page_says_how_to_index_it(shared_client: TestClient) -> None:
+    shown, html = page(shared_client, "/ui/code?q=x")
+    assert shown["state"] == "no code"
+    assert "foveate index" in html
 
 
-def test_what_is_not_indexed_yet_is_not_indexed_by_looking(repository: Path) -> None:
+def test_the_page_does_not_index_what_is_not_indexed_yet(repository: Path) -> None:
     with foveate.open(repository, own=False) as engine, TestClient(create_app(engine), base_url=BASE) as client:
-        assert client.get("/ui/code.json").json()["state"] == "not indexed"
-        assert "not indexed yet" in client.get("/ui/code").text
+        shown, html = page(client, "/ui/code")
+        assert shown["state"] == "not indexed"
+        assert "not indexed yet" in html
         assert not engine.code.is_indexed
 
 
-def test_map_is_ranked_for_the_question_and_nothing_is_kept(coding: Engine, client_of_code: TestClient) -> None:
+def test_the_map_is_ranked_for_the_query_and_nothing_is_stored(coding: Engine, code_client: TestClient) -> None:
     before = coding.stats()["revision"], len(coding.receipts())
-    document = client_of_code.get("/ui/code.json", params={"q": "Where is the bulk_discount computed?"}).json()
-    assert document["map"]["ranked"][0]["path"] == "shop/prices.py"
-    assert document["map"]["text"] == coding.map("Where is the bulk_discount computed?").text
-    assert document["hits"]["definitions"][0]["name"] == "bulk_discount"
-    assert set(document["hits"]["definitions"][0]["features"]) == {"lexical", "named"}
-    assert (coding.stats()["revision"], len(coding.receipts()) - 1) == before, "only our own map"
-    shown = client_of_code.get("/ui/code", params={"q": "Where is the bulk_discount computed?"}).text
-    assert "relevance 1.000: lexical 1.000, named 1.000" in shown
-    assert 'data-live="#found"' in shown
+    query = "Where is the bulk_discount computed?"
+    shown, html = page(code_client, "/ui/code", params={"q": query})
+    assert shown["map"]["ranked"][0]["path"] == "shop/prices.py"
+    assert shown["hits"]["definitions"][0]["name"] == "bulk_discount"
+    assert (coding.stats()["revision"], len(coding.receipts())) == before
+    assert shown["map"]["text"] == coding.map(query).text
+    assert "1.000: lexical 1.000, named 1.000" in html
+    assert 'data-live="#found"' in html
 
 
-def test_budget_is_the_room_of_the_map(client_of_code: TestClient) -> None:
-    asked = {"q": "the total price with its discount, and evil", "budget": "20"}
-    small = client_of_code.get("/ui/code.json", params=asked).json()["map"]
-    assert small["tokens"] <= small["total"] == 20
-    lost = [entry for entry in small["ranked"] if not entry["kept"]]
+def test_names_of_files_and_their_text_are_shown_as_text(code_client: TestClient) -> None:
+    html = code_client.get("/ui/code?q=evil").text
+    assert "&lt;img src=x" in html
+    assert "<img" not in html
+    assert "<script>alert" not in html
+
+
+def test_the_budget_is_that_of_the_map(code_client: TestClient) -> None:
+    shown, html = page(code_client, "/ui/code", params={"q": "the total price with its discount, and evil", "budget": "20"})
+    assert shown["map"]["tokens"] <= shown["map"]["total"] == 20
+    lost = [entry for entry in shown["map"]["ranked"] if not entry["kept"]]
     assert lost
     assert all(entry["needs_tokens"] > 0 for entry in lost)
-    assert f"left out, +{lost[0]['needs_tokens']} tokens" in client_of_code.get("/ui/code", params=asked).text
+    assert f"left out, +{lost[0]['needs_tokens']} tokens" in html
 
 
-def test_what_was_set_aside_is_listed_by_reason(coding: Engine, client_of_code: TestClient, repository: Path) -> None:
-    document = client_of_code.get("/ui/code.json").json()
-    assert document["aside"]["reasons"] == {"binary": 1, "lock file": 1}
-    assert document["read_as_lines"] == {"languages": {"lua": 1}, "paths": ["build.lua"], "more": 0}
-    assert "package-lock.json" in client_of_code.get("/ui/code").text
-    for n in range(PATHS):
+def test_what_is_not_indexed_is_listed_by_reason(coding: Engine, code_client: TestClient, repository: Path) -> None:
+    shown, html = page(code_client, "/ui/code")
+    assert shown["skipped"]["reasons"] == {"binary": 1, "lock file": 1}
+    assert "package-lock.json" in html
+    assert "lua 1 (no grammar)" in html
+    for n in range(PATHS_PER_PAGE):
         (repository / f"{n}.png").write_bytes(b"\0")
     coding.code.refresh()
-    locks = client_of_code.get("/ui/code.json?aside=lock+file").json()["aside"]
+    locks = document(code_client, "/ui/code?reason=lock+file")["skipped"]
     assert [one["path"] for one in locks["paths"]] == ["package-lock.json"]
-    first = client_of_code.get("/ui/code.json?aside=binary").json()["aside"]
-    second = client_of_code.get("/ui/code.json", params={"aside": "binary", "after": first["next"]}).json()["aside"]
-    assert first["number"] == PATHS + 1 == len({one["path"] for one in first["paths"] + second["paths"]})
+    first = document(code_client, "/ui/code?reason=binary")["skipped"]
+    second = document(code_client, "/ui/code", params={"reason": "binary", "after": first["next"]})["skipped"]
+    assert first["number"] == PATHS_PER_PAGE + 1 == len({one["path"] for one in first["paths"] + second["paths"]})
     assert second["next"] is None
 
 
-def test_one_file_is_outlined(client_of_code: TestClient) -> None:
-    one = client_of_code.get("/ui/code.json?path=prices.py").json()["outline"]
-    assert (one["path"], one["language"], one["imports"]) == ("shop/prices.py", "python", ["decimal"])
-    assert [(each["name"], each["depth"]) for each in one["definitions"]] == [
-        ("Price", 0), ("Price.with_discount", 1), ("bulk_discount", 0),
-    ]  # fmt: skip
-    assert one["definitions"][0]["doc"] == "What it costs."
-    shown = client_of_code.get("/ui/code", params={"path": HOSTILE}).text
-    assert "&lt;img src=x" in shown
-    assert "<img" not in shown
-    assert "<script>" not in shown
-
-
 @pytest.mark.parametrize(
-    ("query", "status", "said"),
-    [
-        ({"path": "prices.rs"}, 404, "There is no file"),
-        ({"path": "package-lock.json"}, 404, "is set aside: lock file"),
-        ({"aside": "boring"}, 422, "aside is one of binary, lock file"),
-        ({"budget": "0"}, 422, "budget is a number from 1 to"),
-    ],
+    ("query", "said"),
+    [({"reason": "boring"}, "reason must be one of binary, lock file"), ({"budget": "0"}, "budget must be a number from 1")],
 )
-def test_bad_input_gets_a_page_that_says_what_is_wrong(
-    client_of_code: TestClient, query: dict[str, str], status: int, said: str
-) -> None:
-    shown = client_of_code.get("/ui/code", params=query)
-    assert shown.status_code == status
+def test_bad_input_gets_a_page_that_says_what_is_wrong(code_client: TestClient, query: dict[str, str], said: str) -> None:
+    shown = code_client.get("/ui/code", params=query)
+    assert shown.status_code == 422
     assert said in shown.text
 
 
-def test_code_needs_a_token_that_may_read_contexts(guarded: Guarded) -> None:
-    assert guarded.client.get("/ui/code", headers=guarded.headers("memory:read")).status_code == 403
-    assert guarded.client.get("/ui/code", headers=guarded.headers("context:read")).status_code == 200
+def test_code_needs_a_token_that_may_read_contexts(shared_guarded: Guarded) -> None:
+    get, headers = shared_guarded.client.get, shared_guarded.headers
+    assert get("/ui/code", headers=headers("memory:read")).status_code == 403
+    assert get("/ui/code", headers=headers("context:read")).status_code == 200

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from inspector_kit import ESCAPED, HOSTILE, form_key, post, refused
+from inspector_kit import ESCAPED, HOSTILE, document, form_key, page, post, refused
 from service_kit import BASE, Guarded
 from starlette.testclient import TestClient
 
@@ -31,61 +31,70 @@ def hostile(engine: Engine) -> str:
     return engine.add("note", HOSTILE, trust="web", key='"><script>', **values).record.id
 
 
-def document(client: TestClient, address: str) -> dict[str, Any]:
-    path, _, query = address.partition("?")
-    answer = client.get(f"{path}.json?{query}")
-    assert answer.status_code == 200, answer.text
-    return answer.json()
-
-
-def test_the_list_shows_the_last_kept_first_in_pages_with_counts_by_kind(engine: Engine, client: TestClient) -> None:
+def test_the_list_shows_the_newest_first_in_pages(engine: Engine, client: TestClient) -> None:
     engine.add_many([("note", f"Note number {n}", {"tags": ["odd"] if n % 2 else []}) for n in range(7)])
-    first = document(client, "/ui/records?limit=5")
+    first = document(client, "/ui/memory?limit=5")
     assert [row["title"] for row in first["records"]] == [f"Note number {n}" for n in (6, 5, 4, 3, 2)]
-    assert first["kinds"][0] == {"kind": "note", "number": 7}
-    second = document(client, f"/ui/records?limit=5&after={first['next']}")
+    second = document(client, f"/ui/memory?limit=5&after={first['next']}")
     assert [row["title"] for row in second["records"]][:2] == ["Note number 1", "Note number 0"]
     assert second["next"] is None
-    assert len(document(client, "/ui/records?tag=odd")["records"]) == 3
-    assert {row["kind"] for row in document(client, "/ui/records?kind=censor")["records"]} == {"censor"}
-    assert "Older" in client.get("/ui/records?limit=5").text
+    assert len(document(client, "/ui/memory?tag=odd")["records"]) == 3
+    assert {row["kind"] for row in document(client, "/ui/memory?kind=censor")["records"]} == {"censor"}
+    assert "Older" in client.get("/ui/memory?limit=5").text
 
 
-def test_the_list_is_searched_by_words_and_marks_what_is_pinned_and_what_no_longer_holds(
-    engine: Engine, client: TestClient, hostile: str
-) -> None:
+def test_records_of_the_engine_are_listed_only_by_their_kind(engine: Engine, client: TestClient) -> None:
+    engine.stack().push("Ship it")
+    shown = document(client, "/ui/memory")
+    assert "stack" not in shown["kinds"]
+    assert "stack" not in {row["kind"] for row in shown["records"]}
+    assert document(client, "/ui/memory?kind=stack")["records"]
+
+
+def test_the_list_is_searched_by_words_ids_and_keys(engine: Engine, client: TestClient, hostile: str) -> None:
     fact = engine.search("redis")[0].record.id
+    keyed = engine.add("note", "Bread rises overnight", key="bread/1").record.id
     engine.pin(fact)
     engine.retire(hostile)
-    assert document(client, "/ui/records?q=which+port+has+redis")["records"][0]["id"] == fact
-    assert [row["id"] for row in document(client, "/ui/records?status=retired")["records"]] == [hostile]
-    page = client.get("/ui/records").text
-    assert ">pinned</span>" in page
-    assert ">retired</span>" in page
-    assert ESCAPED in page
-    assert "<script>alert" not in page
+    for words in ("which port has redis", fact):
+        assert document(client, "/ui/memory", params={"q": words})["records"][0]["id"] == fact
+    assert document(client, "/ui/memory", params={"q": "bread/1"})["records"][0]["id"] == keyed
+    assert [row["id"] for row in document(client, "/ui/memory?status=retired")["records"]] == [hostile]
+    html = client.get("/ui/memory").text
+    assert ">pinned</span>" in html
+    assert ">retired</span>" in html
+    assert ESCAPED in html
+    assert "<script>alert" not in html
+
+
+@pytest.mark.parametrize("words", ["!!!", "\u202e", "zzzz qqqq", "x" * 20_000, "100%_'\"\\"])
+def test_any_words_are_answered(shared_client: TestClient, words: str) -> None:
+    shown, html = page(shared_client, "/ui/memory", params={"q": words})
+    assert shown["records"] == []
+    assert "No record matches" in html
 
 
 def test_an_empty_list_says_how_to_fill_it(tmp_path_factory: pytest.TempPathFactory, client: TestClient) -> None:
-    assert "No record is like that" in client.get("/ui/records?tag=none").text
+    assert "No record matches" in client.get("/ui/memory?tag=none").text
     with (
         foveate.open(tmp_path_factory.mktemp("new"), own=False) as engine,
         TestClient(create_app(engine), base_url=BASE) as empty,
     ):
-        assert "foveate add fact" in empty.get("/ui/records").text
+        assert "foveate add fact" in empty.get("/ui/memory").text
 
 
 @pytest.mark.parametrize(
     ("address", "status", "said"),
     [
-        ("/ui/records?kind=fcat", 422, "Did you mean &#39;fact&#39;?"),
-        ("/ui/records?status=actve", 422, "Did you mean &#39;active&#39;?"),
-        ("/ui/records?after=!!", 422, "is no cursor"),
-        ("/ui/records?limit=0", 422, "limit is a number from 1"),
+        ("/ui/memory?kind=fcat", 422, "Did you mean &#39;fact&#39;?"),
+        ("/ui/memory?status=actve", 422, "Did you mean &#39;active&#39;?"),
+        ("/ui/memory?after=!!", 422, "is no cursor"),
+        ("/ui/memory?limit=0", 422, "limit must be a number from 1"),
         ("/ui/record", 422, "Say which record"),
+        ("/ui/record?id=x&tab=graph", 422, "tab must be one of text, history, links, used"),
         ("/ui/record?id=fact_none", 404, "There is no record &#39;fact_none&#39;"),
         ("/ui/record?id=%3Cscript%3E", 404, "&lt;script&gt;"),
-        ("/ui/record?id=given_1234", 404, "is a given text"),
+        ("/ui/record?id=given_1234", 404, "is an extra text"),
         ("/ui/record?id=mem0:1234", 404, "There is no record"),
         ("/ui/record?id=code:a.py::f", 422, "No code to look at"),
         ("/ui/record?id=rel_a%7Cb%7Cc", 404, "There is no record"),
@@ -93,9 +102,9 @@ def test_an_empty_list_says_how_to_fill_it(tmp_path_factory: pytest.TempPathFact
     ],
 )
 def test_bad_input_is_answered_by_a_page_that_says_what_to_do(
-    client: TestClient, address: str, status: int, said: str
+    shared_client: TestClient, address: str, status: int, said: str
 ) -> None:
-    answer = client.get(address)
+    answer = shared_client.get(address)
     assert answer.status_code == status
     assert answer.headers["content-type"].startswith("text/html")
     assert said in answer.text
@@ -113,19 +122,18 @@ def test_a_record_is_shown_at_three_levels_with_its_tokens_fields_and_links(engi
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[2] < sizes[0]
     assert found["levels"][0]["text"].rstrip().endswith("Instead of: Memcached")
-    assert found["lifecycle"]["stages"] == ["recorded", "pending", "reviewed"]
-    assert found["lifecycle"]["stage"] == "recorded"
-    assert found["entities"] == [{"name": "Redis", "id": redis}]
-    assert [(link["name"], link["direction"], link["id"]) for link in found["links"]] == [("about", "out", redis)]
-    page = client.get(f"/ui/record?id={id}").text
-    assert f'href="/ui/graph?id={redis}"' in page
-    assert 'href="/ui/code?path=src%2Fsession.py"' in page
-    assert 'aria-current="step">recorded' in page
-    back = document(client, f"/ui/record?id={redis}")["links"]
-    assert [(link["direction"], link["id"]) for link in back] == [("in", id)]
+    assert found["stage"] == "recorded"
+    html = client.get(f"/ui/record?id={id}").text
+    assert 'href="/ui/memory?q=Redis&amp;kind=entity"' in html
+    assert 'href="/ui/code?q=src%2Fsession.py"' in html
+    links = document(client, f"/ui/record?id={id}&tab=links")["links"]
+    assert [(link["name"], link["incoming"], link["id"]) for link in links] == [("about", False, redis)]
+    back, html = page(client, f"/ui/record?id={redis}&tab=links")
+    assert [(link["incoming"], link["id"]) for link in back["links"]] == [(True, id)]
+    assert "← about" in html
 
 
-def test_a_chain_of_values_stands_in_order_with_disputes_beside_it(engine: Engine, client: TestClient) -> None:
+def test_a_chain_of_values_stands_in_order_and_disputes_are_links(engine: Engine, client: TestClient) -> None:
     first = engine.search("redis")[0].record
     keyed = {"subject": "redis", "attribute": "port"}
     second, third = (
@@ -133,14 +141,13 @@ def test_a_chain_of_values_stands_in_order_with_disputes_beside_it(engine: Engin
         for port, year in ((7000, "2027-01-01"), (8000, "2028-01-01"))
     )
     claim = engine.add("fact", "Redis runs on port 1", trust="web", valid_from="2029-01-01", **keyed).record.id
-    for id, place in ((first.id, 0), (second, 1), (third, 2)):
-        chain = document(client, f"/ui/record?id={id}")["chain"]["records"]
-        assert [row["id"] for row in chain] == [first.id, second, third]
-        assert [row["place"] for row in chain].index("this") == place
-    assert document(client, f"/ui/record?id={first.id}")["lifecycle"]["stage"] == "superseded"
-    disputes = document(client, f"/ui/record?id={third}")["disputes"]
-    assert [(row["said"], row["id"]) for row in disputes] == [("disputes", claim)]
-    assert document(client, f"/ui/record?id={claim}")["disputes"][0]["said"] == "disputed by"
+    for id in (first.id, second, third):
+        shown, html = page(client, f"/ui/record?id={id}&tab=history")
+        assert [row["id"] for row in shown["chain"]] == [first.id, second, third]
+        assert html.count("this record") == 1
+    assert document(client, f"/ui/record?id={first.id}")["stage"] == "superseded"
+    links = document(client, f"/ui/record?id={third}&tab=links")["links"]
+    assert ("disputed_by", True, claim) in [(link["name"], link["incoming"], link["id"]) for link in links]
 
 
 def test_a_record_tells_where_it_was_used_and_what_became_of_it(engine: Engine, client: TestClient) -> None:
@@ -148,23 +155,22 @@ def test_a_record_tells_where_it_was_used_and_what_became_of_it(engine: Engine, 
     context = engine.compute("Which port has redis?", budget=2000)
     engine.feedback(context, f"It is 6379, says {fact}.")
     engine.mark(context, fact, "useful")
-    found = document(client, f"/ui/record?id={fact}")
+    found, html = page(client, f"/ui/record?id={fact}&tab=used")
     (used,) = found["used"]
     assert used["context"] == context.id
     assert (used["answered"], used["mark"]) == (True, "useful")
     assert used["tokens"] > 0
-    assert found["feedback"]["answers"] == 1
-    assert found["feedback"]["marks"] == {"useful": 1}
-    assert f'href="/ui/context?id={context.id}"' in client.get(f"/ui/record?id={fact}").text
+    assert f'href="/ui/context?id={context.id}"' in html
 
 
 def test_contexts_are_not_told_to_a_token_that_may_not_read_them(guarded: Guarded) -> None:
     fact = guarded.engine.search("redis")[0].record.id
     guarded.engine.compute("A confidential question on redis", budget=2000)
-    page = guarded.client.get(f"/ui/record?id={fact}", headers=guarded.headers("memory:read")).text
-    assert "confidential" not in page
-    assert "does not allow to read contexts" in page
-    assert "confidential" in guarded.client.get(f"/ui/record?id={fact}", headers=guarded.headers()).text
+    address = f"/ui/record?id={fact}&tab=used"
+    html = guarded.client.get(address, headers=guarded.headers("memory:read")).text
+    assert "confidential" not in html
+    assert "does not allow reading contexts" in html
+    assert "confidential" in guarded.client.get(address, headers=guarded.headers()).text
 
 
 def test_the_history_says_what_each_change_changed(engine: Engine, client: TestClient) -> None:
@@ -172,14 +178,14 @@ def test_the_history_says_what_each_change_changed(engine: Engine, client: TestC
     engine.edit(fact, text="Redis runs on port 7000", tags=["cache"])
     engine.pin(fact)
     engine.count_uses([fact])
-    history = document(client, f"/ui/record?id={fact}")["history"]
+    history = document(client, f"/ui/record?id={fact}&tab=history")["history"]
     assert [(step["version"], step["verb"]) for step in history] == [(3, "pin"), (2, "edit"), (1, "add")]
     assert history[0]["changes"] == [{"field": "pinned", "before": "false", "after": "true"}]
     fields = {change["field"]: (change["before"], change["after"]) for change in history[1]["changes"]}
     assert fields == {"text": ("Redis runs on port 6379", "Redis runs on port 7000"), "tags": ("", "cache")}
     engine.edit(fact, text="a" * 5000 + "old" + "b" * 5000)
     engine.edit(fact, text="a" * 5000 + "new" + "b" * 5000)
-    change = document(client, f"/ui/record?id={fact}")["history"][0]["changes"][0]
+    change = document(client, f"/ui/record?id={fact}&tab=history")["history"][0]["changes"][0]
     assert "old" in change["before"]
     assert "new" in change["after"]
     assert len(change["after"]) < 400
@@ -189,29 +195,28 @@ def test_hostile_words_are_shown_as_words_and_quoted_as_the_model_gets_them(clie
     found = document(client, f"/ui/record?id={hostile}")
     assert found["record"]["text"] == HOSTILE
     assert all(level["text"].startswith("<data-") for level in found["levels"])
-    for address in (f"/ui/record?id={hostile}", f"/ui/forget?id={hostile}", f"/ui/graph?id={hostile}"):
-        page = client.get(address).text
-        assert ESCAPED in page
-        assert "{{7*7}}" in page
+    for address in (f"/ui/record?id={hostile}", f"/ui/record?id={hostile}&tab=history", f"/ui/forget?id={hostile}"):
+        html = client.get(address).text
+        assert ESCAPED in html
+        assert "{{7*7}}" in html
         for raw in ("<script>alert", "<img", "<u>", "<i>Redis", '""><script'):
-            assert raw not in page
-    assert client.get(f"/ui/record.md?id={hostile}").text.startswith("# Note:")
+            assert raw not in html
 
 
 def test_a_relation_is_shown_with_its_two_entities(engine: Engine, client: TestClient) -> None:
     link = engine.relate("Checkout", "uses", "Redis", create=True)
     found = document(client, f"/ui/record?id={id_of(link)}")
-    assert found["elsewhere"]["text"] == "- Checkout --[uses]--> Redis\n"
-    assert {end["title"] for end in found["elsewhere"]["ends"]} == {"Checkout", "Redis"}
+    assert found["external"]["text"] == "- Checkout --[uses]--> Redis\n"
+    assert {end["title"] for end in found["external"]["ends"]} == {"Checkout", "Redis"}
 
 
 # --- forms -----------------------------------------------------------------------------------------------------------
 
 
 def test_an_edit_writes_what_was_changed_and_nothing_else(engine: Engine, client: TestClient, hostile: str) -> None:
-    page = f"/ui/record?id={hostile}"
+    address = f"/ui/record?id={hostile}"
     before = engine.get(hostile)
-    answer = post(client, page, "record-edit", id=hostile, expect=1, text="Two\r\nlines", tags="x, <y>", title="A title")
+    answer = post(client, address, "record-edit", id=hostile, expect=1, text="Two\r\nlines", tags="x, <y>", title="A title")
     assert answer.status_code == 303
     target = urlsplit(answer.headers["location"])
     assert (target.path, parse_qs(target.query)["id"]) == ("/ui/record", [hostile])
@@ -225,22 +230,22 @@ def test_an_edit_writes_what_was_changed_and_nothing_else(engine: Engine, client
         before.data["<u>"],
     )
     engine.edit(hostile, tags=["a,b", "c"])
-    same = post(client, page, "record-edit", id=hostile, expect=3, text="Two\r\nlines", tags="a,b, c", title="A title")
+    same = post(client, address, "record-edit", id=hostile, expect=3, text="Two\r\nlines", tags="a,b, c", title="A title")
     assert "Nothing+was+changed" in same.headers["location"]
     assert (engine.get(hostile).version, engine.get(hostile).tags) == (3, ("a,b", "c"))
 
 
 def test_somebody_elses_change_is_never_overwritten(engine: Engine, client: TestClient) -> None:
     fact = engine.search("redis")[0].record.id
-    page = f"/ui/record?id={fact}"
-    key = form_key(client.get(page).text)
+    address = f"/ui/record?id={fact}"
+    key = form_key(client.get(address).text)
     engine.edit(fact, text="Somebody else's words")
     for action, fields in (("record-edit", {"text": "Mine"}), ("record-undo", {})):
         answer = client.post(f"/ui/{action}", data={"form": key, "id": fact, "expect": "1", **fields})
         assert answer.status_code == 409
         assert "somebody changed it since. Nothing was written." in answer.text
     assert engine.get(fact).text == "Somebody else's words"
-    lacking = post(client, page, "record-edit", id=fact, text="Mine")
+    lacking = post(client, address, "record-edit", id=fact, text="Mine")
     assert (lacking.status_code, engine.get(fact).version) == (422, 2)
 
 
@@ -249,7 +254,7 @@ def test_somebody_elses_change_is_never_overwritten(engine: Engine, client: Test
     [
         ("record-pin", {"pinned": 1}, "Pinned", lambda r: r.pinned),
         ("record-pin", {"pinned": 0}, "No longer pinned", lambda r: not r.pinned),
-        ("record-confirm", {}, "Confirmed: that makes 1", lambda r: r.data["confirmations"] == 1),
+        ("record-confirm", {}, "Confirmed; 1 confirmation so far", lambda r: r.data["confirmations"] == 1),
         ("record-retire", {}, "Retired", lambda r: r.status == "retired"),
         ("record-outcome", {"outcome": "failure"}, "outcome is failure", lambda r: r.outcome == "failure"),
     ],
@@ -295,14 +300,15 @@ def test_forgetting_says_what_goes_wants_a_word_and_leaves_nothing(engine: Engin
     fact = engine.search("redis")[0].record.id
     engine.edit(fact, text="Redis runs on port 7000")
     context = engine.compute("Which port has redis?", budget=2000)
-    page = f"/ui/forget?id={fact}"
-    assert document(client, page)["gone"] == {"versions": 1, "links": 0, "contexts": 1, "more": False}
-    wrong = post(client, page, "record-forget", id=fact, word="yes")
+    address = f"/ui/forget?id={fact}"
+    shown = document(client, address)
+    assert (shown["versions"], shown["links"], shown["contexts"], shown["more_contexts"]) == (1, 0, 1, False)
+    wrong = post(client, address, "record-forget", id=fact, word="yes")
     assert wrong.status_code == 422
-    assert "Nothing was forgotten" in wrong.text
+    assert "Nothing was deleted" in wrong.text
     assert engine.get(fact)
-    answer = post(client, page, "record-forget", id=fact, word=fact)
-    assert answer.headers["location"].startswith("/ui/records?done=Forgot")
+    answer = post(client, address, "record-forget", id=fact, word=fact)
+    assert answer.headers["location"].startswith("/ui/memory?done=Deleted")
     assert "for good: 1 record, 1 earlier version, 1 receipt." in client.get(answer.headers["location"]).text
     assert client.get(f"/ui/record?id={fact}").status_code == 404
     assert fact not in str(engine.receipt(context.id).document)
@@ -348,9 +354,9 @@ def test_a_users_record_is_changed_for_that_user_and_hidden_from_others(engine: 
     ann = engine.within(Scope(engine.scope.project, user="ann"))
     note = ann.add("note", "Ann's note").record.id
     assert client.get(f"/ui/record?id={note}").status_code == 404
-    page = f"/ui/record?id={note}&user=ann"
-    assert 'action="/ui/record-pin?user=ann"' in client.get(page).text
-    key = form_key(client.get(page).text)
+    address = f"/ui/record?id={note}&user=ann"
+    assert 'action="/ui/record-pin?user=ann"' in client.get(address).text
+    key = form_key(client.get(address).text)
     body = {"form": key, "id": note, "pinned": "1", "user": "ann"}
     answer = client.post("/ui/record-pin?user=ann", data=body, follow_redirects=False)
     assert parse_qs(urlsplit(answer.headers["location"]).query)["user"] == ["ann"]
@@ -360,14 +366,14 @@ def test_a_users_record_is_changed_for_that_user_and_hidden_from_others(engine: 
 def test_a_record_of_ones_own_store_says_so_and_is_changed_there(tmp_path: Path, engine: Engine, client: TestClient) -> None:
     engine.own = SQLiteStore(tmp_path / "own.db")
     mine = engine.add("instruction", "Always answer in Celsius", own=True).record.id
-    assert document(client, "/ui/records?q=celsius")["records"][0]["own"]
-    page = f"/ui/record?id={mine}"
-    assert "Kept in your own store" in client.get(page).text
-    post(client, page, "record-edit", id=mine, expect=1, text="Always answer in Kelvin", tags="")
+    assert document(client, "/ui/memory?q=celsius")["records"][0]["is_personal"]
+    address = f"/ui/record?id={mine}"
+    assert "personal store" in client.get(address).text
+    post(client, address, "record-edit", id=mine, expect=1, text="Always answer in Kelvin", tags="")
     with engine.own.read(Scope("~")) as reader:
         assert reader.get([mine])[mine].text == "Always answer in Kelvin"
     post(client, f"/ui/forget?id={mine}", "record-forget", id=mine, word="forget")
-    assert client.get(page).status_code == 404
+    assert client.get(address).status_code == 404
 
 
 def test_a_piece_of_code_is_shown_as_it_is_now(tmp_path: Path) -> None:
@@ -375,8 +381,7 @@ def test_a_piece_of_code_is_shown_as_it_is_now(tmp_path: Path) -> None:
     (tmp_path / "shop" / "cart.py").write_text('def total(items):\n    """<b>Sum</b>"""\n    return sum(items)\n')
     opened = foveate.open(tmp_path / "shop", own=False, code=True)
     with opened as engine, TestClient(create_app(engine), base_url=BASE) as client:
-        found = document(client, "/ui/record?id=code:cart.py::total")
-        page = client.get("/ui/record?id=code:cart.py::total").text
-    assert "return sum(items)" in found["elsewhere"]["text"]
-    assert "&lt;b&gt;Sum" in page
-    assert 'href="/ui/code?path=cart.py"' in page
+        found, html = page(client, "/ui/record?id=code:cart.py::total")
+    assert "return sum(items)" in found["external"]["text"]
+    assert "&lt;b&gt;Sum" in html
+    assert 'href="/ui/code?q=cart.py"' in html

@@ -1,17 +1,16 @@
-"""The inspector's pages on tasks: the stack, what waits for what, and how handoffs were read."""
+"""The inspector's pages on tasks: the tree, what waits for what, claims, and how handoffs were read."""
 
 from __future__ import annotations
 
 import html
-from typing import Any
 
 import pytest
+from inspector_kit import page
 from service_kit import Guarded
 from starlette.testclient import TestClient
 
 from foveate.agents import Agents
 from foveate.engine import Engine
-from foveate.server.inspector.pages.tasks import DRAWN
 
 HOSTILE = "<script>alert('x')</script> & [link](javascript:alert(1))"
 WRITTEN = "schema: handoff/v1\nstatus: completed\nsummary: Redis it is\ndecisions:\n- decision: One Redis for all\n"
@@ -31,87 +30,73 @@ def plan(engine: Engine) -> Engine:
     return engine
 
 
-def page(client: TestClient, address: str) -> tuple[dict[str, Any], str]:
-    """A page's document, and its HTML."""
-    name, _, query = address.partition("?")
-    shown = client.get(f"/ui/{address}")
-    assert shown.status_code == 200, shown.text
-    return client.get(f"/ui/{name}.json?{query}").json(), shown.text
-
-
 def test_without_a_task_the_page_says_how_to_plan_one(client: TestClient) -> None:
-    document, shown = page(client, "tasks")
+    document, shown = page(client, "/ui/tasks")
     assert document["tasks"] == []
     assert "foveate task add" in shown
 
 
-def test_tasks_are_drawn_and_listed_with_what_they_wait_for(plan: Engine, client: TestClient) -> None:
-    document, shown = page(client, "tasks")
-    ids = {task["key"]: task["id"] for task in document["tasks"]}
+def test_tasks_are_listed_with_what_they_wait_for(plan: Engine, client: TestClient) -> None:
+    document, shown = page(client, "/ui/tasks")
     rows = {task["key"]: task for task in document["tasks"]}
-    assert list(ids) == ["evil", "ship", "rotate", "store"], "newest first"
+    assert list(rows) == ["evil", "ship", "rotate", "store"], "newest first"
     assert [other["name"] for other in rows["ship"]["waits_for"]] == ["Rotate"]
-    assert (rows["rotate"]["status"], rows["rotate"]["ready"], rows["store"]["handoff"]["read"]) == (
-        "open",
-        True,
-        "as written",
-    )
-    edges = [(edge["first"], edge["then"]) for edge in document["graph"]["edges"]]
-    assert edges == [(ids["store"], ids["rotate"]), (ids["rotate"], ids["ship"]), (ids["ship"], ids["evil"])]
-    assert shown.count('<rect class="box') == 4
-    assert shown.count('<path class="met"') == 1, "of the three, one is completed"
-    assert "○ open, ready" in shown
+    rotate = rows["rotate"]
+    assert (rotate["status"], rotate["ready"], rows["store"]["handoff"]["parsed"]) == ("open", True, "as written")
+    assert "○</span> open, ready" in shown
     assert HOSTILE not in shown
     assert html.escape(HOSTILE[:20], quote=True).replace("&#x27;", "&#39;") in shown
 
 
+def test_tasks_are_a_tree_of_parts_with_claims(plan: Engine, client: TestClient) -> None:
+    parts = [plan.tasks.add(f"Part {n}", key=f"part{n}", parent="ship").id for n in (1, 2)]
+    plan.tasks.add("Part of a part", key="detail", parent=parts[0])
+    plan.stack().push("Ship version 2")
+    Agents(plan).prepare("developer", "rotate")
+    document, shown = page(client, "/ui/tasks")
+    rows = {task["key"] or task["name"]: task for task in document["tasks"]}
+    assert {name: row["depth"] for name, row in rows.items() if row["depth"]} == {"part1": 1, "detail": 2, "part2": 1}
+    order = list(rows)
+    assert order.index("detail") == order.index("part1") + 1
+    assert set(order[order.index("ship") + 1 :][:3]) == {"part1", "part2", "detail"}
+    assert [name for name, row in rows.items() if row["is_current"]] == ["Ship version 2"]
+    assert rows["rotate"]["agents"] == ["developer"]
+    (claim,) = document["claims"]
+    assert (claim["agent"], claim["name"]) == ("developer", "Rotate")
+    assert f"/ui/context?id={claim['context']}&amp;agent=developer" in shown
+    assert shown.count("current goal") == 1
+
+
 @pytest.mark.parametrize(("status", "keys"), [("completed", ["store"]), ("ready", ["rotate"]), ("failed", [])])
 def test_tasks_of_one_status(plan: Engine, client: TestClient, status: str, keys: list[str]) -> None:
-    document, shown = page(client, f"tasks?status={status}")
+    document, shown = page(client, f"/ui/tasks?status={status}")
     assert [task["key"] for task in document["tasks"]] == keys
     assert document["counts"] == {
         "all": 4, "open": 2, "active": 0, "blocked": 1, "completed": 1, "failed": 0, "ready": 1,
     }  # fmt: skip
-    assert ("None is failed." in shown) == (not keys)
+    assert ("No task is failed." in shown) == (not keys)
 
 
-def test_long_plans_are_paged_and_drawn_near_to_the_work(plan: Engine, client: TestClient) -> None:
-    for n in range(DRAWN):
+def test_long_plans_are_paged(plan: Engine, client: TestClient) -> None:
+    for n in range(30):
         plan.tasks.add(f"Step {n}", key=f"s{n}", depends_on=[f"s{n - 1}"] if n else [])
-    plan.tasks.start("rotate")
-    first, shown = page(client, "tasks?limit=10")
-    second, _ = page(client, f"tasks?limit=10&after={first['next']}")
-    assert [task["key"] for task in first["tasks"] + second["tasks"]] == [f"s{n}" for n in range(59, 39, -1)]
-    drawn = {node["name"] for node in first["graph"]["nodes"]}
-    assert len(drawn) == DRAWN
-    assert {"Rotate", "Choose a store", "Ship", "Step 0"} <= drawn
-    assert first["graph"]["not_drawn"] == 4
+    first, shown = page(client, "/ui/tasks?limit=10")
+    second, _ = page(client, f"/ui/tasks?limit=10&after={first['next']}")
+    keys = {task["key"] for task in first["tasks"] + second["tasks"]}
+    assert len(keys) == 20, "no task is on both pages"
     assert 'rel="next"' in shown
-
-
-def test_every_session_has_its_stack_with_the_current_goal_on_top(plan: Engine, client: TestClient) -> None:
-    plan.stack().push("Ship version 2")
-    morning = plan.stack(session="morning")
-    morning.push("Make it fast")
-    morning.push(HOSTILE)
-    document, shown = page(client, "tasks")
-    stacks = {stack["session"]: [frame["name"] for frame in stack["path"]] for stack in document["stacks"]}
-    assert stacks == {None: ["Ship version 2"], "morning": ["Make it fast", HOSTILE]}
-    assert shown.count("current goal") == 2
-    assert "/ui/session?name=morning" in shown
-    assert "<script>alert" not in shown
 
 
 def test_handoffs_that_were_not_read_as_written_are_marked_with_what_was_wrong(plan: Engine, client: TestClient) -> None:
     plan.tasks.ingest("rotate", BROKEN)
     plan.tasks.ingest("ship", HOSTILE)
-    inbox = {one["task"]["name"]: one for one in page(client, "tasks")[0]["inbox"]}
-    assert {name: one["read"] for name, one in inbox.items()} == {"Rotate": "repaired", "Ship": "unreadable"}
-    document, shown = page(client, "task?id=rotate")
+    found = {one["task"]["name"]: one for one in page(client, "/ui/tasks")[0]["problem_handoffs"]}
+    assert {name: one["parsed"] for name, one in found.items()} == {"Rotate": "repaired", "Ship": "unreadable"}
+    document, shown = page(client, "/ui/task?id=rotate")
     (handoff,) = document["handoffs"]
-    assert (handoff["rung"], handoff["raw"]) == ("repaired yaml", BROKEN.strip())
+    assert (handoff["method"], handoff["raw"]) == ("repaired yaml", BROKEN.strip())
     assert all(html.escape(problem, quote=False) in html.unescape(shown) for problem in handoff["problems"])
-    document, shown = page(client, "task?id=ship")
+    document, shown = page(client, "/ui/task?id=ship")
     assert document["handoffs"][0]["raw"] == HOSTILE
     assert "foveate handoff ingest ship FILE --again" in shown
     assert "<script>alert" not in shown
@@ -120,23 +105,17 @@ def test_handoffs_that_were_not_read_as_written_are_marked_with_what_was_wrong(p
 def test_a_task_shows_what_is_around_it_and_what_came_of_it(plan: Engine, client: TestClient) -> None:
     context = plan.compute(task="store")
     prepared = Agents(plan).prepare("developer", "rotate")
-    document, shown = page(client, "task?id=store")
+    document, shown = page(client, "/ui/task?id=store")
     assert document["task"]["result"] == "Redis it is"
     assert [one["name"] for one in document["waits_for_it"]] == ["Rotate"]
     assert [one["text"] for one in document["learned"]] == ["One Redis for all"]
     assert [one["id"] for one in document["contexts"]] == [context.id]
-    for part in ("a decision is kept", "One Redis for all", f"/ui/context?id={context.id}", "/ui/graph?id=task_"):
+    for part in ("a decision is kept", "One Redis for all", f"/ui/context?id={context.id}", "tab=history"):
         assert part in shown
-    document, shown = page(client, f"task?id={prepared.task.id}")
-    assert [lease["agent"] for lease in document["leases"]] == ["developer"]
+    document, shown = page(client, f"/ui/task?id={prepared.task.id}")
+    assert [claim["agent"] for claim in document["claims"]] == ["developer"]
     assert [one["name"] for one in document["dependencies"]] == ["Choose a store"]
     assert "src/tokens.py: modify" in shown
-
-
-def test_markdown_twin_holds_the_same(plan: Engine, client: TestClient) -> None:
-    shown = client.get("/ui/task.md?id=store")
-    assert shown.headers["content-type"].startswith("text/markdown")
-    assert "One Redis for all" in shown.text
 
 
 @pytest.mark.parametrize(
@@ -146,7 +125,7 @@ def test_markdown_twin_holds_the_same(plan: Engine, client: TestClient) -> None:
         ("task?id=nobody", 404, "There is no task &#39;nobody&#39;"),
         ("tasks?status=compleated", 422, "completed"),
         ("tasks?after=zzz", 422, "is no cursor"),
-        ("tasks?limit=0", 422, "limit is a number"),
+        ("tasks?limit=0", 422, "limit must be a number"),
     ],
 )
 def test_bad_input_gets_a_page_that_says_what_to_do(
@@ -158,7 +137,7 @@ def test_bad_input_gets_a_page_that_says_what_to_do(
     assert shown.headers["content-type"].startswith("text/html")
 
 
-def test_tasks_need_a_token_that_may_read_memory(guarded: Guarded) -> None:
+def test_tasks_need_a_token_that_may_read_memory(shared_guarded: Guarded) -> None:
     for name in ("tasks", "task?id=x"):
-        assert guarded.client.get(f"/ui/{name}", headers=guarded.headers("context:read")).status_code == 403
-    assert guarded.client.get("/ui/tasks", headers=guarded.headers("memory:read")).status_code == 200
+        assert shared_guarded.client.get(f"/ui/{name}", headers=shared_guarded.headers("context:read")).status_code == 403
+    assert shared_guarded.client.get("/ui/tasks", headers=shared_guarded.headers("memory:read")).status_code == 200

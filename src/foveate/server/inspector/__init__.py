@@ -1,6 +1,5 @@
-"""The inspector: what the model saw, why, and what was left out. Pages of the service, below `/ui`.
+"""The inspector: web pages that show what a model saw, why, and what was left out. The service has them below `/ui`.
 
-A page is a document, computed from the engine, and a template that shows exactly that document; `.json` and `.md` after the
-name of a page give the same document. Pages are made here, on the server: scripts only make them handier. Nothing is loaded
-from anywhere else.
+A page is a function from a request to a dictionary, and a template that shows this dictionary. Pages are rendered on the
+server. The script only adds convenience, and nothing is loaded from another host.
 """

@@ -1,4 +1,4 @@
-"""A receipt's entries as rows: what each candidate is, its score taken apart, and what was decided on it."""
+"""Rows for the candidates of a receipt: what each is, its score taken apart, and the decision on it."""
 
 from __future__ import annotations
 
@@ -11,28 +11,34 @@ from foveate.receipts.receipt import Receipt, parts_of, scope_within, sentence
 from foveate.records.render import called
 from foveate.types import Record
 
-Entry = Mapping[str, Any]
+Row = dict[str, Any]
+ReceiptEntry = Mapping[str, Any]
+
+DECISION_FIELDS = ("kept", "level", "rank", "reason", "detail", "needs_tokens", "needs_score")
 
 
-def rows(
-    engine: Engine, receipt: Receipt, entries: Sequence[Entry], known: Mapping[str, Record] | None = None
-) -> list[dict[str, Any]]:
-    """One row for each entry. `known`: records that no store keeps, where the caller has them."""
+def candidate_rows(
+    engine: Engine,
+    receipt: Receipt,
+    entries: Sequence[ReceiptEntry],
+    external_records: Mapping[str, Record] | None = None,
+) -> list[Row]:
+    """Return a row for each entry. `external_records` are records that no store holds."""
     with engine.reader(scope_within(receipt, engine.scope)) as reader:
         stored = reader.get([entry["id"] for entry in entries])
-    records = {**stored, **(known or {})}
+    records = {**stored, **(external_records or {})}
     weights = receipt.document["profile"]["weights"]
     return [
-        {**_row(entry, records.get(entry["id"]), weights), "is_record": entry["id"] in stored}  # the rest has no page
+        {**_row(entry, records.get(entry["id"]), weights), "is_record": entry["id"] in stored}  # others have no page
         for entry in entries
     ]
 
 
-def _row(entry: Entry, record: Record | None, weights: Mapping[str, float]) -> dict[str, Any]:
-    decided = ("kept", "level", "rank", "reason", "detail", "needs_tokens", "needs_score")
+def _row(entry: ReceiptEntry, record: Record | None, weights: Mapping[str, float]) -> Row:
+    is_code = str(entry["id"]).startswith(PREFIXES)
     return {
         "id": entry["id"],
-        "title": title(entry, record),
+        "title": called(record) if record else str(entry["id"]),
         "kind": entry["kind"],
         "slot": entry["slot"],
         "source": entry["source"],
@@ -43,28 +49,17 @@ def _row(entry: Entry, record: Record | None, weights: Mapping[str, float]) -> d
         "trust": record.trust if record else "",
         "origin": (record.origin or "") if record else "",
         "version": entry["version"],
-        "changed_since": bool(record and not _is_code(entry) and record.version != entry["version"]),
+        "changed_since": bool(record and not is_code and record.version != entry["version"]),
         "via": entry.get("via"),
-        "conflict": entry.get("conflict"),
-        "stale": bool(entry.get("stale")),
         "sentence": sentence(entry),
-        **{name: entry[name] for name in decided if name in entry},
+        **{name: entry[name] for name in DECISION_FIELDS if name in entry},
     }
 
 
-def title(entry: Entry, record: Record | None) -> str:
-    """What a candidate is called; one that is gone, or is no record, goes by its id."""
-    return called(record) if record else str(entry["id"])
-
-
-def _is_code(entry: Entry) -> bool:
-    return str(entry["id"]).startswith(PREFIXES)
-
-
-def features(items: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The features that any of the rows has a part from, the heaviest first."""
+def features(rows: Iterable[Row]) -> list[str]:
+    """Return the features that contribute to any of the scores, the most important first."""
     sums: dict[str, float] = {}
-    for item in items:
-        for name, part in item["parts"].items():
+    for row in rows:
+        for name, part in row["parts"].items():
             sums[name] = sums.get(name, 0.0) + part
     return sorted(sums, key=lambda name: -sums[name])

@@ -1,23 +1,23 @@
-"""Figures -> geometry: bars and lines, in units of a drawing. Plain numbers: the templates make SVG of them."""
+"""Geometry of bars and line charts, in units of a drawing. The templates turn these numbers into SVG."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from math import floor, log2, log10
+from math import floor, log10
 from typing import Any
 
 WIDTH, HEIGHT = 1000.0, 200.0
-"""Units across every drawing, and down a chart; what is drawn is stretched to its place."""
+"""Units of a drawing. Browsers stretch it to its place."""
 
-COLORS = 16
-"""Classes of colour, `c0` to `c15`: neighbours differ."""
+COLOR_COUNT = 16
+"""CSS classes `c0` to `c15`. Adjacent colors differ."""
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """A piece of a bar."""
+class BarSegment:
+    """One colored part of a bar."""
 
     name: str
     amount: float
@@ -26,94 +26,77 @@ class Piece:
     color: str
 
 
-def bar(parts: Iterable[tuple[str, float, str]], total: float | None = None) -> list[Piece]:
-    """Amounts side by side, each with a name and a class; of `total`, or of their sum. What is nothing is left out."""
-    given = [(name, max(0, amount), color) for name, amount, color in parts]
-    whole = total or sum(amount for _, amount, _ in given) or 1.0
-    out, at = [], 0.0
-    for name, amount, color in given:
-        width = min(amount * WIDTH / whole, WIDTH - at)
+def bar(parts: Iterable[tuple[str, float, str]], total: float | None = None) -> list[BarSegment]:
+    """Return segments for (name, amount, color) on a scale of `total`, or of their sum. Empty parts are dropped."""
+    amounts = [(name, max(0, amount), color) for name, amount, color in parts]
+    scale = total or sum(amount for _, amount, _ in amounts) or 1.0
+    segments, x = [], 0.0
+    for name, amount, color in amounts:
+        width = min(amount * WIDTH / scale, WIDTH - x)
         if width > 0:
-            out.append(Piece(name, amount, round(at, 2), round(width, 2), color))
-            at += width
-    return out
+            segments.append(BarSegment(name, amount, round(x, 2), round(width, 2), color))
+            x += width
+    return segments
 
 
 def colors(names: Iterable[str]) -> dict[str, str]:
-    """A class of colour for each name, in order."""
-    return {name: f"c{n % COLORS}" for n, name in enumerate(dict.fromkeys(names))}
+    """Return a color class for each name, in order."""
+    return {name: f"c{n % COLOR_COUNT}" for n, name in enumerate(dict.fromkeys(names))}
 
 
-def budget(ledger: Mapping[str, Any], tints: Mapping[str, str], scale: float | None = None) -> list[Piece]:
-    """The one bar of a context's total: what each slot used, framing, free room, reserve. `scale`: that of several bars."""
-    slots = [(slot["name"], slot["used"], tints.get(slot["name"], "c9")) for slot in ledger["slots"]]
+def budget(ledger: Mapping[str, Any], colors: Mapping[str, str], scale: float | None = None) -> list[BarSegment]:
+    """Return the bar of a context's total: tokens of each slot, framing, free tokens and reserve."""
+    slots = [(slot["name"], slot["used"], colors.get(slot["name"], "c9")) for slot in ledger["slots"]]
     parts = [*slots, *((name, ledger[name], name) for name in ("framing", "free", "reserve"))]
     return bar(parts, max(scale or ledger["total"], sum(amount for _, amount, _ in parts)))
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
-    """A score as a bar, and in words."""
-
-    pieces: list[Piece]
-    label: str
-
-
-def score(row: Mapping[str, Any], tints: Mapping[str, str], most: float) -> Score:
-    """A row's score as its parts, on a scale up to `most` that all rows share."""
+def score(row: Mapping[str, Any], colors: Mapping[str, str], max_score: float) -> tuple[list[BarSegment], str]:
+    """Return the bar of a score taken apart into its features, and the same in words."""
     parts: Mapping[str, float] = row["parts"]
     label = f"score {row['score']:.3f} = {' + '.join(f'{name} {part:.3f}' for name, part in parts.items())}"
-    return Score(bar([(name, part, tints.get(name, "c9")) for name, part in parts.items()], most), label)
+    return bar([(name, part, colors.get(name, "c9")) for name, part in parts.items()], max_score), label
 
 
-def grant(slot: Mapping[str, Any], largest: float) -> dict[str, float]:
-    """One slot's row: how far its own room, its grant and its use reach, on a scale that all slots share."""
-    scale = WIDTH / (largest or 1)
+def grant(slot: Mapping[str, Any], max_tokens: float) -> dict[str, float]:
+    """Return how far the bars of a slot reach: its own tokens, those granted and those used."""
+    scale = WIDTH / (max_tokens or 1)
     return {name: round(slot[name] * scale, 2) for name in ("own", "granted", "used")}
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A point of a line, from the upper left of its drawing."""
+    """A point of a line, measured from the upper left corner."""
 
     x: float
     y: float
     value: float
 
 
-def line(values: Sequence[float | None], top: float, places: Sequence[float] | None = None) -> list[Point]:
-    """Values from left to right, up to `top`; what is not known is left out. `places`: where each stands, in 0..1."""
-    step = 1 / max(1, len(values) - 1)
-    at = [0.5] if len(values) == 1 else places or [n * step for n in range(len(values))]
-    known = [(x, value) for x, value in zip(at, values, strict=True) if value is not None]
+def line(values: Sequence[float | None], maximum: float, positions: Sequence[float]) -> list[Point]:
+    """Return the points of a line up to `maximum`; unknown values are dropped. `positions` are in 0..1."""
+    known = [(x, value) for x, value in zip(positions, values, strict=True) if value is not None]
     return [
-        Point(round(x * WIDTH, 1), round(HEIGHT - min(value, top) * HEIGHT / (top or 1), 1), value) for x, value in known
+        Point(round(x * WIDTH, 1), round(HEIGHT - min(value, maximum) * HEIGHT / (maximum or 1), 1), value)
+        for x, value in known
     ]
 
 
-def path(points: Sequence[Point]) -> str:
-    """As SVG has the points of a line."""
+def svg_points(points: Sequence[Point]) -> str:
     return " ".join(f"{point.x},{point.y}" for point in points)
 
 
-def top(values: Iterable[float | None]) -> float:
-    """A round figure above all of them, for the upper end of a scale."""
-    most = max((value for value in values if value is not None), default=0.0)
-    if most <= 0:
+def axis_maximum(values: Iterable[float | None]) -> float:
+    """Return a round number above all values, for the top of a scale."""
+    largest = max((value for value in values if value is not None), default=0.0)
+    if largest <= 0:
         return 1.0
-    unit = 10.0 ** floor(log10(most))
-    return next(step * unit for step in (1, 1.5, 2, 3, 4, 5, 6, 8, 10) if step * unit >= most)
+    unit = 10.0 ** floor(log10(largest))
+    return next(step * unit for step in (1, 1.5, 2, 3, 4, 5, 6, 8, 10) if step * unit >= largest)
 
 
-def by_day(days: Sequence[str]) -> list[float]:
-    """Where each day stands between the first and the last, in 0..1: a week without anything is a week wide."""
+def day_positions(days: Sequence[str]) -> list[float]:
+    """Return the place of each day between the first and the last, in 0..1. An empty week is a week wide."""
     numbers = [date.fromisoformat(day).toordinal() for day in days]
     span = (numbers[-1] - numbers[0] if numbers else 0) or 1
-    return [(number - numbers[0]) / span for number in numbers]
-
-
-def by_power(amounts: Sequence[float]) -> list[float]:
-    """Where each amount stands between the least and the most, in 0..1, if doubling is one step everywhere."""
-    logs = [log2(amount) for amount in amounts]
-    least, span = min(logs, default=0.0), (max(logs, default=0.0) - min(logs, default=0.0)) or 1.0
-    return [(each - least) / span for each in logs]
+    return [(number - numbers[0]) / span if len(numbers) > 1 else 0.5 for number in numbers]

@@ -1,6 +1,6 @@
-"""The forms of a record's page: each is one verb of the engine, and goes back to the record.
+"""The forms of a record's page. Each calls one method of the engine and returns to the record.
 
-An edit carries the version that its author had before them, so that nobody's change is overwritten unseen.
+Edit and undo carry the version that the page showed, so that a change that somebody else made meanwhile is not overwritten.
 """
 
 from __future__ import annotations
@@ -12,138 +12,133 @@ from fastapi import Request
 from foveate.engine import Engine
 from foveate.errors import Conflict, InputError
 from foveate.records.kinds import kind_of
-from foveate.server.inspector.page import Action, Asked, Went
+from foveate.server.inspector.page import Action, ActionResult, PageRequest
 from foveate.text.format import pluralize
 from foveate.types import Record
 
-WORD = "forget"
-"""What must be typed to forget a record; its id will do, too."""
+CONFIRM_WORD = "forget"
+"""The word to type before a record is deleted. Its id is accepted, too."""
 
-GONE = {"records": "record", "history": "earlier version", "links": "link", "receipts": "receipt"}
-"""What is told of what went, by table."""
+TABLE_NOUNS = {"records": "record", "history": "earlier version", "links": "link", "receipts": "receipt"}
 
-CHANGED = (
-    "{id!r} is at version {now}, and you had version {seen} before you: somebody changed it since. Nothing was written. "
-    "Go back and copy your words, open the record again, and make your change there."
+VERSION_CONFLICT_MESSAGE = (
+    "{id!r} is at version {version}, but this form was made for version {expected}: somebody changed it since. Nothing was "
+    "written. Go back, copy your text, open the record again and repeat your change."
 )
 
 
 def title_field(record: Record) -> str:
-    """The field that a record's title is kept in; nothing where its kind has none."""
+    """Return the field that holds a record's title, or an empty string for kinds without one."""
     kind = kind_of(record.kind)
-    named = [name for name in ("name", "title") if record.data.get(name)] or [
-        n for n in ("name", "title") if n in kind.fields
-    ]
-    return named[0] if named else "title" if kind.open and not kind.append_only else ""
+    used = [name for name in ("name", "title") if record.data.get(name)]
+    fields = used or [name for name in ("name", "title") if name in kind.fields]
+    if fields:
+        return fields[0]
+    return "title" if kind.open and not kind.append_only else ""
 
 
-def shown_tags(record: Record) -> str:
+def tags_text(record: Record) -> str:
     return ", ".join(record.tags)
 
 
-def edit(asked: Asked, request: Request) -> Went:
-    """Change what differs from what is kept."""
-    record, seen = asked.engine.get(_id(asked)), _version(asked)
-    text, tags, title = asked.text("text"), asked.text("tags"), asked.text("title").strip()
+def edit(request: PageRequest, _: Request) -> ActionResult:
+    """Change the fields that differ from the stored ones."""
+    record, expected = request.engine.get(_id(request)), _version(request)
+    text, tags, title = request.text("text"), request.text("tags"), request.text("title").strip()
     field = title_field(record)
     values: dict[str, Any] = {}
-    if not kind_of(record.kind).append_only and text != _as_typed(record.text):
+    if not kind_of(record.kind).append_only and text != _normalize_line_ends(record.text):
         values["text"] = text
-    if tags != shown_tags(record):  # as words: a tag may hold a comma
-        values["tags"] = _tags(tags)
-    if field and title != _as_typed(str(record.data.get(field, ""))):
-        kept = {name: value for name, value in record.data.items() if name != field}
-        values["data"] = {**kept, field: title} if title else kept
+    if tags != tags_text(record):  # compared as text, because a tag may contain a comma
+        values["tags"] = tuple(dict.fromkeys(tag for part in tags.split(",") if (tag := " ".join(part.split()))))
+    if field and title != _normalize_line_ends(str(record.data.get(field, ""))):
+        others = {name: value for name, value in record.data.items() if name != field}
+        values["data"] = {**others, field: title} if title else others
     if not values:
-        return "record", {"id": record.id}, "Nothing was changed: it says that already."
-    _refuse_changed(asked.engine, record.id, seen)
+        return _back_to_record(request, "Nothing was changed.")
+    _check_version(request.engine, record.id, expected)
     try:
-        done = asked.engine.edit(record.id, expect=seen, **values)
-    except Conflict:  # in the moment between
-        _refuse_changed(asked.engine, record.id, seen)
+        edited = request.engine.edit(record.id, expect=expected, **values)
+    except Conflict:  # changed since the check above
+        _check_version(request.engine, record.id, expected)
         raise
-    return "record", {"id": record.id}, f"Saved as version {done.version}."
+    return _back_to_record(request, f"Saved as version {edited.version}.")
 
 
-def pin(asked: Asked, request: Request) -> Went:
-    pinned = asked.flag("pinned")
-    asked.engine.pin(_id(asked), pinned=pinned)
-    return _back(asked, "Pinned: every context of its scope shows it." if pinned else "No longer pinned.")
+def pin(request: PageRequest, _: Request) -> ActionResult:
+    pinned = request.flag("pinned")
+    request.engine.pin(_id(request), pinned=pinned)
+    return _back_to_record(request, "Pinned: every context of its scope shows it." if pinned else "No longer pinned.")
 
 
-def confirm(asked: Asked, request: Request) -> Went:
-    record = asked.engine.confirm(_id(asked))
-    return _back(asked, f"Confirmed: that makes {record.data['confirmations']}.")
+def confirm(request: PageRequest, _: Request) -> ActionResult:
+    record = request.engine.confirm(_id(request))
+    return _back_to_record(request, f"Confirmed; {pluralize(record.data['confirmations'], 'confirmation')} so far.")
 
 
-def retire(asked: Asked, request: Request) -> Went:
-    asked.engine.retire(_id(asked))
-    return _back(asked, "Retired: it is out of use, and stays on record. Undo takes it back.")
+def retire(request: PageRequest, _: Request) -> ActionResult:
+    request.engine.retire(_id(request))
+    return _back_to_record(request, "Retired: contexts no longer show it. Undo reverses this.")
 
 
-def outcome(asked: Asked, request: Request) -> Went:
-    said = asked.text("outcome")
-    asked.engine.outcome(_id(asked), said, asked.text("result"))
-    return _back(asked, f"Its outcome is {said}.")
+def outcome(request: PageRequest, _: Request) -> ActionResult:
+    outcome = request.text("outcome")
+    request.engine.outcome(_id(request), outcome, request.text("result"))
+    return _back_to_record(request, f"Its outcome is {outcome}.")
 
 
-def false_alarm(asked: Asked, request: Request) -> Went:
-    asked.engine.false_alarm(_id(asked))
-    return _back(asked, "Counted as a false alarm.")
+def false_alarm(request: PageRequest, _: Request) -> ActionResult:
+    request.engine.false_alarm(_id(request))
+    return _back_to_record(request, "Counted as a false alarm.")
 
 
-def promote(asked: Asked, request: Request) -> Went:
-    kind = asked.text("kind") or None
-    record = asked.engine.promote(_id(asked), kind=kind)
-    made = "" if record.id == _id(asked) else f" It is a {record.kind} now, and the old record is retired."
-    return "record", {"id": record.id}, f"Promoted: its trust is user.{made}"
+def promote(request: PageRequest, _: Request) -> ActionResult:
+    record = request.engine.promote(_id(request), kind=request.text("kind") or None)
+    retired = "" if record.id == _id(request) else f" It is a {record.kind} now, and the old record is retired."
+    return "record", {"id": record.id}, f"Promoted: its trust is user.{retired}"
 
 
-def undo(asked: Asked, request: Request) -> Went:
-    """Take back the change that whoever asks had before them, and no later one."""
-    _refuse_changed(asked.engine, _id(asked), _version(asked))
-    undone = asked.engine.undo(_id(asked))
-    others = f", and {len(undone) - 1} others with it" if len(undone) > 1 else ""
-    return _back(asked, f"Undone: it is as it was before{others}.")
+def undo(request: PageRequest, _: Request) -> ActionResult:
+    """Undo the change that the page showed as the last one, and no later one."""
+    _check_version(request.engine, _id(request), _version(request))
+    undone = request.engine.undo(_id(request))
+    others = f", and {pluralize(len(undone) - 1, 'other record')} with it" if len(undone) > 1 else ""
+    return _back_to_record(request, f"Undone: it is as it was before{others}.")
 
 
-def forget(asked: Asked, request: Request) -> Went:
-    id = _id(asked)
-    if asked.text("word").strip() not in (WORD, id):
-        raise InputError(f"Nothing was forgotten. To forget {id!r} for good, type the word {WORD}, or its id.")
-    done = asked.engine.forget([id])
-    request.app.state.answers.forget()  # kept answers may hold its words
-    gone = [pluralize(number, what) for table, what in GONE.items() if (number := done.counts.get(table))]
-    return "records", {}, " ".join([f"Forgot {id} for good: {', '.join(gone)}.", *done.warnings])
+def forget(request: PageRequest, http_request: Request) -> ActionResult:
+    id = _id(request)
+    if request.text("word").strip() not in (CONFIRM_WORD, id):
+        raise InputError(f"Nothing was deleted. To delete {id!r} for good, type {CONFIRM_WORD} or its id.")
+    forgotten = request.engine.forget([id])
+    http_request.app.state.answers.forget()  # cached responses may contain its text
+    parts = [pluralize(number, noun) for table, noun in TABLE_NOUNS.items() if (number := forgotten.counts.get(table))]
+    return "memory", {}, " ".join([f"Deleted {id} for good: {', '.join(parts)}.", *forgotten.warnings])
 
 
-def _id(asked: Asked) -> str:
-    return asked.needed("id", "record")
+def _id(request: PageRequest) -> str:
+    return request.require("id", "record")
 
 
-def _back(asked: Asked, done: str) -> Went:
-    return "record", {"id": _id(asked)}, done
+def _back_to_record(request: PageRequest, message: str) -> ActionResult:
+    return "record", {"id": _id(request)}, message
 
 
-def _version(asked: Asked) -> int:
-    seen = asked.number("expect")
-    if seen is None:
-        raise InputError("The form does not say which version it was made for. Open the record again.")
-    return seen
+def _version(request: PageRequest) -> int:
+    version = request.integer("expect")
+    if version is None:
+        raise InputError("The form does not name the version that it was made for. Open the record again.")
+    return version
 
 
-def _refuse_changed(engine: Engine, id: str, seen: int) -> None:
-    now = engine.get(id).version
-    if now != seen:
-        raise Conflict(CHANGED.format(id=id, now=now, seen=seen))
+def _check_version(engine: Engine, id: str, expected: int) -> None:
+    version = engine.get(id).version
+    if version != expected:
+        raise Conflict(VERSION_CONFLICT_MESSAGE.format(id=id, version=version, expected=expected))
 
 
-def _tags(given: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(tag for part in given.split(",") if (tag := " ".join(part.split()))))
-
-
-def _as_typed(text: str) -> str:
-    """A text as a browser sends it back, where nobody touched it."""
+def _normalize_line_ends(text: str) -> str:
+    """Return a text as a browser sends it back unchanged."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

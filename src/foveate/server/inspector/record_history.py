@@ -1,7 +1,4 @@
-"""What became of a record: its stage, its versions, what superseded what, what it is joined to, and who was shown it.
-
-Comes in: a record and an open reader. Goes out: parts of the document of a record's page.
-"""
+"""Tabs of a record: its versions, what superseded what, its links, and the contexts that showed it."""
 
 from __future__ import annotations
 
@@ -12,42 +9,32 @@ from typing import Any
 from foveate.clock import iso
 from foveate.memory.memory import OWN_PROJECT
 from foveate.receipts import receipt as receipts
-from foveate.records import lifecycle
-from foveate.records.links import CONFLICTS_WITH
 from foveate.records.make import to_json
 from foveate.records.render import called
-from foveate.records.supersede import DISPUTED_BY, SUPERSEDED_BY
+from foveate.records.supersede import SUPERSEDED_BY
 from foveate.store.protocol import Change, Reader
-from foveate.types import Link, Record
+from foveate.types import Record
 
-USED = 20
-"""The latest contexts that showed a record: each is unpacked, for what it says of it."""
-JOINED = 60
-"""Links that are listed, the heaviest first."""
-CHANGES = 50
-"""Versions that are told, the newest first."""
-FURTHEST = 12
-"""Steps of a chain of values, to either side."""
-CUT, BEFORE = 300, 60
-"""Characters of a value that changed, and how many of them stand before the first that differs."""
+MAX_CONTEXTS = 20
+"""Latest contexts that showed a record. The receipt of each is unpacked."""
 
-SAID = {
-    (DISPUTED_BY, False): "disputed by",
-    (DISPUTED_BY, True): "disputes",
-    (CONFLICTS_WITH, False): "seems to conflict with",
-    (CONFLICTS_WITH, True): "seems to conflict with",
-}
-"""What a link says of the other record, by its name and whether it leads here."""
+MAX_LINKS = 60
+MAX_VERSIONS = 50
+MAX_CHAIN_STEPS = 12
 
-_NOT_TOLD = {"id", "kind", "version", "updated"}
-_FOLLOWS_TEXT = {"summary", "micro"}
-_COUNTED = {"uses", "wins", "data.confirmations"}
-COUNTING = ("outcome", "trip", "confirm")
-"""Verbs that count. Uses are counted at any time and are no change of a record: no other verb made them."""
+MAX_VALUE_CHARS, CHARS_BEFORE_DIFF = 300, 60
+"""Characters of a changed value, and how many of them come before the first difference."""
+
+_HIDDEN_FIELDS = {"id", "kind", "version", "updated"}
+_TEXT_DERIVED_FIELDS = {"summary", "micro"}
+_COUNTER_FIELDS = {"uses", "wins", "data.confirmations"}
+
+COUNTING_OPERATIONS = ("outcome", "trip", "confirm")
+"""Operations that count. Uses are also counted at other times, which is not a change of the record."""
 
 
-def row(record: Record) -> dict[str, Any]:
-    """A record as a line of a list."""
+def record_row(record: Record) -> dict[str, Any]:
+    """Return what lists show of a record."""
     return {
         "id": record.id,
         "title": called(record),
@@ -55,88 +42,67 @@ def row(record: Record) -> dict[str, Any]:
         "status": record.status,
         "pinned": record.pinned,
         "trust": record.trust,
-        "own": record.scope.project == OWN_PROJECT,
+        "is_personal": record.scope.project == OWN_PROJECT,
     }
 
 
-def stages(record: Record, now: int, thresholds: lifecycle.Thresholds) -> dict[str, Any]:
-    """Its stage among those of its kind, why it is there, what leads on, and what is due."""
-    found, due = lifecycle.life(record, now, thresholds), lifecycle.due(record, now, thresholds)
-    return {
-        "stage": found.stage,
-        "stages": list(found.stages),
-        "because": found.because,
-        "onward": found.onward,
-        "due": None if due is None else {"verb": due.verb, "to": due.to, "because": due.why},
-    }
+# --- links -----------------------------------------------------------------------------------------------------------
 
 
-# --- what it is joined to --------------------------------------------------------------------------------------------
+def linked_records(reader: Reader, id: str) -> dict[str, Any]:
+    """Return the links of a record in both directions, the strongest first, and how many are not listed."""
+    links = [(link, False) for link in reader.links([id])] + [(link, True) for link in reader.links([id], back=True)]
+    strongest = sorted(links, key=lambda pair: -pair[0].weight)[:MAX_LINKS]
+    ends = [(link.src if incoming else link.dst, link, incoming) for link, incoming in strongest]
+    found = reader.get([end for end, _, _ in ends])
+    rows = [
+        {"name": link.name, "incoming": incoming, "weight": link.weight, **record_row(found[end])}
+        for end, link, incoming in ends
+        if end in found
+    ]
+    return {"links": rows, "more_links": len(links) - len(strongest)}
 
 
-def chain(reader: Reader, record: Record) -> dict[str, Any]:
-    """The values before and after this one, oldest first."""
-    earlier, later = (_walked(reader, record.id, back=back) for back in (True, False))
-    found = reader.get([*earlier, *later])
-    places = [("earlier", id) for id in reversed(earlier)] + [("this", record.id)] + [("later", id) for id in later]
-    known = {record.id: record, **found}
-    return {
-        "records": [_in_chain(known[id], place) for place, id in places if id in known],
-        "cut": max(len(earlier), len(later)) >= FURTHEST,
-    }
+def supersession_chain(reader: Reader, record: Record) -> list[dict[str, Any]]:
+    """Return the values before and after this one, oldest first."""
+    earlier, later = (_follow_links(reader, record.id, incoming=incoming) for incoming in (True, False))
+    found = {record.id: record, **reader.get([*earlier, *later])}
+    records = [found[id] for id in [*reversed(earlier), record.id, *later] if id in found]
+    return [
+        {
+            **record_row(each),
+            "valid_from": iso(each.valid_from),
+            "valid_to": None if each.valid_to is None else iso(each.valid_to),
+        }
+        for each in records
+    ]
 
 
-def _walked(reader: Reader, id: str, *, back: bool) -> list[str]:
-    """The ids along one kind of link, nearest first; one query for each step."""
-    met, frontier = {id: None}, [id]
-    for _ in range(FURTHEST):
-        links = reader.links(frontier, [SUPERSEDED_BY], back=back)
-        frontier = [end for link in links if (end := link.src if back else link.dst) not in met]
-        frontier = list(dict.fromkeys(frontier))[:FURTHEST]
+def _follow_links(reader: Reader, id: str, *, incoming: bool) -> list[str]:
+    """Return the ids along `superseded_by` links, nearest first. Each step takes one query."""
+    seen, frontier = {id: None}, [id]
+    for _ in range(MAX_CHAIN_STEPS):
+        links = reader.links(frontier, [SUPERSEDED_BY], back=incoming)
+        ends = [link.src if incoming else link.dst for link in links]
+        frontier = list(dict.fromkeys(end for end in ends if end not in seen))[:MAX_CHAIN_STEPS]
         if not frontier:
             break
-        met |= dict.fromkeys(frontier)
-    return list(met)[1:]
+        seen |= dict.fromkeys(frontier)
+    return list(seen)[1:]
 
 
-def _in_chain(record: Record, place: str) -> dict[str, Any]:
-    ends = None if record.valid_to is None else iso(record.valid_to)
-    return {**row(record), "place": place, "version": record.version, "valid_from": iso(record.valid_from), "valid_to": ends}
+# --- contexts that showed it -----------------------------------------------------------------------------------------
 
 
-def joined(reader: Reader, id: str) -> dict[str, Any]:
-    """The links of a record, either way, and how many are not listed; disputes stand by themselves."""
-    links = [(link, False) for link in reader.links([id])] + [(link, True) for link in reader.links([id], back=True)]
-    told = sorted(links, key=lambda pair: -pair[0].weight)[:JOINED]
-    disputes = [pair for pair in links if (pair[0].name, pair[1]) in SAID][:FURTHEST]
-    found = reader.get([_end(*pair) for pair in (*told, *disputes)])
-    rows = [_joined(link, back, found[_end(link, back)]) for link, back in told if _end(link, back) in found]
-    against = [
-        {"said": SAID[link.name, back], **row(found[_end(link, back)])}
-        for link, back in disputes
-        if _end(link, back) in found
+def contexts_showing(reader: Reader, id: str) -> list[dict[str, Any]]:
+    """Return the latest contexts that showed a record, the level, and how the answer used it."""
+    return [
+        _context_row(stored.created, receipts.unpack(stored.body), id) for stored in reader.receipts(MAX_CONTEXTS, record=id)
     ]
-    return {"links": rows, "more_links": len(links) - len(told), "disputes": against}
 
 
-def _end(link: Link, back: bool) -> str:
-    return link.src if back else link.dst
-
-
-def _joined(link: Link, back: bool, other: Record) -> dict[str, Any]:
-    return {"name": link.name, "direction": "in" if back else "out", "weight": link.weight, **row(other)}
-
-
-# --- who was shown it ------------------------------------------------------------------------------------------------
-
-
-def used(reader: Reader, id: str) -> list[dict[str, Any]]:
-    """The latest contexts that showed it: at which level, and what became of it there."""
-    return [_shown(stored.created, receipts.unpack(stored.body), id) for stored in reader.receipts(USED, record=id)]
-
-
-def _shown(created: int, receipt: receipts.Receipt, id: str) -> dict[str, Any]:
-    entry = receipt.of(id)  # nothing for an entity that was only named in a relation
+def _context_row(created: int, receipt: receipts.Receipt, id: str) -> dict[str, Any]:
+    entry = receipt.of(id)  # None for an entity that was only named in a relation
     notes = receipt.document.get("notes", {})
     return {
         "context": receipt.id,
@@ -150,64 +116,51 @@ def _shown(created: int, receipt: receipts.Receipt, id: str) -> dict[str, Any]:
     }
 
 
-def feedback(record: Record, shown: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What was counted of it, and what answers and people made of it in the contexts that showed it."""
-    return {
-        "uses": record.uses,
-        "wins": record.wins,
-        "confirmations": int(record.data.get("confirmations", 0)),
-        "outcome": record.outcome or "",
-        "answers": sum(each["answered"] for each in shown),
-        "marks": {mark: n for mark in ("useful", "wrong", "outdated") if (n := sum(e["mark"] == mark for e in shown))},
-    }
-
-
 # --- versions --------------------------------------------------------------------------------------------------------
 
 
-def history(record: Record, steps: Sequence[Change]) -> dict[str, Any]:
-    """Each change, newest first: its verb, its time, and what differs."""
-    after = [*(step.before for step in steps[1:]), record]
-    told = [_told(step, then or record) for step, then in zip(steps, after, strict=False)]
-    if not any(step.version == 1 for step in steps):
-        told.insert(0, {"version": 1, "verb": "add", "at": iso(record.created), "changes": []})
-    return {"history": told[::-1][:CHANGES], "more_history": max(0, len(told) - CHANGES)}
+def history(record: Record, changes: Sequence[Change]) -> dict[str, Any]:
+    """Return each version, newest first, with its operation, its time and the fields that changed."""
+    after = [*(change.before for change in changes[1:]), record]
+    rows = [_version_row(change, then or record) for change, then in zip(changes, after, strict=False)]
+    if not any(change.version == 1 for change in changes):
+        rows.insert(0, {"version": 1, "verb": "add", "at": iso(record.created), "changes": []})
+    return {"history": rows[::-1][:MAX_VERSIONS], "more_history": max(0, len(rows) - MAX_VERSIONS)}
 
 
-def _told(step: Change, after: Record) -> dict[str, Any]:
-    changes = [] if step.before is None else changed(_flat(step.before), _flat(after))
-    if step.verb not in COUNTING:
-        changes = [change for change in changes if change["field"] not in _COUNTED]
-    return {"version": step.version, "verb": step.verb, "at": iso(step.at), "changes": changes}
+def _version_row(change: Change, after: Record) -> dict[str, Any]:
+    fields = [] if change.before is None else changed_fields(_flatten_fields(change.before), _flatten_fields(after))
+    if change.verb not in COUNTING_OPERATIONS:
+        fields = [field for field in fields if field["field"] not in _COUNTER_FIELDS]
+    return {"version": change.version, "verb": change.verb, "at": iso(change.at), "changes": fields}
 
 
-def changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[str, str]]:
-    """The fields that differ, as words; what follows from the text is not told beside it."""
+def changed_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Return the fields that differ, as texts. Fields that follow from a changed text are left out."""
     names = [name for name in dict.fromkeys((*before, *after)) if before.get(name) != after.get(name)]
-    passed_over = _NOT_TOLD | (_FOLLOWS_TEXT if "text" in names else set())
-    return [_pair(name, before.get(name), after.get(name)) for name in names if name not in passed_over]
+    hidden = _HIDDEN_FIELDS | (_TEXT_DERIVED_FIELDS if "text" in names else set())
+    return [_value_diff(name, before.get(name), after.get(name)) for name in names if name not in hidden]
 
 
-def _pair(name: str, before: Any, after: Any) -> dict[str, str]:
-    one, other = _words(before), _words(after)
-    same = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
-    start = max(0, same - BEFORE)
-    return {"field": name, "before": _cut(one, start), "after": _cut(other, start)}
+def _value_diff(name: str, before: Any, after: Any) -> dict[str, str]:
+    old, new = _format_value(before), _format_value(after)
+    same = next((n for n, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+    start = max(0, same - CHARS_BEFORE_DIFF)
+    return {"field": name, "before": _truncate_around(old, start), "after": _truncate_around(new, start)}
 
 
-def _cut(text: str, start: int) -> str:
-    part = text[start : start + CUT]
-    return ("…" if start and part else "") + part + ("…" if len(text) > start + CUT else "")
+def _truncate_around(text: str, start: int) -> str:
+    part = text[start : start + MAX_VALUE_CHARS]
+    return ("…" if start and part else "") + part + ("…" if len(text) > start + MAX_VALUE_CHARS else "")
 
 
-def _flat(record: Record) -> dict[str, Any]:
-    """A record's fields, those of its data among them."""
+def _flatten_fields(record: Record) -> dict[str, Any]:
     fields = to_json(record)
     data = fields.pop("data", {})
     return {**fields, **{f"data.{name}": value for name, value in data.items()}}
 
 
-def _words(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Documents -> HTML: the templates, and the few words that they know beyond Jinja's."""
+"""The templates, and the filters that they use besides Jinja's."""
 
 from __future__ import annotations
 
@@ -13,74 +13,71 @@ import jinja2
 
 from foveate import __version__
 from foveate.server.http.access import UI
-from foveate.server.inspector import charts, dag_layout, graph_layout
-from foveate.server.inspector.page import SCOPE
+from foveate.server.inspector import charts
+from foveate.server.inspector.page import SCOPE_PARAMS
+from foveate.text.format import one_line, truncate
 
-HERE = files("foveate.server.inspector")
 STATIC = {"app.css": "text/css", "app.js": "text/javascript", "icon.svg": "image/svg+xml"}
 
 THEMES = ("light", "dark")
 
-SAID = ("done", "seal")
-"""What was just done, once: no link carries it on."""
+ONE_TIME_PARAMS = ("done", "seal")
+"""The message of a form that was just sent, and its signature. No link carries them on."""
 
 
 @lru_cache(maxsize=1)
 def templates() -> jinja2.Environment:
-    made = jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.PackageLoader("foveate.server.inspector"),
         autoescape=True,
-        undefined=jinja2.StrictUndefined,  # a document that lacks something is a mistake, not a blank
+        undefined=jinja2.StrictUndefined,  # a missing value is a mistake, not an empty text
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {each.__name__: each for each in (number, score, lack, percent, when, day, short, kb)}
-    made.globals |= {"draw": charts, "layers": dag_layout, "neighbourhood": graph_layout}
-    made.globals |= {"version": __version__, "static": static_path}
-    return made
+    environment.filters |= {
+        each.__name__: each for each in (number, score, shortfall, percent, time, day, shorten, filesize)
+    }
+    environment.globals |= {"draw": charts, "version": __version__, "static": static_path}
+    return environment
 
 
-def rendered(template: str, given: Mapping[str, Any]) -> str:
-    return templates().get_template(f"{template}.html").render(given)
+def render_template(name: str, variables: Mapping[str, Any]) -> str:
+    return templates().get_template(f"{name}.html").render(variables)
 
 
 class Links:
-    """Addresses of pages, with whose state is looked at carried on."""
+    """URLs of pages that carry on whose state is shown."""
 
     def __init__(self, page: str, values: list[tuple[str, str]]) -> None:
         self.page = page
-        self.values = [(name, value) for name, value in values if name not in SAID]
-        self._scope = [(name, value) for name, value in values if name in SCOPE]
+        self.values = [(name, value) for name, value in values if name not in ONE_TIME_PARAMS]
+        self.scope = [(name, value) for name, value in values if name in SCOPE_PARAMS]
 
     def to(self, page: str, **values: Any) -> str:
-        """Another page."""
-        given = [(name, str(value)) for name, value in values.items() if value not in (None, "")]
-        return _address(page, [*given, *self._scope])
+        """Return the URL of another page."""
+        return _url(page, [*_texts(values), *self.scope])
 
-    def again(self, form: str = "", **values: Any) -> str:
-        """This page with other values, or in another form; None takes a value away."""
-        kept = [(name, value) for name, value in self.values if name not in values]
-        given = [(name, str(value)) for name, value in values.items() if value not in (None, "")]
-        return _address(f"{self.page}{form}", [*kept, *given])
-
-    @property
-    def scope(self) -> list[tuple[str, str]]:
-        """What a form must carry on."""
-        return self._scope
+    def this_page(self, **values: Any) -> str:
+        """Return the URL of this page with other values. None removes a value."""
+        return _url(self.page, [*((name, value) for name, value in self.values if name not in values), *_texts(values)])
 
 
-def _address(page: str, values: list[tuple[str, str]]) -> str:
+def _texts(values: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [(name, str(value)) for name, value in values.items() if value not in (None, "")]
+
+
+def _url(page: str, values: list[tuple[str, str]]) -> str:
     return f"{UI}/{page}" + (f"?{urlencode(values)}" if values else "")
 
 
 @lru_cache(maxsize=8)
 def static_file(name: str) -> bytes:
-    return HERE.joinpath("static", name).read_bytes()
+    return files("foveate.server.inspector").joinpath("static", name).read_bytes()
 
 
 @lru_cache(maxsize=8)
 def static_path(name: str) -> str:
-    """With a mark of its content: browsers may keep it for good."""
+    """Return the path of a static file with a hash of its content, so that browsers may cache it forever."""
     return f"{UI}/static/{name}?v={blake2b(static_file(name), digest_size=6).hexdigest()}"
 
 
@@ -92,8 +89,8 @@ def score(value: Any) -> str:
     return "–" if value is None else f"{value:.3f}"
 
 
-def lack(value: Any) -> str:
-    """What a score lacked: the least of it is still something."""
+def shortfall(value: Any) -> str:
+    """Format how much a score was too low. The smallest shortfall must not read as zero."""
     return "–" if not value else "+<0.001" if value < 0.0005 else f"+{value:.3f}"
 
 
@@ -101,12 +98,12 @@ def percent(value: Any) -> str:
     return "–" if value is None else f"{value:.0%}"
 
 
-def kb(value: int) -> str:
+def filesize(value: int) -> str:
     return f"{value / 2**20:,.1f} MB" if value >= 2**20 else f"{value / 2**10:,.1f} kB"
 
 
-def when(value: str | None) -> str:
-    """A time as people read it, in UTC; to the second."""
+def time(value: str | None) -> str:
+    """Format a time in UTC, to the second."""
     return str(value or "")[:19].replace("T", " ")
 
 
@@ -114,7 +111,6 @@ def day(value: str | None) -> str:
     return str(value or "")[:10]
 
 
-def short(text: Any, most: int = 120) -> str:
-    """The beginning of a text, on one line."""
-    line = " ".join(str(text or "").split())
-    return line if len(line) <= most else f"{line[: most - 1]}…"
+def shorten(text: Any, max_chars: int = 120) -> str:
+    """Return the beginning of a text, on one line."""
+    return truncate(one_line(text or ""), max_chars)

@@ -1,4 +1,4 @@
-"""The inspector's addresses: each page with its twins, the forms, signing in, and the static files."""
+"""The routes of the inspector: pages, forms, signing in, and static files."""
 
 from __future__ import annotations
 
@@ -7,23 +7,26 @@ from collections.abc import Callable
 from typing import Any
 
 from fastapi import APIRouter, Depends, FastAPI, Request
-from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import Scope
 
 from foveate.errors import NotFound
 from foveate.server.http.access import SIGN_IN, SIGN_OUT, UI, Caller, Door, allowed, cookie_name, needs
 from foveate.server.http.problems import Refused
-from foveate.server.http.responses import Document
-from foveate.server.inspector import guard
-from foveate.server.inspector.markdown import markdown
-from foveate.server.inspector.page import Action, Asked, Page, subject
-from foveate.server.inspector.pages import ACTIONS, PAGES
-from foveate.server.inspector.render import SAID, STATIC, THEMES, Links, rendered, static_file
+from foveate.server.inspector import code, comparison, contexts, health, inbox, records, security, tasks
+from foveate.server.inspector.page import Action, Page, PageRequest
+from foveate.server.inspector.render import ONE_TIME_PARAMS, STATIC, THEMES, Links, render_template, static_file
 
-FOR_GOOD = "public, max-age=31536000, immutable"
+PAGES: tuple[Page, ...] = (
+    *contexts.PAGES, *comparison.PAGES, *records.PAGES, *inbox.PAGES, *tasks.PAGES, *code.PAGES, *health.PAGES,
+)  # fmt: skip
+"""In the order of the navigation."""
 
-LONGEST = 10_000
-"""Bytes of a form that signs in."""
+ACTIONS: tuple[Action, ...] = (*records.ACTIONS, *inbox.ACTIONS)
+
+IMMUTABLE_CACHE_CONTROL = "public, max-age=31536000, immutable"
+
+MAX_SIGN_IN_BYTES = 10_000
 
 READ = ["GET", "HEAD"]
 
@@ -34,100 +37,79 @@ def install(app: FastAPI, door: Door) -> None:
     app.state.door = door
     router = APIRouter(prefix=UI, include_in_schema=False)
     for page in PAGES:
-        for form, answer in FORMS.items():
-            router.add_api_route(f"/{page.name}{form}", _endpoint(page, answer), methods=READ)
+        router.add_api_route(f"/{page.name}", _page_endpoint(page), methods=READ)
     for action in ACTIONS:
-        router.add_api_route(f"/{action.name}", _changing(action), methods=["POST"])
+        router.add_api_route(f"/{action.name}", _action_endpoint(action), methods=["POST"])
     router.add_api_route("/", _home, methods=READ)
     router.add_api_route("/static/{name}", _static, methods=READ)
     app.include_router(router)
-    app.add_api_route(SIGN_IN, _ask_to_sign_in, methods=READ, include_in_schema=False)
+    app.add_api_route(SIGN_IN, _sign_in_form, methods=READ, include_in_schema=False)
     app.add_api_route(SIGN_IN, _sign_in, methods=["POST"], include_in_schema=False)
     app.add_api_route(SIGN_OUT, _sign_out, methods=["POST"], include_in_schema=False)
     app.add_api_route(UI, _home, methods=READ, include_in_schema=False)
-    app.add_middleware(guard.Dressed, explained=_problem)
+    app.add_middleware(security.PageMiddleware, render_problem=_problem)
 
 
 # --- pages -----------------------------------------------------------------------------------------------------------
 
 
-def _html(request: Request, page: Page, asked: Asked, document: dict[str, Any]) -> Response:
-    given = {
-        "doc": document,
-        "links": Links(page.name, asked.values),
-        "title": subject(document, page),
-        "may": {scope: asked.may(scope) for scope in ("memory:write", "admin")},
-        "done": _done(request),
-        **_around(request, page.name),
-    }
-    return HTMLResponse(rendered(page.name, given), headers={"Cache-Control": "no-store"})
-
-
-def _done(request: Request) -> str:
-    """What was just done, where it was we who said so: an address that somebody sent must not speak in our name."""
-    said, seal = (request.query_params.get(name, "") for name in SAID)
-    return said if said and guard.is_sealed(request, said, seal) else ""
-
-
-def _json(request: Request, page: Page, asked: Asked, document: dict[str, Any]) -> Response:
-    return Document(document, headers={"Cache-Control": "no-store"})
-
-
-def _markdown(request: Request, page: Page, asked: Asked, document: dict[str, Any]) -> Response:
-    text = markdown(subject(document, page), {name: part for name, part in page.told(document).items() if name != "subject"})
-    return PlainTextResponse(text, headers={"Cache-Control": "no-store"}, media_type="text/markdown; charset=utf-8")
-
-
-FORMS: dict[str, Callable[[Request, Page, Asked, dict[str, Any]], Response]] = {
-    "": _html, ".json": _json, ".md": _markdown,
-}  # fmt: skip
-
-
-def _endpoint(page: Page, answer: Callable[[Request, Page, Asked, dict[str, Any]], Response]) -> Callable[..., Response]:
+def _page_endpoint(page: Page) -> Callable[..., Response]:
     def show(
         request: Request,
-        caller: Caller = Depends(needs(page.needs)),  # noqa: B008
+        caller: Caller = Depends(needs(page.required_scope)),  # noqa: B008
     ) -> Response:
-        asked = Asked(caller, request.query_params.multi_items())
-        return answer(request, page, asked, page.document(asked))
+        page_request = PageRequest(caller, request.query_params.multi_items())
+        document = page.document(page_request)
+        variables = {
+            "doc": document,
+            "links": Links(page.name, page_request.values),
+            "title": str(document.get("subject") or page.title),
+            "may": {scope: page_request.has_scope(scope) for scope in ("context:read", "memory:write", "admin")},
+            "done": _status_message(request),
+            **_layout_values(request, page.name),
+        }
+        return HTMLResponse(render_template(page.name, variables), headers={"Cache-Control": "no-store"})
 
     return show
 
 
+def _status_message(request: Request) -> str:
+    """Return what the last form did. The message is signed, so that a link sent by somebody else cannot forge one."""
+    message, signature = (request.query_params.get(name, "") for name in ONE_TIME_PARAMS)
+    return message if message and security.is_signed(request, message, signature) else ""
+
+
 def _theme(request: Request) -> str:
-    chosen = request.cookies.get("theme", "")
-    return chosen if chosen in THEMES else ""
+    theme = request.cookies.get("theme", "")
+    return theme if theme in THEMES else ""
 
 
-def _around(request: Request, name: str) -> dict[str, Any]:
-    """What every page shows around its own."""
-    settings = request.app.state.settings
+def _layout_values(request: Request, name: str) -> dict[str, Any]:
+    """Return the values of the frame around every page."""
     return {
         "page": name,
-        "pages": [page for page in PAGES if page.hint and _is_allowed(request, page)],
+        "pages": [page for page in PAGES if page.in_navigation and _is_allowed(request, page)],
         "theme": _theme(request),
-        "form_field": guard.FIELD,
-        "form_key": guard.form_key(request),
+        "form_field": security.FORM_KEY_FIELD,
+        "form_key": security.form_key(request),
         "is_signed_in": cookie_name(request.headers) in request.cookies,
-        "needs_tokens": settings.needs_tokens,
-        "origin": f"{request.url.scheme}://{request.url.netloc}",
         "project": request.scope["who"].scope.project,
     }
 
 
 def _problem(scope: Scope, problem: dict[str, Any]) -> str:
-    """What went wrong, as a page. Nobody may be known here: it shows nothing but the problem."""
+    """Render an error as a page. The caller may be unknown, so the page shows nothing but the error."""
     request = Request(scope)
-    held = cookie_name(request.headers) in request.cookies
-    return rendered("problem", {"problem": problem, "theme": _theme(request), "is_signed_in": held})
+    is_signed_in = cookie_name(request.headers) in request.cookies
+    return render_template("problem", {"problem": problem, "theme": _theme(request), "is_signed_in": is_signed_in})
 
 
 def _is_allowed(request: Request, page: Page) -> bool:
-    return not page.needs or page.needs in request.scope["who"].allows
+    return page.required_scope in request.scope["who"].allows
 
 
 def _home(request: Request) -> Response:
-    """The first page that whoever asks may see."""
+    """Redirect to the first page that the caller may see."""
     first = next(page for page in PAGES if _is_allowed(request, page))
     return RedirectResponse(f"{UI}/{first.name}", 303)
 
@@ -135,14 +117,14 @@ def _home(request: Request) -> Response:
 def _static(name: str) -> Response:
     if name not in STATIC:
         raise NotFound(f"There is no file {name!r}.")
-    return Response(static_file(name), media_type=STATIC[name], headers={"Cache-Control": FOR_GOOD})
+    return Response(static_file(name), media_type=STATIC[name], headers={"Cache-Control": IMMUTABLE_CACHE_CONTROL})
 
 
 # --- forms -----------------------------------------------------------------------------------------------------------
 
 
-def _changing(action: Action) -> Callable[..., Response]:
-    first, *others = action.needs
+def _action_endpoint(action: Action) -> Callable[..., Response]:
+    first, *others = action.required_scopes
 
     def change(
         request: Request,
@@ -150,10 +132,10 @@ def _changing(action: Action) -> Callable[..., Response]:
     ) -> Response:
         for scope in others:
             allowed(caller.who, scope)
-        fields = guard.read_form(request)
-        asked = Asked(caller, fields)
-        page, values, done = action.change(asked, request)
-        return RedirectResponse(Links("", fields).to(page, **values, done=done, seal=guard.sealed(request, done)), 303)
+        fields = security.read_form(request)
+        page, values, message = action.handler(PageRequest(caller, fields), request)
+        signature = security.sign(request, message)
+        return RedirectResponse(Links("", fields).to(page, **values, done=message, seal=signature), 303)
 
     return change
 
@@ -161,39 +143,39 @@ def _changing(action: Action) -> Callable[..., Response]:
 # --- signing in ------------------------------------------------------------------------------------------------------
 
 
-def _ask_to_sign_in(request: Request) -> Response:
-    return _sign_in_page(request, _near(request.query_params.get("to", "")))
+def _sign_in_form(request: Request) -> Response:
+    return _sign_in_page(request, _safe_return_path(request.query_params.get("to", "")))
 
 
-def _sign_in_page(request: Request, to: str, wrong: str = "") -> Response:
-    given = {"to": to, "wrong": wrong, "theme": _theme(request)}
-    return HTMLResponse(rendered("sign-in", given), 401 if wrong else 200, {"Cache-Control": "no-store"})
+def _sign_in_page(request: Request, return_to: str, error: str = "") -> Response:
+    variables = {"to": return_to, "wrong": error, "theme": _theme(request)}
+    return HTMLResponse(render_template("sign-in", variables), 401 if error else 200, {"Cache-Control": "no-store"})
 
 
 def _sign_in(request: Request) -> Response:
-    """No form key is asked for, as nobody is known yet; but nobody is signed in by the page of another site."""
-    guard.refuse_foreign(request)
-    if len(request.scope.get("body", b"")) > LONGEST:
+    """Sign in with a token. There is no form key yet, but a page of another site cannot sign anybody in."""
+    security.reject_cross_site(request)
+    if len(request.scope.get("body", b"")) > MAX_SIGN_IN_BYTES:
         raise Refused(413, "That is too long for a token.")
-    fields = dict(guard.fields_of(request))
+    fields = dict(security.fields_of(request))
     door: Door = request.app.state.door
-    token, to = fields.get("token", "").strip(), _near(fields.get("to", ""))
+    token, return_to = fields.get("token", "").strip(), _safe_return_path(fields.get("to", ""))
     try:
         door.who(f"Bearer {token}", UI)
     except Refused as error:
-        return _sign_in_page(request, to, str(error))
-    return guard.signed_in(RedirectResponse(to, 303), request, token)
+        return _sign_in_page(request, return_to, str(error))
+    return security.set_session_cookie(RedirectResponse(return_to, 303), request, token)
 
 
 def _sign_out(request: Request) -> Response:
-    """Also for whoever holds a token that is no longer valid."""
-    guard.refuse_foreign(request)
+    """Sign out. This also works with a token that is no longer valid."""
+    security.reject_cross_site(request)
     response = RedirectResponse(SIGN_IN, 303)
     response.delete_cookie(cookie_name(request.headers), path=UI)
     return response
 
 
-def _near(address: str) -> str:
-    """Where to go on: a page of ours, or the first one."""
-    ours = address.startswith(f"{UI}/") and "\\" not in address and address.isprintable()
-    return address if ours else f"{UI}/"
+def _safe_return_path(path: str) -> str:
+    """Return the path to continue at: a page of the inspector, or its first page."""
+    is_ours = path.startswith(f"{UI}/") and "\\" not in path and path.isprintable()
+    return path if is_ours else f"{UI}/"

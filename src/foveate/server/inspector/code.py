@@ -1,0 +1,86 @@
+"""The page about code: the repository map as ranked for a query, search, and the files that are not indexed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from foveate.code.snapshot import CodeSnapshot
+from foveate.engine import MAP, WHOLE
+from foveate.operations import json
+from foveate.receipts.receipt import sentence
+from foveate.server.http.responses import cursor
+from foveate.server.inspector.page import Page, PageRequest
+
+MAX_RANKED = 40
+"""Files of the map that are listed by rank."""
+
+MAX_HITS = 20
+
+PATHS_PER_PAGE = 100
+
+
+def code_page(request: PageRequest) -> dict[str, Any]:
+    """Show the map for a query, the definitions and files that it finds, and what was skipped."""
+    engine, query = request.engine, request.text("q").strip()
+    budget = request.integer("budget", maximum=200_000)
+    if not engine.has_code or not engine.code.is_indexed:
+        return {"state": "not indexed" if engine.has_code else "no code", "query": query}
+    with engine.code.snapshot() as snapshot:
+        return _indexed_view(request, snapshot, query, budget)
+
+
+def _indexed_view(request: PageRequest, snapshot: CodeSnapshot, query: str, budget: int | None) -> dict[str, Any]:
+    engine = request.engine
+    context, receipt = engine.what_if(query or WHOLE, profile=MAP, code_query=query, budget=budget)
+    index = json.code_index(engine.code)
+    ranked = sorted(receipt.candidates, key=lambda entry: (-entry["score"], entry["id"]))
+    return {
+        "state": "indexed",
+        "query": query,
+        "index": {name: value for name, value in index.items() if name != "root"},
+        "map": {
+            "text": context.text,
+            "tokens": context.tokens,
+            "total": context.budget.total,
+            "ranked": [_ranked_file(entry) for entry in ranked[:MAX_RANKED]],
+            "more": max(0, len(ranked) - MAX_RANKED),
+        },
+        "hits": json.code_hits(query, snapshot.search(query, MAX_HITS, MAX_HITS)) if query else None,
+        "skipped": _skipped(request, snapshot, index["aside"]),
+        "notes": list(dict.fromkeys((*snapshot.notes, *context.warnings))),
+    }
+
+
+def _ranked_file(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "path": str(entry["id"]).removeprefix("map:"),
+        "score": entry["score"],
+        "kept": entry["kept"],
+        "level": entry.get("level", ""),
+        "tokens": entry.get("shown_tokens"),
+        "needs_tokens": entry.get("needs_tokens", 0),
+        "sentence": sentence(entry),
+    }
+
+
+def _skipped(request: PageRequest, snapshot: CodeSnapshot, reasons: Mapping[str, int]) -> dict[str, Any]:
+    """Return the reasons for which files are not indexed, and a page of the paths of one reason or of all."""
+    reason = request.choice("reason", reasons)
+    (start,) = request.cursor(int) or (0,)
+    start = max(0, start)
+    found = [  # the reason of a folder also counts its files, after a comma
+        skipped
+        for skipped in snapshot.index.exclusions()
+        if not reason or skipped.reason == reason or skipped.reason.startswith(f"{reason}, ")
+    ]
+    return {
+        "reason": reason,
+        "reasons": dict(reasons),
+        "paths": [{"path": one.path, "reason": one.reason} for one in found[start : start + PATHS_PER_PAGE]],
+        "number": len(found),
+        "next": cursor(start + PATHS_PER_PAGE) if len(found) > start + PATHS_PER_PAGE else None,
+    }
+
+
+PAGES = (Page("code", "Code", code_page, "context:read"),)

@@ -1,0 +1,153 @@
+"""Pages about contexts: the list of past contexts, the timeline of a session, and one context as the model received it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from foveate.agents import made_again
+from foveate.operations import json
+from foveate.operations.inputs import LAST
+from foveate.receipts.prompt import Prompt
+from foveate.receipts.receipt import Receipt
+from foveate.server.http.responses import cursor
+from foveate.server.inspector.candidate_rows import Row, candidate_rows, features
+from foveate.server.inspector.page import Page, PageRequest
+from foveate.types import Record
+
+TURNS_PER_PAGE = 200
+
+
+def contexts_page(request: PageRequest) -> dict[str, Any]:
+    """List past contexts, newest first, grouped by session."""
+    limit = request.limit()
+    rows = request.engine.lines(limit + 1, request.cursor(int, str))
+    shown = rows[:limit]
+    groups: dict[str | None, list[dict[str, Any]]] = {}
+    for row in shown:
+        groups.setdefault(row["scope"]["session"], []).append(json.listed(row))
+    speaks_for_one_agent = request.caller.who.scope.agent and not request.caller.who.is_owner
+    return {
+        "groups": [{"session": session, "contexts": contexts} for session, contexts in groups.items()],
+        "next": cursor(shown[-1]["now"], shown[-1]["id"]) if len(rows) > limit else None,
+        "agents": [] if speaks_for_one_agent else request.engine.agents(),
+        "agent": request.engine.scope.agent,
+        "is_first_page": not request.text("after"),
+    }
+
+
+def session_page(request: PageRequest) -> dict[str, Any]:
+    """Show a session turn by turn: tokens by slot, what was added and withdrawn, and why contexts were refreshed."""
+    name = request.require("name", "session")
+    timeline = request.engine.timeline(name, request.limit(TURNS_PER_PAGE))
+    turns, compactions = timeline["turns"], timeline["compactions"]
+    order = [(turn["now"], "turn", n) for n, turn in enumerate(turns)]
+    order += [(compaction["now"], "compaction", n) for n, compaction in enumerate(compactions)]
+    return {
+        "subject": f"Session {name}",
+        "turns": turns,
+        "slots": list(dict.fromkeys(slot for turn in turns for slot in turn["slots"])),
+        "compactions": compactions,
+        "earlier": timeline["earlier"],
+        "tokens": sum(turn["tokens"] for turn in turns),
+        "refreshed": sum(bool(turn["refresh"]) for turn in turns),
+        "same_prefix": sum(turn["same_prefix"] for turn in turns),
+        "largest": max((turn["tokens"] for turn in turns), default=0),
+        "rows": [{"type": type, "n": n} for _, type, n in sorted(order)],
+    }
+
+
+def context_page(request: PageRequest) -> dict[str, Any]:
+    """Show a context: the prompt, the budget, and its items."""
+    receipt = receipt_of(request)
+    return context_view(request, receipt, request.engine.prompt(receipt, made_again(request.engine, receipt)))
+
+
+def receipt_of(request: PageRequest, name: str = "id") -> Receipt:
+    """Return the receipt of the context that a parameter names, the latest one by default."""
+    id = request.text(name, LAST)
+    if id != LAST:
+        return request.engine.receipt(id)
+    latest = request.engine.lines(1)  # the order of the list, which a receipt that is not written yet could differ from
+    return request.engine.receipt(latest[0]["id"] if latest else None)
+
+
+def context_view(
+    request: PageRequest, receipt: Receipt, prompt: Prompt, external_records: Mapping[str, Record] | None = None
+) -> dict[str, Any]:
+    """Return everything that the page of a context shows."""
+    document = receipt.document
+    kept = [entry for entry in receipt.candidates if entry["kept"]]
+    slots = [slot["name"] for slot in document["budget"]["slots"]]
+    kept.sort(key=lambda entry: (slots.index(entry["slot"]), entry["rank"]))
+    items = _in_prompt_order(candidate_rows(request.engine, receipt, kept, external_records), prompt)
+    return {
+        "subject": f"Context: {document['request']['query'][:60]}",
+        "context": context_header(receipt),
+        "budget": budget_view(document["budget"]),
+        "prompt": _prompt_view(prompt, items),
+        "items": items,
+        "features": features(items),
+        "left_out": dict(Counter(entry["reason"] for entry in receipt.candidates if not entry["kept"]).most_common()),
+        "sources": document["sources"],
+        "signals": {name: value for name, value in document["signals"].items() if value},
+    }
+
+
+def context_header(receipt: Receipt) -> dict[str, Any]:
+    """Return the request of a context and what identifies it."""
+    document = receipt.document
+    query = document["request"]
+    return {
+        "id": receipt.id,
+        "created": document["created"],
+        "query": query["query"],
+        "profile": document["profile"]["name"],
+        "counter": query["counter"],
+        "scope": {level: name for level, name in query["scope"].items() if name},
+        "ms": document["ms"],
+        "prefix": document["prefix"],
+        "warnings": document["warnings"],
+        "forgotten": document.get("forgotten", 0),
+        "left_out": sum(not entry["kept"] for entry in receipt.candidates),
+    }
+
+
+def budget_view(budget: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the budget with its free tokens and without slots that had no tokens and needed none.
+
+    `joined` is how many tokens the whole takes less than its parts: a tokenizer merges tokens where texts meet.
+    """
+    free = budget["total"] - budget["reserve"] - budget["used"]
+    slots = [slot for slot in budget["slots"] if slot["own"] or slot["granted"] or slot["used"]]
+    joined = sum(slot["used"] for slot in slots) + budget["framing"] - budget["used"]
+    return {**budget, "free": free, "joined": joined, "slots": slots}
+
+
+def _in_prompt_order(items: list[Row], prompt: Prompt) -> list[Row]:
+    """Number the items in the order of the prompt. Those that can no longer be read come last."""
+    place = {id: n for n, id in enumerate(span.id for part in prompt.parts for span in part.spans if span.id)}
+    ordered = sorted(items, key=lambda item: place.get(item["id"], len(place)))
+    return [{"n": n, **item, "missing": item["id"] not in place} for n, item in enumerate(ordered, 1)]
+
+
+def _prompt_view(prompt: Prompt, items: list[Row]) -> dict[str, Any]:
+    numbers = {item["id"]: item["n"] for item in items}
+    parts = [
+        {
+            "name": part.name,
+            "role": part.role,
+            "stable": part.stable,
+            "spans": [{"text": span.text, "item": numbers.get(span.id)} for span in part.spans],
+        }
+        for part in prompt.parts
+    ]
+    return {"identical": prompt.identical, "missing": list(prompt.missing), "text": prompt.text, "parts": parts}
+
+
+PAGES = (
+    Page("contexts", "Contexts", contexts_page, "context:read"),
+    Page("context", "Context", context_page, "context:read", in_navigation=False),
+    Page("session", "Session", session_page, "context:read", in_navigation=False),
+)

@@ -1,0 +1,79 @@
+"""The health page: metrics against their targets, and what `foveate doctor` finds."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from foveate import __version__
+from foveate.engine import Engine
+from foveate.errors import FoveateError
+from foveate.project.project import find
+from foveate.receipts.metrics import LATEST
+from foveate.server.doctor import Findings, around
+from foveate.server.inspector.page import Page, PageRequest
+from foveate.store.open import standing_of
+
+METRIC_DESCRIPTIONS = {
+    "context_relevance": "average relevance of the items found for a query",
+    "budget_utilisation": "share of the available tokens that is used",
+    "refresh_rate": "contexts computed again, per turn",
+    "recall_precision": "share of the items that an answer used or a person marked as useful",
+    "cold_start_ms": "milliseconds within which 95 of 100 contexts are computed",
+    "memory_growth_per_day": "new records a day",
+    "fact_confirmation": "share of the facts that were confirmed",
+}
+
+
+def health_page(request: PageRequest) -> dict[str, Any]:
+    """Show metrics, problems and warnings. The store file is read completely only if `full_check` is set."""
+    engine, owner = request.engine, request.caller.who.is_owner
+    full_check = request.flag("full_check") and request.has_scope("admin")
+    findings = Findings()
+    if owner:  # paths, roles and hooks concern only whoever runs the service
+        _run_checks(engine, findings, full_check)
+    over_time = engine.metrics_over_time()
+    return {
+        "metrics": [
+            {"name": name, "description": METRIC_DESCRIPTIONS[name], **metric} for name, metric in engine.metrics().items()
+        ],
+        "latest": LATEST,
+        "days": [{**day, "records": over_time["growth"].get(day["day"], 0)} for day in over_time["days"]],
+        "cut": over_time["cut"],
+        "problems": findings.problems,
+        "warnings": findings.warnings,
+        "facts": {name: str(value) for name, value in findings.facts.items() if value not in (None, "")},
+        "schema": _schema(engine) if owner else None,
+        "stats": engine.stats(),
+        "vectors": engine.vectors() if request.can_see_all else None,
+        "full_check": full_check,
+        "is_owner": owner,
+        "version": __version__,
+    }
+
+
+def _run_checks(engine: Engine, findings: Findings, full_check: bool) -> None:
+    if full_check:
+        for prefix, store in (("", engine.store), ("Your personal store: ", engine.own)):
+            if store is not None:
+                health = store.health()
+                facts = {} if prefix else dict(health.facts)
+                findings.take(facts, [f"{prefix}{problem}" for problem in health.problems])
+    if engine.root is not None:
+        more = around(engine, find(engine.root), engine.root)
+        findings.take(more.facts, more.problems, more.warnings)
+
+
+def _schema(engine: Engine) -> dict[str, Any] | None:
+    """Return the schema version of the store and the one that this version of foveate expects."""
+    if engine.root is None:
+        return None
+    place = find(engine.root)
+    try:
+        status = standing_of(place.shared or place.store)
+    except FoveateError as error:
+        return {"version": None, "latest": None, "steps": [], "advice": str(error), "is_current": False}
+    return {**asdict(status), "advice": status.advice, "is_current": status.is_current}
+
+
+PAGES = (Page("health", "Health", health_page),)

@@ -1,0 +1,55 @@
+"""The inbox of the inspector: what waits for a person's decision, and the two decisions."""
+
+from __future__ import annotations
+
+import pytest
+from inspector_kit import ESCAPED, HOSTILE, page, post, refused
+from service_kit import Guarded
+from starlette.testclient import TestClient
+
+from foveate.engine import Engine
+from foveate.server.proposals import propose
+
+
+def test_the_inbox_lists_what_needs_a_decision(engine: Engine, client: TestClient) -> None:
+    rule = propose(engine, "instruction", HOSTILE).record.id
+    keyed = {"subject": "redis", "attribute": "port"}
+    disputed = engine.add("fact", "Redis runs on port 1", trust="web", valid_from="2099-01-01", **keyed).record.id
+    question = engine.add("question", "Which region?").record.id
+    failing = engine.add("procedure", "Restart Redis by hand", data={"steps": ["ssh"], "review": True}).record.id
+    shown, html = page(client, "/ui/inbox")
+    assert {row["id"]: row["reason"] for row in shown["rows"]} == {
+        rule: "proposed instruction",
+        disputed: "disputed by a more trusted record",
+        failing: "mostly fails",
+        question: "open question",
+    }
+    assert html.count("inbox-accept") == 1, "only a proposal can be accepted"
+    assert ESCAPED in html
+    assert "<script>alert" not in html
+
+
+def test_an_accepted_rule_is_a_persons_and_in_every_prompt(engine: Engine, client: TestClient) -> None:
+    id = propose(engine, "instruction", "Always use tabs", tags=("style",)).record.id
+    assert "Standing Instructions" not in engine.compute("How do we indent?").text
+    answer = post(client, "/ui/inbox", "inbox-accept", id=id)
+    assert "Accepted" in client.get(answer.headers["location"]).text
+    (rule,) = [record for record in engine.page(10)[0] if record.kind == "instruction"]
+    assert (rule.text, rule.trust, rule.tags) == ("Always use tabs", "user", ("style",))
+    assert engine.get(id).status == "retired"
+    assert "Always use tabs" in engine.compute("What is for lunch?").text
+    assert page(client, "/ui/inbox")[0]["rows"] == []
+
+
+def test_a_rejected_rule_is_retired(engine: Engine, client: TestClient) -> None:
+    id = propose(engine, "censor", "Never deploy").record.id
+    post(client, "/ui/inbox", "inbox-reject", id=id)
+    assert engine.get(id).status == "retired"
+    assert page(client, "/ui/inbox")[0]["rows"] == []
+
+
+@pytest.mark.parametrize(("action", "needs"), [("inbox-accept", "admin"), ("inbox-reject", "memory:write")])
+def test_a_decision_needs_a_form_of_ours_and_its_scope(guarded: Guarded, action: str, needs: str) -> None:
+    id = propose(guarded.engine, "instruction", "Always use tabs").record.id
+    refused(guarded, "/ui/inbox", action, needs, id=id)
+    assert guarded.engine.get(id).version == 1
