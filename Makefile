@@ -31,7 +31,7 @@ check: $(READY) ## lint, formatting and types
 	@$(PY) -m ruff format --quiet --check .
 	@$(PY) -m mypy --no-error-summary
 
-bench: $(READY) ## measure quality and speed
+bench: $(READY) ## measure quality and speed (see bench/README.md)
 	@$(PY) -m bench
 
 docs: $(READY) ## regenerate docs/reference

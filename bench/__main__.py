@@ -1,4 +1,7 @@
-"""`python -m bench [NAME ...]`: run benchmarks and write their figures to bench/out/."""
+"""Run benchmarks and developer tools: `python -m bench [NAME ...]`, `python -m bench TOOL ARGUMENTS`.
+
+Benchmarks write their metrics to bench/out/. See README.md.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,19 @@ NAMES = (
     "cache", "hook", "service", "inspector", "vectors", "writers",
 )  # fmt: skip
 NAMED_ONLY = ("scale", "codeindex", "service", "inspector", "vectors", "writers")
-"""Run only when named: a million records or vectors, peers at work on Django, servers and writers under load for minutes."""
+"""Run only by name: they take minutes, with a million records or vectors, or servers under load."""
+TOOLS = ("ablate", "plot", "mutants")
+"""Commands with arguments of their own; `python -m bench TOOL --help` explains them."""
 
 
 def main() -> None:
+    if sys.argv[1:2] and sys.argv[1] in TOOLS:
+        run_tool(sys.argv[1], sys.argv[2:])
+        return
     names = sys.argv[1:] or [name for name in NAMES if name not in NAMED_ONLY]
     unknown = [name for name in names if name not in NAMES]
     if unknown:
-        sys.exit(f"There is no benchmark {unknown[0]!r}. Known: {', '.join(NAMES)}.")
+        sys.exit(f"There is no benchmark {unknown[0]!r}. Benchmarks: {', '.join(NAMES)}. Tools: {', '.join(TOOLS)}.")
     out = Path(__file__).parent / "out"
     out.mkdir(exist_ok=True)
     missed: list[str] = []
@@ -35,4 +43,12 @@ def main() -> None:
         sys.exit("Targets missed:\n" + "\n".join(missed))
 
 
-main()
+def run_tool(name: str, arguments: list[str]) -> None:
+    from foveate.cli.failures import guarded
+
+    command = import_module(f"bench.{name}").main
+    sys.exit(guarded(lambda: command.main(arguments, f"python -m bench {name}", standalone_mode=False), as_json=False))
+
+
+if __name__ == "__main__":
+    main()

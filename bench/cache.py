@@ -26,9 +26,9 @@ from typing import Any
 
 import foveate
 from bench.corpus import DATA
-from bench.kit import absent
+from bench.kit import is_missing
 from foveate.cli.render import print_lines, table
-from foveate.eval.datasets import suite
+from foveate.eval.datasets import load_suite
 from foveate.pipeline.assembly import joined
 from foveate.text import tokens
 
@@ -166,20 +166,21 @@ def held_prompts(engine: foveate.Engine, talk: Conversation, budget: int) -> tup
 @contextmanager
 def talk() -> Iterator[tuple[foveate.Engine, Conversation]]:
     """The middle of a talk, with all that was said before it in the store."""
-    scene = next(iter(suite("locomo").worlds(DATA / "locomo", {}))).load()
-    half = len(scene.entries) // 2
+    dataset = next(iter(load_suite("locomo").subsets(DATA / "locomo", {}))).load()
+    documents = dataset.documents
+    half = len(documents) // 2
     with tempfile.TemporaryDirectory() as folder, foveate.open(folder, own=False, code=False, profile="chat") as engine:
         rules = keep_rules(engine)
-        for entry in scene.entries[:half]:
-            scope = replace(engine.scope, session=entry.session)
-            engine.add("event", entry.text, key=entry.id, scope=scope, created=entry.when)
+        for document in documents[:half]:
+            scope = replace(engine.scope, session=document.session)
+            engine.add("event", document.text, key=document.id, scope=scope, created=document.timestamp)
         here = replace(engine.scope, session="now")
         yield (
             engine,
             Conversation(
-                turns=[entry.text for entry in scene.entries[half : half + TURNS]],
+                turns=[document.text for document in documents[half : half + TURNS]],
                 rules=rules,
-                before="".join(f"{entry.text}\n" for entry in scene.entries[:half]),
+                before="".join(f"{document.text}\n" for document in documents[:half]),
                 keep=lambda said: engine.add("event", said, scope=here),
                 options={"session": "now"},
             ),
@@ -217,7 +218,7 @@ def show(name: str, found: dict) -> None:
 
 def run() -> dict:
     out: dict = {"missed": []}
-    worlds = {"talk": talk} if not absent(DATA / "locomo") else {}
+    worlds = {"talk": talk} if not is_missing(DATA / "locomo") else {}
     worlds |= {"coding": coding} if _git("ls-files", "src") else {}
     for name, world in worlds.items():
         for budget in BUDGETS:

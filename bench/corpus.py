@@ -10,16 +10,17 @@ import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
-from foveate.eval.datasets import suite
+from foveate.eval.datasets import load_suite
 
 DATA = Path(os.environ.get("FOVEATE_BENCH_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 
 def turns() -> list[str]:
-    """What was said in the conversations of LoCoMo that are there; nothing where the data is not."""
+    """Return the turns of LoCoMo's conversations, or nothing if the data is missing."""
     if not (DATA / "locomo").is_dir():
         return []
-    return [entry.text for world in suite("locomo").worlds(DATA / "locomo", {}) for entry in world.load().entries]
+    subsets = load_suite("locomo").subsets(DATA / "locomo", {})
+    return [document.text for subset in subsets for document in subset.load().documents]
 
 
 def docs() -> Iterator[str]:

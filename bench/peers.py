@@ -19,11 +19,11 @@ from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
-SCRIPT = Path(__file__).parents[1] / "src" / "foveate" / "eval" / "systems" / "peer_process.py"
+SCRIPT = Path(__file__).with_name("systems") / "peer_process.py"
 
 
-def shipped() -> SimpleNamespace:
-    """What `foveate eval` itself runs over there."""
+def peer_process() -> SimpleNamespace:
+    """Return the names of the script that `foveate eval` runs in the peers' environment."""
     return SimpleNamespace(**runpy.run_path(str(SCRIPT)))
 
 
@@ -46,7 +46,7 @@ def semble_index(root: str, cache: str) -> None:
 
     model = word_vectors(Path(cache, "model"))
     embeds = model is not None
-    model = model or shipped().stand_in(Path(cache, "model"))
+    model = model or peer_process().make_placeholder_model(Path(cache, "model"))
     steps: dict[str, float] = {"start": cpu()}
     timed(steps, "index", lambda: save_index_to_cache(SembleIndex.from_path(root, model_path=model), root))
     answer({"steps": steps, "embeds": embeds})
@@ -70,10 +70,10 @@ def word_vectors(folder: Path) -> str | None:
 
 def aider_map(root: str, budget: str, *questions: str) -> None:
     """A repository map for each question, one after the other; cold where its cache is not there yet."""
-    script = shipped()
-    model = script.counting()
-    repo_map = script.mapping(root, int(budget), model)
-    files = [str(Path(root, name)) for name in script.tracked(root)]
+    script = peer_process()
+    model = script.token_counter_model()
+    repo_map = script.build_repo_map(root, int(budget), model)
+    files = [str(Path(root, name)) for name in script.tracked_files(root)]
     steps: dict[str, float] = {"start": cpu()}
     tokens = []
     for question in questions:

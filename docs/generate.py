@@ -68,7 +68,6 @@ VARIABLES = {
     "CLAUDE_CONFIG_DIR": "Where Claude Code keeps your settings, for `foveate install claude --scope user`.",
     "CODEX_HOME": "Where Codex keeps your settings, for `foveate install codex --scope user`.",
     "FOVEATE_SUMMARIZE_KEY": "The key for the server that `summarizer` names.",
-    "FOVEATE_EVAL_PEERS": "The virtual environment that holds semble or aider, for `foveate eval`; else the running one.",
     "NO_COLOR": "Set to anything: no colours.",
     "FORCE_COLOR": "Set to anything but 0: colours even where stdout is no terminal. NO_COLOR beats it.",
     "TERM": "`dumb`: no colours.",

@@ -16,10 +16,10 @@ from urllib.parse import quote
 import foveate
 from foveate import Context, Engine, Filters, Scope
 from foveate.agents import Agents
-from foveate.eval.datasets import suite
-from foveate.eval.record import record
+from foveate.eval.datasets import load_suite
+from foveate.eval.record import record_case
 from foveate.eval.run import run
-from foveate.eval.systems import system
+from foveate.eval.systems import open_system
 from foveate.integrations.hooks.hosts import handle
 from foveate.testing import FixedClock, counting_ids
 from orchard import BROKEN, GOOD, HOSTILE, UNREADABLE, write_repository
@@ -345,6 +345,6 @@ def _forgotten(seeding: Seeding) -> None:
 def _evaluated(seeding: Seeding) -> None:
     """The context with feedback as a case, and a run of it beside a plain search."""
     root = seeding.engine.code.root
-    record(seeding.engine, seeding.names["context"], root / "cases.jsonl", wanted=[seeding.names["pinned"]])
+    record_case(seeding.engine, seeding.names["context"], root / "cases.jsonl", expected=[seeding.names["pinned"]])
     for name in ("foveate", "fts5"):
-        run(suite("own"), system(name), root / "cases.jsonl", root / "eval-runs", budgets=(200, 800, 3200))
+        run(load_suite("own"), open_system(name), root / "cases.jsonl", root / "eval-runs", budgets=(200, 800, 3200))

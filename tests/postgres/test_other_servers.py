@@ -76,7 +76,6 @@ def test_text_has_the_order_of_its_bytes(other: LocalServer, tmp_path: Path) -> 
                     [
                         reader.links(["note_b"]),
                         reader.sessions(20, NO_FILTERS),
-                        reader.called([], ["name"], NO_FILTERS),
                         [record.id for record in reader.records()],
                     ]
                 )

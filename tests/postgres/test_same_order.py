@@ -78,7 +78,6 @@ def reads(reader: Reader) -> list[object]:
         reader.links(ids),
         reader.rarity(WORDS),
         reader.beginning(["s", "re", "ü"]),
-        reader.called(["redis"], ["s", "ü"], NO_FILTERS),
         sorted((near.of, near.step, near.record.id) for near in reader.beside(ids[:20], (), 3, NO_FILTERS)),
         reader.sessions(5, NO_FILTERS),
         reader.growth(millis(START) + 10_000_000),

@@ -33,7 +33,6 @@ EVERY_SOURCE = {
         "earlier": {"source": "transitive", "share": 5},
         "map": {"source": "context_map", "kinds": ["component"], "share": 5},
         "domains": {"source": "domains", "share": 5},
-        "named": {"source": "named", "share": 5},
         "entities": {"source": "entities", "kinds": ["entity"], "share": 5},
         "relations": {"source": "relations", "kinds": ["relation"], "share": 5},
         "focus": {"source": "working", "kinds": ["task", "question", "note"], "share": 5},

@@ -7,10 +7,10 @@ import pytest
 
 import foveate
 from foveate.errors import InputError, NotFound
-from foveate.eval.datasets import suite
-from foveate.eval.record import record
+from foveate.eval.datasets import load_suite
+from foveate.eval.record import record_case
 from foveate.eval.run import run
-from foveate.eval.systems import system
+from foveate.eval.systems import open_system
 
 TEXTS = {
     "redis": "The cache runs on Redis with a limit of two gigabytes.",
@@ -31,44 +31,46 @@ def ids(engine: foveate.Engine) -> dict[str, str]:
 
 
 @pytest.fixture
-def asked(engine: foveate.Engine, ids: dict[str, str]) -> foveate.Context:
+def context(engine: foveate.Engine, ids: dict[str, str]) -> foveate.Context:
     context = engine.compute("What does the cache run on?", budget=900)
     assert all(text in context.text for text in TEXTS.values())
     return context
 
 
-def judged(engine: foveate.Engine, asked: foveate.Context, ids: dict[str, str]) -> None:
-    engine.feedback(asked, "The cache runs on Redis with a limit of two gigabytes.")
-    engine.mark(asked, ids["old"], "outdated")
+def give_feedback(engine: foveate.Engine, context: foveate.Context, ids: dict[str, str]) -> None:
+    engine.feedback(context, "The cache runs on Redis with a limit of two gigabytes.")
+    engine.mark(context, ids["old"], "outdated")
 
 
 def test_feedback_becomes_a_case_that_runs(
-    engine: foveate.Engine, asked: foveate.Context, ids: dict[str, str], tmp_path: Path
+    engine: foveate.Engine, context: foveate.Context, ids: dict[str, str], tmp_path: Path
 ) -> None:
-    judged(engine, asked, ids)
-    case = record(engine, asked.id, tmp_path / "cases.jsonl")
+    give_feedback(engine, context, ids)
+    case = record_case(engine, context.id, tmp_path / "cases.jsonl")
     assert case["question"] == "What does the cache run on?"
-    assert (case["wanted"], case["unwanted"], case["budget"]) == ([ids["redis"]], [ids["old"]], 900)
+    assert (case["expected"], case["forbidden"], case["budget"]) == ([ids["redis"]], [ids["old"]], 900)
     assert {line["id"] for line in case["records"]} == set(ids.values())
-    rows = run(suite("own"), system("foveate"), tmp_path / "cases.jsonl", tmp_path / "out", budgets=[900]).rows
-    assert rows[0].packs[900].hits == {"record": [True]}
-    assert rows[0].packs[900].unwanted == [True]
+    results = run(
+        load_suite("own"), open_system("foveate"), tmp_path / "cases.jsonl", tmp_path / "out", budgets=[900]
+    ).results
+    assert results[0].by_budget[900].hits == {"record": [True]}
+    assert results[0].by_budget[900].forbidden_hits == [True]
 
 
-def test_the_latest_context_is_taken_where_none_is_named(
-    engine: foveate.Engine, asked: foveate.Context, ids: dict[str, str], tmp_path: Path
+def test_the_default_is_the_latest_context(
+    engine: foveate.Engine, context: foveate.Context, ids: dict[str, str], tmp_path: Path
 ) -> None:
-    judged(engine, asked, ids)
-    assert record(engine, None, tmp_path / "cases.jsonl")["id"] == asked.id
+    give_feedback(engine, context, ids)
+    assert record_case(engine, None, tmp_path / "cases.jsonl")["id"] == context.id
 
 
 def test_records_are_copied_as_the_context_saw_them(
-    engine: foveate.Engine, asked: foveate.Context, ids: dict[str, str], tmp_path: Path
+    engine: foveate.Engine, context: foveate.Context, ids: dict[str, str], tmp_path: Path
 ) -> None:
-    judged(engine, asked, ids)
-    engine.mark(asked, ids["old"], "wrong")
+    give_feedback(engine, context, ids)
+    engine.mark(context, ids["old"], "wrong")
     engine.edit(ids["old"], text="The cache runs on Redis.")
-    lines = {line["id"]: line for line in record(engine, asked.id, tmp_path / "cases.jsonl")["records"]}
+    lines = {line["id"]: line for line in record_case(engine, context.id, tmp_path / "cases.jsonl")["records"]}
     assert lines[ids["old"]]["text"] == TEXTS["old"]
     assert lines[ids["old"]]["summary"] == TEXTS["old"]
     assert lines[ids["old"]]["tags"] == ["cache"]
@@ -76,89 +78,89 @@ def test_records_are_copied_as_the_context_saw_them(
 
 
 def test_the_same_context_replaces_its_case_and_leaves_the_others(
-    engine: foveate.Engine, asked: foveate.Context, ids: dict[str, str], tmp_path: Path
+    engine: foveate.Engine, context: foveate.Context, ids: dict[str, str], tmp_path: Path
 ) -> None:
     file = tmp_path / "deep" / "cases.jsonl"
-    record(engine, asked.id, file, wanted=[ids["redis"]])
+    record_case(engine, context.id, file, expected=[ids["redis"]])
     other = engine.compute("When is the cache of the front end emptied?")
-    record(engine, other.id, file, wanted=[ids["other"]])
-    record(engine, asked.id, file, wanted=[ids["redis"]], unwanted=[ids["old"]])
+    record_case(engine, other.id, file, expected=[ids["other"]])
+    record_case(engine, context.id, file, expected=[ids["redis"]], forbidden=[ids["old"]])
     lines = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
-    assert [line["id"] for line in lines] == [asked.id, other.id]
-    assert lines[0]["unwanted"] == [ids["old"]]
+    assert [line["id"] for line in lines] == [context.id, other.id]
+    assert lines[0]["forbidden"] == [ids["old"]]
 
 
-def test_what_a_person_says_outweighs_a_trace(
-    engine: foveate.Engine, asked: foveate.Context, ids: dict[str, str], tmp_path: Path
+def test_a_persons_word_counts_more_than_a_trace(
+    engine: foveate.Engine, context: foveate.Context, ids: dict[str, str], tmp_path: Path
 ) -> None:
-    judged(engine, asked, ids)
-    case = record(engine, asked.id, tmp_path / "cases.jsonl", wanted=[ids["old"]], unwanted=[ids["redis"]])
-    assert (case["wanted"], case["unwanted"]) == ([ids["old"]], [ids["redis"]])
+    give_feedback(engine, context, ids)
+    case = record_case(engine, context.id, tmp_path / "cases.jsonl", expected=[ids["old"]], forbidden=[ids["redis"]])
+    assert (case["expected"], case["forbidden"]) == ([ids["old"]], [ids["redis"]])
 
 
-def test_a_record_that_was_no_candidate_may_be_wanted(
-    engine: foveate.Engine, asked: foveate.Context, ids: dict[str, str], tmp_path: Path
+def test_a_record_that_was_no_candidate_may_be_expected(
+    engine: foveate.Engine, context: foveate.Context, ids: dict[str, str], tmp_path: Path
 ) -> None:
     missed = engine.add("note", "Sessions live in Valkey.").record.id
-    case = record(engine, asked.id, tmp_path / "cases.jsonl", wanted=[missed])
-    assert case["wanted"] == [missed]
+    case = record_case(engine, context.id, tmp_path / "cases.jsonl", expected=[missed])
+    assert case["expected"] == [missed]
     assert missed in {line["id"] for line in case["records"]}
 
 
-def test_code_is_left_out_and_said_so(tmp_path: Path) -> None:
+def test_code_is_dropped_with_a_note(tmp_path: Path) -> None:
     root = tmp_path / "repo"
     root.mkdir()
     (root / "pyproject.toml").write_text("[project]\nname = 'x'\n", "utf-8")
     (root / "cache.py").write_text("def cache_limit():\n    return 2\n", "utf-8")
     with foveate.open(root, own=False) as engine:
         id = engine.add("fact", TEXTS["redis"]).record.id
-        asked = engine.compute("cache_limit of the cache on Redis")
-        engine.note(asked.id, used=["code:cache.py::cache_limit", id])
-        case = record(engine, asked.id, tmp_path / "cases.jsonl")
-        assert case["wanted"] == [id]
+        context = engine.compute("cache_limit of the cache on Redis")
+        engine.note(context.id, used=["code:cache.py::cache_limit", id])
+        case = record_case(engine, context.id, tmp_path / "cases.jsonl")
+        assert case["expected"] == [id]
         assert "code:cache.py::cache_limit" in case["note"]
         assert not any(line["id"].startswith(("code:", "file:")) for line in case["records"])
-        asked = engine.compute("what does cache_limit return")
-        engine.note(asked.id, used=["code:cache.py::cache_limit"])
-        with pytest.raises(InputError, match="nothing is kept"):
-            record(engine, asked.id, tmp_path / "cases.jsonl")
+        context = engine.compute("what does cache_limit return")
+        engine.note(context.id, used=["code:cache.py::cache_limit"])
+        with pytest.raises(InputError, match="No record that"):
+            record_case(engine, context.id, tmp_path / "cases.jsonl")
 
 
-def test_a_profile_of_the_project_is_left_out_and_said_so(
+def test_a_profile_of_the_project_is_dropped_with_a_note(
     engine: foveate.Engine, ids: dict[str, str], tmp_path: Path
 ) -> None:
     profiles = tmp_path / "project" / ".foveate" / "profiles"
     profiles.mkdir()
     (profiles / "mine.toml").write_text('extends = "base"\n', "utf-8")
-    asked = engine.compute("What does the cache run on?", profile="mine")
-    case = record(engine, asked.id, tmp_path / "cases.jsonl", wanted=[ids["redis"]])
+    context = engine.compute("What does the cache run on?", profile="mine")
+    case = record_case(engine, context.id, tmp_path / "cases.jsonl", expected=[ids["redis"]])
     assert "profile" not in case
     assert "mine" in case["note"]
 
 
 def test_bad_input_says_what_to_do(
-    engine: foveate.Engine, asked: foveate.Context, ids: dict[str, str], tmp_path: Path
+    engine: foveate.Engine, context: foveate.Context, ids: dict[str, str], tmp_path: Path
 ) -> None:
     file = tmp_path / "cases.jsonl"
     with pytest.raises(InputError, match=r"no feedback on .*foveate feedback"):
-        record(engine, asked.id, file)
-    with pytest.raises(InputError, match="wanted and unwanted"):
-        record(engine, asked.id, file, wanted=[ids["old"]], unwanted=[ids["old"]])
+        record_case(engine, context.id, file)
+    with pytest.raises(InputError, match="both expected and forbidden"):
+        record_case(engine, context.id, file, expected=[ids["old"]], forbidden=[ids["old"]])
     with pytest.raises(NotFound, match="nope"):
-        record(engine, asked.id, file, wanted=["nope"])
+        record_case(engine, context.id, file, expected=["nope"])
     with pytest.raises(NotFound, match="no receipt"):
-        record(engine, "ctx_nope", file)
+        record_case(engine, "ctx_nope", file)
     assert not file.exists()
     file.write_text("{broken\n", "utf-8")
     with pytest.raises(InputError, match="line 1, is not JSON"):
-        record(engine, asked.id, file, wanted=[ids["old"]])
+        record_case(engine, context.id, file, expected=[ids["old"]])
     assert file.read_text("utf-8") == "{broken\n"
 
 
 def test_a_forgotten_question_is_not_recorded(
-    engine: foveate.Engine, asked: foveate.Context, ids: dict[str, str], tmp_path: Path
+    engine: foveate.Engine, context: foveate.Context, ids: dict[str, str], tmp_path: Path
 ) -> None:
-    judged(engine, asked, ids)
+    give_feedback(engine, context, ids)
     engine.forget([ids["other"]])
     with pytest.raises(InputError, match="forgotten"):
-        record(engine, asked.id, tmp_path / "cases.jsonl")
+        record_case(engine, context.id, tmp_path / "cases.jsonl")

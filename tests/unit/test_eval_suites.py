@@ -1,3 +1,5 @@
+"""The suites of the package read their data, and explain what is wrong with it."""
+
 from __future__ import annotations
 
 import json
@@ -8,44 +10,23 @@ from typing import Any
 import pytest
 
 import foveate
+from eval_kit import load_datasets, run_foveate, write, write_jsonl
 from foveate.errors import FoveateError, InputError, NotFound
-from foveate.eval.datasets import suite
-from foveate.eval.datasets.facts import Fact, meant
-from foveate.eval.datasets.perturbed import perturbed
-from foveate.eval.evidence import OneOf, Said
-from foveate.eval.model import Rendered, Scene
-from foveate.eval.report import scored
-from foveate.eval.rows import Run
+from foveate.eval.datasets import load_suite
+from foveate.eval.evidence import AnyEvidence, EvidenceText
+from foveate.eval.model import Dataset, RenderedPrompt
 from foveate.eval.run import run
-from foveate.eval.systems import system
+from foveate.eval.systems import open_system
 
 
-def write(path: Path, document: Any) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(document if isinstance(document, str) else json.dumps(document), "utf-8")
-    return path
+def texts(dataset: Dataset) -> dict[str, str]:
+    return {document.id: document.text for document in dataset.documents}
 
 
-def jsonl(path: Path, *documents: Any) -> Path:
-    return write(path, "".join(f"{json.dumps(document)}\n" for document in documents))
-
-
-def scenes(name: str, path: Path, **options: str) -> dict[str, Scene]:
-    return {world.id: world.load() for world in suite(name).worlds(path, options)}
-
-
-def asked(name: str, path: Path, out: Path, **options: str) -> Run:
-    return run(suite(name), system("foveate"), path, out, budgets=[8000], options=options)
-
-
-def texts(scene: Scene) -> dict[str, str]:
-    return {entry.id: entry.text for entry in scene.entries}
-
-
-def test_headings_in_a_quoted_text_and_hidden_characters_do_not_matter() -> None:
-    said = Said("1", "First\r\n## Steps\n---\nthen\u200b on")
-    assert said.stands(Rendered("- First\n  \\## Steps\n  \\---\n  then on"))
-    assert not said.stands(Rendered("- First\n  Steps\n  then on"))
+def test_escaped_headings_and_invisible_characters_do_not_matter() -> None:
+    said = EvidenceText("1", "First\r\n## Steps\n---\nthen\u200b on")
+    assert said.is_present_in(RenderedPrompt("- First\n  \\## Steps\n  \\---\n  then on"))
+    assert not said.is_present_in(RenderedPrompt("- First\n  Steps\n  then on"))
 
 
 # --- REALTALK ------------------------------------------------------------------------------------------------------
@@ -68,24 +49,24 @@ CHAT_1 = {
 }
 
 
-def test_realtalk_tells_messages_by_session_and_asks_what_has_evidence(tmp_path: Path) -> None:
+def test_realtalk_stores_messages_by_session_and_runs_questions_with_evidence(tmp_path: Path) -> None:
     for name in ("Chat_10_Ann_Cid", "Chat_2_Ann_Ben"):
         write(tmp_path / "data" / f"{name}.json", CHAT_1)
-    write(tmp_path / "data" / "locomo" / "Chat_1_Other.json", CHAT_1)  # the folder beside it holds other data
-    found = scenes("realtalk", tmp_path)
+    write(tmp_path / "data" / "locomo" / "Chat_1_Other.json", CHAT_1)  # a subfolder with other data
+    found = load_datasets("realtalk", tmp_path)
     assert list(found) == ["Chat_2_Ann_Ben", "Chat_10_Ann_Cid"]
-    scene = found["Chat_2_Ann_Ben"]
-    assert [(entry.id, entry.text, entry.session, entry.when) for entry in scene.entries] == [
+    dataset = found["Chat_2_Ann_Ben"]
+    assert [(document.id, document.text, document.session, document.timestamp) for document in dataset.documents] == [
         ("D1:1", "Ann: I took up kickboxing.", "session_1", "2023-12-29T22:42:04+00:00"),
         ("D2:1", "Ben: The rink shut", "session_2", "2024-01-02T08:00:00+00:00"),
     ]
-    assert [case.query for case in scene.cases] == ["What sports does Ann do?"]
-    assert scene.skipped == 2
+    assert [case.query for case in dataset.cases] == ["What sports does Ann do?"]
+    assert dataset.skipped_cases == 2
 
 
-def test_one_of_a_kind_arrives_where_the_kind_is_asked_for(tmp_path: Path) -> None:
-    row = asked("realtalk", write(tmp_path / "Chat_1.json", CHAT_1), tmp_path / "out").rows[0]
-    assert row.packs[8000].hits == {"turn": [True], "session": [True]}
+def test_realtalk_finds_a_kind_of_sport(tmp_path: Path) -> None:
+    result = run_foveate("realtalk", write(tmp_path / "Chat_1.json", CHAT_1), tmp_path / "out").results[0]
+    assert result.by_budget[8000].hits == {"turn": [True], "session": [True]}
 
 
 # --- LongMemEval ---------------------------------------------------------------------------------------------------
@@ -111,11 +92,11 @@ LONGMEMEVAL = [
 ]
 
 
-def test_longmemeval_masks_its_sessions_and_asks_no_abstention(tmp_path: Path) -> None:
-    found = scenes("longmemeval", write(tmp_path / "longmemeval_s.json", LONGMEMEVAL))
-    assert (len(found["q1"].cases), found["q2_abs"]) == (1, Scene([], skipped=1))
-    told = found["q1"].entries
-    assert [(entry.session, entry.when) for entry in told][:3] == [
+def test_longmemeval_hides_session_ids_and_skips_abstentions(tmp_path: Path) -> None:
+    found = load_datasets("longmemeval", write(tmp_path / "longmemeval_s.json", LONGMEMEVAL))
+    assert (len(found["q1"].cases), found["q2_abs"]) == (1, Dataset([], skipped_cases=1))
+    told = found["q1"].documents
+    assert [(document.session, document.timestamp) for document in told][:3] == [
         ("session 1", "2023-05-20T02:21:00+00:00"),
         ("session 1", "2023-05-20T02:21:00+00:00"),
         ("session 2", "2023-05-21T02:21:00+00:00"),
@@ -125,27 +106,27 @@ def test_longmemeval_masks_its_sessions_and_asks_no_abstention(tmp_path: Path) -
     assert len(told) == 5  # the empty turn is none
 
 
-def test_longmemeval_wants_marked_turns_and_a_turn_of_each_session(tmp_path: Path) -> None:
-    case = scenes("longmemeval", write(tmp_path / "longmemeval_s.json", LONGMEMEVAL))["q1"].cases[0]
+def test_longmemeval_expects_marked_turns_and_a_turn_of_each_session(tmp_path: Path) -> None:
+    case = load_datasets("longmemeval", write(tmp_path / "longmemeval_s.json", LONGMEMEVAL))["q1"].cases[0]
     assert case.now == "2023-05-30T10:00:00+00:00"
-    assert case.type == "single-session-user"
-    assert case.wanted == (
-        Said("session 1, turn 1", "user: I drink green tea with lemon."),
-        OneOf("session 1", ("user: I drink green tea with lemon.",)),
-        OneOf("session 3", ("user: Tea again.", "assistant: With pleasure.")),
+    assert case.question_type == "single-session-user"
+    assert case.expected == (
+        EvidenceText("session 1, turn 1", "user: I drink green tea with lemon."),
+        AnyEvidence("session 1", ("user: I drink green tea with lemon.",)),
+        AnyEvidence("session 3", ("user: Tea again.", "assistant: With pleasure.")),
     )
 
 
 def test_longmemeval_runs_from_its_folder(tmp_path: Path) -> None:
     write(tmp_path / "data" / "longmemeval_s.json", LONGMEMEVAL)
-    row = asked("longmemeval", tmp_path / "data", tmp_path / "out").rows[0]
-    assert row.packs[8000].hits == {"turn": [True], "session": [True, True]}
-    assert row.ranks["session"][0] == 1
+    result = run_foveate("longmemeval", tmp_path / "data", tmp_path / "out").results[0]
+    assert result.by_budget[8000].hits == {"turn": [True], "session": [True, True]}
+    assert result.ranks["session"][0] == 1
 
 
-def test_longmemeval_is_read_piece_by_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("foveate.eval.datasets.longmemeval.PIECE", 7)
-    assert list(scenes("longmemeval", write(tmp_path / "any.json", LONGMEMEVAL))) == ["q1", "q2_abs"]
+def test_longmemeval_is_read_in_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("foveate.eval.datasets.conversations.READ_CHUNK_CHARS", 7)
+    assert list(load_datasets("longmemeval", write(tmp_path / "any.json", LONGMEMEVAL))) == ["q1", "q2_abs"]
 
 
 def without_marks(**changed: Any) -> list[dict[str, Any]]:
@@ -155,9 +136,9 @@ def without_marks(**changed: Any) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("gold", [[], ["answer_gone"]])
-def test_longmemeval_asks_nothing_without_evidence(tmp_path: Path, gold: list[str]) -> None:
+def test_longmemeval_skips_questions_without_evidence(tmp_path: Path, gold: list[str]) -> None:
     path = write(tmp_path / "longmemeval_s.json", without_marks(answer_session_ids=gold))
-    assert scenes("longmemeval", path)["q1"] == Scene([], skipped=1)
+    assert load_datasets("longmemeval", path)["q1"] == Dataset([], skipped_cases=1)
 
 
 def test_longmemeval_takes_iso_dates_none_and_parts_of_messages(tmp_path: Path) -> None:
@@ -172,13 +153,13 @@ def test_longmemeval_takes_iso_dates_none_and_parts_of_messages(tmp_path: Path) 
             [{"role": "user", "content": "Tea again."}],
         ],
     }
-    scene = scenes("longmemeval", write(tmp_path / "longmemeval_s.json", [first]))["q1"]
-    assert [(entry.text, entry.when) for entry in scene.entries] == [
+    dataset = load_datasets("longmemeval", write(tmp_path / "longmemeval_s.json", [first]))["q1"]
+    assert [(document.text, document.timestamp) for document in dataset.documents] == [
         ("user: I drink\ngreen tea.", "2023-05-20T02:21:00+00:00"),
         ("user: Tea again.", None),
     ]
-    assert scene.cases[0].now is None
-    assert asked("longmemeval", tmp_path, tmp_path / "out").rows[0].packs[8000].hits["turn"] == [True]
+    assert dataset.cases[0].now is None
+    assert run_foveate("longmemeval", tmp_path, tmp_path / "out").results[0].by_budget[8000].hits["turn"] == [True]
 
 
 # --- BEAM ----------------------------------------------------------------------------------------------------------
@@ -215,17 +196,19 @@ def chat(folder: Path, questions: str = "probing_questions.json") -> Path:
     return folder
 
 
-def test_beam_tells_messages_without_markers_and_dates_them(tmp_path: Path) -> None:
-    scene = scenes("beam", chat(tmp_path / "7"))["7"]
-    assert texts(scene)["0"] == "user: Hello there"
-    assert texts(scene)["2"] == "user: My budget is 900 euros."
-    assert [entry.when for entry in scene.entries] == ["2024-03-15T00:00:00+00:00"] * 3 + ["2024-04-02T00:00:00+00:00"]
-    assert [entry.session for entry in scene.entries] == ["batch 1"] * 3 + ["batch 2"]
+def test_beam_stores_messages_without_markers_and_with_dates(tmp_path: Path) -> None:
+    dataset = load_datasets("beam", chat(tmp_path / "7"))["7"]
+    assert texts(dataset)["0"] == "user: Hello there"
+    assert texts(dataset)["2"] == "user: My budget is 900 euros."
+    assert [document.timestamp for document in dataset.documents] == ["2024-03-15T00:00:00+00:00"] * 3 + [
+        "2024-04-02T00:00:00+00:00"
+    ]
+    assert [document.session for document in dataset.documents] == ["batch 1"] * 3 + ["batch 2"]
 
 
-def test_beam_asks_what_has_sources(tmp_path: Path) -> None:
-    cases = scenes("beam", chat(tmp_path / "7"))["7"].cases
-    assert [(case.id, [piece.id for piece in case.wanted]) for case in cases] == [
+def test_beam_runs_questions_with_sources(tmp_path: Path) -> None:
+    cases = load_datasets("beam", chat(tmp_path / "7"))["7"].cases
+    assert [(case.id, [piece.id for piece in case.expected]) for case in cases] == [
         ("knowledge_update 1", ["2", "3"]),
         ("summarization 1", ["2", "3"]),
     ]
@@ -235,190 +218,29 @@ def test_beam_asks_what_has_sources(tmp_path: Path) -> None:
 def test_beam_reads_one_chat_chats_or_sizes_of_chats(tmp_path: Path) -> None:
     for name in ("100K/10", "100K/9", "1M/1"):
         chat(tmp_path / name, "probing_questions/probing_questions.json")
-    assert list(scenes("beam", tmp_path / "100K")) == ["9", "10"]
-    assert sorted(scenes("beam", tmp_path)) == ["100K/10", "100K/9", "1M/1"]
+    assert list(load_datasets("beam", tmp_path / "100K")) == ["9", "10"]
+    assert sorted(load_datasets("beam", tmp_path)) == ["100K/10", "100K/9", "1M/1"]
     alone = write(chat(tmp_path / "x" / "100K" / "9") / "notes.txt", "").parent
-    for path in (alone, alone.parent, alone.parent.parent):  # wherever it begins, the rows are the same
-        assert list(scenes("beam", path)) == ["9"]
-        assert len(suite("beam").files(path)) == 2
-    row = asked("beam", tmp_path / "1M" / "1", tmp_path / "out").rows[0]
-    assert row.packs[8000].hits == {"turn": [True, True]}
+    for path in (alone, alone.parent, alone.parent.parent):  # the names are the same for every path
+        assert list(load_datasets("beam", path)) == ["9"]
+        assert len(load_suite("beam").files(path)) == 2
+    result = run_foveate("beam", tmp_path / "1M" / "1", tmp_path / "out").results[0]
+    assert result.by_budget[8000].hits == {"turn": [True, True]}
 
 
-def test_beam_passes_over_empty_messages_and_reads_iso_dates(tmp_path: Path) -> None:
+def test_beam_skips_empty_messages_and_reads_iso_dates(tmp_path: Path) -> None:
     folder = chat(tmp_path / "7")
-    said = [
+    messages = [
         {"role": "user", "id": 0, "content": None},
         {"role": "user", "id": 2, "content": "My budget is 900 euros.", "time_anchor": "2024-03-15T10:00:00"},
         {"role": "user", "id": 3, "content": "Now my budget is 950 euros."},
         {"role": "user", "id": 3, "content": "Or 960 euros."},
     ]
-    write(folder / "chat.json", [{"batch_number": 1, "turns": [said]}])
-    scene = scenes("beam", folder)["7"]
-    assert [entry.when for entry in scene.entries] == ["2024-03-15T10:00:00+00:00"] * 3
-    assert list(texts(scene)) == ["2", "3 (message 2)", "3 (message 3)"]
-    assert (scene.cases, scene.skipped) == ([], 5)  # nobody can tell which message 3 is meant
-
-
-# --- facts ---------------------------------------------------------------------------------------------------------
-
-FACTS = """Here is a list of facts:
-0. The capital of Norland is Aville.
-1. The capital of Sudland is Cetown.
-2. chess was created in the country of Aland.
-3. The capital of Norland is Beburg.
-4. Beburg is the home of Ole Dahl.
-"""
-STATED = [Fact(n, line[3:]) for n, line in enumerate(FACTS.splitlines()[1:])]
-
-
-@pytest.mark.parametrize(
-    ("question", "answers", "wanted", "overruled"),
-    [
-        ("What is the capital of Norland?", ["Beburg"], 3, [0]),
-        ("What is the capital of Norland?", ["Oslo", "beburg"], 3, [0]),
-        ("What is the capital of Sudland?", ["Cetown"], 1, []),
-        ("In which country was chess created?", ["Aland"], 2, []),
-        ("What is the capital of Norland?", ["Aville"], None, []),  # it was overruled
-        ("What is the capital of the land of Ole Dahl?", ["Beburg"], None, []),  # a chain: no fact names its subject
-        ("What is the capital of Norland?", ["Cetown"], None, []),
-        ("What is the capital of Norland?", [""], None, []),
-    ],
-)
-def test_the_latest_fact_that_answers_is_meant(question: str, answers: list[str], wanted: int, overruled: list[int]) -> None:
-    found = meant(question, answers, STATED[:4])
-    assert (found and found[0].number) == wanted
-    assert [fact.number for fact in found[1]] == overruled if found else True
-
-
-@pytest.mark.parametrize("name", ["facts.json", "facts.jsonl"])
-def test_facts_are_told_in_order_and_the_later_one_is_wanted(tmp_path: Path, name: str) -> None:
-    row = {
-        "context": FACTS,
-        "questions": ["What is the capital of Norland?", "Who sings?"],
-        "answers": [["Beburg"], "Nobody"],
-        "metadata": {"source": "single-hop"},
-    }
-    scene = scenes("facts", write(tmp_path / name, [row] if name.endswith("json") else row))["context 1"]
-    whens = [entry.when for entry in scene.entries]
-    assert whens == sorted(set(whens))
-    assert [(case.id, case.type) for case in scene.cases] == [("1", "single-hop")]
-    assert scene.skipped == 1
-    case = scene.cases[0]
-    assert case.wanted == (Said("3", "3. The capital of Norland is Beburg.", "fact"),)
-    assert case.unwanted == (Said("0", "0. The capital of Norland is Aville.", "fact"),)
-    rows = asked("facts", tmp_path / name, tmp_path / "out").rows
-    assert rows[0].packs[8000].hits == {"fact": [True]}
-
-
-def test_the_number_of_a_fact_may_be_huge(tmp_path: Path) -> None:
-    row = {
-        "context": f"{10**15}. The capital of Norland is Oslo.",
-        "questions": ["Capital of Norland?"],
-        "answers": ["Oslo"],
-    }
-    assert len(scenes("facts", write(tmp_path / "f.json", row))["context 1"].cases) == 1
-
-
-# --- PrecisionMemBench ---------------------------------------------------------------------------------------------
-
-
-def belief(id: str, name: str, content: str, **more: Any) -> dict[str, Any]:
-    return {
-        "_id": id, "user_id": "test-user", "type": "entity", "canonical_name": name, "aliases": [], "content": content,
-        "scope": ["domain:code"], "confidence": 0.9, "pinned": False, "superseded_by": None, "resolved_at": None, **more,
-    }  # fmt: skip
-
-
-BELIEFS = [
-    belief("b-style", "style", "Prefers direct answers.", scope=["user:universal"], type="preference", pinned=True),
-    belief("b-redis", "redis_cache", "Redis is the cache.", aliases=["Redis"]),
-    belief("b-kube", "kubernetes", "Runs on Kubernetes.", aliases=["k8s"]),
-    belief("b-pg", "postgres", "Postgres holds the data.", pinned=True, aliases=["Postgres"]),
-    belief("b-old", "sqlite_old", "SQLite held the data.", superseded_by="b-pg", aliases=["SQLite"]),
-    belief("b-auth", "auth_strategy", "JWT or sessions? Not decided.", type="open_question", pinned=True, aliases=["JWT"]),
-    belief("b-poem", "redis_poem", "Redis is a poem.", aliases=["Redis"], scope=["domain:writing"]),
-]
-
-
-def retrieval(id: str, query: str, expect: dict[str, Any], **more: Any) -> dict[str, Any]:
-    return {"caseId": id, "category": "any", "scope": ["domain:code"], "query": query, "expect": expect, **more}
-
-
-def only(*ids: str) -> dict[str, Any]:
-    return {"relevantBeliefs": {"shouldOnlyInclude": list(ids)}}
-
-
-CASES = [
-    retrieval("named", "what is Redis for?", {**only("b-redis"), "pinnedFacts": {"mustInclude": ["b-pg"]}}),
-    retrieval("both", "what is Redis?", only("b-redis", "b-poem"), scope=["domain:code", "domain:writing"]),
-    retrieval("gone", "is SQLite there?", {**only(), "pinnedFacts": {"mustExclude": ["b-old"]}}),
-    retrieval("empty", "", {**only(), "personaPrelude": {"nonEmpty": True, "contains": ["DIRECT"]}}),
-    retrieval("asks", "JWT?", {**only(), "openQuestions": {"mustInclude": ["b-auth"]}}),
-    retrieval("full", "Redis on k8s", only(), budget={"maxBeliefs": 1}),
-    retrieval("stranger", "Redis?", {**only(), "personaPrelude": {"isNull": True}}, userId="somebody-else"),
-]
-SESSION = {
-    "caseId": "s",
-    "turns": [
-        {
-            "turnIndex": 0, "scope": ["domain:code"], "userMessage": "What about allkeys-lru?", "expect": only(),
-            "updateBeliefAtTurn": {"beliefId": "b-redis", "addAliases": ["allkeys-lru"]},
-            "createBeliefAtTurn": belief("b-new", "turborepo", "Turborepo builds it.", aliases=["Turborepo"]),
-        },
-        {
-            "turnIndex": 1, "scope": ["domain:code"], "userMessage": "And allkeys-lru now?",
-            "expect": {**only("b-redis"), "noiseCheck": {"mustNotSurface": ["b-kube", "b-new", "b-unheard-of"]}},
-        },
-    ],
-}  # fmt: skip
-
-
-@pytest.fixture
-def precise(tmp_path: Path) -> Path:
-    write(tmp_path / "pmb" / "beliefs.seed.json", BELIEFS)
-    write(tmp_path / "pmb" / "retrieval.cases.json", CASES)
-    write(tmp_path / "pmb" / "session-retrieval.cases.json", [SESSION])
-    return tmp_path / "pmb"
-
-
-@pytest.mark.parametrize("options", [{}, {"perturb": "1"}, {"perturb": "2"}])
-def test_what_is_asked_for_comes_and_nothing_else(precise: Path, tmp_path: Path, options: dict[str, str]) -> None:
-    rows = asked("precision", precise, tmp_path / "out", **options).rows
-    assert [row.case for row in rows if not scored(row, "passed", 8000)] == []
-    assert [row.world for row in rows] == ["retrieval"] * len(CASES) + ["s:0", "s:1"]
-
-
-def test_a_belief_counts_in_the_section_where_it_stands(precise: Path) -> None:
-    case = next(case for case in scenes("precision", precise)["retrieval"].cases if case.id == "named")
-    redis, postgres = "Redis is the cache.", "Postgres holds the data."
-
-    def judged(known: str, pinned: str) -> tuple[list[bool], list[str]]:
-        rendered = Rendered(f"{pinned} {known}", {"known": known, "pinned": pinned})
-        wanted = [piece.stands(rendered) for piece in case.wanted]
-        return wanted, [piece.id for piece in case.unwanted if piece.stands(rendered)]
-
-    assert judged(redis, postgres) == ([True, True], [])
-    assert judged(postgres, redis) == ([False, False], ["b-pg"])
-    assert judged(f"{redis} Runs on Kubernetes.", postgres) == ([True, True], ["b-kube"])
-
-
-def test_what_a_turn_teaches_is_told_to_the_turns_after_it(precise: Path) -> None:
-    found = scenes("precision", precise)
-    aliases = {id: {e.id: e.values.get("aliases") for e in found[id].entries} for id in ("s:0", "s:1")}
-    assert aliases["s:0"]["b-redis"] == ["Redis"]
-    assert "b-new" not in aliases["s:0"]
-    assert aliases["s:1"]["b-redis"] == ["Redis", "allkeys-lru"]
-    assert aliases["s:1"]["b-new"] == ["Turborepo"]
-
-
-def test_a_perturbed_copy_has_other_names_and_is_the_same_each_time() -> None:
-    one, again, other = (perturbed(BELIEFS, CASES, [SESSION], seed) for seed in (1, 1, 2))
-    assert one == again
-    assert one != other
-    said = json.dumps(one).lower()
-    assert not any(name in said for name in ("redis", "kubernetes", "postgres", "b-auth", "domain:code"))
-    assert sorted(len(b["aliases"]) for b in one[0]) == sorted(len(b["aliases"]) for b in BELIEFS)
+    write(folder / "chat.json", [{"batch_number": 1, "turns": [messages]}])
+    dataset = load_datasets("beam", folder)["7"]
+    assert [document.timestamp for document in dataset.documents] == ["2024-03-15T10:00:00+00:00"] * 3
+    assert list(texts(dataset)) == ["2", "3 (message 2)", "3 (message 3)"]
+    assert (dataset.cases, dataset.skipped_cases) == ([], 5)  # nobody can tell which message 3 the question means
 
 
 # --- your own ------------------------------------------------------------------------------------------------------
@@ -436,29 +258,33 @@ PORTS = [
     {"id": "r3", "text": "Ports of ships are elsewhere.", "tags": ["ships"], "links": [["about", "r1"]], "session": "s"},
     {"id": "r4", "text": "The port of the cellar was closed.", "retired": True},
 ]
-PORT = {"question": "Which port?", "wanted": ["r2"], "unwanted": ["r1", "r4"]}
+PORT = {"question": "Which port?", "expected": ["r2"], "forbidden": ["r1", "r4"]}
 
 
-def test_records_may_stand_in_the_case_before_it_or_beside_it(tmp_path: Path) -> None:
-    inline = jsonl(tmp_path / "a" / "cases.jsonl", {**PORT, "id": "p", "records": PORTS, "type": "t", "now": "2024-03-01"})
-    shared = jsonl(tmp_path / "b" / "cases.jsonl", {"records": PORTS}, PORT, {**PORT, "wanted": ["r3"]})
-    beside = jsonl(tmp_path / "c" / "cases.jsonl", PORT)
-    jsonl(tmp_path / "c" / "records.jsonl", *PORTS)
-    assert list(scenes("own", inline)) == ["line 1"]
-    assert [len(scene.cases) for scene in scenes("own", shared).values()] == [2]
-    assert list(scenes("own", beside.parent)) == ["records.jsonl"]
+def test_records_may_be_in_the_case_before_it_or_beside_it(tmp_path: Path) -> None:
+    inline = write_jsonl(
+        tmp_path / "a" / "cases.jsonl", {**PORT, "id": "p", "records": PORTS, "type": "t", "now": "2024-03-01"}
+    )
+    shared = write_jsonl(tmp_path / "b" / "cases.jsonl", {"records": PORTS}, PORT, {**PORT, "expected": ["r3"]})
+    beside = write_jsonl(tmp_path / "c" / "cases.jsonl", PORT)
+    write_jsonl(tmp_path / "c" / "records.jsonl", *PORTS)
+    assert list(load_datasets("own", inline)) == ["line 1"]
+    assert [len(dataset.cases) for dataset in load_datasets("own", shared).values()] == [2]
+    assert list(load_datasets("own", beside.parent)) == ["records.jsonl"]
     for n, path in enumerate((inline, shared, beside)):
-        row = asked("own", path, tmp_path / f"out{n}").rows[0]
-        assert row.packs[8000].hits == {"record": [True]}
-        assert row.packs[8000].unwanted == [False, False]
+        result = run_foveate("own", path, tmp_path / f"out{n}").results[0]
+        assert result.by_budget[8000].hits == {"record": [True]}
+        assert result.by_budget[8000].forbidden_hits == [False, False]
 
 
-def test_a_summary_that_a_record_brings_counts_as_the_record(tmp_path: Path) -> None:
+def test_a_records_own_summary_counts_as_the_record(tmp_path: Path) -> None:
     records = [{"id": "r", "text": "Long words. " * 200, "summary": "Short words."}]
-    scene = scenes("own", jsonl(tmp_path / "c.jsonl", {"question": "words?", "wanted": ["r"], "records": records}))
-    piece = scene["line 1"].cases[0].wanted[0]
-    assert piece.stands(Rendered("- Short words.\n"))
-    assert not piece.stands(Rendered("- Long words.\n"))
+    dataset = load_datasets(
+        "own", write_jsonl(tmp_path / "c.jsonl", {"question": "words?", "expected": ["r"], "records": records})
+    )
+    piece = dataset["line 1"].cases[0].expected[0]
+    assert piece.is_present_in(RenderedPrompt("- Short words.\n"))
+    assert not piece.is_present_in(RenderedPrompt("- Long words.\n"))
 
 
 @pytest.fixture
@@ -469,58 +295,61 @@ def kept(tmp_path: Path) -> Iterator[tuple[foveate.Engine, list[str]]]:
         yield engine, ids
 
 
-def test_a_store_is_asked_as_it_is_and_stays_as_it_was(kept: tuple[foveate.Engine, list[str]], tmp_path: Path) -> None:
+def test_a_store_is_used_as_it_is_and_not_changed(kept: tuple[foveate.Engine, list[str]], tmp_path: Path) -> None:
     engine, (now, then) = kept
-    path = jsonl(
-        tmp_path / "cases.jsonl", {"store": "mine"}, {"question": "Which port?", "wanted": [now], "unwanted": [then]}
+    path = write_jsonl(
+        tmp_path / "cases.jsonl", {"store": "mine"}, {"question": "Which port?", "expected": [now], "forbidden": [then]}
     )
     before = list(engine.export())
-    first = asked("own", path, tmp_path / "out")
-    assert first.rows[0].packs[8000].hits == {"record": [True]}
-    assert first.rows[0].packs[8000].unwanted == [False]
-    baseline = run(suite("own"), system("fts5"), path, tmp_path / "out", budgets=[8000])
-    assert baseline.rows[0].packs[8000].unwanted == [False]
+    first = run_foveate("own", path, tmp_path / "out")
+    assert first.results[0].by_budget[8000].hits == {"record": [True]}
+    assert first.results[0].by_budget[8000].forbidden_hits == [False]
+    baseline = run(load_suite("own"), open_system("fts5"), path, tmp_path / "out", budgets=[8000])
+    assert baseline.results[0].by_budget[8000].forbidden_hits == [False]
     assert list(engine.export()) == before
     with pytest.raises(NotFound, match="No context"):
         engine.receipt()
 
 
-def test_a_change_of_a_store_or_of_the_records_beside_begins_a_new_run(
+def test_a_change_of_a_store_or_of_the_records_file_starts_a_new_run(
     kept: tuple[foveate.Engine, list[str]], tmp_path: Path
 ) -> None:
     engine, (now, _) = kept
-    path = jsonl(tmp_path / "cases.jsonl", {"question": "Which port?", "wanted": [now], "store": "mine"})
-    first = asked("own", path, tmp_path / "out")
+    path = write_jsonl(tmp_path / "cases.jsonl", {"question": "Which port?", "expected": [now], "store": "mine"})
+    first = run_foveate("own", path, tmp_path / "out")
     engine.retire(now)
-    second = asked("own", path, tmp_path / "out")
-    assert (first.rows[0].packs[8000].hits, second.rows[0].packs[8000].hits) == ({"record": [True]}, {"record": [False]})
-    beside = jsonl(tmp_path / "d" / "cases.jsonl", PORT)
-    jsonl(tmp_path / "d" / "records.jsonl", *PORTS)
-    one = asked("own", beside, tmp_path / "out")
-    jsonl(tmp_path / "d" / "records.jsonl", *PORTS, {"id": "r5", "text": "More."})
-    assert asked("own", beside, tmp_path / "out").path != one.path
+    second = run_foveate("own", path, tmp_path / "out")
+    assert (first.results[0].by_budget[8000].hits, second.results[0].by_budget[8000].hits) == (
+        {"record": [True]},
+        {"record": [False]},
+    )
+    beside = write_jsonl(tmp_path / "d" / "cases.jsonl", PORT)
+    write_jsonl(tmp_path / "d" / "records.jsonl", *PORTS)
+    one = run_foveate("own", beside, tmp_path / "out")
+    write_jsonl(tmp_path / "d" / "records.jsonl", *PORTS, {"id": "r5", "text": "More."})
+    assert run_foveate("own", beside, tmp_path / "out").path != one.path
 
 
-def test_a_change_of_what_a_store_allows_begins_a_new_run(kept: tuple[foveate.Engine, list[str]], tmp_path: Path) -> None:
-    path = jsonl(tmp_path / "cases.jsonl", {"question": "Which port?", "wanted": [kept[1][0]], "store": "mine"})
-    before = suite("own").files(path)
+def test_a_change_of_a_stores_allow_list_starts_a_new_run(kept: tuple[foveate.Engine, list[str]], tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "cases.jsonl", {"question": "Which port?", "expected": [kept[1][0]], "store": "mine"})
+    before = load_suite("own").files(path)
     (allow,) = {write(file.with_name("allow"), "x") for file in before if file.name == "state.db"}
-    assert allow in suite("own").files(path)
+    assert allow in load_suite("own").files(path)
 
 
-def test_a_case_that_is_called_like_the_line_of_another_is_refused(tmp_path: Path) -> None:
+def test_a_case_with_the_line_of_another_as_its_id_is_refused(tmp_path: Path) -> None:
     unnamed = {**PORT, "records": PORTS}
     for lines in ([{**unnamed, "id": "line 2"}, unnamed], [unnamed, {**PORT, "id": "line 1", "records": PORTS[:3]}]):
         with pytest.raises(InputError, match=r"there is a case 'line [12]' already"):
-            scenes("own", jsonl(tmp_path / "c.jsonl", *lines))
+            load_datasets("own", write_jsonl(tmp_path / "c.jsonl", *lines))
 
 
-def test_a_case_that_is_called_like_what_others_ask_keeps_its_own_records(tmp_path: Path) -> None:
-    own = {"question": "Which?", "wanted": ["o"], "records": [{"id": "o", "text": "Only this."}]}
-    path = jsonl(
+def test_a_case_with_the_name_of_a_corpus_keeps_its_own_records(tmp_path: Path) -> None:
+    own = {"question": "Which?", "expected": ["o"], "records": [{"id": "o", "text": "Only this."}]}
+    path = write_jsonl(
         tmp_path / "c.jsonl", {"records": PORTS}, PORT, *({**own, "id": id} for id in ("records of line 1", "line 9"))
     )
-    assert [len(scene.entries) for scene in scenes("own", path).values()] == [4, 1, 1]
+    assert [len(dataset.documents) for dataset in load_datasets("own", path).values()] == [4, 1, 1]
 
 
 # --- what is read --------------------------------------------------------------------------------------------------
@@ -531,23 +360,16 @@ def test_a_case_that_is_called_like_what_others_ask_keeps_its_own_records(tmp_pa
     [
         ("longmemeval", lambda at: write(at / "longmemeval_s.json", LONGMEMEVAL), {"longmemeval_s.json"}),
         ("beam", chat, {"chat.json", "probing_questions.json"}),
-        ("facts", lambda at: jsonl(at / "facts.jsonl", {}), {"facts.jsonl"}),
-        ("own", lambda at: jsonl(at / "cases.jsonl", PORT), {"cases.jsonl"}),
+        ("own", lambda at: write_jsonl(at / "cases.jsonl", PORT), {"cases.jsonl"}),
     ],
 )
-def test_rows_depend_on_what_a_suite_reads_and_not_on_what_lies_beside(
+def test_results_depend_on_the_files_that_a_suite_reads_only(
     tmp_path: Path, name: str, make: Callable[[Path], Path], read: set[str]
 ) -> None:
     make(tmp_path)
     write(tmp_path / "eval-runs" / "rows.jsonl", "{}")
     write(tmp_path / "notes.txt", "mine")
-    assert {file.name for file in suite(name).files(tmp_path)} == read
-
-
-def test_rows_of_precision_depend_on_its_three_files(precise: Path) -> None:
-    write(precise / "notes.txt", "mine")
-    found = suite("precision").files(precise)
-    assert (len(found), all(file.suffix == ".json" for file in found)) == (3, True)
+    assert {file.name for file in load_suite(name).files(tmp_path)} == read
 
 
 # --- bad input -----------------------------------------------------------------------------------------------------
@@ -556,163 +378,149 @@ R = {"id": "r", "text": "x"}
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("lines", "message"),
     [
-        ([], "holds no case"),
-        (["[]"], "line 1: it is no object"),
+        ([], "contains no case"),
+        (["[]"], "line 1: the line is not an object"),
         (["{"], "line 1, is not JSON"),
-        ([{"wanted": ["r"]}], "line 1: question is missing"),
-        ([{"records": [R]}, {"question": "q"}], "line 2: wanted is missing"),
-        ([{"question": "q", "wanted": ["r"]}], "line 1: there are no records"),
-        ([{"question": "q", "wanted": "r", "records": [R]}], "line 1: wanted must be a list"),
-        ([{"question": " ", "wanted": ["r"], "records": [R]}], "question must be a text that is not empty"),
-        ([{"question": "q", "wanted": ["r"], "unwanted": ["r"], "records": [R]}], "cannot be wanted and unwanted"),
-        ([{"wanted": ["r"], "records": [R]}, {"question": "q", "wanted": ["r"]}], "line 1: question is missing"),
-        ([{"id": "a", "question": "q" * 2_000_000, "wanted": ["r"], "records": [R]}], "c.jsonl', case 'a': "),
-        ([{"question": "q", "wanted": ["r"], "records": [{**R, "kind": "code"}]}], "c.jsonl', line 1"),
-        ([{"question": "q", "wanted": ["r"], "records": [R], "profile": "nope"}], "case 'line 1': There is no profile"),
-        ([{"question": "q", "wanted": ["r"], "records": [R], "overrides": {"slots": 5}}], "case 'line 1': slots must be"),
-        ([{"question": "q", "wanted": ["r"], "records": [R], "overrides": {"weights": 5}}], "case 'line 1': "),
-        ([{"question": "q", "wanted": ["r"], "records": [R], "frame": "nope"}], "case 'line 1': "),
-        ([{"question": "q", "wantd": ["r"], "records": [R]}], "'wantd' is no field. Did you mean 'wanted'"),
-        ([{"question": "q", "wanted": ["s"], "records": [R]}], "line 1: there is no record 's'"),
-        ([{"question": "q", "unwanted": [3], "records": [R]}], "there is no record 3"),
-        ([{"question": "q", "wanted": ["r"], "now": "soon", "records": [R]}], "now must be a time"),
-        ([{"question": "q", "wanted": ["r"], "records": [R], "store": "x"}], "two things to ask"),
-        ([{"question": "q", "wanted": ["r"], "records": [{"id": "r"}]}], "record 1: text is missing"),
-        ([{"question": "q", "wanted": ["r"], "records": [R, R]}], "record 2: there is a record 'r' already"),
-        ([{"question": "q", "wanted": ["r"], "records": [{**R, "kind": "nte"}]}], "record 1: There is no kind 'nte'"),
-        ([{"question": "q", "wanted": ["r"], "records": [{**R, "kind": "fact", "tag": 1}]}], "no field 'tag'"),
-        ([{"question": "q", "wanted": ["r"], "records": [{**R, "when": "soon"}]}], "when must be a time"),
-        ([{"question": "q", "wanted": ["r"], "records": [{**R, "links": ["r"]}]}], "links are pairs"),
-        ([{"question": "q", "wanted": ["r"], "records": [{**R, "links": [["a", "z"]]}]}], "linked to 'z'"),
-        ([{"id": "a", "question": "q", "wanted": ["r"], "records": [R]}] * 2, "line 2: there is a case 'a' already"),
+        ([{"expected": ["r"]}], "line 1: question is missing"),
+        ([{"records": [R]}, {"question": "q"}], "line 2: expected is missing"),
+        ([{"question": "q", "expected": ["r"]}], "line 1: there are no records"),
+        ([{"question": "q", "expected": "r", "records": [R]}], "line 1: expected must be a list"),
+        ([{"question": " ", "expected": ["r"], "records": [R]}], "question must be a text that is not empty"),
+        (
+            [{"question": "q", "expected": ["r"], "forbidden": ["r"], "records": [R]}],
+            "cannot be both expected and forbidden",
+        ),
+        ([{"expected": ["r"], "records": [R]}, {"question": "q", "expected": ["r"]}], "line 1: question is missing"),
+        ([{"id": "a", "question": "q" * 2_000_000, "expected": ["r"], "records": [R]}], "c.jsonl', case 'a': "),
+        ([{"question": "q", "expected": ["r"], "records": [{**R, "kind": "code"}]}], "c.jsonl', line 1"),
+        ([{"question": "q", "expected": ["r"], "records": [R], "profile": "nope"}], "case 'line 1': There is no profile"),
+        ([{"question": "q", "expected": ["r"], "records": [R], "overrides": {"slots": 5}}], "case 'line 1': slots must be"),
+        ([{"question": "q", "expected": ["r"], "records": [R], "overrides": {"weights": 5}}], "case 'line 1': "),
+        ([{"question": "q", "expected": ["r"], "records": [R], "frame": "nope"}], "case 'line 1': "),
+        ([{"question": "q", "expectd": ["r"], "records": [R]}], "there is no field 'expectd'. Did you mean 'expected'"),
+        ([{"question": "q", "expected": ["s"], "records": [R]}], "line 1: there is no record 's'"),
+        ([{"question": "q", "forbidden": [3], "records": [R]}], "there is no record 3"),
+        ([{"question": "q", "expected": ["r"], "now": "soon", "records": [R]}], "now must be a time"),
+        ([{"question": "q", "expected": ["r"], "records": [R], "store": "x"}], "either records or a store"),
+        ([{"question": "q", "expected": ["r"], "records": [{"id": "r"}]}], "record 1: text is missing"),
+        ([{"question": "q", "expected": ["r"], "records": [R, R]}], "record 2: there is a record 'r' already"),
+        ([{"question": "q", "expected": ["r"], "records": [{**R, "kind": "nte"}]}], "record 1: There is no kind 'nte'"),
+        ([{"question": "q", "expected": ["r"], "records": [{**R, "kind": "fact", "tag": 1}]}], "no field 'tag'"),
+        ([{"question": "q", "expected": ["r"], "records": [{**R, "when": "soon"}]}], "when must be a time"),
+        ([{"question": "q", "expected": ["r"], "records": [{**R, "links": ["r"]}]}], "links must be pairs"),
+        ([{"question": "q", "expected": ["r"], "records": [{**R, "links": [["a", "z"]]}]}], "linked to 'z'"),
+        ([{"id": "a", "question": "q", "expected": ["r"], "records": [R]}] * 2, "line 2: there is a case 'a' already"),
     ],
 )
-def test_a_bad_line_is_named(tmp_path: Path, lines: list[Any], said: str) -> None:
+def test_a_bad_line_is_named(tmp_path: Path, lines: list[Any], message: str) -> None:
     path = write(tmp_path / "c.jsonl", "".join((x if isinstance(x, str) else json.dumps(x)) + "\n" for x in lines))
     with pytest.raises(InputError) as error:
-        asked("own", path, tmp_path / "out")
-    assert said in str(error.value)
+        run_foveate("own", path, tmp_path / "out")
+    assert message in str(error.value)
 
 
 @pytest.mark.parametrize("store", ["typo/nothere", "app.py", "mine/src"])
-def test_a_store_that_is_named_is_not_looked_for_above(
+def test_a_named_store_is_not_searched_in_parent_folders(
     kept: tuple[foveate.Engine, list[str]], tmp_path: Path, store: str
 ) -> None:
     write(tmp_path / "mine" / "app.py", "")
     (tmp_path / "mine" / "src").mkdir()
     path = tmp_path / "mine" / "cases.jsonl"
     for at in (path, tmp_path / "cases.jsonl"):
-        jsonl(at, {"store": store}, {"question": "Which port?", "wanted": [kept[1][0]]})
+        write_jsonl(at, {"store": store}, {"question": "Which port?", "expected": [kept[1][0]]})
         with pytest.raises(NotFound, match=f"line 1: There is no store in '{store}'"):
-            asked("own", at, tmp_path / "out")
+            run_foveate("own", at, tmp_path / "out")
 
 
-def test_the_folder_of_a_store_may_be_named_itself(kept: tuple[foveate.Engine, list[str]], tmp_path: Path) -> None:
-    path = jsonl(tmp_path / "cases.jsonl", {"question": "Which port?", "wanted": [kept[1][0]], "store": "mine/.foveate"})
-    assert asked("own", path, tmp_path / "out").rows[0].packs[8000].hits == {"record": [True]}
+def test_the_folder_of_a_store_may_be_named(kept: tuple[foveate.Engine, list[str]], tmp_path: Path) -> None:
+    path = write_jsonl(
+        tmp_path / "cases.jsonl", {"question": "Which port?", "expected": [kept[1][0]], "store": "mine/.foveate"}
+    )
+    assert run_foveate("own", path, tmp_path / "out").results[0].by_budget[8000].hits == {"record": [True]}
 
 
-def test_a_mark_of_the_encoding_is_no_part_of_the_data(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_not_part_of_the_data(tmp_path: Path) -> None:
     case = {**PORT, "id": "p", "records": PORTS}
     marked = write(tmp_path / "c.jsonl", "\ufeff" + json.dumps(case))
-    assert list(scenes("own", marked)) == ["line 1"]
-    assert "q1" in scenes("longmemeval", write(tmp_path / "l.json", "\ufeff" + json.dumps(LONGMEMEVAL)))
-    assert scenes(
-        "facts", write(tmp_path / "f.json", "\ufeff" + json.dumps([{"context": FACTS, "questions": [], "answers": []}]))
-    )
+    assert list(load_datasets("own", marked)) == ["line 1"]
+    assert "q1" in load_datasets("longmemeval", write(tmp_path / "l.json", "\ufeff" + json.dumps(LONGMEMEVAL)))
 
 
-@pytest.mark.parametrize("name", ["own", "longmemeval", "facts", "locomo", "realtalk"])
+@pytest.mark.parametrize("name", ["own", "longmemeval", "locomo", "realtalk"])
 def test_data_in_another_encoding_are_refused(tmp_path: Path, name: str) -> None:
     path = tmp_path / "x.json"
     path.write_bytes('[{"question": "Wo ist das Gerät?"}]'.encode("latin-1"))
     with pytest.raises(InputError, match="is not UTF-8"):
-        asked(name, path, tmp_path / "out")
+        run_foveate(name, path, tmp_path / "out")
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "message"),
     [
-        ({"answer_session_ids": "answer_x_1"}, "answer_session_ids must be a list of ids, not 'answer_x_1'. Wanted: a list"),
-        ({"haystack_dates": []}, "are not equally many"),
-        ({"haystack_sessions": None}, "something in it is of another type"),
+        (
+            {"answer_session_ids": "answer_x_1"},
+            "answer_session_ids must be a list of ids, got 'answer_x_1'. Expected: a list",
+        ),
+        ({"haystack_dates": []}, "differ in length"),
+        ({"haystack_sessions": None}, "a value has the wrong type"),
         ({"question": ""}, "case 'q1'"),
         ({"haystack_dates": ["1950/01/01"] * 3}, "q1: "),
         ({"haystack_sessions": [[{"role": "user", "content": "x" * 1_000_001}], [], []]}, "q1: "),
-        ({"haystack_sessions": [[{"role": "user", "content": 7}], [], []]}, "a message says 7"),
+        ({"haystack_sessions": [[{"role": "user", "content": 7}], [], []]}, "the content of a message must be text, got 7"),
     ],
 )
-def test_what_is_wrong_with_a_question_is_said_with_its_id(tmp_path: Path, changed: dict[str, Any], said: str) -> None:
+def test_errors_of_a_question_name_its_id(tmp_path: Path, changed: dict[str, Any], message: str) -> None:
     path = write(tmp_path / "x.json", [{**LONGMEMEVAL[0], "answer_session_ids": ["answer_x_1"], **changed}])
     with pytest.raises(InputError) as error:
-        asked("longmemeval", path, tmp_path / "out")
+        run_foveate("longmemeval", path, tmp_path / "out")
     assert str(error.value).startswith(f"{str(path)!r}, ")
     assert "q1" in str(error.value)
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
 @pytest.mark.parametrize(
-    ("name", "make", "error", "said"),
+    ("name", "make", "error", "message"),
     [
         (
             "locomo",
             lambda at: write(at / "x.json", [{"conversation": {}, "qa": []}]),
             InputError,
-            "holds no turns. Wanted",
+            "has no turns. Expected",
         ),
-        ("locomo", lambda at: write(at / "x.json", [3]), InputError, "Wanted: a list of talks with conversation"),
-        (
-            "facts",
-            lambda at: write(at / "f.json", [{"context": FACTS, "questions": ["q"], "answers": []}]),
-            InputError,
-            "context 1, is not data of 'facts': it has more questions than answers, or fewer",
-        ),
-        ("realtalk", lambda at: at, NotFound, "Chat_*.json is looked for"),
+        ("locomo", lambda at: write(at / "x.json", [3]), InputError, "Expected: a list of conversations with conversation"),
+        ("realtalk", lambda at: at, NotFound, "no file matches Chat_*.json"),
         ("realtalk", lambda at: write(at / "c.json", {"session_1": [{}], "qa": []}), InputError, "'clean_text' is missing"),
         (
             "realtalk",
             lambda at: write(at / "c.json", {"session_1": [{"clean_text": "x", "date_time": "soon"}], "qa": []}),
             InputError,
-            "'soon' is no date such as",
+            "'soon' is not a date such as",
         ),
-        ("longmemeval", lambda at: write(at / "x.json", LONGMEMEVAL[:1] * 2), InputError, "holds 'q1' twice"),
-        ("longmemeval", lambda at: write(at / "longmemeval.json", {}), InputError, "Wanted: a list of questions"),
+        ("longmemeval", lambda at: write(at / "x.json", LONGMEMEVAL[:1] * 2), InputError, "contains 'q1' twice"),
+        ("longmemeval", lambda at: write(at / "longmemeval.json", {}), InputError, "Expected: a list of questions"),
         ("longmemeval", lambda at: write(at / "longmemeval.json", "[{"), InputError, "is not JSON"),
         ("longmemeval", lambda at: write(at / "longmemeval.json", [{}]), InputError, "'question_id' is missing"),
         ("longmemeval", lambda at: write(at / "x.json", [{"question_id": "1"}]), InputError, "x.json', 1, is not data"),
-        ("longmemeval", lambda at: write(at / "x.json", [{**LONGMEMEVAL[0], "question_date": "x"}]), InputError, "no date"),
+        (
+            "longmemeval",
+            lambda at: write(at / "x.json", [{**LONGMEMEVAL[0], "question_date": "x"}]),
+            InputError,
+            "not a date",
+        ),
         ("longmemeval", lambda at: at, NotFound, "longmemeval*.json"),
         ("beam", lambda at: at, NotFound, "chat.json"),
         ("beam", lambda at: write(at / "chat.json", CHAT).parent, NotFound, "no probing_questions.json"),
         ("beam", lambda at: write(chat(at) / "chat.json", [{}]).parent, InputError, "'turns' is missing"),
-        ("beam", lambda at: write(chat(at) / "probing_questions.json", []).parent, InputError, "Wanted: chat.json"),
-        ("facts", lambda at: at, NotFound, "*.jsonl"),
-        (
-            "facts",
-            lambda at: write(at / "f.json", [{"context": "no facts"}]),
-            InputError,
-            "context 1, is not data",
-        ),
-        ("facts", lambda at: write(at / "f.json", [{"context": FACTS}]), InputError, "'questions' is missing"),
-        ("facts", lambda at: write(at / "f.json", "x"), InputError, "is not JSON"),
-        ("precision", lambda at: at, NotFound, "beliefs.seed.json"),
+        ("beam", lambda at: write(chat(at) / "probing_questions.json", []).parent, InputError, "Expected: chat.json"),
         ("own", lambda at: at, NotFound, "cases*.jsonl"),
     ],
 )
-def test_data_of_another_shape_is_explained(
-    tmp_path: Path, name: str, make: Callable[[Path], Path], error: type[FoveateError], said: str
+def test_errors_explain_the_expected_format(
+    tmp_path: Path, name: str, make: Callable[[Path], Path], error: type[FoveateError], message: str
 ) -> None:
     path = make(tmp_path)
     with pytest.raises(error) as raised:
-        asked(name, path, tmp_path / "out")
-    assert said in str(raised.value)
-
-
-def test_a_seed_is_a_number_and_beliefs_have_their_fields(precise: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="whole number"):
-        asked("precision", precise, tmp_path / "out", perturb="x")
-    write(precise / "beliefs.seed.json", [{"_id": "b"}])
-    with pytest.raises(InputError, match="is missing"):
-        asked("precision", precise, tmp_path / "out")
+        run_foveate(name, path, tmp_path / "out")
+    assert message in str(raised.value)

@@ -1,261 +1,159 @@
-"""What foveate is measured beside: each finds and packs on a small scene, and refuses what it is not for."""
+"""The systems for memories: each finds and fills a budget on a small data set, and refuses what it cannot do."""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from foveate.errors import FoveateError, InputError, NotFound
-from foveate.eval.evidence import File, Said
-from foveate.eval.model import Case, Entry, Scene, Suite
+from foveate.errors import InputError, NotFound
+from foveate.eval.evidence import EvidenceText
+from foveate.eval.model import Case, Dataset, Document, Suite
 from foveate.eval.run import check
-from foveate.eval.systems import MODULES, about, needs, peers, specs, system
-from foveate.eval.systems.file_bm25 import Index
+from foveate.eval.systems import SYSTEMS, missing_requirement, open_system, split_specs, system_type_of
 from foveate.text import tokens
 
-PEERS = os.environ.get(peers.VARIABLE)
-"""Read here: a test has an environment of its own."""
-MEMORIES = ("foveate", "fts5", "bm25", "last", "static:hash:64", "foveate:embedder=hash:64")
-ON_CODE = ("foveate", "file-bm25", "semble", "semble:whole", "aider")
+MEMORIES = ("foveate", "fts5", "bm25", "recency", "dense:hash:64", "foveate:embedder=hash:64")
 TURNS = (
     ("t1", "one", "Ana: the walrus sleeps on the harbour wall"),
     ("t2", "one", "Ben: my sister bought a red bicycle"),
     ("t3", "two", "Ana: lunch is at noon"),
 )
-ENTRIES = [Entry(id=id, session=session, text=text) for id, session, text in TURNS]
-RETIRED = Entry(id="t4", session="two", text="Ben: the walrus is gone", retired=True)
-ASKED = Case("1", "Where do walruses sleep?", (Said("t1", TURNS[0][2]),))
-
-BOX = """class Box:
-    def capacity(self, unit):
-        area = self.width * self.height
-        return area * unit
-
-    def unrelated(self):
-        return 1
-"""
-CODE = Case("1", "capacity of a Box in box.py is wrong for a unit", (File("pkg/box.py"),))
-
-
-def suite(*, on_code: bool = False) -> Suite:
-    return Suite(
-        name="code" if on_code else "talks",
-        about="",
-        worlds=lambda path, options: iter(()),
-        files=lambda path: [path],
-        on_code=on_code,
-    )
-
-
-@pytest.fixture
-def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
-    if PEERS:
-        monkeypatch.setenv(peers.VARIABLE, PEERS)
-    root = tmp_path / "repository"
-    files = {
-        "pkg/box.py": BOX,
-        "pkg/other.py": "def open_door(key):\n    return key\n",
-        "test_box.py": "def test_box(): ...\n",
-    }
-    for name, text in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
-    for command in (["init", "--quiet"], ["add", "."]):
-        subprocess.run(["git", "-C", str(root), *command], check=True)
-    return Scene([CODE], root=root, files=["pkg/box.py", "pkg/other.py"])
+DOCUMENTS = [Document(id=id, session=session, text=text) for id, session, text in TURNS]
+RETIRED = Document(id="t4", session="two", text="Ben: the walrus is gone", is_retired=True)
+CASE = Case("1", "Where do walruses sleep?", (EvidenceText("t1", TURNS[0][2]),))
+SUITE = Suite(name="talks", description="", subsets=lambda path, options: iter(()), files=lambda path: [path])
 
 
 @pytest.mark.parametrize("name", MEMORIES)
-def test_a_memory_shows_what_was_said_within_its_budget_and_nothing_that_was_retired(name):
-    asked = system(name).open(Scene([ASKED], [*ENTRIES, RETIRED]), suite())
+def test_a_memory_shows_documents_within_its_budget_and_no_retired_ones(name):
+    opened = open_system(name).open(Dataset([CASE], [*DOCUMENTS, RETIRED]), SUITE)
     try:
-        shown = asked.render(ASKED, 1000)
-        assert ASKED.wanted[0].stands(shown)
-        assert RETIRED.text not in shown.flat
+        prompt = opened.render(CASE, 1000)
+        assert CASE.expected[0].is_present_in(prompt)
+        assert RETIRED.text not in prompt.normalized_text
         for budget in (5, 12, 30):
-            assert tokens.count(asked.render(ASKED, budget).text) <= budget
+            assert tokens.count(opened.render(CASE, budget).text) <= budget
     finally:
-        asked.close()
+        opened.close()
 
 
-@pytest.mark.parametrize("name", [name for name in MEMORIES if name != "last"])
-def test_a_memory_ranks_the_turn_that_answers_first_and_its_session(name):
-    asked = system(name).open(Scene([ASKED], ENTRIES), suite())
+@pytest.mark.parametrize("name", [name for name in MEMORIES if name != "recency"])
+def test_a_memory_ranks_the_answer_and_its_session_first(name):
+    opened = open_system(name).open(Dataset([CASE], DOCUMENTS), SUITE)
     try:
-        ranked = asked.ranked(ASKED)
-        assert (ranked["turn"][0], ranked["session"][0]) == ("t1", "one")
+        ranking = opened.ranking(CASE)
+        assert (ranking["turn"][0], ranking["session"][0]) == ("t1", "one")
     finally:
-        asked.close()
+        opened.close()
 
 
 def test_foveate_ranks_sessions_as_wholes():
     words = ("walrus", "harbour", "winter", "sleep")
     scattered = [line for word in words for line in (word, *(f"{word[0]} {n}" for n in "1234"))]
-    told = {"one": ["walrus, harbour, winter"], "two": scattered}
-    entries = [Entry(id=f"{name}{n}", session=name, text=text) for name, said in told.items() for n, text in enumerate(said)]
+    sessions = {"one": ["walrus, harbour, winter"], "two": scattered}
+    documents = [
+        Document(id=f"{name}{n}", session=name, text=text)
+        for name, texts in sessions.items()
+        for n, text in enumerate(texts)
+    ]
     case = Case("1", "Does the walrus sleep in the harbour in winter?", ())
-    asked = system("foveate").open(Scene([case], entries), replace(suite(), profile="chat"))
+    opened = open_system("foveate").open(Dataset([case], documents), replace(SUITE, profile="chat"))
     try:
-        assert asked.ranked(case)["session"] == ["two", "one"]
+        assert opened.ranking(case)["session"] == ["two", "one"]
     finally:
-        asked.close()
+        opened.close()
 
 
-@pytest.mark.parametrize("name", ["fts5", "bm25", "static:hash:64", "last"])
+@pytest.mark.parametrize("name", ["fts5", "bm25", "dense:hash:64", "recency"])
 @pytest.mark.parametrize(
-    ("entries", "query"), [((), "walrus"), (ENTRIES, "?!"), (ENTRIES, "zebra"), ([Entry(id="a", text="?")], "the")]
+    ("documents", "query"),
+    [((), "walrus"), (DOCUMENTS, "?!"), (DOCUMENTS, "zebra"), ([Document(id="a", text="?")], "the")],
 )
-def test_a_baseline_has_an_answer_where_there_is_nothing_to_find(name, entries, query):
+def test_a_baseline_answers_if_there_is_nothing_to_find(name, documents, query):
     case = Case("1", query, ())
-    asked = system(name).open(Scene([case], entries), suite())
-    assert isinstance(asked.render(case, 100).text, str)
-    assert isinstance(asked.ranked(case), dict)
+    opened = open_system(name).open(Dataset([case], documents), SUITE)
+    assert isinstance(opened.render(case, 100).text, str)
+    assert isinstance(opened.ranking(case), dict)
 
 
-def test_bm25_stems_and_leaves_out_what_shares_no_word():
-    asked = system("bm25").open(Scene([ASKED], ENTRIES), suite())
-    assert asked.ranked(ASKED)["turn"] == ["t1"]
+def test_bm25_stems_and_leaves_out_documents_without_a_shared_word():
+    opened = open_system("bm25").open(Dataset([CASE], DOCUMENTS), SUITE)
+    assert opened.ranking(CASE)["turn"] == ["t1"]
 
 
-def test_the_last_entries_are_shown_in_their_order_and_none_is_ranked():
-    asked = system("last").open(Scene([ASKED], ENTRIES), suite())
-    text = asked.render(ASKED, 1000).text
-    assert [text.index(said) for _, _, said in TURNS] == sorted(text.index(said) for _, _, said in TURNS)
-    newest = asked.render(ASKED, tokens.count(f"- {TURNS[2][2]}\n")).text
+def test_recency_shows_the_newest_documents_in_their_order_without_a_ranking():
+    opened = open_system("recency").open(Dataset([CASE], DOCUMENTS), SUITE)
+    text = opened.render(CASE, 1000).text
+    assert [text.index(turn) for _, _, turn in TURNS] == sorted(text.index(turn) for _, _, turn in TURNS)
+    newest = opened.render(CASE, tokens.count(f"- {TURNS[2][2]}\n")).text
     assert newest == f"- {TURNS[2][2]}\n"
-    assert asked.ranked(ASKED) == {}
+    assert opened.ranking(CASE) == {}
 
 
-@pytest.mark.parametrize("name", ON_CODE)
-def test_a_code_search_shows_the_file_within_its_budget(name, repository):
-    if said := needs(name):
-        pytest.skip(f"{name} is not installed: {said}")
-    asked = system(name).open(repository, suite(on_code=True))
-    try:
-        shown = asked.render(CODE, 1000)
-        assert File("pkg/box.py").stands(shown)
-        assert tokens.count(shown.text) <= 1000
-        assert tokens.count(asked.render(CODE, 40).text) <= 40
-        ranked = asked.ranked(CODE)
-        if name != "aider":  # a map has no order
-            assert ranked["file"][0] == "pkg/box.py"
-            assert ranked["function"][0] == "pkg/box.py::Box.capacity"
-            assert not any(found.startswith("test_box.py") for found in (*ranked["file"], *ranked["function"]))
-    finally:
-        asked.close()
-
-
-def test_file_bm25_prefers_rare_words_and_leaves_out_what_shares_none():
-    texts = {"a": "the walrus and the sea", "b": "the sea the sea", "c": "mountain"}
-    assert Index(texts).search("the walrus") == ["a", "b"]
+@pytest.mark.parametrize("name", ["fts5", "bm25", "recency", "dense:hash:64"])
+def test_a_baseline_for_memories_refuses_code(name):
+    with pytest.raises(InputError, match=f"{name!r} works on memories"):
+        check(replace(SUITE, is_code=True), open_system(name), Path(), {})
+    check(SUITE, open_system(name), Path(), {})
 
 
 @pytest.mark.parametrize(
-    ("name", "on_code"), [*((name, True) for name in ("fts5", "bm25", "last", "static:hash:64")), ("file-bm25", False)]
-)
-def test_a_baseline_for_memories_refuses_code_and_the_other_way_round(name, on_code):
-    with pytest.raises(InputError, match=f"{name!r} is for"):
-        check(suite(on_code=on_code), system(name), Path(), {})
-    check(suite(on_code=not on_code), system(name), Path(), {})
-
-
-@pytest.mark.parametrize(
-    ("spec", "error", "said"),
+    ("spec", "error", "message"),
     [
         ("fts", NotFound, "Did you mean 'fts5'"),
         ("", NotFound, "Known: "),
         ("fts5:porter", InputError, "takes no argument"),
-        ("static", InputError, "static:PROVIDER:MODEL"),
-        ("static:", InputError, "static:PROVIDER:MODEL"),
-        ("static:model3vec:x", InputError, "Did you mean 'model2vec'"),
+        ("dense", InputError, "dense:PROVIDER:MODEL"),
+        ("dense:", InputError, "dense:PROVIDER:MODEL"),
+        ("dense:model3vec:x", InputError, "Did you mean 'model2vec'"),
         ("foveate:", InputError, "foveate:embedder=PROVIDER:MODEL"),
         ("foveate:speed=3", InputError, "foveate:embedder=PROVIDER:MODEL"),
-        ("semble:quick", InputError, "semble:whole"),
-        ("semble:model=/nowhere", InputError, "no folder"),
-        ("aider:big", InputError, "takes no argument"),
+        ("no.such.module", InputError, "'no.such.module' cannot be imported"),
+        ("foveate.eval.rows", InputError, "has no foveate.eval.model.SystemType named SYSTEM"),
     ],
 )
-def test_a_system_that_cannot_be_made_says_what_to_write(spec, error, said):
-    with pytest.raises(error, match=said):
-        system(spec)
+def test_a_system_that_cannot_be_made_says_what_to_write(spec, error, message):
+    with pytest.raises(error, match=message):
+        open_system(spec)
 
 
 @pytest.mark.parametrize(
-    ("named", "expected"),
+    ("values", "expected"),
     [
         (["fts5, bm25", "fts5"], ["fts5", "bm25"]),
-        (["semble:model=P,whole,fts5"], ["semble:model=P,whole", "fts5"]),
-        (["static:model2vec:a/b,semble:whole,model=P"], ["static:model2vec:a/b", "semble:whole,model=P"]),
+        (["my.system:model=P,whole,fts5"], ["my.system:model=P,whole", "fts5"]),
+        (["dense:model2vec:a/b,my.system:whole,model=P"], ["dense:model2vec:a/b", "my.system:whole,model=P"]),
+        (["dense:x,my.system"], ["dense:x", "my.system"]),
         (["fts5,bm26"], ["fts5", "bm26"]),
         ([""], []),
     ],
 )
-def test_a_comma_may_stand_inside_what_a_system_is_told(named, expected):
-    assert specs(named) == expected
+def test_a_comma_may_be_part_of_an_argument(values, expected):
+    assert split_specs(values) == expected
 
 
-def test_every_system_says_what_it_is():
-    assert all(0 < len(about(name)) < 70 for name in MODULES)
-
-
-def test_every_system_says_what_it_needs():
-    assert all(isinstance(needs(name), str) for name in MODULES)
-    assert [needs(name) for name in ("foveate", "fts5", "last", "file-bm25")] == [""] * 4
-    assert needs("static") == "write static:PROVIDER:MODEL"
-    assert needs("static:hash:64") == ""
+def test_every_system_has_a_short_description_and_says_what_is_missing():
+    assert all(0 < len(system_type_of(name).description) < 70 for name in SYSTEMS)
+    assert all(isinstance(missing_requirement(name), str) for name in SYSTEMS)
+    assert [missing_requirement(name) for name in ("foveate", "fts5", "recency")] == [""] * 3
+    assert missing_requirement("dense") == "write dense:PROVIDER:MODEL"
+    assert missing_requirement("dense:hash:64") == ""
     with pytest.raises(NotFound):
-        needs("elastic")
+        missing_requirement("elastic")
 
 
-@pytest.mark.parametrize("name", ["fts5", "bm25", "static:hash:64", "foveate:embedder=hash:64"])
-def test_a_fingerprint_names_the_versions_that_rows_depend_on(name):
-    assert any(letter.isdigit() for letter in system(name).fingerprint)
-    assert system(name).fingerprint == system(name).fingerprint
-    assert system("foveate").fingerprint != system("foveate:embedder=hash:64").fingerprint
+def test_a_missing_package_is_named(monkeypatch):
+    from foveate.eval.systems import baselines
+
+    monkeypatch.setattr(baselines, "find_spec", lambda name: None)
+    with pytest.raises(InputError, match="'bm25' cannot run: pip install bm25s"):
+        open_system("bm25")
 
 
-# --- other environments --------------------------------------------------------------------------------------------
-
-
-def test_an_environment_of_others_is_a_folder_or_an_interpreter(tmp_path, monkeypatch):
-    monkeypatch.setenv(peers.VARIABLE, sys.executable)
-    assert peers.version("pytest") == pytest.__version__
-    assert "pip install 'foveate[semble]'" in peers.missing("no-such-package", "semble")
-    for named in (tmp_path, tmp_path / "nowhere"):
-        monkeypatch.setenv(peers.VARIABLE, str(named))
-        assert "there is no interpreter" in needs("semble")
-        with pytest.raises(InputError, match="cannot run"):
-            system("aider")
-
-
-def test_a_peer_is_asked_line_by_line_and_its_end_is_an_error(tmp_path, monkeypatch):
-    script = tmp_path / "peer.py"
-    script.write_text(
-        "import json, sys\n"
-        "for line in sys.stdin:\n"
-        "    asked = json.loads(line)\n"
-        "    if asked.get('end'):\n"
-        "        break\n"
-        "    print(json.dumps([sys.argv[1], asked['root']]), flush=True)\n"
-    )
-    monkeypatch.delenv(peers.VARIABLE, raising=False)
-    monkeypatch.setattr(peers, "SCRIPT", script)
-    peer = peers.Peer("pytest", "echo")
-    assert peer.ask(root="here") == ["echo", "here"]
-    assert peer.ask(root="there") == ["echo", "there"]
-    with pytest.raises(FoveateError, match="has ended"):
-        peer.ask(root="", end=True)
-
-
-def test_the_script_for_other_environments_needs_nothing_of_foveate():
-    """It runs where foveate is not installed, and beside it lie modules that are named like the tools."""
-    asked = "import json, sys; sys.path = [p for p in sys.path if 'foveate' not in p]; import runpy\n"
-    asked += f"print(json.dumps(sorted(runpy.run_path({str(peers.SCRIPT)!r}))))"
-    done = subprocess.run([sys.executable, "-I", "-S", "-c", asked], capture_output=True, text=True, check=True)
-    assert {"semble", "aider", "main"} <= set(json.loads(done.stdout))
+@pytest.mark.parametrize("name", ["fts5", "bm25", "dense:hash:64", "foveate:embedder=hash:64"])
+def test_a_fingerprint_names_the_versions_that_results_depend_on(name):
+    assert any(letter.isdigit() for letter in open_system(name).fingerprint)
+    assert open_system(name).fingerprint == open_system(name).fingerprint
+    assert open_system("foveate").fingerprint != open_system("foveate:embedder=hash:64").fingerprint

@@ -1,7 +1,8 @@
-"""The evaluation kit: how much of the needed evidence arrives inside a token budget, on public data sets or on your own.
+"""Evaluation: how much of the needed evidence reaches the prompt within a token budget, on public data sets or your own.
 
-    suite -> worlds -> system builds a store -> asks case by case -> what stands in the rendered text -> rows -> report
+    suite -> subsets -> a system stores the documents and renders a prompt for each case -> evidence in it -> report
 
-A *suite* reads a data set and says what is to be told, asked and found. A *system* answers: foveate through `compute`, or
-a baseline beside it. Both meet in `run`, which scores them all in the same way. No model is asked for anything.
+A *suite* reads a data set: documents, cases and the evidence that each case needs. A *system* answers the cases: foveate
+through its public functions, or a baseline to compare it with. `run` scores all systems by the same code. No language
+model is involved.
 """

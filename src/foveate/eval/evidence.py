@@ -1,97 +1,56 @@
-"""The kinds of evidence. A piece is present only if its text is in the rendered context, whatever a ranking says."""
+"""Types of evidence. A piece is present only if its text is in the rendered prompt, whatever a ranking says."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from foveate.eval.model import Rendered, squeezed
+from foveate.eval.model import RenderedPrompt, normalize_text
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """A text that must be there word for word; spaces do not matter. `slot`: only there does it count."""
+class EvidenceText:
+    """A text that must be in the prompt word for word, apart from white space, and in the given slot if there is one."""
 
     id: str
     text: str
-    what: str = "turn"
+    evidence_type: str = "turn"
     slot: str | None = None
 
-    def stands(self, rendered: Rendered) -> bool:
-        return _said(self.text, rendered.within(self.slot))
+    def is_present_in(self, prompt: RenderedPrompt) -> bool:
+        return _contains_text(prompt.slot_text(self.slot), self.text)
 
 
 @dataclass(frozen=True, slots=True)
-class OneOf:
-    """Any of several texts: a session is present where something that was said in it is."""
+class AnyEvidence:
+    """Any of several texts. A session, for example, is present if any of its turns is."""
 
     id: str
     texts: tuple[str, ...]
-    what: str = "session"
+    evidence_type: str = "session"
 
-    def stands(self, rendered: Rendered) -> bool:
-        return any(_said(text, rendered.flat) for text in self.texts)
-
-
-@dataclass(frozen=True, slots=True)
-class File:
-    """A file, by its path."""
-
-    id: str
-    what: str = "file"
-
-    def stands(self, rendered: Rendered) -> bool:
-        return named(self.id, rendered.text)
+    def is_present_in(self, prompt: RenderedPrompt) -> bool:
+        return any(_contains_text(prompt.normalized_text, text) for text in self.texts)
 
 
-@dataclass(frozen=True, slots=True)
-class Lines:
-    """A piece of a file, such as a function: its path, and each of its lines that is not blank.
-
-    Indentation, line numbers and order do not matter, so that a function shown in two pieces counts. `sources` are several
-    where a name is defined several times: one of them will do.
-    """
-
-    id: str
-    path: str
-    sources: tuple[str, ...]
-    what: str = "function"
-
-    def stands(self, rendered: Rendered) -> bool:
-        if not named(self.path, rendered.text):
-            return False
-        return any(_lines(source) <= rendered.lines for source in self.sources)
-
-
-def _said(text: str, flat: str) -> bool:
-    """Whether a text stands in another one, and not only as a part of a word of it; nothing stands nowhere."""
-    wanted = squeezed(text)
-    at = flat.find(wanted) if wanted else -1
-    while at >= 0:
-        end = at + len(wanted)
-        if not (_within_word(flat, at) or _within_word(flat, end)):
-            return True
-        at = flat.find(wanted, at + 1)
-    return False
-
-
-def _within_word(text: str, at: int) -> bool:
-    return 0 < at < len(text) and text[at - 1].isalnum() and text[at].isalnum()
-
-
-def named(path: str, text: str) -> bool:
-    """Whether a path stands in a text, and not only as a part of another one."""
-    return re.search(rf"(?<![\w/.-]){re.escape(path)}(?!\w)", text) is not None
-
-
-def _lines(source: str) -> set[str]:
-    return {line.strip() for line in source.split("\n")} - {""}
-
-
-def sessions(turns: Sequence[tuple[str, str]]) -> tuple[OneOf, ...]:
-    """One piece for each session of some (session, text)."""
+def session_evidence(turns: Sequence[tuple[str, str]]) -> tuple[AnyEvidence, ...]:
+    """Return one piece of evidence for each session of the (session, text) pairs."""
     texts: dict[str, list[str]] = {}
     for session, text in turns:
         texts.setdefault(session, []).append(text)
-    return tuple(OneOf(session, tuple(said)) for session, said in texts.items())
+    return tuple(AnyEvidence(session, tuple(of_session)) for session, of_session in texts.items())
+
+
+def _contains_text(normalized: str, text: str) -> bool:
+    """Return whether a text is there, and not only as a part of longer words. An empty text is never there."""
+    wanted = normalize_text(text)
+    start = normalized.find(wanted) if wanted else -1
+    while start >= 0:
+        if not (_is_inside_word(normalized, start) or _is_inside_word(normalized, start + len(wanted))):
+            return True
+        start = normalized.find(wanted, start + 1)
+    return False
+
+
+def _is_inside_word(text: str, at: int) -> bool:
+    return 0 < at < len(text) and text[at - 1].isalnum() and text[at].isalnum()

@@ -1,7 +1,7 @@
-"""The values of an evaluation: what is told, what is asked, which evidence must stand in the answer.
+"""The values of an evaluation: documents, cases, evidence, and what a suite and a system must provide.
 
-A suite yields `World`s. A world is loaded when its turn comes, as a `Scene`: entries for a memory, or the folder of a
-repository, and the cases to ask there.
+A suite yields subsets, each with a store of its own. A subset is loaded when its turn comes, as a dataset: the documents
+of a memory or the folder of a repository, and the cases to run on them.
 """
 
 from __future__ import annotations
@@ -11,171 +11,195 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from foveate.text.sanitize import strip_invisible
 
+if TYPE_CHECKING:
+    from foveate.pipeline.sources import Source
+
+EVIDENCE_METRICS = ("hit_rate", "complete", "recall")
+"""For each type of evidence: some of it arrived, all of it arrived, and the fraction that arrived."""
+CASE_METRICS = ("no_forbidden", "passed")
+"""For a whole case: nothing forbidden is there; all that is expected is there, too."""
+METRICS = (*EVIDENCE_METRICS, *CASE_METRICS)
+BINARY_METRICS = ("hit_rate", "complete", *CASE_METRICS)
+"""Metrics that are 0 or 1 in each case."""
+
 BUDGETS = (250, 500, 1000, 2000, 4000, 8000, 16000, 32000)
-"""Where the curve is drawn, in tokens."""
+"""The default token budgets of a suite."""
+
+RUNS_DIR = "eval-runs"
+"""The default folder of run files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """One thing that a store is told. `when` is ISO 8601; `values` are those of `engine.add`; `session` a talk it is of."""
+class Document:
+    """One thing to store. `timestamp` is ISO 8601, and `values` are further arguments of `engine.add`."""
 
     id: str
     text: str
     kind: str = "note"
     session: str | None = None
-    when: str | None = None
+    timestamp: str | None = None
     user: str | None = None
     agent: str | None = None
     values: Mapping[str, Any] = field(default_factory=dict)
-    retired: bool = False
+    is_retired: bool = False
     links: tuple[tuple[str, str], ...] = ()
-    """Name of the link and id of another entry."""
+    """Pairs of a link's name and the id of another document."""
 
 
 @dataclass(frozen=True)
-class Rendered:
-    """What a system would send to a model, with the parts of it by slot where it has such."""
+class RenderedPrompt:
+    """The text that a system would send to a model, and its parts by slot if the system has slots."""
 
     text: str
     slots: Mapping[str, str] | None = None
 
     @cached_property
-    def flat(self) -> str:
-        return squeezed(self.text)
+    def normalized_text(self) -> str:
+        return normalize_text(self.text)
 
-    @cached_property
-    def lines(self) -> frozenset[str]:
-        """The lines without indentation, as they stand and without their numbers."""
-        found = {line.strip() for line in self.text.split("\n")}
-        numbered = (line.partition("|")[::2] for line in found)
-        return frozenset(found | {rest.strip() for number, rest in numbered if number.strip().isdigit()})
-
-    def within(self, slot: str | None) -> str:
-        """The text of a slot without needless spaces; all of it for a system without slots."""
+    def slot_text(self, slot: str | None) -> str:
+        """Return the normalized text of a slot, or of the whole prompt for a system without slots."""
         if slot is None or self.slots is None:
-            return self.flat
-        return squeezed(self.slots.get(slot, ""))
+            return self.normalized_text
+        return normalize_text(self.slots.get(slot, ""))
 
 
+# foveate escapes headings and rules inside quoted texts, so that they cannot pass for headings of the prompt.
 _ESCAPE = re.compile(r"\\(?=#{1,6}(?:\s|$)|={2}|-{3})")
 
 
-def squeezed(text: str) -> str:
-    """The words of a text, however they are set: spaces, characters that hide, and the escapes that keep a heading within
-    a quoted text from being one do not matter."""
+def normalize_text(text: str) -> str:
+    """Return the words of a text with single spaces, without invisible characters and without escapes before headings."""
     return " ".join(_ESCAPE.sub("", strip_invisible(text)).split())
 
 
 class Evidence(Protocol):
-    """A piece that an answer needs. `what` groups the pieces of a case: turns, sessions, files."""
+    """A piece of evidence that an answer needs."""
 
     @property
-    def what(self) -> str: ...
+    def evidence_type(self) -> str:
+        """The group that the piece is counted in, such as turn, session or file."""
+        ...
 
     @property
     def id(self) -> str:
-        """Its name in a ranking of such pieces."""
+        """Its id in a ranking of such pieces."""
         ...
 
-    def stands(self, rendered: Rendered) -> bool: ...
+    def is_present_in(self, prompt: RenderedPrompt) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A question, and what must and must not stand in its answer."""
+    """A query with the evidence that must, and must not, be in the prompt."""
 
     id: str
     query: str
-    wanted: tuple[Evidence, ...]
-    unwanted: tuple[Evidence, ...] = ()
-    type: str = ""
+    expected: tuple[Evidence, ...]
+    forbidden: tuple[Evidence, ...] = ()
+    question_type: str = ""
     now: str | None = None
     user: str | None = None
     agents: tuple[str | None, ...] = (None,)
-    """Who asks. Several are asked one after the other, each with the whole budget, and their answers joined."""
+    """The agents that ask. Each of several gets the whole budget, and their prompts are joined."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """What `compute` is told besides, such as a profile or overrides; baselines have no use for it."""
+    """Further options of foveate's context, such as a profile or overrides. Baselines ignore them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
-    """A world as it is asked: what a memory is told or the repository that is searched, and the cases."""
+class Dataset:
+    """A loaded subset: documents to store or a repository to search, and the cases."""
 
     cases: Sequence[Case]
-    entries: Sequence[Entry] = ()
+    documents: Sequence[Document] = ()
     root: Path | None = None
     store: Path | None = None
-    """A store of foveate that is there already and is asked as it is; `entries` say what it holds, for the others."""
-    files: Sequence[str] = ()
-    """Of the repository, those that may be answers: others take no place in a ranking."""
-    skipped: int = 0
-    """Questions that are not asked, because the data name no evidence that is there."""
+    """An existing store of foveate, which is used as it is. `documents` lists its records for the baselines."""
+    answer_files: Sequence[str] = ()
+    """The files of the repository that can be answers. Others are left out of rankings."""
+    skipped_cases: int = 0
+    """Questions without evidence in the data, which are not run."""
 
 
 @dataclass(frozen=True, slots=True)
-class World:
-    """A store's worth of data. Its rows are written together, so that a run goes on with the next world."""
+class Subset:
+    """The part of a suite that shares one store. Its results are written together, so a stopped run goes on after it."""
 
     id: str
-    load: Callable[[], Scene]
+    load: Callable[[], Dataset]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """A data set: `worlds(path, options)` reads it from where the user has it."""
+    """A data set. `subsets(path, options)` reads it from the user's file or folder."""
 
     name: str
-    about: str
-    worlds: Callable[[Path, Mapping[str, str]], Iterator[World]]
+    description: str
+    subsets: Callable[[Path, Mapping[str, str]], Iterator[Subset]]
     files: Callable[[Path], Sequence[Path]]
-    """What it reads, and so what rows depend on: a run goes on only where these hold the same."""
-    form: str = "data of this suite"
-    """How its data look, for whoever brings others."""
+    """The files that it reads. Results are reused only while their content is the same."""
+    data_format: str = "data of this suite"
+    """The expected format, for error messages."""
     profile: str | None = None
-    """Foveate's profile for such data; its default where there is none."""
+    """The profile of foveate for such data; None for its default."""
     budgets: tuple[int, ...] = BUDGETS
     options: Mapping[str, str] = field(default_factory=dict)
-    """What `-o NAME=VALUE` may say, each with a line of explanation."""
-    places: tuple[str, ...] = ()
-    """Options that only say where something lies: rows do not depend on them."""
-    top: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """Which ranks are reported, by `what`."""
-    on_code: bool = False
-    """Whether its scenes are repositories: baselines are for memories or for code."""
+    """The names that `-o NAME=VALUE` accepts, each with a line of explanation."""
+    path_options: tuple[str, ...] = ()
+    """Options that only say where something lies. Results do not depend on them."""
+    rank_cutoffs: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """The ranks to report, by type of evidence."""
+    is_code: bool = False
+    """Whether its datasets are repositories. A baseline works either on memories or on code."""
+    sources: tuple[Source, ...] = ()
+    """Sources that foveate needs for this suite in addition to its own."""
 
 
-class Asked(Protocol):
-    """A system that was told a scene."""
+class OpenSystem(Protocol):
+    """A system that has stored a dataset."""
 
-    def render(self, case: Case, budget: int) -> Rendered:
-        """What it would send to a model, in at most so many tokens."""
+    def render(self, case: Case, budget: int) -> RenderedPrompt:
+        """Return the prompt for a case within a token budget."""
         ...
 
-    def ranked(self, case: Case) -> Mapping[str, Sequence[str]]:
-        """What it found, best first, by `what`: ids as in the evidence. Empty where it cannot tell."""
+    def ranking(self, case: Case) -> Mapping[str, Sequence[str]]:
+        """Return the ids of evidence by type, best first; an empty mapping if the system has no ranking."""
         ...
 
     def close(self) -> None: ...
 
 
 class System(Protocol):
-    """Something that is evaluated."""
+    """A system to evaluate."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def fingerprint(self) -> str:
-        """What its rows depend on: a run goes on only where this is the same."""
+        """A text that changes with the system's behavior. Results are reused only while it is the same."""
         ...
 
     @property
-    def on_code(self) -> bool | None:
-        """Whether it is for repositories or for memories; None where it is for both."""
+    def is_code(self) -> bool | None:
+        """Whether it works on repositories (True), on memories (False) or on both (None)."""
         ...
 
-    def open(self, scene: Scene, suite: Suite) -> Asked: ...
+    def open(self, dataset: Dataset, suite: Suite) -> OpenSystem: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SystemType:
+    """How to make a system from its name and the argument after the colon."""
+
+    make: Callable[[str], System]
+    description: str
+    argument: str = ""
+    """The form of the argument, for error messages. Empty if the system takes none."""
+    needs_argument: bool = False
+    missing: Callable[[], str] = lambda: ""
+    """Returns how to install what is missing here, or an empty string."""

@@ -1,8 +1,9 @@
-"""Data sets as users have them: a file, or a folder that holds it; plain errors where it is not what it should be."""
+"""Data files of users: find them, read them and explain what is wrong with them; and the lock of a file in use."""
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -12,69 +13,50 @@ from typing import IO, Any
 
 from foveate.errors import InputError, NotFound
 
-PIECE = 1 << 20
+READ_CHUNK_BYTES = 1 << 20
 
 
-def find(path: Path, suite: str, *patterns: str) -> Path:
-    """The file itself, or the one in the folder, or in the folder `suite` in it, whose name fits."""
+def find_data_file(path: Path, suite: str, *patterns: str) -> Path:
+    """Return the path if it is a file, else the file that matches a pattern in the folder or in its subfolder `suite`."""
     if path.is_file():
         return path
     for folder in (path, path / suite):
         for pattern in patterns:
-            found = sorted(folder.glob(pattern))
-            if len(found) > 1:
-                names = ", ".join(one.name for one in found)
-                raise InputError(f"{str(folder)!r} holds several files that fit ({names}); name one of them.")
-            if found:
-                return found[0]
-    wanted = " or ".join(patterns)
+            matches = sorted(folder.glob(pattern))
+            if len(matches) > 1:
+                names = ", ".join(match.name for match in matches)
+                raise InputError(f"{str(folder)!r} contains several files that match ({names}); name one of them.")
+            if matches:
+                return matches[0]
+    expected = " or ".join(patterns)
     if not path.exists():
-        raise NotFound(f"{str(path)!r} does not exist; name the data of {suite!r}: {wanted}.")
-    raise NotFound(f"{str(path)!r} holds no data of {suite!r}: {wanted} is looked for.")
+        raise NotFound(f"{str(path)!r} does not exist; name the data of {suite!r}: {expected}.")
+    raise NotFound(f"{str(path)!r} contains no data of {suite!r}: no file matches {expected}.")
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[IO[str]]:
-    """A text file that is UTF-8, with a mark of that at its beginning or without."""
+def open_text(path: Path) -> Iterator[IO[str]]:
+    """Open a UTF-8 file, with or without a byte order mark."""
     try:
         with path.open(encoding="utf-8-sig") as file:
             yield file
     except UnicodeDecodeError:
-        raise InputError(f"{str(path)!r} is not UTF-8; save it as such.") from None
+        raise InputError(f"{str(path)!r} is not UTF-8; convert it to UTF-8.") from None
     except OSError as error:
         raise InputError(f"{str(path)!r} cannot be read: {error.strerror}.") from None
 
 
-def parsed(path: Path) -> Any:
-    with reading(path) as file:
+def load_json(path: Path) -> Any:
+    with open_text(path) as file:
         try:
             return json.load(file)
         except json.JSONDecodeError as error:
             raise InputError(f"{str(path)!r} is not JSON: {error}.") from None
 
 
-def cache_folder(name: str) -> Path:
-    """Where a suite may keep what it lays out, from run to run."""
-    from platformdirs import user_cache_path
-
-    return user_cache_path("foveate") / "eval" / name
-
-
-def strings(value: Any, where: str) -> list[str]:
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-        raise InputError(f"{where} is not a list of texts.")
-    return value
-
-
-def whole(value: str, option: str) -> int:
-    if not (value.isascii() and value.isdigit()):
-        raise InputError(f"The option {option!r} is {value!r}; a whole number is wanted.")
-    return int(value)
-
-
-def lines(path: Path) -> Iterator[tuple[int, Any]]:
-    """The documents of a JSONL file with the numbers of their lines; empty lines are passed over."""
-    with reading(path) as file:
+def read_jsonl(path: Path) -> Iterator[tuple[int, Any]]:
+    """Yield the documents of a JSONL file with their line numbers, without empty lines."""
+    with open_text(path) as file:
         for n, line in enumerate(file, 1):
             if line.strip():
                 try:
@@ -83,61 +65,79 @@ def lines(path: Path) -> Iterator[tuple[int, Any]]:
                     raise InputError(f"{str(path)!r}, line {n}, is not JSON: {error}.") from None
 
 
-class Misshapen(ValueError):
-    """What is wrong with a part of the data, in plain words; `shaped` says where it is and what is wanted."""
+class MalformedData(ValueError):
+    """What is wrong with a part of the data. `data_errors_at` adds the place and the expected format."""
 
 
 @contextmanager
-def shaped(place: str, form: str) -> Iterator[None]:
-    """An error that says how the data should look, where it looks otherwise."""
+def data_errors_at(location: str, expected_format: str) -> Iterator[None]:
+    """Turn errors of reading a document's parts into an InputError with the location and the expected format."""
     try:
         yield
         return
     except KeyError as error:
-        said = f"{error} is missing"
-    except Misshapen as error:
-        said = str(error)
+        problem = f"{error} is missing"
+    except MalformedData as error:
+        problem = str(error)
     except (TypeError, AttributeError, ValueError, IndexError):
-        said = "something in it is of another type or length"
-    raise InputError(f"{place}: {said}. Wanted: {form}.")
+        problem = "a value has the wrong type or length"
+    raise InputError(f"{location}: {problem}. Expected: {expected_format}.")
 
 
-def content(value: Any) -> str:
-    """What a message says: a text, the texts of its parts, or nothing."""
+def message_text(value: Any) -> str:
+    """Return the text of a message's content: a string, the texts of a list of parts, or nothing."""
     if isinstance(value, list):
         return "\n".join(part["text"] for part in value if isinstance(part.get("text"), str))
     if not isinstance(value, str | None):
-        raise Misshapen(f"a message says {value!r}, which is no text")
+        raise MalformedData(f"the content of a message must be text, got {value!r}")
     return value or ""
 
 
-def moment(value: Any, *forms: str) -> str | None:
-    """A date as ISO 8601, from that or from one of the forms of `strptime`; none where it is no date."""
-    for form in ("", *forms):
+def parse_date(value: Any, *formats: str) -> str | None:
+    """Return a date as ISO 8601, from ISO 8601 or one of the `strptime` formats; None if it is no date."""
+    for date_format in ("", *formats):
         try:
-            found = datetime.strptime(str(value), form) if form else datetime.fromisoformat(str(value))
+            date = datetime.strptime(str(value), date_format) if date_format else datetime.fromisoformat(str(value))
         except ValueError:
             continue
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).isoformat()
+        return (date if date.tzinfo else date.replace(tzinfo=UTC)).isoformat()
     return None
 
 
-def dated(text: str, form: str, example: str) -> str:
-    """A date that must be there, as ISO 8601."""
-    found = moment(text, form)
-    if found is None:
-        raise Misshapen(f"{text!r} is no date such as {example}")
-    return found
+def require_date(text: str, date_format: str, example: str) -> str:
+    """Return a date as ISO 8601, or raise MalformedData."""
+    date = parse_date(text, date_format)
+    if date is None:
+        raise MalformedData(f"{text!r} is not a date such as {example}")
+    return date
 
 
 def digest(paths: Sequence[Path]) -> str:
-    """A short name for the present content of files, folders included."""
-    hashed = blake2b(digest_size=6)
+    """Return a short hash of the content of files and folders."""
+    content = blake2b(digest_size=6)
     for path in paths:
         files = sorted(file for file in path.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
         for file in files if path.is_dir() else [path]:
-            hashed.update(str(file.relative_to(path)).encode())
+            content.update(str(file.relative_to(path)).encode())
             with file.open("rb") as opened:
-                while piece := opened.read(PIECE):
-                    hashed.update(piece)
-    return hashed.hexdigest()
+                while chunk := opened.read(READ_CHUNK_BYTES):
+                    content.update(chunk)
+    return content.hexdigest()
+
+
+if sys.platform != "win32":
+    import fcntl
+
+    def lock(file: int | IO[bytes], busy_message: str) -> None:
+        """Lock an open file until it is closed. Raises InputError with the message if another process holds the lock."""
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(busy_message) from None
+        except OSError:
+            return  # some network file systems have no locks, and an evaluation must run there, too
+
+else:
+
+    def lock(file: int | IO[bytes], busy_message: str) -> None:
+        """Do nothing: Windows has no such lock."""

@@ -1,9 +1,9 @@
-"""Rows -> figures: how much of the needed evidence arrived, with intervals, over all cases and by type of question.
+"""Metrics of a run: how much of the needed evidence arrived, with intervals, over all cases and by question type.
 
-A case counts for a kind of evidence (`what`) where it wants some of that kind: `any` of it arrived, `all` of it, which
-`fraction` of it. `clean` is of the cases that name something unwanted: nothing of it is there. `passed` is of every case: it
-is clean, and all that is wanted is there. From rankings come `any` and `all` within the first `top` places, and `mrr`, the
-mean of 1 / place of the first piece found. Pure.
+A case counts for a type of evidence if it expects some of that type: `hit_rate` says whether any of it arrived, `complete`
+whether all of it did, and `recall` which fraction. `no_forbidden` is of the cases that name forbidden evidence: none of it
+is there. `passed` is of every case: all expected evidence is there and nothing forbidden. Rankings give `hit_rate` and
+`complete` within the first `rank_cutoff` ranks, and `mrr`, the mean reciprocal rank of the first piece found.
 """
 
 from __future__ import annotations
@@ -13,51 +13,51 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
-from foveate.eval.measures import EVIDENCE, WHOLE
-from foveate.eval.rows import Row, Run
+from foveate.eval.model import CASE_METRICS, EVIDENCE_METRICS
+from foveate.eval.rows import CaseResult, Run
 from foveate.eval.statistics import Estimate, Interval, estimate
 
-SCHEMA = 1
+SCHEMA_VERSION = 2
 DIGITS = 6
 
 
-class Figure(NamedTuple):
-    """Which figure: of all cases where `type` is empty; of a pack where there is a budget, of a ranking otherwise."""
+class MetricKey(NamedTuple):
+    """Identifies a metric. An empty `question_type` means all cases; without a budget it is a metric of a ranking."""
 
-    measure: str
+    metric: str
     budget: int | None = None
-    what: str = ""
-    type: str = ""
-    top: int | None = None
+    evidence_type: str = ""
+    question_type: str = ""
+    rank_cutoff: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
-    """What the packs of a budget cost, on average: tokens, and of foveate CPU milliseconds; and how many were over it.
+class BudgetUsage:
+    """The mean cost of a prompt at a budget, and how many prompts were over it.
 
-    The time of others would mislead: they work in a process of their own, or keep what they found for the next budget.
+    CPU time is only of foveate: other systems work in a process of their own, or keep what they found for the next budget.
     """
 
     budget: int
     tokens: float
-    ms: float | None
-    over: int
+    cpu_ms: float | None
+    over_budget: int
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All figures of a run. `whats`: the kinds of evidence, the headline first; `types`: how many cases of each."""
+    """All metrics of a run. `evidence_types` begins with the headline; `question_types` has the number of cases of each."""
 
     run: Run
     cases: int
-    worlds: int
+    subsets: int
     budgets: tuple[int, ...]
-    whats: tuple[str, ...]
-    types: Mapping[str, int]
-    figures: Mapping[Figure, Estimate]
-    spent: tuple[Spent, ...]
+    evidence_types: tuple[str, ...]
+    question_types: Mapping[str, int]
+    metrics: Mapping[MetricKey, Estimate]
+    usage: tuple[BudgetUsage, ...]
     label: str = ""
-    """Its name in tables and pictures, where the system's would not tell it from another run."""
+    """A name for tables, if the system's name would not distinguish it from another run."""
 
     @property
     def name(self) -> str:
@@ -65,139 +65,146 @@ class Report:
 
     @property
     def headline(self) -> str:
-        return self.whats[0] if self.whats else ""
+        return self.evidence_types[0] if self.evidence_types else ""
 
 
-Tops = Mapping[str, Sequence[int]]
-"""Which places of a ranking are reported, by `what`: a suite's `top`."""
-
-
-def report(run: Run, top: Tops | None = None) -> Report:
-    """The figures of a run."""
-    rows = run.rows
-    types: dict[str, list[Row]] = {}
-    for row in rows:
-        types.setdefault(row.type, []).append(row)
-    budgets = tuple(sorted(rows[0].packs)) if rows else ()
-    whats = tuple(dict.fromkeys(what for row in rows for pack in row.packs.values() for what in pack.hits))
-    figures: dict[Figure, Estimate] = {}
-    for type, group in (("", rows), *(pair for pair in sorted(types.items()) if pair[0])):
+def report(run: Run) -> Report:
+    """Return the metrics of a run."""
+    results = run.results
+    by_type: dict[str, list[CaseResult]] = {}
+    for case in results:
+        by_type.setdefault(case.question_type, []).append(case)
+    budgets = tuple(sorted(results[0].by_budget)) if results else ()
+    evidence_types = tuple(
+        dict.fromkeys(name for case in results for result in case.by_budget.values() for name in result.hits)
+    )
+    rank_cutoffs = run.header.get("rank_cutoffs", {})
+    metrics: dict[MetricKey, Estimate] = {}
+    for question_type, cases in (("", results), *(pair for pair in sorted(by_type.items()) if pair[0])):
         for budget in budgets:
-            for what in whats:
-                figures.update(_evidence(group, budget, what, type))
-            figures.update(_whole(group, budget, type))
-        figures.update(_ranks(group, type, top or {}))
+            for evidence_type in evidence_types:
+                metrics.update(_evidence_metrics(cases, budget, evidence_type, question_type))
+            metrics.update(_case_metrics(cases, budget, question_type))
+        metrics.update(_rank_metrics(cases, question_type, rank_cutoffs))
     return Report(
         run,
-        cases=len(rows),
-        worlds=len({row.world for row in rows}),
+        cases=len(results),
+        subsets=len({case.subset for case in results}),
         budgets=budgets,
-        whats=whats,
-        types={type: len(group) for type, group in sorted(types.items()) if type},
-        figures=figures,
-        spent=tuple(_spent(run, budget) for budget in budgets),
+        evidence_types=evidence_types,
+        question_types={name: len(cases) for name, cases in sorted(by_type.items()) if name},
+        metrics=metrics,
+        usage=tuple(_budget_usage(run, budget) for budget in budgets),
     )
 
 
-def scored(row: Row, measure: str, budget: int, what: str = "") -> float | None:
-    """What one case scores, in 0..1; None where it does not count."""
-    pack = row.packs[budget]
-    if measure == "clean":
-        return float(not any(pack.unwanted)) if pack.unwanted else None
-    if measure == "passed":
-        return float(not any(pack.unwanted) and all(chain.from_iterable(pack.hits.values())))
-    hits = pack.hits.get(what)
-    return _share(measure, hits) if hits else None
+def case_score(case: CaseResult, metric: str, budget: int, evidence_type: str = "") -> float | None:
+    """Return the score of one case in 0..1, or None if it does not count for the metric."""
+    result = case.by_budget[budget]
+    if metric == "no_forbidden":
+        return float(not any(result.forbidden_hits)) if result.forbidden_hits else None
+    if metric == "passed":
+        return float(not any(result.forbidden_hits) and all(chain.from_iterable(result.hits.values())))
+    hits = result.hits.get(evidence_type)
+    return _hit_score(metric, hits) if hits else None
 
 
-def _share(measure: str, hits: Sequence[bool]) -> float:
-    if measure == "any":
+def _hit_score(metric: str, hits: Sequence[bool]) -> float:
+    if metric == "hit_rate":
         return float(any(hits))
-    if measure == "all":
+    if metric == "complete":
         return float(all(hits))
     return sum(hits) / len(hits)
 
 
-def _evidence(rows: Sequence[Row], budget: int, what: str, type: str) -> Iterator[tuple[Figure, Estimate]]:
-    found = [(row.world, hits) for row in rows if (hits := row.packs[budget].hits.get(what))]
-    if found:
-        worlds = [world for world, _ in found]
-        for measure in EVIDENCE:
-            values = [_share(measure, hits) for _, hits in found]
-            yield Figure(measure, budget, what, type), estimate(values, worlds)
+def _evidence_metrics(
+    cases: Sequence[CaseResult], budget: int, evidence_type: str, question_type: str
+) -> Iterator[tuple[MetricKey, Estimate]]:
+    counted = [(case.subset, hits) for case in cases if (hits := case.by_budget[budget].hits.get(evidence_type))]
+    if counted:
+        subsets = [subset for subset, _ in counted]
+        for metric in EVIDENCE_METRICS:
+            values = [_hit_score(metric, hits) for _, hits in counted]
+            yield MetricKey(metric, budget, evidence_type, question_type), estimate(values, subsets)
 
 
-def _whole(rows: Sequence[Row], budget: int, type: str) -> Iterator[tuple[Figure, Estimate]]:
-    for measure in WHOLE:
-        found = [(row.world, value) for row in rows if (value := scored(row, measure, budget)) is not None]
-        if found:
-            worlds, values = zip(*found, strict=True)
-            yield Figure(measure, budget, type=type), estimate(values, worlds)
+def _case_metrics(cases: Sequence[CaseResult], budget: int, question_type: str) -> Iterator[tuple[MetricKey, Estimate]]:
+    for metric in CASE_METRICS:
+        counted = [(case.subset, score) for case in cases if (score := case_score(case, metric, budget)) is not None]
+        if counted:
+            subsets, values = zip(*counted, strict=True)
+            yield MetricKey(metric, budget, question_type=question_type), estimate(values, subsets)
 
 
-def _ranks(rows: Sequence[Row], type: str, tops: Tops) -> Iterator[tuple[Figure, Estimate]]:
-    for what in dict.fromkeys(what for row in rows for what in row.ranks):
-        found = [(row.world, ranks) for row in rows if (ranks := row.ranks.get(what))]
-        worlds = [world for world, _ in found]
-        if not found:
+def _rank_metrics(
+    cases: Sequence[CaseResult], question_type: str, rank_cutoffs: Mapping[str, Sequence[int]]
+) -> Iterator[tuple[MetricKey, Estimate]]:
+    for evidence_type in dict.fromkeys(name for case in cases for name in case.ranks):
+        counted = [(case.subset, ranks) for case in cases if (ranks := case.ranks.get(evidence_type))]
+        subsets = [subset for subset, _ in counted]
+        if not counted:
             continue
-        for top in tops.get(what, ()):
-            for measure in ("any", "all"):
-                values = [_share(measure, [rank is not None and rank <= top for rank in ranks]) for _, ranks in found]
-                yield Figure(measure, what=what, type=type, top=top), estimate(values, worlds)
-        firsts = [1 / min((rank for rank in ranks if rank is not None), default=float("inf")) for _, ranks in found]
-        yield Figure("mrr", what=what, type=type), estimate(firsts, worlds)
+        for cutoff in rank_cutoffs.get(evidence_type, ()):
+            for metric in ("hit_rate", "complete"):
+                values = [
+                    _hit_score(metric, [rank is not None and rank <= cutoff for rank in ranks]) for _, ranks in counted
+                ]
+                key = MetricKey(metric, None, evidence_type, question_type, cutoff)
+                yield key, estimate(values, subsets)
+        reciprocal = [1 / min((rank for rank in ranks if rank is not None), default=float("inf")) for _, ranks in counted]
+        yield MetricKey("mrr", None, evidence_type, question_type), estimate(reciprocal, subsets)
 
 
-def _spent(run: Run, budget: int) -> Spent:
-    packs = [row.packs[budget] for row in run.rows]
-    tokens = sum(pack.tokens for pack in packs) / len(packs)
-    ms = sum(pack.ms for pack in packs) / len(packs) if run.system.startswith("foveate") else None
-    return Spent(budget, tokens, ms, sum(pack.tokens > budget for pack in packs))
+def _budget_usage(run: Run, budget: int) -> BudgetUsage:
+    results = [case.by_budget[budget] for case in run.results]
+    tokens = sum(result.tokens for result in results) / len(results)
+    cpu_ms = sum(result.cpu_ms for result in results) / len(results) if run.system.startswith("foveate") else None
+    return BudgetUsage(budget, tokens, cpu_ms, sum(result.tokens > budget for result in results))
 
 
-# --- as a document -------------------------------------------------------------------------------------------------
+# --- JSON ----------------------------------------------------------------------------------------------------------
 
 
 def as_json(report: Report) -> dict[str, Any]:
-    """A report as a document. Figures are in 0..1; keys are only ever added while `schema` stays."""
-    about = report.run.about
+    """Return a report as a JSON document. Metrics are in 0..1. New keys may be added while `schema` stays the same."""
+    header = report.run.header
     return {
-        "schema": SCHEMA,
+        "schema": SCHEMA_VERSION,
         "suite": report.run.suite,
         "system": report.run.system,
-        "version": about.get("version"),
-        "fingerprint": about.get("fingerprint"),
-        "data": about.get("data"),
-        "options": about.get("options", {}),
-        "rows": str(report.run.path),
+        "version": header.get("version"),
+        "fingerprint": header.get("fingerprint"),
+        "data": header.get("data"),
+        "options": header.get("options", {}),
+        "path": str(report.run.path),
         "cases": report.cases,
-        "worlds": report.worlds,
-        "skipped": report.run.skipped,
+        "subsets": report.subsets,
+        "skipped_cases": report.run.skipped_cases,
         "limit": report.run.limit,
-        "finished": report.run.finished,
-        "types": dict(report.types),
+        "is_finished": report.run.is_finished,
+        "question_types": dict(report.question_types),
         "budgets": list(report.budgets),
         "headline": report.headline,
-        "figures": [{**figure._asdict(), **_estimate_json(found)} for figure, found in report.figures.items()],
-        "spent": [
+        "metrics": [{**key._asdict(), **_estimate_json(estimate)} for key, estimate in report.metrics.items()],
+        "usage": [
             {
-                "budget": one.budget,
-                "tokens": round(one.tokens, 1),
-                "ms": None if one.ms is None else round(one.ms, 2),
-                "over": one.over,
+                "budget": usage.budget,
+                "tokens": round(usage.tokens, 1),
+                "cpu_ms": None if usage.cpu_ms is None else round(usage.cpu_ms, 2),
+                "over_budget": usage.over_budget,
             }
-            for one in report.spent
+            for usage in report.usage
         ],
     }
 
 
-def _estimate_json(found: Estimate) -> dict[str, Any]:
+def _estimate_json(estimate: Estimate) -> dict[str, Any]:
+    clustered = estimate.clustered_interval
     return {
-        "value": round(found.value, DIGITS),
-        "n": found.n,
-        **_interval_json(found.interval),
-        "over_worlds": _interval_json(found.over_worlds) if found.over_worlds else None,
+        "value": round(estimate.value, DIGITS),
+        "case_count": estimate.case_count,
+        **_interval_json(estimate.interval),
+        "clustered_interval": _interval_json(clustered) if clustered else None,
     }
 
 

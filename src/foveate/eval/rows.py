@@ -1,7 +1,7 @@
-"""The rows of a run, and the file that keeps them: a head, a line for each world, a mark where a run came to its end.
+"""The results of a run and the file that stores them: a header, a line for each subset, and a marker at the end of a run.
 
-One process at a time writes a file. What a killed one left half written is taken for not written, by readers and by the
-run that goes on. The last mark says of how many worlds the run was; worlds beyond it are of a run that has not ended.
+One process at a time writes a file. A line that a killed process left incomplete is ignored by readers and by the run that
+resumes. The last marker says how many subsets the run had; subsets after it belong to a run that has not ended.
 """
 
 from __future__ import annotations
@@ -15,158 +15,162 @@ from pathlib import Path
 from typing import IO, Any
 
 from foveate.errors import InputError, NotFound
-from foveate.eval.locks import lock
+from foveate.eval.reading import lock
 
-FORMAT = 1
-ALIKE = ("suite", "data", "options", "scoring", "types")
-"""Runs with the same of these asked the same cases and scored them alike: they may share a table."""
-_WRONG = (ValueError, KeyError, TypeError, AttributeError)
+FORMAT_VERSION = 2
+COMPARABLE_KEYS = ("suite", "data", "options", "scoring", "types")
+"""Runs with the same values ran the same cases and scored them alike, so they may share a table."""
+_PARSE_ERRORS = (ValueError, KeyError, TypeError, AttributeError)
 
 
 @dataclass(frozen=True, slots=True)
-class Pack:
-    """A case at one budget: what of its evidence stands in the text, by `what`; CPU milliseconds of this process."""
+class BudgetResult:
+    """A case at one budget: tokens of the prompt, CPU time, and which evidence is in it, by type."""
 
     tokens: int
-    ms: float
+    cpu_ms: float
     hits: Mapping[str, Sequence[bool]]
-    unwanted: Sequence[bool] = ()
+    forbidden_hits: Sequence[bool] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """A case: its packs by budget, and the rank of each piece of evidence by `what` (1 is best, None not found)."""
+class CaseResult:
+    """A case at every budget, and the rank of each piece of evidence by type: 1 is best, None is not found."""
 
-    world: str
+    subset: str
     case: str
-    type: str
-    packs: Mapping[int, Pack]
+    question_type: str
+    by_budget: Mapping[int, BudgetResult]
     ranks: Mapping[str, Sequence[int | None]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """All rows of a system on a suite. `limit`: only so many worlds were asked for; `finished`: all of them are there;
-    `skipped`: so many questions of them were not asked."""
+    """All results of a system on a suite. `limit` is the number of subsets asked for; None is all of them."""
 
     suite: str
     system: str
-    rows: tuple[Row, ...]
-    about: Mapping[str, Any]
+    results: tuple[CaseResult, ...]
+    header: Mapping[str, Any]
     path: Path
     limit: int | None = None
-    finished: bool = True
-    skipped: int = 0
+    is_finished: bool = True
+    skipped_cases: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """A world that was asked, and how many of its questions were not."""
+class SubsetResult:
+    """The results of a subset, and how many of its questions were not run."""
 
-    rows: Sequence[Row]
-    skipped: int = 0
+    results: Sequence[CaseResult]
+    skipped_cases: int = 0
 
 
-Worlds = dict[str, Done]
+SubsetResults = dict[str, SubsetResult]
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """The end of a run: how many worlds it has, and the limit that it was given."""
+class RunEnd:
+    """The end of a run: the number of its subsets, and the limit that it was given."""
 
-    worlds: int
+    subsets: int
     limit: int | None
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """What a file holds: its head, the rows by world, the last mark; and how many bytes of it are whole lines."""
+class RunFile:
+    """The content of a file. `complete_bytes` are the bytes of its complete lines."""
 
-    about: Mapping[str, Any]
-    worlds: Worlds
-    mark: Mark | None
-    whole: int
+    header: Mapping[str, Any]
+    subsets: SubsetResults
+    end: RunEnd | None
+    complete_bytes: int
 
 
 @dataclass(slots=True)
-class Book:
-    """A file that is being written. `waiting`: what is written with the first row, so that no file is without one."""
+class RunWriter:
+    """A file that is being written. Lines wait in `pending` until there is a result, so that no file is without one."""
 
     file: IO[bytes]
-    worlds: Worlds
-    mark: Mark | None
-    waiting: list[Mapping[str, Any]] = field(default_factory=list)
+    subsets: SubsetResults
+    end: RunEnd | None
+    pending: list[Mapping[str, Any]] = field(default_factory=list)
 
-    def add(self, world: str, done: Done) -> None:
-        self.worlds[world] = done
-        self._write({"world": world, **asdict(done)})
+    def add(self, subset: str, result: SubsetResult) -> None:
+        self.subsets[subset] = result
+        self._write({"subset": subset, **asdict(result)})
 
-    def end(self, mark: Mark) -> None:
-        """Note that a run has ended, unless it is known, or the file holds all worlds there are."""
-        if self.mark not in (mark, Mark(len(self.worlds), None)):
-            self._write(asdict(mark))
+    def finish(self, end: RunEnd) -> None:
+        """Write the marker, unless the file has it already or contains all subsets of the suite."""
+        if self.end not in (end, RunEnd(len(self.subsets), None)):
+            self._write({"subsets": end.subsets, "limit": end.limit})
 
     def _write(self, document: Mapping[str, Any]) -> None:
-        self.waiting.append(document)
-        if any(done.rows for done in self.worlds.values()):
-            self.file.write(b"".join(json.dumps(one).encode() + b"\n" for one in self.waiting))
+        self.pending.append(document)
+        if any(result.results for result in self.subsets.values()):
+            self.file.write(b"".join(json.dumps(line).encode() + b"\n" for line in self.pending))
             self.file.flush()
-            self.waiting.clear()
+            self.pending.clear()
 
 
 @contextmanager
-def opened(path: Path, about: Mapping[str, Any]) -> Iterator[Book]:
-    """The file of a run, new or with what an earlier one left, for this process alone."""
+def open_run_file(path: Path, header: Mapping[str, Any]) -> Iterator[RunWriter]:
+    """Open a new or existing run file for this process alone. A file that gets no results is deleted."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+b") as file:
-        lock(file, f"Another process is writing {str(path)!r}: let it end, or keep the rows elsewhere with --out.")
+        lock(file, f"Another process is writing {str(path)!r}: wait for it, or use another folder with --out.")
         file.seek(0)
         data = file.read()
-        if b"\n" not in data:  # new, or killed before its head was written
-            held, waiting = Held({}, {}, None, 0), [about]
+        if b"\n" not in data:  # new, or the process was killed before it wrote the header
+            content, pending = RunFile({}, {}, None, 0), [header]
         else:
-            held, waiting = _parsed(path, data), []
-        file.truncate(held.whole)
+            content, pending = _parse_run_file(path, data), []
+        file.truncate(content.complete_bytes)
         try:
-            yield Book(file, held.worlds, held.mark, waiting)
+            yield RunWriter(file, content.subsets, content.end, pending)
         finally:
             if file.seek(0, SEEK_END) == 0:
                 file.close()
                 path.unlink()
 
 
-def read(path: Path) -> Run:
-    """The rows of a file, for reports and comparisons."""
-    held = _parsed(path, _bytes(path))
-    mark = held.mark or Mark(-1, None)
-    return joined(held.about, held.worlds, path, limit=mark.limit, finished=mark.worlds == len(held.worlds))
+def read_run(path: Path) -> Run:
+    """Read a run file, for reports and comparisons."""
+    content = _parse_run_file(path, _read_bytes(path))
+    end = content.end or RunEnd(-1, None)
+    is_finished = end.subsets == len(content.subsets)
+    return build_run(content.header, content.subsets, path, limit=end.limit, is_finished=is_finished)
 
 
-def joined(about: Mapping[str, Any], worlds: Worlds, path: Path, *, limit: int | None, finished: bool = True) -> Run:
-    """A run of the worlds that were asked."""
-    rows = tuple(row for done in worlds.values() for row in done.rows)
-    skipped = sum(done.skipped for done in worlds.values())
-    return Run(about["suite"], about["system"], rows, about, path, limit, finished, skipped)
+def build_run(
+    header: Mapping[str, Any], subsets: SubsetResults, path: Path, *, limit: int | None, is_finished: bool = True
+) -> Run:
+    results = tuple(case for subset in subsets.values() for case in subset.results)
+    skipped = sum(subset.skipped_cases for subset in subsets.values())
+    return Run(header["suite"], header["system"], results, header, path, limit, is_finished, skipped)
 
 
-def read_all(path: Path) -> list[Run]:
-    """The run of a file; of a folder, for each suite the latest run and the latest of each system that is like it."""
+def read_runs(path: Path) -> list[Run]:
+    """Return the run of a file, or the runs of a folder.
+
+    Of a folder these are the latest run of each suite and the latest run of each other system that is comparable with it.
+    """
     if not path.is_dir():
-        return [read(path)]
+        return [read_run(path)]
     files = sorted(path.glob("*.jsonl"), key=lambda file: (file.stat().st_mtime_ns, file.name))
-    runs = [run for run in (read(file) for file in files if _head(_bytes(file))) if run.rows]
+    runs = [run for run in (read_run(file) for file in files if _read_header(_read_bytes(file))) if run.results]
     if not runs:
-        raise NotFound(f"{str(path)!r} holds no runs; `foveate eval run` writes them.")
-    latest = {run.suite: _alike(run) for run in runs}
-    kept = {(run.suite, run.system): run for run in runs if _alike(run) == latest[run.suite]}
-    return [kept[key] for key in sorted(kept, key=lambda key: (key[0], not key[1].startswith("foveate"), key[1]))]
+        raise NotFound(f"{str(path)!r} contains no runs; `foveate eval run` writes them.")
+    latest = {run.suite: _comparison_key(run) for run in runs}
+    chosen = {(run.suite, run.system): run for run in runs if _comparison_key(run) == latest[run.suite]}
+    return [chosen[key] for key in sorted(chosen, key=lambda key: (key[0], not key[1].startswith("foveate"), key[1]))]
 
 
-def _alike(run: Run) -> list[Any]:
-    return [run.about.get(name) for name in ALIKE]
+def _comparison_key(run: Run) -> list[Any]:
+    return [run.header.get(name) for name in COMPARABLE_KEYS]
 
 
-def _bytes(path: Path) -> bytes:
+def _read_bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -175,62 +179,63 @@ def _bytes(path: Path) -> bytes:
         raise InputError(f"{str(path)!r} cannot be read: {error.strerror}.") from None
 
 
-def _head(data: bytes) -> dict[str, Any] | None:
-    """What a file says of itself in its first line; nothing where it holds no rows."""
+def _read_header(data: bytes) -> dict[str, Any] | None:
+    """Return the header of a run file, or None if it is not a run file."""
     try:
-        about: dict[str, Any] = json.loads(data.partition(b"\n")[0])
-        is_ours = about["format"] == FORMAT and _texts(about["suite"], about["system"])
-    except _WRONG:
+        header: dict[str, Any] = json.loads(data.partition(b"\n")[0])
+        is_run = header["format"] == FORMAT_VERSION and _are_strings(header["suite"], header["system"])
+    except _PARSE_ERRORS:
         return None
-    return about if is_ours else None
+    return header if is_run else None
 
 
-def _parsed(path: Path, data: bytes) -> Held:
+def _parse_run_file(path: Path, data: bytes) -> RunFile:
     lines = data.splitlines(keepends=True)
     if lines and not lines[-1].endswith(b"\n"):
-        lines.pop()  # half a line, where a run was killed or is at work
-    about = _head(data)
-    if about is None or not lines:
+        lines.pop()  # incomplete: the process was killed or is still writing
+    header = _read_header(data)
+    if header is None or not lines:
         raise InputError(f"{str(path)!r} is not a run of `foveate eval run`.")
-    worlds: Worlds = {}
-    mark = None
+    subsets: SubsetResults = {}
+    end = None
     budgets: set[frozenset[int]] = set()
     for n, line in enumerate(lines[1:], 2):
         try:
             document = json.loads(line)
-            if "worlds" in document:
-                mark = Mark(**document)
+            if "subsets" in document:
+                end = RunEnd(**document)
             else:
-                rows = [row(one) for one in document["rows"]]
-                worlds[document["world"]] = Done(rows, int(document.get("skipped", 0)))
-                budgets |= {frozenset(one.packs) for one in rows}
-            _sound(len(budgets) <= 1)
-        except _WRONG:
-            raise InputError(f"{str(path)!r} is damaged at line {n}; delete it to begin again.") from None
-    return Held(about, worlds, mark, sum(map(len, lines)))
+                results = [parse_case_result(case) for case in document["results"]]
+                subsets[document["subset"]] = SubsetResult(results, int(document.get("skipped_cases", 0)))
+                budgets |= {frozenset(case.by_budget) for case in results}
+            _require(len(budgets) <= 1)
+        except _PARSE_ERRORS:
+            raise InputError(f"{str(path)!r} is damaged at line {n}; delete the file to start again.") from None
+    return RunFile(header, subsets, end, sum(map(len, lines)))
 
 
-def row(document: Mapping[str, Any]) -> Row:
-    """A row as it was written; an error where a value is of another type."""
-    found = Row(**{**document, "packs": {int(budget): _pack(pack) for budget, pack in document["packs"].items()}})
-    ranks = [rank for ranks in found.ranks.values() for rank in ranks]
-    _sound(_texts(found.world, found.case), isinstance(found.type, str))
-    _sound(all(rank is None or (isinstance(rank, int) and rank > 0) for rank in ranks))
-    return found
+def parse_case_result(document: Mapping[str, Any]) -> CaseResult:
+    """Return a result as it was written. Raises ValueError or TypeError if a value has the wrong type."""
+    by_budget = {int(budget): _parse_budget_result(result) for budget, result in document["by_budget"].items()}
+    case = CaseResult(**{**document, "by_budget": by_budget})
+    ranks = [rank for ranks in case.ranks.values() for rank in ranks]
+    _require(_are_strings(case.subset, case.case), isinstance(case.question_type, str))
+    _require(all(rank is None or (isinstance(rank, int) and rank > 0) for rank in ranks))
+    return case
 
 
-def _pack(document: Mapping[str, Any]) -> Pack:
-    found = Pack(**document)
-    flags = [flag for flags in (*found.hits.values(), found.unwanted) for flag in flags]
-    _sound(isinstance(found.tokens, int), isinstance(found.ms, int | float))
-    _sound(all(isinstance(flag, bool) for flag in flags))
-    return found
+def _parse_budget_result(document: Mapping[str, Any]) -> BudgetResult:
+    result = BudgetResult(**document)
+    flags = [flag for flags in (*result.hits.values(), result.forbidden_hits) for flag in flags]
+    _require(isinstance(result.tokens, int), isinstance(result.cpu_ms, int | float))
+    _require(all(isinstance(flag, bool) for flag in flags))
+    return result
 
 
-def _texts(*values: Any) -> bool:
+def _are_strings(*values: Any) -> bool:
     return all(isinstance(value, str) and value for value in values)
 
 
-def _sound(*conditions: bool) -> None:
+def _require(*conditions: bool) -> None:
     if not all(conditions):
-        raise ValueError("another type")
+        raise ValueError("wrong type")

@@ -1,13 +1,12 @@
-"""Scores of cases -> how sure a figure is, and whether two systems differ. Pure, no package needed.
+"""How certain a metric is, and whether two systems differ. Needs no package.
 
-Where every case scores 0 or 1, the mean is a share and has Wilson's interval, which is right near 0 and 1 and for few cases.
-A mean of other fractions has the normal interval, clipped to 0..1: rough for few cases, and empty where all score the same.
+If every case scores 0 or 1, the mean is a share and gets Wilson's interval, which is right near 0 and 1 and for few cases.
+A mean of other fractions gets the normal interval, clipped to 0..1. It is rough for few cases, and empty if all score alike.
 
-Both take cases as independent. Cases of one world are not: they ask the same store, and a world that is hard is hard for all
-of them. Where there are at least five worlds, `Estimate.over_worlds` gives the interval that takes worlds, not cases, as the
-sample: its standard error comes from how far the worlds are from the mean, each weighed by its cases, with Student's t for
-their number. It is what to quote for "on another talk". The paired tests, too, take cases as independent; where a p value
-matters and worlds are few, look at the worlds.
+Both intervals take cases as independent. Cases of one subset are not: they use the same store, and a hard subset is hard
+for all of them. From five subsets on, `Estimate.clustered_interval` takes subsets as the sample: its standard error comes
+from the subsets' distances from the mean, weighted by their cases, with Student's t for their number. Use it to predict
+results on new subsets, such as another talk. The paired tests take cases as independent, too.
 """
 
 from __future__ import annotations
@@ -18,20 +17,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
 
-Z = 1.959963984540054
-"""The normal distribution holds 95 % within so many standard deviations."""
-FEWEST_WORLDS = 5
-FLIPS = 10_000
+Z_95 = 1.959963984540054
+"""95 % of a normal distribution lie within this many standard deviations."""
+MIN_SUBSETS = 5
+PERMUTATIONS = 10_000
 SEED = 1
-SAME = 1e-9
-"""Fractions nearer than this are the same."""
-DIGITS = 12
-"""Differences are rounded to so many, so that equal ones are known as such."""
+EQUAL_TOLERANCE = 1e-9
+DIFFERENCE_DIGITS = 12
+"""Differences are rounded, so that equal ones are recognized despite floating-point errors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """95 % of such intervals hold the true value. `method`: wilson, normal or worlds."""
+    """A 95 % interval. `method` is wilson, normal or clustered."""
 
     low: float
     high: float
@@ -40,96 +38,100 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A figure in 0..1 over `n` cases."""
+    """A metric in 0..1 over some cases."""
 
     value: float
-    n: int
+    case_count: int
     interval: Interval
-    over_worlds: Interval | None = None
+    clustered_interval: Interval | None = None
 
 
-def estimate(values: Sequence[float], worlds: Sequence[str]) -> Estimate:
-    """The mean of scores in 0..1; `worlds` says where each is from."""
+def estimate(values: Sequence[float], subsets: Sequence[str]) -> Estimate:
+    """Return the mean of scores in 0..1 with its intervals. `subsets` names the subset of each score."""
     n = len(values)
     mean = math.fsum(values) / n
     interval = wilson(round(sum(values)), n) if {0.0, 1.0}.issuperset(values) else normal(values)
-    return Estimate(mean, n, interval, over_worlds(values, worlds))
+    return Estimate(mean, n, interval, clustered_interval(values, subsets))
 
 
 def wilson(hits: int, n: int) -> Interval:
-    """Wilson's score interval for `hits` of `n`."""
-    share, z2 = hits / n, Z * Z
+    """Return Wilson's score interval for `hits` of `n`."""
+    share, z2 = hits / n, Z_95 * Z_95
     middle = (share + z2 / (2 * n)) / (1 + z2 / n)
-    reach = Z * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n)) / (1 + z2 / n)
-    # At the ends the formula gives exactly 0 or 1, but for rounding.
-    return Interval(0.0 if not hits else middle - reach, 1.0 if hits == n else middle + reach, "wilson")
+    half_width = Z_95 * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n)) / (1 + z2 / n)
+    # At the ends the formula gives exactly 0 or 1, apart from rounding errors.
+    return Interval(0.0 if not hits else middle - half_width, 1.0 if hits == n else middle + half_width, "wilson")
 
 
 def normal(values: Sequence[float]) -> Interval:
-    """The normal interval on a mean, clipped; a single score tells nothing of the spread."""
+    """Return the normal interval of a mean, clipped to 0..1. A single score says nothing about the spread."""
     n = len(values)
     if n < 2:
         return Interval(0.0, 1.0, "normal")
     mean = math.fsum(values) / n
     variance = math.fsum((value - mean) ** 2 for value in values) / (n - 1)
-    return _around(mean, Z * math.sqrt(variance / n), "normal")
+    return _interval_around(mean, Z_95 * math.sqrt(variance / n), "normal")
 
 
-def over_worlds(values: Sequence[float], worlds: Sequence[str]) -> Interval | None:
-    """The interval with worlds as the sample, where there are enough of them."""
-    if len(set(worlds)) < FEWEST_WORLDS:
+def clustered_interval(values: Sequence[float], subsets: Sequence[str]) -> Interval | None:
+    """Return the interval with subsets as the sample, or None if there are too few of them."""
+    if len(set(subsets)) < MIN_SUBSETS:
         return None
-    by_world: defaultdict[str, list[float]] = defaultdict(list)
-    for value, world in zip(values, worlds, strict=True):
-        by_world[world].append(value)
-    n, number = len(values), len(by_world)
+    by_subset: defaultdict[str, list[float]] = defaultdict(list)
+    for value, subset in zip(values, subsets, strict=True):
+        by_subset[subset].append(value)
+    n, clusters = len(values), len(by_subset)
     mean = math.fsum(values) / n
-    spread = math.fsum((math.fsum(scores) - mean * len(scores)) ** 2 for scores in by_world.values())
-    error = math.sqrt(spread * number / (number - 1)) / n
-    return _around(mean, student(number - 1) * error, "worlds")
+    spread = math.fsum((math.fsum(scores) - mean * len(scores)) ** 2 for scores in by_subset.values())
+    error = math.sqrt(spread * clusters / (clusters - 1)) / n
+    return _interval_around(mean, t_quantile_95(clusters - 1) * error, "clustered")
 
 
-def student(freedom: int) -> float:
-    """The t quantile for 95 %, by the first terms of its series in 1 / freedom; within 0.3 % from 4 on."""
+def t_quantile_95(degrees_of_freedom: int) -> float:
+    """Return Student's t for a two-sided 95 % interval.
+
+    These are the first terms of its series in 1 / degrees of freedom; from 4 degrees on the error is below 0.3 %.
+    """
+    z = Z_95
     terms = (
-        (Z**3 + Z) / 4,
-        (5 * Z**5 + 16 * Z**3 + 3 * Z) / 96,
-        (3 * Z**7 + 19 * Z**5 + 17 * Z**3 - 15 * Z) / 384,
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
     )
-    return Z + terms[0] / freedom + terms[1] / freedom**2 + terms[2] / freedom**3
+    return z + terms[0] / degrees_of_freedom + terms[1] / degrees_of_freedom**2 + terms[2] / degrees_of_freedom**3
 
 
-def _around(mean: float, reach: float, method: str) -> Interval:
-    return Interval(max(0.0, mean - reach), min(1.0, mean + reach), method)
+def _interval_around(mean: float, half_width: float, method: str) -> Interval:
+    return Interval(max(0.0, mean - half_width), min(1.0, mean + half_width), method)
 
 
 # --- two systems on the same cases ---------------------------------------------------------------------------------
 
 
-def mcnemar(won: int, lost: int) -> float:
-    """The exact two-sided p value where so many cases changed for the better and for the worse: a fair coin's."""
-    n = won + lost
+def mcnemar(improved_count: int, worsened_count: int) -> float:
+    """Return the exact two-sided p value of McNemar's test: how often a fair coin gives a result as uneven."""
+    n = improved_count + worsened_count
     ways, tail = 1, 0
-    for k in range(min(won, lost) + 1):
+    for k in range(min(improved_count, worsened_count) + 1):
         tail += ways
         ways = ways * (n - k) // (k + 1)
     return min(1.0, 2 * tail / (1 << n))
 
 
-def sign_flips(differences: Iterable[float], *, flips: int = FLIPS, seed: int = SEED) -> float:
-    """The two-sided p value of a mean difference: how often random signs give one as large.
+def sign_flip_test(differences: Iterable[float], *, permutations: int = PERMUTATIONS, seed: int = SEED) -> float:
+    """Return the two-sided p value of a mean difference: how often random signs give one as large.
 
-    Differences of the same size are flipped together: the number of plus signs among them is the number of ones in as many
-    random bits. The same seed gives the same value.
+    The same seed gives the same value.
     """
-    rounded = [round(value, DIGITS) for value in differences]
+    rounded = [round(value, DIFFERENCE_DIGITS) for value in differences]
     sizes = sorted(Counter(abs(value) for value in rounded if value).items())
-    seen = abs(math.fsum(rounded)) - len(rounded) * 10**-DIGITS  # three thirds are one, but for rounding each
-    if not sizes or seen <= 0:
+    observed = abs(math.fsum(rounded)) - len(rounded) * 10**-DIFFERENCE_DIGITS  # three rounded thirds are not quite 1
+    if not sizes or observed <= 0:
         return 1.0
     random = Random(seed)
     as_large = 0
-    for _ in range(flips):
+    for _ in range(permutations):
+        # Differences of one size are flipped together: the number of plus signs is the number of ones in random bits.
         total = sum(size * (2 * random.getrandbits(number).bit_count() - number) for size, number in sizes)
-        as_large += abs(total) >= seen
-    return (as_large + 1) / (flips + 1)
+        as_large += abs(total) >= observed
+    return (as_large + 1) / (permutations + 1)

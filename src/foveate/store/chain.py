@@ -89,9 +89,6 @@ class Chain:
             found.update(reader.named(names))
         return found
 
-    def called(self, names: Sequence[str], beginnings: Sequence[str], filters: Filters) -> list[tuple[str, Record]]:
-        return [pair for reader in self._readers for pair in reader.called(names, beginnings, filters)]
-
     def beside(self, ids: Sequence[str], kinds: Sequence[str], reach: int, filters: Filters) -> list[Beside]:
         return [pair for reader in self._readers for pair in reader.beside(ids, kinds, reach, filters)]
 

@@ -1,78 +1,72 @@
-"""The systems, by name: foveate, and what it is measured beside. A baseline is imported when it is asked for.
+"""The systems by name: foveate, and baselines to compare it with. Modules are imported on demand.
 
-What stands after a colon is for the system: `static:model2vec:PATH`, `foveate:embedder=hash:256`. A module gives a `SYSTEM`,
-or a `make` that takes such an argument, or both; `missing`, where something must be installed first; `WANTED`, where it
-cannot do without an argument.
+A system is written as NAME or NAME:ARGUMENT, such as `dense:model2vec:PATH`. A name with a dot is a module of your own with
+a `SystemType` in the variable SYSTEM.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from importlib import import_module
-from types import ModuleType
 
 from foveate.errors import InputError, NotFound, near
-from foveate.eval.model import System
+from foveate.eval.datasets import import_from_here
+from foveate.eval.model import System, SystemType
 
-MODULES = {
-    "foveate": "engine",
-    "fts5": "fts5",
-    "bm25": "bm25",
-    "static": "dense",
-    "last": "recency",
-    "file-bm25": "file_bm25",
-    "semble": "semble",
-    "aider": "aider",
+SYSTEMS = {
+    "foveate": ("engine", "FOVEATE"),
+    "fts5": ("baselines", "FTS5"),
+    "bm25": ("baselines", "BM25"),
+    "dense": ("baselines", "DENSE"),
+    "recency": ("baselines", "RECENCY"),
 }
+"""Module and variable of each system."""
 
 
-ABOUT = {
-    "foveate": "foveate itself; foveate:embedder=PROVIDER:MODEL with vectors",
-    "fts5": "memories: SQLite's full-text search",
-    "bm25": "memories: BM25 with stems, by bm25s",
-    "static": "memories: embeddings alone, as static:PROVIDER:MODEL",
-    "last": "memories: the newest ones that fit",
-    "file-bm25": "code: plain BM25 over files and functions",
-    "semble": "code: semble's search; semble:whole, semble:model=PATH",
-    "aider": "code: aider's map of a repository",
-}
-
-
-def system(spec: str) -> System:
+def open_system(spec: str) -> System:
     name, colon, argument = spec.partition(":")
-    module = _module(name)
-    if colon and not hasattr(module, "make"):
-        raise InputError(f"The system {name!r} takes no argument, but was given {argument!r}; write {name!r} alone.")
-    found: System = module.make(argument) if colon or not hasattr(module, "SYSTEM") else module.SYSTEM
-    return found
+    system_type = system_type_of(name)
+    if colon and not system_type.argument:
+        raise InputError(f"The system {name!r} takes no argument, got {argument!r}; write {name!r} alone.")
+    if (colon or system_type.needs_argument) and not argument:
+        raise InputError(f"The system {name!r} needs an argument; write `{name}:{system_type.argument}`.")
+    if missing := system_type.missing():
+        raise InputError(f"The system {name!r} cannot run: {missing}")
+    return system_type.make(argument)
 
 
-def specs(named: Iterable[str]) -> list[str]:
-    """Systems as users list them, with commas between, each once. What no system begins is told to the one before it, if
-    that is told anything: `semble:model=PATH,whole`."""
-    found: list[str] = []
-    for part in (part.strip() for value in named for part in value.split(",") if part.strip()):
-        if found and ":" in found[-1] and part.partition(":")[0] not in MODULES:
-            found[-1] += f",{part}"
+def split_specs(values: Iterable[str]) -> list[str]:
+    """Split comma-separated systems and drop repeats. A part that is no system's name belongs to the argument before it.
+
+    So `bench.systems.semble:model=PATH,whole` is one system.
+    """
+    specs: list[str] = []
+    for part in (part.strip() for value in values for part in value.split(",") if part.strip()):
+        name = part.partition(":")[0]
+        if specs and ":" in specs[-1] and name not in SYSTEMS and "." not in name:
+            specs[-1] += f",{part}"
         else:
-            found.append(part)
-    return list(dict.fromkeys(found))
+            specs.append(part)
+    return list(dict.fromkeys(specs))
 
 
-def about(name: str) -> str:
-    """What a system is, in a short line."""
-    return ABOUT[name]
+def missing_requirement(spec: str) -> str:
+    """Return what must be installed or written before a system can run, or an empty string."""
+    name, _, argument = spec.partition(":")
+    system_type = system_type_of(name)
+    if missing := system_type.missing():
+        return missing
+    return f"write {name}:{system_type.argument}" if system_type.needs_argument and not argument else ""
 
 
-def needs(name: str) -> str:
-    """What to install or to name before a system can run here, in a few words; nothing where it can."""
-    plain, _, argument = name.partition(":")
-    module = _module(plain)
-    absent = str(module.missing()) if hasattr(module, "missing") else ""
-    return absent or ("" if argument else getattr(module, "WANTED", ""))
-
-
-def _module(name: str) -> ModuleType:
-    if name not in MODULES:
-        raise NotFound(f"There is no system {name!r}.{near(name, MODULES)}")
-    return import_module(f"{__name__}.{MODULES[name]}")
+def system_type_of(name: str) -> SystemType:
+    if "." in name:
+        found = getattr(import_from_here(name, name), "SYSTEM", None)
+        if not isinstance(found, SystemType):
+            raise InputError(f"The module {name!r} has no foveate.eval.model.SystemType named SYSTEM.")
+        return found
+    if name not in SYSTEMS:
+        raise NotFound(f"There is no system {name!r}.{near(name, SYSTEMS)}")
+    module, variable = SYSTEMS[name]
+    system_type: SystemType = getattr(import_module(f"{__name__}.{module}"), variable)
+    return system_type

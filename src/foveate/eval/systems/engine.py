@@ -1,7 +1,8 @@
-"""foveate through its public names: `open`, `add_many`, `retire`, `link` and `compute`."""
+"""foveate as a system, through its public functions, with profiles and overrides as options of an evaluation."""
 
 from __future__ import annotations
 
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,229 +13,305 @@ from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 import foveate
-from foveate.errors import BudgetError, FoveateError, InputError
-from foveate.eval.model import Case, Entry, Rendered, Scene, Suite
-from foveate.eval.overrides import together
-from foveate.eval.python_files import among
+from foveate.errors import BudgetError, FoveateError, InputError, NotFound, ProfileError
+from foveate.eval.model import Case, Dataset, Document, RenderedPrompt, Suite, SystemType
 from foveate.eval.reading import digest
 from foveate.pipeline import profiles
 from foveate.pipeline.assembly import Context, joined
+from foveate.pipeline.profiles.files import BASE, BUILTIN, chain
+from foveate.pipeline.profiles.profile import overlay
 from foveate.project import project
 from foveate.text.embed import Embedder, open_embedder
 from foveate.types import Candidate
 
 PACKAGE = Path(foveate.__file__).parent
-AMPLE = 8000
-"""The budget with which a ranking is asked for: it does not depend on it."""
-DEPTH = 1000
-"""Definitions that a ranking holds."""
-FUNCTIONS = ("function", "method")
-BESIDE = ("eval", "cli", "integrations", "operations", "server", "testing.py", "__pycache__")
-"""Of the package, what no context depends on."""
+UNRELATED = ("eval", "cli", "integrations", "operations", "server", "testing.py", "__pycache__")
+"""Parts of the package on which no context depends."""
+RANKING_BUDGET = 8000
+"""The budget of a context whose ranking is read. The ranking does not depend on it."""
+MAX_RANKED_DEFINITIONS = 1000
+FUNCTION_KINDS = ("function", "method")
 
 
 @dataclass(frozen=True, slots=True)
-class Foveate:
-    """`overrides` are laid over the profile of a suite: a variant, or an ablation."""
+class FoveateSystem:
+    """foveate with a profile and with overrides that are laid over the profile."""
 
     name: str = "foveate"
     profile: str | None = None
     overrides: Mapping[str, Any] = field(default_factory=dict)
     embedder: Embedder | None = field(default=None, repr=False)
-    on_code: ClassVar[None] = None
+    is_code: ClassVar[None] = None
 
     @property
     def fingerprint(self) -> str:
         vectors = f" {self.embedder.fingerprint}" if self.embedder else ""
-        return f"{digest(_engine())} {self.profile} {dict(self.overrides)}{vectors}"
+        return f"{digest(_engine_files())} {self.profile} {dict(self.overrides)}{vectors}"
 
-    def open(self, scene: Scene, suite: Suite) -> Memory | Repository:
-        profile = self.profile or suite.profile
-        if scene.root is not None:
-            (scene.root / project.FOLDER).mkdir(exist_ok=True)  # its own, whatever stands above it
-            engine = foveate.open(scene.root, own=False, profile=profile, code=True, embedder=self.embedder)
-            return Repository(engine, self.overrides, scene.files)
-        if scene.store is not None:
-            return Kept(scene.store, scene.entries, profile, self.overrides, self.embedder)
-        return Memory(scene.entries, profile, self.overrides, self.embedder)
+    def open(self, dataset: Dataset, suite: Suite) -> MemorySystem | RepositorySystem:
+        options = {"profile": self.profile or suite.profile, "embedder": self.embedder, "sources": suite.sources}
+        if dataset.root is not None:
+            return RepositorySystem(dataset, self.overrides, options)
+        if dataset.store is not None:
+            return ExistingStoreSystem(dataset.store, dataset.documents, self.overrides, options)
+        return MemorySystem(dataset.documents, self.overrides, options)
 
 
-class Memory:
-    """A store in a folder of its own that was told the entries of a scene; an engine for each who tells or asks."""
+class MemorySystem:
+    """A store in a temporary folder, with an engine for each user and agent."""
 
-    def __init__(
-        self,
-        entries: Sequence[Entry],
-        profile: str | None,
-        overrides: Mapping[str, Any],
-        embedder: Embedder | None = None,
-    ) -> None:
-        self.profile = profile
+    def __init__(self, documents: Sequence[Document], overrides: Mapping[str, Any], options: Mapping[str, Any]) -> None:
         self.overrides = overrides
-        self.embedder = embedder
+        self.options = options
         self.folder = TemporaryDirectory(prefix="foveate-eval-")
-        Path(self.folder.name, project.FOLDER).mkdir()  # its own, whatever stands above it
+        _make_project(Path(self.folder.name))
         self.engines: dict[tuple[str | None, str | None], foveate.Engine] = {}
-        self.told: dict[str, list[Entry]] = {}
+        self.stored: dict[str, list[Document]] = {}
+        """The documents of each record: the store keeps equal ones as one record."""
         try:
-            for entry, id in self._tell(entries):
-                self.told.setdefault(id, []).append(entry)
-            self._finish(entries)
+            for document, id in self._add_documents(documents):
+                self.stored.setdefault(id, []).append(document)
+            self._link_and_retire(documents)
         except FoveateError:
             self.close()
             raise
 
-    def render(self, case: Case, budget: int) -> Rendered:
+    def render(self, case: Case, budget: int) -> RenderedPrompt:
         contexts = self._contexts(case, budget)
         slots: dict[str, str] = {}
         for context in contexts:
             for section in context.sections:
                 slots[section.name] = f"{slots.get(section.name, '')}\n{joined([section])}"
-        return Rendered("\n\n".join(context.text for context in contexts), slots)
+        return RenderedPrompt("\n\n".join(context.text for context in contexts), slots)
 
-    def ranked(self, case: Case) -> Mapping[str, Sequence[str]]:
-        found = [candidate for context in self._contexts(case, AMPLE) for candidate in considered(context)]
-        entries = [entry for id in best_first(found) for entry in self.told.get(id, ())]
-        ids = [entry.id for entry in entries]
-        sessions = dict.fromkeys(entry.session for entry in entries if entry.session)
-        return {"turn": ids, "record": ids, "session": sorted(sessions, key=self._worth(found).__getitem__, reverse=True)}
+    def ranking(self, case: Case) -> Mapping[str, Sequence[str]]:
+        candidates = [one for context in self._contexts(case, RANKING_BUDGET) for one in all_candidates(context)]
+        documents = [document for id in best_first(candidates) for document in self.stored.get(id, ())]
+        ids = [document.id for document in documents]
+        sessions = dict.fromkeys(document.session for document in documents if document.session)
+        scores = self._session_scores(candidates)
+        # The sort is stable: sessions without a score of their own stay in the order of their best records.
+        return {"turn": ids, "record": ids, "session": sorted(sessions, key=scores.__getitem__, reverse=True)}
 
-    def _worth(self, found: Sequence[Candidate]) -> dict[str | None, float]:
-        """What the engine makes of each session as a whole; where it makes nothing of them, the best record decides."""
-        worth: dict[str | None, float] = defaultdict(float)
-        for candidate in found:
-            for entry in self.told.get(candidate.record.id, ()):
-                worth[entry.session] = max(worth[entry.session], candidate.features.get("session", 0.0))
-        return worth
+    def _session_scores(self, candidates: Sequence[Candidate]) -> dict[str | None, float]:
+        """Return the score of each session as a whole."""
+        scores: dict[str | None, float] = defaultdict(float)
+        for candidate in candidates:
+            for document in self.stored.get(candidate.record.id, ()):
+                scores[document.session] = max(scores[document.session], candidate.features.get("session", 0.0))
+        return scores
 
     def close(self) -> None:
         for engine in self.engines.values():
             engine.close()
         self.folder.cleanup()
 
-    def _tell(self, entries: Sequence[Entry]) -> Iterator[tuple[Entry, str]]:
-        for (user, agent, session), told in groupby(entries, key=lambda entry: (entry.user, entry.agent, entry.session)):
-            batch, engine = list(told), self._engine(user, agent)
-            scope = replace(engine.scope, session=session)
-            rows = [(entry.kind, entry.text, _values(entry)) for entry in batch]
-            yield from zip(batch, engine.add_many(rows, scope=scope), strict=True)
+    def _add_documents(self, documents: Sequence[Document]) -> Iterator[tuple[Document, str]]:
+        for (user, agent, session), group in groupby(documents, key=lambda one: (one.user, one.agent, one.session)):
+            batch, engine = list(group), self._engine(user, agent)
+            rows = [(document.kind, document.text, _record_values(document)) for document in batch]
+            yield from zip(batch, engine.add_many(rows, scope=replace(engine.scope, session=session)), strict=True)
 
-    def _finish(self, entries: Sequence[Entry]) -> None:
-        """What refers to others, or takes back: once all of it is there."""
-        ids = {entry.id: id for id, told in self.told.items() for entry in told}
-        for entry in entries:
-            engine = self._engine(entry.user, entry.agent)
-            for name, other in entry.links:
-                engine.link(ids[entry.id], name, ids[other])
-            if entry.retired:
-                engine.retire(ids[entry.id])
+    def _link_and_retire(self, documents: Sequence[Document]) -> None:
+        # Only after all documents are stored: a link may point to a later one.
+        ids = {document.id: id for id, group in self.stored.items() for document in group}
+        for document in documents:
+            engine = self._engine(document.user, document.agent)
+            for name, target in document.links:
+                engine.link(ids[document.id], name, ids[target])
+            if document.is_retired:
+                engine.retire(ids[document.id])
 
     def _contexts(self, case: Case, budget: int) -> list[Context]:
-        options = {**case.options, "overrides": together(case.options.get("overrides", {}), self.overrides)}
-        out = []
+        options = {**case.options, "overrides": merge_overrides(case.options.get("overrides", {}), self.overrides)}
+        contexts = []
         for agent in case.agents:
             engine = self._engine(case.user, agent)
             try:
-                out.append(engine.compute(case.query, budget=budget, now=case.now, **options))
+                contexts.append(engine.compute(case.query, budget=budget, now=case.now, **options))
             except BudgetError:
-                continue  # what must be kept is more than this budget: nothing is sent
-        return out
+                continue  # the always-on part alone exceeds this budget, so nothing would be sent
+        return contexts
 
     def _engine(self, user: str | None, agent: str | None) -> foveate.Engine:
         if (user, agent) not in self.engines:
             self.engines[user, agent] = foveate.open(
-                self.folder.name,
-                user=user,
-                agent=agent,
-                own=False,
-                profile=self.profile,
-                code=False,
-                embedder=self.embedder,
+                self.folder.name, user=user, agent=agent, own=False, code=False, **self.options
             )
         return self.engines[user, agent]
 
 
-class Kept(Memory):
-    """A store that was there already. A copy of it is asked, with its settings: no receipt of ours is left in it."""
+class ExistingStoreSystem(MemorySystem):
+    """A copy of an existing store with its settings, so that no receipt of the evaluation is stored in the original."""
 
     def __init__(
-        self,
-        store: Path,
-        entries: Sequence[Entry],
-        profile: str | None,
-        overrides: Mapping[str, Any],
-        embedder: Embedder | None = None,
+        self, store: Path, documents: Sequence[Document], overrides: Mapping[str, Any], options: Mapping[str, Any]
     ) -> None:
-        super().__init__((), profile, overrides, embedder)
+        super().__init__((), overrides, options)
         copy = Path(self.folder.name, project.FOLDER)
-        place = project.find(store)
+        original = project.find(store).folder
         with foveate.open(store, own=False, code=False, create=False) as engine:
             engine.backup(copy / project.STORE)
         for name in ("config.toml", "allow", "profiles"):
-            held = place.folder / name
-            if held.is_dir():
-                copytree(held, copy / name)
-            elif held.exists():
-                copyfile(held, copy / name)
-        self.told = {entry.id: [entry] for entry in entries}
+            path = original / name
+            if path.is_dir():
+                copytree(path, copy / name)
+            elif path.exists():
+                copyfile(path, copy / name)
+        self.stored = {document.id: [document] for document in documents}
 
 
-class Repository:
+class RepositorySystem:
     """An engine on the folder of a repository."""
 
-    def __init__(self, engine: foveate.Engine, overrides: Mapping[str, Any], files: Sequence[str] = ()) -> None:
-        self.engine = engine
+    def __init__(self, dataset: Dataset, overrides: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+        assert dataset.root is not None
+        _make_project(dataset.root)
+        self.engine = foveate.open(dataset.root, own=False, code=True, **options)
         self.overrides = overrides
-        self.files = files
-        engine.code.refresh()  # what it costs to know the code is not a part of what an answer costs
+        self.answer_files = frozenset(dataset.answer_files)
+        self.engine.code.refresh()  # index now: its time is not part of the time of a prompt
 
-    def render(self, case: Case, budget: int) -> Rendered:
+    def render(self, case: Case, budget: int) -> RenderedPrompt:
         try:
-            return Rendered(self.engine.compute(case.query, budget=budget, overrides=self.overrides, **case.options).text)
+            context = self.engine.compute(case.query, budget=budget, overrides=self.overrides, **case.options)
         except BudgetError:
-            return Rendered("")
+            return RenderedPrompt("")
+        return RenderedPrompt(context.text)
 
-    def ranked(self, case: Case) -> Mapping[str, Sequence[str]]:
+    def ranking(self, case: Case) -> Mapping[str, Sequence[str]]:
         with self.engine.code.snapshot() as snapshot:
-            found = snapshot.search(case.query, definitions=DEPTH)
-        symbols = [hit.symbol for hit in found.definitions if hit.symbol.kind in FUNCTIONS]
+            hits = snapshot.search(case.query, definitions=MAX_RANKED_DEFINITIONS)
+        symbols = [hit.symbol for hit in hits.definitions if hit.symbol.kind in FUNCTION_KINDS]
         return {
-            "file": among(self.files, [hit.file.path for hit in found.files]),
-            "function": among(self.files, [f"{symbol.path}::{symbol.qualified}" for symbol in symbols]),
+            "file": self._only_answers([hit.file.path for hit in hits.files]),
+            "function": self._only_answers([f"{symbol.path}::{symbol.qualified}" for symbol in symbols]),
         }
 
     def close(self) -> None:
         self.engine.close()
 
+    def _only_answers(self, names: Sequence[str]) -> list[str]:
+        """Keep files and functions (`path::name`) of the files that can be answers, each once."""
+        allowed = self.answer_files
+        return [name for name in dict.fromkeys(names) if not allowed or name.partition("::")[0] in allowed]
 
-def _engine() -> list[Path]:
-    """The files that decide what a context holds, a user's own profiles among them."""
-    own = [folder for folder in profiles.places(PACKAGE)[1:] if folder.is_dir()]
-    return [*sorted(path for path in PACKAGE.iterdir() if path.name not in BESIDE), *own]
+
+def _make_project(folder: Path) -> None:
+    # With its own .foveate/ folder the project is found here, even if a parent folder is a project too.
+    (folder / project.FOLDER).mkdir(exist_ok=True)
 
 
-def considered(context: Context) -> list[Candidate]:
-    """Everything that was a candidate for the question, shown or not."""
+def _engine_files() -> list[Path]:
+    """Return the files that decide what a context contains, including the user's own profiles."""
+    user_profiles = [folder for folder in profiles.places(PACKAGE)[1:] if folder.is_dir()]
+    return [*sorted(path for path in PACKAGE.iterdir() if path.name not in UNRELATED), *user_profiles]
+
+
+def all_candidates(context: Context) -> list[Candidate]:
+    """Return every candidate of a context, shown or not."""
     return [*(item.candidate for item in context.items), *(omission.candidate for omission in context.left_out)]
 
 
 def best_first(candidates: Sequence[Candidate]) -> list[str]:
-    """The ids of records by score; the best place counts where one was a candidate in several."""
+    """Return the ids of records by score. A record that was a candidate in several slots counts by its best score."""
     ranked = sorted(candidates, key=lambda candidate: (-candidate.score, candidate.record.id))
     return list(dict.fromkeys(candidate.record.id for candidate in ranked))
 
 
-def _values(entry: Entry) -> dict[str, Any]:
-    dated = {"created": entry.when, "valid_from": entry.when} if entry.when else {}
-    return {"key": entry.id, **dated, **entry.values}
+def _record_values(document: Document) -> dict[str, Any]:
+    dates = {"created": document.timestamp, "valid_from": document.timestamp} if document.timestamp else {}
+    return {"key": document.id, **dates, **document.values}
 
 
-def make(argument: str) -> Foveate:
-    """`embedder=SPEC`: with vectors."""
-    name, _, spec = argument.partition("=")
-    if name != "embedder" or not spec:
-        raise InputError(f"'foveate:{argument}' is not understood; write `foveate`, or `foveate:embedder=PROVIDER:MODEL`.")
-    return Foveate(f"foveate:{argument}", embedder=open_embedder(spec))
+# --- profiles and overrides ----------------------------------------------------------------------------------------
+
+PROFILE_METADATA = ("name", "description", "extends")
+SIZE_KEYS = ("tokens", "share")
+"""A slot has one of them, so a new one replaces the other."""
 
 
-SYSTEM = Foveate()
+def configured_system(
+    suite: Suite, profile: str | None, overrides: Path | None, profile_dirs: Sequence[Path] = ()
+) -> FoveateSystem:
+    """Return foveate with a profile (by default the suite's) and a TOML file of overrides. Both are checked here.
+
+    Evaluations run in folders of their own, in which a project's profiles are not found. The project's layers therefore
+    become overrides, on which the results depend.
+    """
+    table = _load_overrides(overrides) if overrides else {}
+    profiles.resolve(profile or suite.profile or BASE, profile_dirs if profile else (), call=table)
+    builtin, settings = _split_layers(profile, profile_dirs) if profile else (None, {})
+    parts = [f"profile={profile}"] if profile else []
+    parts += [f"overrides={overrides.stem}"] if overrides else []
+    name = f"foveate:{','.join(parts)}" if parts else "foveate"
+    return FoveateSystem(name, builtin, merge_overrides(settings, table))
+
+
+def _split_layers(profile: str, profile_dirs: Sequence[Path]) -> tuple[str, dict[str, Any]]:
+    """Return the built-in profile that a profile extends, and all settings that are laid over it."""
+    builtin = BASE
+    settings: dict[str, Any] = {}
+    for layer in chain(profile, profile_dirs, on_base=True):
+        if layer.path.parent == BUILTIN:
+            builtin, settings = layer.name, {}
+        else:
+            settings = merge_overrides(settings, _without_metadata(layer.table))
+    return builtin, settings
+
+
+def _without_metadata(table: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in table.items() if name not in PROFILE_METADATA}
+
+
+def _load_overrides(path: Path) -> dict[str, Any]:
+    try:
+        return _without_metadata(tomllib.loads(path.read_text("utf-8-sig")))
+    except FileNotFoundError:
+        raise NotFound(f"There is no file {str(path)!r} with overrides.") from None
+    except OSError as error:
+        raise InputError(f"{str(path)!r} cannot be read: {error.strerror}.") from None
+    except ValueError as error:
+        raise InputError(f"{str(path)!r} is not valid TOML: {error}.") from None
+
+
+def merge_overrides(base: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge two sets of overrides into one that does what both do, the second over the first.
+
+    Unlike `overlay`, which lays a layer over a whole profile, this keeps `remove` for the profile beneath both.
+    """
+    for layer in (base, override):
+        _check_slots(layer.get("slots", {}))
+    slots = dict(base.get("slots", {}))
+    for name, values in override.get("slots", {}).items():
+        if values.get("remove"):
+            slots[name] = values
+            continue
+        replaced = ("remove", *(SIZE_KEYS if any(key in values for key in SIZE_KEYS) else ()))
+        slots[name] = {key: old for key, old in slots.get(name, {}).items() if key not in replaced} | dict(values)
+    rest = ({key: value for key, value in layer.items() if key != "slots"} for layer in (base, override))
+    return overlay(*rest) | ({"slots": slots} if slots else {})
+
+
+def _check_slots(slots: Any) -> None:
+    if not isinstance(slots, Mapping) or not all(isinstance(values, Mapping) for values in slots.values()):
+        raise ProfileError(f"slots must be a table with a table for each slot, got {slots!r}.")
+
+
+# --- the system by name --------------------------------------------------------------------------------------------
+
+
+def _make_foveate(argument: str) -> FoveateSystem:
+    if not argument:
+        return FoveateSystem()
+    name, _, embedder = argument.partition("=")
+    if name != "embedder" or not embedder:
+        raise InputError(f"Unknown argument in 'foveate:{argument}'; write `foveate` or `foveate:{FOVEATE.argument}`.")
+    return FoveateSystem(f"foveate:{argument}", embedder=open_embedder(embedder))
+
+
+FOVEATE = SystemType(
+    make=_make_foveate,
+    description="foveate itself; foveate:embedder=PROVIDER:MODEL with vectors",
+    argument="embedder=PROVIDER:MODEL",
+)

@@ -31,7 +31,6 @@ FEATURES: tuple[str, ...] = (
     "neighbour",  # what was said right before and after it, in the same session, answers the question
     "session",  # how much of the question is answered in its session, all hits there taken together
     "entity",  # it names what the question names
-    "named",  # the question calls it by its name or alias
     "mentioned",  # an entity that the question names: 1, one that only matters much: one half
     "keyword",  # the share of the question's words that its tags hold
     "contained",  # 0.1 for each of the question's words that its text holds

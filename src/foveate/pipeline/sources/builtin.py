@@ -17,7 +17,6 @@ from foveate.pipeline.sources.extra import Given
 from foveate.pipeline.sources.frame import CurrentFrame
 from foveate.pipeline.sources.gather import Around, Source
 from foveate.pipeline.sources.highlights import Highlights
-from foveate.pipeline.sources.name_match import Named
 from foveate.pipeline.sources.procedures import Procedures
 from foveate.pipeline.sources.recent import Recent
 from foveate.pipeline.sources.relations import Relations
@@ -66,7 +65,6 @@ SHIPPED: tuple[Source, ...] = (
     Highlights(),
     Search(),
     Procedures(),
-    Named(),
     Domains(),
     Entities(),
     Relations(),

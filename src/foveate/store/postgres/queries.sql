@@ -307,15 +307,6 @@ delete from names where project = :project and doc = :doc
 select n.name, n.doc from names n
 where n.project = :project and n.name = any (array(select json_array_elements_text(:names))) order by n.name, n.doc
 
--- name: called
-select n.name, n.doc from names n
-where n.project = :project and n.name = any (array(select json_array_elements_text(:names)))
-union
-select n.name, n.doc from json_array_elements_text(:beginnings) b
-cross join lateral (select name, doc from names
-  where project = :project and name >= b and name < b || chr(1114111) offset 0) n
-order by 1, 2
-
 -- name: add_link
 insert into links (project, src, name, dst, weight) values (:project, :src, :name, :dst, :weight)
 on conflict (project, src, name, dst) do update set weight = excluded.weight

@@ -133,15 +133,6 @@ class ReadTransaction:
                 found[name] = by_doc[doc]
         return found
 
-    def called(self, names: Sequence[str], beginnings: Sequence[str], filters: Filters) -> list[tuple[str, Record]]:
-        """(name, record) for every record in use that goes by one of the names, or by one that begins so."""
-        at = {"project": self._project, "names": json.dumps(list(names)), "beginnings": json.dumps(list(beginnings))}
-        pairs = self._db.rows("called", at)
-        if not pairs:
-            return []
-        by_doc = self._by_docs(sorted({doc for _, doc in pairs}), filters)
-        return [(name, by_doc[doc]) for name, doc in pairs if doc in by_doc and by_doc[doc].status == "active"]
-
     def beside(self, ids: Sequence[str], kinds: Sequence[str], reach: int, filters: Filters) -> list[Beside]:
         """What was kept in the same session up to `reach` places before and after each of some records."""
         wanted = {"ids": json.dumps(list(ids)), "kinds": json.dumps(list(kinds or KINDS)), "reach": reach}

@@ -269,12 +269,6 @@ delete from names where project = :project and doc = :doc
 -- name: named
 select n.name, n.doc from names n where n.project = :project and n.name in (select value from json_each(:names))
 
--- name: called
-select n.name, n.doc from names n where n.project = :project and n.name in (select value from json_each(:names))
-union
-select n.name, n.doc from json_each(:beginnings) b
-cross join names n on n.project = :project and n.name >= b.value and n.name < b.value || char(1114111)
-
 -- name: add_link
 insert into links (project, src, name, dst, weight) values (:project, :src, :name, :dst, :weight)
 on conflict (project, src, name, dst) do update set weight = excluded.weight

@@ -1,0 +1,95 @@
+"""Ablation: a component is off during its run only, and its loss is reported against the whole system."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from bench.ablate import BASELINE_NAME, ablate, check_patterns, components, disable, effects
+from bench.kit import load_suite
+
+from foveate.errors import NotFound
+from foveate.pipeline import profiles, selection
+from foveate.text import dates
+
+CASES = [
+    {"id": "a", "question": "Which port does the gateway use?", "expected": ["port"]},
+    {"id": "b", "question": "What do the kids play?", "expected": ["chess"]},
+]
+RECORDS = [
+    {"id": "port", "text": "The gateway listens on port 8123", "when": "2026-01-05"},
+    {"id": "chess", "text": "Her daughter joined the chess club", "when": "2026-01-06"},
+    {"id": "other", "text": "The printer is out of paper", "when": "2026-01-07"},
+]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    path = tmp_path / "cases.jsonl"
+    path.write_text("".join(json.dumps({**case, "records": RECORDS}) + "\n" for case in CASES), "utf-8")
+    return path
+
+
+def test_every_part_of_a_profile_is_a_component() -> None:
+    names = [one.name for one in components(load_suite("locomo"))]
+    for name in ("feature neighbour", "field text", "slot memories", "related words", "stage dates"):
+        assert name in names
+    assert "stage names vote" not in names
+    assert "stage names vote" in [one.name for one in components(load_suite("swebench"))]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(
+    "component", [one for one in components(load_suite("swebench")) if one.stage], ids=lambda one: one.name
+)
+def test_a_stage_is_off_inside_the_block_only(component) -> None:
+    from importlib import import_module
+
+    module, name, stand_in = component.stage
+    real = getattr(import_module(module), name)
+
+    def fails() -> None:
+        with disable(component):
+            assert getattr(import_module(module), name) is stand_in
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fails()
+    assert getattr(import_module(module), name) is real
+
+
+def test_effects_are_the_losses_without_a_component(data: Path, tmp_path: Path) -> None:
+    runs = ablate(
+        load_suite("own"), data, tmp_path / "runs", patterns=["related *", "slot episodes", "stage dates"], budgets=[1000]
+    )
+    assert list(runs) == [BASELINE_NAME, "slot episodes", "related words", "stage dates"]
+    found = {one.component: one for one in effects(runs) if one.metric == "recall"}
+    assert found["related words"].difference == -0.5  # `kids` no longer finds the daughter
+    assert found["slot episodes"].difference == 0
+    assert all(one.time_ratio > 0 for one in found.values())
+    assert dates.question_terms.__name__ == "question_terms"
+    assert selection.ladder("full") == ("full", "summary", "micro")
+
+
+def test_each_pattern_must_match_a_component_of_a_suite() -> None:
+    check_patterns(["stage names vote", "feature *"], [load_suite("locomo"), load_suite("swebench")])
+    with pytest.raises(NotFound, match=r"'feature neigbour'.*feature neighbour"):
+        check_patterns(["feature *", "feature neigbour"], [load_suite("locomo")])
+
+
+def test_overrides_remove_every_component_of_a_profile() -> None:
+    whole = profiles.resolve("chat")
+    for component in components(load_suite("locomo")):
+        kind, _, name = component.name.partition(" ")
+        without = profiles.resolve("chat", call=component.overrides)
+        if kind == "feature":
+            assert whole.weights[name] > without.weights[name] == 0
+        elif kind == "field":
+            assert whole.fields[name] > without.fields[name] == 0
+        elif kind == "slot":
+            assert {slot.name for slot in whole.slots} - {slot.name for slot in without.slots} == {name}
+        elif kind == "source":
+            source, _, slot = name.partition(" in ")
+            (left,) = (one for one in without.slots if one.name == slot)
+            assert dict(left.also).get(source, 0) == 0
