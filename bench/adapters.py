@@ -1,7 +1,7 @@
-"""What an adapter costs: the CPU time of one model call through it, beside one that calls `engine.compute` by hand.
+"""What an adapter costs: the CPU time of one model call through it, beside one that calls `engine.context` by hand.
 
 Both run the same framework with a fake model and hand it the same text. What the adapter takes more is shown as a share of
-`engine.compute` alone. In an async framework, by hand is measured in two ways: in the loop's own thread, where all else has
+`engine.context` alone. In an async framework, by hand is measured in two ways: in the loop's own thread, where all else has
 to wait, and with `await engine.acompute`, as one should. The target is about the first.
 
 A program uses one framework, so each is measured in a process of its own, and in several of them: how things come to lie in
@@ -55,7 +55,7 @@ PART = 20
 with them."""
 
 TARGET = 10.0
-"""Percent over `engine.compute` alone."""
+"""Percent over `engine.context` alone."""
 
 Call = Callable[[str], object]
 Figures = dict[str, float]
@@ -271,17 +271,17 @@ def ways(name: str, engines: list[foveate.Engine]) -> dict[str, Call]:
     alone, blocking, threaded, adapted, keeping = engines
 
     def context(text: str) -> str:
-        return blocking.compute(text, **OPTIONS).text
+        return blocking.context(text, **OPTIONS).text
 
     async def context_in_loop(text: str) -> str:
         return context(text)
 
     async def context_in_thread(text: str) -> str:
-        return (await threaded.acompute(text, **OPTIONS)).text
+        return (await threaded.acontext(text, **OPTIONS)).text
 
     by_hand = {"by hand": context_in_loop, "in a thread": context_in_thread} if name in ASYNC else {"by hand": context}
     return {
-        "alone": lambda text: alone.compute(text, **OPTIONS),
+        "alone": lambda text: alone.context(text, **OPTIONS),
         **{way: framework.calling(framework.by_hand(given)) for way, given in by_hand.items()},
         "adapter": framework.calling(framework.adapter(adapted, keeps=False, **OPTIONS)),
         "keeping": framework.calling(framework.adapter(keeping, **OPTIONS)),
@@ -323,7 +323,7 @@ def measured(name: str, store: Path, asked: list[str], warming: list[str]) -> Fi
 def opened_copy(store: Path) -> Iterator[foveate.Engine]:
     with tempfile.TemporaryDirectory() as folder:
         copytree(store, folder, dirs_exist_ok=True)
-        with foveate.open(folder, own=False) as engine:
+        with foveate.open(folder, personal=False) as engine:
             yield engine
 
 

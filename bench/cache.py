@@ -19,7 +19,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -121,7 +121,7 @@ def told(open_world: Callable[[], AbstractContextManager[tuple[foveate.Engine, C
     with open_world() as (engine, talk):
         contexts = []
         for turn in talk.turns:
-            contexts.append(engine.compute(turn, budget=budget, **talk.options))
+            contexts.append(engine.context(turn, budget=budget, **talk.options))
             talk.keep(turn)
     held, number = [], 0
     if not talk.shows:
@@ -154,7 +154,7 @@ def held_prompts(engine: foveate.Engine, talk: Conversation, budget: int) -> tup
     context, since, number = None, "", 0
     for turn in talk.turns:
         room = {"window": ROOM, "spent": tokens.count(since, COUNTER)}
-        found = engine.refresh_if_needed(turn, context, budget=budget, **room, **talk.options).context
+        found = engine.refresh(context, turn, budget=budget, **room, **talk.options).context
         if found is not None:
             context, since, number = found, "", number + 1
         since += f"{turn}\n"
@@ -169,19 +169,17 @@ def talk() -> Iterator[tuple[foveate.Engine, Conversation]]:
     dataset = next(iter(load_suite("locomo").subsets(DATA / "locomo", {}))).load()
     documents = dataset.documents
     half = len(documents) // 2
-    with tempfile.TemporaryDirectory() as folder, foveate.open(folder, own=False, code=False, profile="chat") as engine:
+    with tempfile.TemporaryDirectory() as folder, foveate.open(folder, personal=False, code=False, profile="chat") as engine:
         rules = keep_rules(engine)
         for document in documents[:half]:
-            scope = replace(engine.scope, session=document.session)
-            engine.add("event", document.text, key=document.id, scope=scope, created=document.timestamp)
-        here = replace(engine.scope, session="now")
+            engine.add("event", document.text, key=document.id, session=document.session, created=document.timestamp)
         yield (
             engine,
             Conversation(
                 turns=[document.text for document in documents[half : half + TURNS]],
                 rules=rules,
                 before="".join(f"{document.text}\n" for document in documents[:half]),
-                keep=lambda said: engine.add("event", said, scope=here),
+                keep=lambda said: engine.add("event", said, session="now"),
                 options={"session": "now"},
             ),
         )
@@ -198,7 +196,7 @@ def coding() -> Iterator[tuple[foveate.Engine, Conversation]]:
             target = root / name
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes((REPOSITORY / name).read_bytes())
-        with foveate.open(root, own=False, code=True, profile="coding") as engine:
+        with foveate.open(root, personal=False, code=True, profile="coding") as engine:
             yield engine, Conversation(turns=asked, rules=keep_rules(engine), shows=True)
 
 

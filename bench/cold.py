@@ -20,8 +20,8 @@ TARGET = 300.0
 
 STEPS = {
     "imports": "import foveate; foveate.Engine; foveate.open",
-    "open": "import foveate; foveate.open({folder!r}, own=False).close()",
-    "compute": "import foveate; e = foveate.open({folder!r}, own=False); e.compute({question!r}); e.close()",
+    "open": "import foveate; foveate.open({folder!r}, personal=False).close()",
+    "compute": "import foveate; e = foveate.open({folder!r}, personal=False); e.context({question!r}); e.close()",
 }
 
 

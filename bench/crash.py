@@ -42,7 +42,7 @@ HERE = Scope("alpha")
 WRITER = """
 import itertools, sys
 from foveate.clock import new_id, now
-from foveate.memory.memory import Memory
+from foveate.engine import Engine
 from foveate.records.make import Rules
 from foveate.types import Scope
 
@@ -55,12 +55,12 @@ else:
 def say(*words):
     print(*words, flush=True)
 
-memory = Memory(Store(where), scope=Scope("alpha"), rules=Rules(), clock=now, ids=new_id)
+memory = Engine(Store(where), scope=Scope("alpha"), rules=Rules(), clock=now, ids=new_id)
 say("ready")
 for n in itertools.count():
     words = f"Writer {name} says {n} w{name}x{n} " + "and then some more " * (n % 40)
     if n % 3 == 0:
-        ids = memory.add_many(("note", f"{words} part {part}", {}) for part in range(12))
+        ids = memory.store.add_many(("note", f"{words} part {part}", {}) for part in range(12))
     elif n % 3 == 1:
         ids = [memory.add("fact", words, subject=name, attribute="turn").record.id]
     else:
@@ -71,7 +71,7 @@ for n in itertools.count():
         say("kept", ids[0], memory.edit(ids[0], text=words + " as edited").version)
     if n % 7 == 6:
         say("maybe", ids[0])
-        memory.forget([ids[0]])
+        memory.forget(ids[0])
         say("gone", ids[0])
 """
 

@@ -68,7 +68,7 @@ ENTITIES, TASKS, SESSIONS = 200, 60, 20
 def run() -> dict:
     with tempfile.TemporaryDirectory() as name:
         shutil.copytree(Path(foveate.__file__).parent, Path(name, "foveate"), ignore=shutil.ignore_patterns("__pycache__"))
-        with foveate.open(name, own=False, code=True) as engine:
+        with foveate.open(name, personal=False, code=True) as engine:
             names = filled(engine)
             with TestClient(create_app(engine), base_url="http://127.0.0.1") as client:
                 settle()  # as the service does
@@ -86,19 +86,19 @@ def run() -> dict:
 def filled(engine: Engine) -> dict[str, str]:
     """Fill the store; what the pages are about."""
     texts, asked = corpus(RECORDS)
-    ids = engine.add_many((KINDS[n % len(KINDS)], text, {"tags": [f"t{n % 50}"]}) for n, text in enumerate(texts))
+    ids = engine.store.add_many((KINDS[n % len(KINDS)], text, {"tags": [f"t{n % 50}"]}) for n, text in enumerate(texts))
     names = [f"{text.split()[0]} {n}" for n, text in enumerate(texts[:ENTITIES])]
-    entities = engine.add_many(("entity", name, {"type": "thing"}) for name in names)
+    entities = engine.store.add_many(("entity", name, {"type": "thing"}) for name in names)
     for n in range(1, ENTITIES):  # the first one is joined to many, and those to more
-        engine.relate(names[n], "near", names[0 if n < 40 else n % 40])
+        engine.link(names[n], "near", names[0 if n < 40 else n % 40])
     tasks = [engine.tasks.add(f"Task {n} {texts[n]}", key=f"k{n}") for n in range(TASKS)]
     for n in range(1, TASKS):
         engine.tasks.depend(f"k{n}", [f"k{n // 2}"])
     for n in range(RECEIPTS - 2):
-        engine.compute(asked[n % len(asked)], budget=2000, profile="base", session=f"s{n % SESSIONS}")
+        engine.context(asked[n % len(asked)], budget=2000, profile="base", session=f"s{n % SESSIONS}")
     other, large = (_large(engine, " ".join(asked[n : n + 4])) for n in (0, 2))
-    engine.save()
-    print(f"{RECORDS:,} records, {engine.stats()['receipts']} receipts", flush=True)
+    engine.receipts.flush()
+    print(f"{RECORDS:,} records, {engine.store.store.stats()['receipts']} receipts", flush=True)
     about = {"query": asked[0], "record": ids[0], "entity": entities[0], "task": tasks[1].id, "session": "s1"}
     return {"other": other, "large": large, **about}
 
@@ -106,8 +106,8 @@ def filled(engine: Engine) -> dict[str, str]:
 def _large(engine: Engine, query: str) -> str:
     """A context of as many candidates as is asked for, most of them left out."""
     facts = {"limit": CANDIDATES, "min_score": 0.0}
-    context = engine.compute(query, budget=6000, overrides={"slots": {"facts": facts}})
-    found = len(engine.receipt(context).candidates)
+    context = engine.context(query, budget=6000, overrides={"slots": {"facts": facts}})
+    found = len(engine.receipts.get(context).candidates)
     assert found >= CANDIDATES, f"only {found} candidates"
     return context.id
 

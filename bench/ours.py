@@ -48,7 +48,7 @@ def open_index(root: Path):
 
 
 def open_engine(root: Path) -> foveate.Engine:
-    return foveate.open(root, own=False, profile=PROFILE)
+    return foveate.open(root, personal=False, profile=PROFILE)
 
 
 def index(root: str) -> None:
@@ -77,7 +77,7 @@ def context(root: str, budget: str, *questions: str) -> None:
     engine = open_engine(Path(root))
     steps["open"] = cpu() - steps["start"]
     for question in questions:
-        timed(steps, question, lambda question=question: engine.compute(question, budget=int(budget), profile=PROFILE))
+        timed(steps, question, lambda question=question: engine.context(question, budget=int(budget), profile=PROFILE))
     engine.close()
     answer({"steps": steps})
 

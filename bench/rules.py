@@ -52,13 +52,13 @@ class Rule:
 def keep(folder: str, others: Sequence[str]) -> list[Rule]:
     """The rules, each for one of four kinds of owner, and what else there is."""
     kept = []
-    engines = {who: foveate.open(folder, user=who[0], agent=who[1], own=False) for who in WHO}
+    engines = {who: foveate.open(folder, user=who[0], agent=who[1], personal=False) for who in WHO}
     for n, topic in enumerate(TOPICS):
         user, agent = WHO[n % len(WHO)]
         for kind, words in RULES:
             added = engines[user, agent].add(kind, words.format(topic=topic), pinned=kind == "fact")
             kept.append(Rule(added.record.id, user, agent))
-    engines[None, None].add_many(("note", text, {}) for text in others)
+    engines[None, None].store.add_many(("note", text, {}) for text in others)
     for engine in engines.values():
         engine.close()
     return kept
@@ -84,13 +84,13 @@ def measure(folder: str, rules: Sequence[Rule], asked: Sequence[str], budget: in
     """How many of the rules that apply are there, and how many that do not, over all questions and all who ask."""
     due = there = leaked = refused = full = 0
     reason = ""
-    engines = [(foveate.open(folder, user=user, agent=agent, own=False), user, agent) for user, agent in WHO]
+    engines = [(foveate.open(folder, user=user, agent=agent, personal=False), user, agent) for user, agent in WHO]
     for n, query in enumerate(asked):
         engine, user, agent = engines[n % len(engines)]
         wanted = {rule.id for rule in rules if rule.applies(user, agent)}
         due += len(wanted)
         try:
-            context = engine.compute(query, budget=budget)
+            context = engine.context(query, budget=budget)
         except FoveateError as error:
             refused, reason = refused + 1, str(error)
             continue
@@ -116,8 +116,8 @@ def run() -> dict:
         rules = keep(folder, others)
         asked = unrelated(others)
         out: dict = {"rules": len(rules), "others": OTHERS, "questions": len(asked), "budgets": {}, "missed": []}
-        with foveate.open(folder, user="ana", agent="writer", own=False) as engine:
-            out["warnings of the one with the most rules"] = engine.outgrown()
+        with foveate.open(folder, user="ana", agent="writer", personal=False) as engine:
+            out["warnings of the one with the most rules"] = engine.store.oversized_rules()
         for budget in BUDGETS:
             out["budgets"][budget] = row = measure(folder, rules, asked, budget)
             print(budget, row, flush=True)

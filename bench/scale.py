@@ -21,6 +21,7 @@ import apsw
 import foveate
 from bench.corpus import queries, texts
 from bench.speed import fts5
+from foveate.engine.engine import view_of
 from foveate.pipeline.profiles import resolve
 from foveate.store.protocol import Query, Want
 from foveate.store.sql import ranking
@@ -57,7 +58,7 @@ def run() -> dict:
 
 def measured(where: str | Path, clock: Clock, corpus: list[str], projects: int) -> dict[str, Any]:
     """Write the corpus, then ask; the projects take turns in both, in one process with one pool, as in a service."""
-    with foveate.open(where, project_name="p0", own=False, code=False) as whole:
+    with foveate.open(where, project="p0", personal=False, code=False) as whole:
         engines = within(whole, projects)
         wrote = fill(engines, clock, corpus)
         row = ask(engines, clock, corpus)
@@ -65,7 +66,7 @@ def measured(where: str | Path, clock: Clock, corpus: list[str], projects: int) 
 
 
 def within(whole: foveate.Engine, projects: int) -> list[foveate.Engine]:
-    return [whole.within(Scope(f"p{n}"), own=False, code=False) for n in range(projects)]
+    return [view_of(whole, Scope(f"p{n}"), personal=False, code=False) for n in range(projects)]
 
 
 def fill(engines: list[Any], clock: Clock, corpus: list[str]) -> float:
@@ -74,7 +75,7 @@ def fill(engines: list[Any], clock: Clock, corpus: list[str]) -> float:
     began = clock()
     for start in range(0, share, BATCH):
         for n, engine in enumerate(engines):
-            engine.add_many(("note", text, {}) for text in corpus[n * share :][start : min(start + BATCH, share)])
+            engine.store.add_many(("note", text, {}) for text in corpus[n * share :][start : min(start + BATCH, share)])
     return clock() - began
 
 
@@ -83,11 +84,11 @@ def ask(engines: list[Any], clock: Clock, corpus: list[str]) -> dict[str, Any]:
     share = len(corpus) // len(engines)
     asked = [(engines[n % len(engines)], text) for n, text in enumerate(asked_of(corpus, share, len(engines)))]
     for engine, text in (*asked[:5], *zip(engines, reversed([text for _, text in asked]), strict=False)):
-        engine.compute(text)  # the first question of a project is another matter
+        engine.context(text)  # the first question of a project is another matter
     took, index, same = [], [], []
     for engine, text in asked:
         began = clock()
-        engine.compute(text)
+        engine.context(text)
         took.append((clock() - began) * 1000)
         began = clock()
         pruned = search(engine, text)
@@ -110,7 +111,7 @@ def asked_of(corpus: list[str], share: int, projects: int) -> list[str]:
 
 def search(engine: Any, text: str) -> list[str]:
     query = Query(dict.fromkeys(analysis.terms(text), 1.0), resolve("base").fields)
-    with engine.reader() as reader:
+    with engine.store.data.reader() as reader:
         return [hit.record.id for hit in reader.search(query, [Want(("note",), 50)])[0]]
 
 

@@ -62,8 +62,8 @@ def run() -> dict:
     notes, asked = corpus(RECORDS)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        with foveate.open(folder, own=False) as engine:
-            engine.add_many(("note", text, {}) for text in notes)
+        with foveate.open(folder, personal=False) as engine:
+            engine.store.add_many(("note", text, {}) for text in notes)
         print(f"{RECORDS:,} records", flush=True)
         figures = served(folder, asked)
     missed = []

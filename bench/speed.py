@@ -52,9 +52,9 @@ def child_cpu(command: list[str], **options) -> float:
 
 def fill(folder: Path, corpus: list[str]) -> float:
     """A store of these texts; CPU seconds."""
-    engine = foveate.open(folder, own=False)
+    engine = foveate.open(folder, personal=False)
     began = time.process_time()
-    engine.add_many(("note", text, {}) for text in corpus)
+    engine.store.add_many(("note", text, {}) for text in corpus)
     engine.close()
     return time.process_time() - began
 
@@ -99,20 +99,20 @@ def fts5(path: Path, corpus: list[str], *, prepared: bool) -> float:
 
 def ask(folder: Path, asked: list[str]) -> dict[str, float]:
     """Median CPU of compute and of the index query beneath it."""
-    engine = foveate.open(folder, own=False)
+    engine = foveate.open(folder, personal=False)
     profile = resolve("base")
     slots = [slot for slot in profile.slots if slot.source == "search"]
     wants = [Want(slot.kinds, limit_of(slot, profile)) for slot in slots]
     bare, whole = [], []
 
     def index_query(text: str) -> None:
-        with engine.reader() as reader:
+        with engine.store.data.reader() as reader:
             reader.search(Query(dict.fromkeys(analysis.terms(text), 1.0), profile.fields), wants)
 
-    engine.compute(asked[0])
+    engine.context(asked[0])
     for text in asked:
         bare.append(cpu(lambda text=text: index_query(text)))
-        whole.append(cpu(lambda text=text: engine.compute(text)))
+        whole.append(cpu(lambda text=text: engine.context(text)))
     engine.close()
     return {
         "index query ms": round(statistics.median(bare), 2),

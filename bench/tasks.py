@@ -121,7 +121,7 @@ def _check_words(asked: dict[str, list[Asked]], plants: dict[int, Plants]) -> No
 def build(folder: Path, size: int, shared: Plan) -> tuple[Engine, dict[str, list[str]]]:
     """A store with so many finished tasks, every handoff taken in as an agent's would be, and the ids of the new tasks."""
     clock, numbers = Clock(), count(1)
-    engine = foveate.open(folder, own=False, clock=clock, ids=lambda kind, _: f"{kind}_{next(numbers):026d}")
+    engine = foveate.open(folder, personal=False, clock=clock, ids=lambda kind, _: f"{kind}_{next(numbers):026d}")
     others, chance = Writer("others"), random.Random("links")
     each = size // len(shared.done)
     ids: list[str] = []
@@ -164,12 +164,12 @@ def accumulated(records: Iterable[Record]) -> str:
 
 def others(engine: Engine) -> tuple[dict[str, Any], str]:
     """Sizes of the prompt of everything and of the latest tasks with all that they taught; the latter's text."""
-    with engine.reader() as reader:
+    with engine.store.data.reader() as reader:
         known = list(reader.records())
         tasks = [record for record in known if record.kind == "task" and state_of(record) == "completed"]
         latest = sorted(tasks, key=lambda record: -record.updated)[:LATEST]
         taught = reader.get([link.src for link in reader.links([task.id for task in latest], [LEARNED_FROM], back=True)])
-    counter = engine.rules.counter
+    counter = engine.store.data.rules.counter
     short = accumulated([*latest, *taught.values()])
     figures = {
         "finished tasks": len(tasks),
@@ -187,10 +187,10 @@ def ask(engine: Engine, ids: Sequence[str], group: Sequence[Asked], shared: Plan
     """Figures of the contexts of some tasks."""
     sizes, whole, times, considered = [], [], [], []
     found = {"wanted": [0, 0, 0], "asked": [0, 0, 0], "low": [0, 0, 0]}
-    engine.compute(task=ids[0])
+    engine.context(task=ids[0])
     for id, task in zip(ids, group, strict=True):
-        context = engine.compute(task=id)
-        times += [cpu(lambda id=id: engine.compute(task=id)) for _ in range(REPEATS)]
+        context = engine.context(task=id)
+        times += [cpu(lambda id=id: engine.context(task=id)) for _ in range(REPEATS)]
         sizes.append(context.tokens)
         whole.append(context.truncated)
         considered.append(sum(context.considered.values()))
@@ -225,7 +225,7 @@ def by_source(engine: Engine, ids: Sequence[str]) -> dict[str, float]:
     """Median wall milliseconds of each source, as the receipts tell."""
     took: dict[str, list[float]] = {}
     for id in ids:
-        for report in engine.receipt(engine.compute(task=id)).document["sources"]:
+        for report in engine.receipts.get(engine.context(task=id)).document["sources"]:
             took.setdefault(report["source"], []).append(report["ms"])
     return {name: round(statistics.median(ms), 2) for name, ms in sorted(took.items()) if statistics.median(ms) >= 0.05}
 
@@ -269,7 +269,7 @@ def run() -> dict:
                 wanted = [marker for task in group for at in task.needs for marker in shared.plants[at].wanted]
                 row["gotchas in the latest tasks' prompt %"] = share(len(wanted), sum(marker in latest for marker in wanted))
                 row["accumulated to computed"] = round(state["accumulated prompt, tokens"] / row["tokens median"], 1)
-                ample = [engine.compute(task=id, budget=AMPLE).tokens for id in ids[load]]
+                ample = [engine.context(task=id, budget=AMPLE).tokens for id in ids[load]]
                 row[f"tokens median with {AMPLE} allowed"] = statistics.median(ample)
                 out[load][name] = row
             out["states"][name]["ms by source, wall"] = by_source(engine, ids["usual"])

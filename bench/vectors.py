@@ -17,7 +17,7 @@ import numpy as np
 
 from bench.corpus import queries, texts
 from bench.speed import cpu
-from foveate.memory.memory import Memory
+from foveate.engine import Engine
 from foveate.records.make import Rules
 from foveate.store.protocol import Query, Want
 from foveate.store.sqlite.store import SQLiteStore
@@ -29,18 +29,18 @@ HERE = Scope("main")
 SHARES = (0.5, 0.05, 0.005, 0.0005)
 
 
-def fill(path: Path, corpus: list[str], tags: list[str], embedder) -> Memory:
+def fill(path: Path, corpus: list[str], tags: list[str], embedder) -> Engine:
     """A store of these texts, one a second, with tags; vectors come in a step of their own."""
     store = SQLiteStore(path, space=embedder.fingerprint)
     numbers = iter(range(10**9))
-    memory = Memory(
+    memory = Engine(
         store, scope=HERE, rules=Rules(), clock=lambda: 10**12, ids=lambda kind, now: f"{kind}_{next(numbers):08d}",
         vectors=embedder.embed,
     )  # fmt: skip
     store.space = None
     rows = ((n, text, tag) for n, (text, tag) in enumerate(zip(corpus, tags, strict=True)))
     embed, memory._vectors = memory._vectors, None
-    memory.add_many(("note", text, {"tags": [tag] if tag else [], "created": (n + 1) * 1000}) for n, text, tag in rows)
+    memory.store.add_many(("note", text, {"tags": [tag] if tag else [], "created": (n + 1) * 1000}) for n, text, tag in rows)
     store.space, memory._vectors = embedder.fingerprint, embed
     return memory
 
@@ -79,7 +79,7 @@ def measured(size: int, corpus: list[str], folder: Path) -> dict:
     out["plain product ms"] = round(statistics.median(cpu(lambda q=q: floats @ np.asarray(q, "f4")) for q in questions), 2)
 
     def ask(question, filters: Filters = Filters()) -> list:  # noqa: B008
-        with memory.store.read(HERE) as reader:
+        with memory.store.data.store.read(HERE) as reader:
             return reader.search(Query({}, {}, question, filters), [Want((), LIMIT)])[0]
 
     out["first search, reading all vectors, ms"] = round(cpu(lambda: ask(questions[0])))

@@ -37,7 +37,7 @@ WRITER = """
 import json, sys, time, foveate
 folder, name = sys.argv[1], sys.argv[2]
 calls, errors, waits = 0, [], []
-with foveate.open(folder, own=False, code=False) as engine, open(f"{folder}/{name}.ids", "w") as said:
+with foveate.open(folder, personal=False, code=False) as engine, open(f"{folder}/{name}.ids", "w") as said:
     print("ready", flush=True)
     end = float(sys.stdin.readline())
     while time.time() < end:
@@ -62,13 +62,13 @@ READER = """
 import json, sys, time, foveate
 folder, name = sys.argv[1], sys.argv[2]
 calls, errors, waits = 0, [], []
-with foveate.open(folder, own=False, code=False) as engine:
+with foveate.open(folder, personal=False, code=False) as engine:
     print("ready", flush=True)
     end = float(sys.stdin.readline())
     while time.time() < end:
         began = time.perf_counter()
         try:
-            engine.compute(f"what about caches and queues in turn {calls}", budget=1000)
+            engine.context(f"what about caches and queues in turn {calls}", budget=1000)
         except Exception as error:
             errors.append(repr(error))
         waits.append(time.perf_counter() - began)
@@ -88,8 +88,8 @@ def run() -> dict:
 
 def written(folder: Path, seconds: float, writers: int, readers: int) -> dict:
     """The figures of one run in an empty folder, and what it misses of the targets."""
-    with foveate.open(folder, own=False, code=False) as engine:
-        engine.add_many(("note", f"note {n} about caches, queues and {n % 97} other things", {}) for n in range(BEGUN))
+    with foveate.open(folder, personal=False, code=False) as engine:
+        engine.store.add_many(("note", f"note {n} about caches, queues and {n % 97} other things", {}) for n in range(BEGUN))
     started = [_start(WRITER, folder, f"w{n}") for n in range(writers)]
     started += [_start(READER, folder, f"r{n}") for n in range(readers)]
     for process in started:
@@ -120,10 +120,10 @@ def _size(folder: Path) -> int:
 def _lost(folder: Path) -> tuple[int, int, tuple[str, ...]]:
     """How many records were acknowledged, how many of them are not there, and what is wrong with the store."""
     said = {line for file in folder.glob("*.ids") for line in file.read_text().split()}
-    with foveate.open(folder, own=False, code=False) as engine:
-        with engine.reader() as reader:
+    with foveate.open(folder, personal=False, code=False) as engine:
+        with engine.store.data.reader() as reader:
             here = {record.id for record in reader.records()}
-        return len(said), len(said - here), engine.health().problems
+        return len(said), len(said - here), engine.store.health().problems
 
 
 def _judged(writers: list[dict], readers: list[dict], log: int, kept: tuple, seconds: float) -> dict:

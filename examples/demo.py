@@ -27,16 +27,16 @@ FRAME = {
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as folder, foveate.open(folder, own=False) as engine:
-        known = engine.add_many(world(clock.now()))
+    with tempfile.TemporaryDirectory() as folder, foveate.open(folder, personal=False) as engine:
+        known = engine.store.add_many(world(clock.now()))
         given = {"frame": [FRAME], "working": "Making the catalogue answer in under 100 ms before the autumn launch."}
-        context = engine.compute(QUESTION, profile="layers", budget=BUDGET, given=given)
+        context = engine.context(QUESTION, profile="layers", budget=BUDGET, extra=given)
         print(f"$ foveate context {QUESTION!r} --profile layers --budget {BUDGET}\n")
         print(context.text)
-        print_lines(spent(engine.receipt(context), context.counter, width()))
+        print_lines(spent(engine.receipts.get(context), context.counter, width()))
         print("\nLeft out, for example:")
         for id in three(context, known):
-            print(f"- {engine.get(id).micro}\n  {engine.why_not(id, context)['sentence']}")
+            print(f"- {engine.get(id).micro}\n  {engine.why(id, context)['sentence']}")
 
 
 def three(context: foveate.Context, known: list[str]) -> list[str]:

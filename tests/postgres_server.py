@@ -3,7 +3,7 @@
     from postgres_server import postgres     # in conftest.py: a fixture, one server for the whole session
 
     def test_mine(postgres):
-        with foveate.open(postgres.database(), project_name="shop") as engine: ...
+        with foveate.open(postgres.database(), project="shop") as engine: ...
 
 Comes in: nothing, or FOVEATE_TEST_POSTGRES, the URL of a server that is there already and may make databases. Goes out:
 a `Server`, which gives fresh databases. `server()` starts one of your own, which can also be stopped, killed and started;

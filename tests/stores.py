@@ -27,21 +27,21 @@ QUESTIONS = ("redis cache", "which port does the server use", "日本語", "depl
 def fill(path: str | Path, notes: int = 12, **options: Any) -> None:
     """Records of several kinds, owners and projects, with history, links, receipts, names and vectors."""
     for project in PROJECTS:
-        with testing.engine(path, project_name=project, embedder=EMBEDDER, code=False, **options) as engine:
+        with testing.engine(path, project=project, embedder=EMBEDDER, code=False, **options) as engine:
             engine.add("fact", "The server uses port 8000", subject="server", attribute="port", valid_from=1_000)
             engine.add("fact", "The server uses port 9000", subject="server", attribute="port", valid_from=2_000)
             engine.add("decision", f"Chose Redis as the cache of {project}", outcome="success", confidence=0.85)
-            engine.add("entity", "Redis", aliases=["redis server"])
-            engine.add("event", "Deploy on Tuesday went well", type="command", scope=Scope(project, session="s1"))
-            engine.add("note", "日本語 and ünïcode, cart 'quoted'", tags=["net"], scope=Scope(project, user="ada"))
+            engine.add("entity", "Redis", data={"aliases": ["redis server"]})
+            engine.add("event", "Deploy on Tuesday went well", data={"type": "command"}, session="s1")
+            engine.add("note", "日本語 and ünïcode, cart 'quoted'", tags=["net"], user="ada")
             for n in range(notes):
                 engine.add("note", f"Note {n} on the checkout of {project}: price {n * 3} and cart {n % 4}", key=f"k{n}")
             engine.edit("note_0002", text="Note changed: the checkout is quick", tags=["a", "b"])
             engine.edit("note_0003", salience=0.25, pinned=True)
-            engine.retire("note_0004")
-            engine.link("note_0002", "about", "decision_0001", 0.25)
+            engine.edit("note_0004", status="retired")
+            engine.link("note_0002", "about", "decision_0001", weight=0.25)
             for question in QUESTIONS[:2]:
-                engine.compute(question, budget=800)
+                engine.context(question, budget=800)
 
 
 def old_file(path: Path, version: int) -> Path:
@@ -76,13 +76,13 @@ def _plain(tables: Any, table: str) -> list[Any]:
 
 def answers(store: Any) -> list[Any]:
     """What people see: records, history, links and what questions find."""
-    from foveate.memory.memory import Memory
+    from foveate.engine import Engine
     from foveate.records.make import Rules
 
     found: list[Any] = []
     for project in PROJECTS:
-        memory = Memory(store, scope=Scope(project, user="ada"), rules=Rules(), clock=lambda: 0, ids=lambda kind, at: kind)
-        found += memory.export()
+        memory = Engine(store, scope=Scope(project, user="ada"), rules=Rules(), clock=lambda: 0, ids=lambda kind, at: kind)
+        found += memory.store.export_lines()
         found += [[(hit.record.id, round(hit.lexical, 9)) for hit in memory.search(question)] for question in QUESTIONS]
     return found
 

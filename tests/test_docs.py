@@ -280,9 +280,9 @@ def test_broken_link_is_named_with_its_line(tmp_path: Path) -> None:
 def test_row_that_names_what_is_not_there_is_found() -> None:
     link = "[what_is_built_has_its_room_and_its_test](../../tests/test_docs.py)"
     rows = (
-        f"| 000-01 | a | `engine.py`, `tests/` | {link} | built |",
+        f"| 000-01 | a | `engine/engine.py`, `tests/` | {link} | built |",
         f"| 000-02 | a \\| b | `gone.py` | {link} | partly |",
-        "| 000-03 | a | `engine.py` | [gone](../../tests/test_docs.py) | built |",
+        "| 000-03 | a | `engine/engine.py` | [gone](../../tests/test_docs.py) | built |",
         "| 000-04 | a | – | – | built |",
         "| 000-05 | a | `gone.py` | – | planned |",
     )

@@ -9,6 +9,7 @@ from typing import Any
 
 import foveate
 from foveate.types import Scope
+from records import add_record
 
 NOW = 1_790_000_000_000
 HOUR = 3_600_000
@@ -55,13 +56,13 @@ class World:
     def open(self) -> foveate.Engine:
         engine = open_engine(**self.opening)
         for kind, text, values in self.records:
-            engine.add(kind, text, **values)
+            add_record(engine, kind, text, **values)
         for src, name, dst in self.links:
             engine.link(src, name, dst)
         return engine
 
-    def compute(self, engine: foveate.Engine) -> foveate.Context:
-        return engine.compute(self.query or None, **self.options)
+    def context(self, engine: foveate.Engine) -> foveate.Context:
+        return engine.context(self.query or None, **self.options)
 
 
 REDIS = World(
@@ -121,7 +122,7 @@ REDIS = World(
     ),
     {
         "profile": "layers",
-        "given": {
+        "extra": {
             "frame": [
                 "Decision: an architecture or infrastructure choice. What do we optimise for? What did we choose before?"
             ],
@@ -318,7 +319,7 @@ GIVEN = World(
     {
         "profile": "fresh-task",
         "budget": 20_000,
-        "given": {
+        "extra": {
             "repo_map": ["src/\n  uploader.py\n  backoff.py\ntests/\n  test_uploader.py"],
             "codebase_docs": ["A small tool that uploads nightly archives."],
             "task_spec": [
@@ -355,7 +356,7 @@ RECENT = World(
     {
         "profile": "stack",
         "budget": 1500,
-        "given": {
+        "extra": {
             "root_goal": ["A build that can be trusted"],
             "path": ["Make the suite stable"],
             "siblings": ["Login test fixed"],

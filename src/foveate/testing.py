@@ -21,9 +21,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from foveate import factory
 from foveate.clock import Ids, millis
 from foveate.engine import Engine
-from foveate.factory import open_engine
 from foveate.project.project import FOLDER
 from foveate.text.embed import Embedder, open_embedder
 
@@ -78,15 +78,15 @@ def engine(path: str | Path = ":memory:", *, files: Mapping[str, str] | None = N
     """
     options.setdefault("clock", FixedClock())
     options.setdefault("ids", counting_ids())
-    options.setdefault("own", False)
+    options.setdefault("personal", False)
     options.setdefault("secret", "for tests")
     if files is None:
-        return open_engine(path, **options)
+        return factory.open(path, **options)
     temporary = tempfile.mkdtemp(prefix="foveate-") if str(path) == ":memory:" else None
     # The folder's name is the project's name and can appear in a context, so it must not be random.
     root = Path(temporary, "project") if temporary else Path(path)
     _write_files(files, root)
-    opened = open_engine(root, **{"code": True, **options})
+    opened = factory.open(root, **{"code": True, **options})
     if temporary:
         weakref.finalize(opened, shutil.rmtree, temporary, ignore_errors=True)
     return opened

@@ -27,7 +27,7 @@ def kept(memory: Engine) -> Callable[..., list[Record]]:
     """The events that were kept, of one session or of all, in the order in which they were said."""
 
     def events(session: str | None = None) -> list[Record]:
-        with memory.reader() as reader:
+        with memory.store.data.reader() as reader:
             found = reader.recent(["event"], 1000, NO_FILTERS, session=session)
         return sorted(found, key=lambda record: (record.created, record.id))
 

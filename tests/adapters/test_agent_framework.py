@@ -71,7 +71,7 @@ def engine() -> Iterator[foveate.Engine]:
 
 
 def events(engine: foveate.Engine) -> list[tuple[str, str, str, str | None]]:
-    with engine.reader() as reader:
+    with engine.store.data.reader() as reader:
         kept = [each for each in reader.records() if each.kind == "event"]
     return [(each.data["type"], each.text, each.trust, each.scope.session) for each in kept]
 
@@ -119,7 +119,7 @@ def test_a_tools_call_keeps_its_result_and_both_are_kept_once(engine: foveate.En
 def test_a_tool_that_fails_is_kept_as_a_failure(engine: foveate.Engine) -> None:
     client = Client(call("moon"), "No.")
     run(Agent(client, tools=[look_up], context_providers=[ComputedContext(engine)]), "How many replicas has the moon?")
-    with engine.reader() as reader:
+    with engine.store.data.reader() as reader:
         outcomes = [each.outcome for each in reader.records() if each.data.get("type") == "tool_call"]
     assert outcomes == ["failure"]
 

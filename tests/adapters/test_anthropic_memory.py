@@ -33,7 +33,7 @@ def test_model_writes_reads_and_edits_a_file_that_is_a_record(memory: Engine) ->
     call(memory, "str_replace", path=FILE, old_str="an hour", new_str="a day")
     call(memory, "insert", path=FILE, insert_line=1, insert_text="Sessions do not\n")
     assert memory.get(record.id).text == "Tokens last a day\nSessions do not\nLogin is by email"
-    assert "Tokens last a day" in memory.compute("How long do tokens last?").text
+    assert "Tokens last a day" in memory.context("How long do tokens last?").text
     call(memory, "rename", old_path=FILE, new_path="/memories/fact/login.md")
     assert "Sessions do not" in call(memory, "view", path="/memories/fact/login.md")
     with pytest.raises(ToolError, match="does not exist"):
@@ -108,10 +108,10 @@ def test_what_is_not_allowed_is_said_and_nothing_is_written(
 ) -> None:
     call(memory, "create", path="/memories/fact/taken.md", file_text="The tea")
     memory.add("note", "Tea at four", pinned=True)
-    before = list(memory.export())
+    before = list(memory.store.export_lines())
     with pytest.raises(ToolError, match=message):
         call(memory, command, **values)
-    assert list(memory.export()) == before
+    assert list(memory.store.export_lines()) == before
 
 
 def test_store_that_fails_is_told_to_the_model(memory: Engine) -> None:

@@ -17,6 +17,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 import foveate
 from foveate.clock import now
+from foveate.errors import ProfileError
 from foveate.integrations.langchain import ComputedContext
 
 RULE = "Never deploy on a Friday"
@@ -61,7 +62,7 @@ def engine() -> Iterator[foveate.Engine]:
 
 def events(engine: foveate.Engine) -> list[tuple[str, str, str, str | None]]:
     """(type, text, trust, session) of what was kept, oldest first."""
-    with engine.reader() as reader:
+    with engine.store.data.reader() as reader:
         kept = [each for each in reader.records() if each.kind == "event"]
     return [(each.data["type"], each.text, each.trust, each.scope.session) for each in kept]
 
@@ -200,5 +201,5 @@ def test_nothing_is_kept_where_that_is_not_wanted(engine: foveate.Engine) -> Non
 
 def test_a_wrong_option_is_an_error_and_not_a_silent_prompt(engine: foveate.Engine) -> None:
     agent = create_agent(model("Yes."), middleware=[ComputedContext(engine, profile="bse")])
-    with pytest.raises(foveate.ProfileError, match="Did you mean 'base'"):
+    with pytest.raises(ProfileError, match="Did you mean 'base'"):
         ask(agent, "Is it on?")

@@ -149,18 +149,18 @@ def test_deleting_leaves_nothing_and_an_item_is_there_in_the_next_process(tmp_pa
         store.put(("t",), "gone", {"text": "quetzalcoatl"})
         store.put(("t",), "stays", {"text": "Tea"})
         store.delete(("t",), "gone")
-        assert not [line for line in engine.export() if "quetzalcoatl" in line]
+        assert not [line for line in engine.store.export_lines() if "quetzalcoatl" in line]
     with foveate.open(tmp_path) as engine:
         assert [item.value for item in FoveateStore(engine).search(("t",))] == [{"text": "Tea"}]
 
 
 def test_what_is_put_is_shown_in_contexts_and_secrets_are_not_kept(engine: foveate.Engine, store: FoveateStore) -> None:
     store.put(("users", "ada"), "prefs", {"text": "Ada drinks green tea", "login": {"password": "hunter2-Tr0ub4dor"}})
-    assert "Ada drinks green tea" in engine.compute("Which tea does Ada drink?").text
+    assert "Ada drinks green tea" in engine.context("Which tea does Ada drink?").text
     item = store.get(("users", "ada"), "prefs")
     assert item is not None
     assert item.value["login"]["password"].startswith("[REDACTED:")
-    assert not [line for line in engine.export() if "Tr0ub4dor" in line]
+    assert not [line for line in engine.store.export_lines() if "Tr0ub4dor" in line]
 
 
 @pytest.mark.parametrize("wrong", [{"x": float("nan")}, {"x": datetime(2026, 1, 1)}, {"x": "\ud800"}, {"x": {1, 2}}])

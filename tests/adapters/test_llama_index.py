@@ -34,7 +34,7 @@ def engine() -> Iterator[foveate.Engine]:
 
 
 def events(engine: foveate.Engine) -> list[tuple[str, str, str, str | None]]:
-    with engine.reader() as reader:
+    with engine.store.data.reader() as reader:
         kept = [each for each in reader.records() if each.kind == "event"]
     return [(each.data["type"], each.text, each.trust, each.scope.session) for each in kept]
 

@@ -52,8 +52,8 @@ def asked(*arguments: str) -> Any:
 
 def test_fragment_is_what_the_project_knows(project: Path) -> None:
     with foveate.open(project, budget=200) as engine:
-        engine.add("gotcha", "The auth cookie must be httponly", severity="high")
-        text = engine.compute("fix auth").text
+        engine.add("gotcha", "The auth cookie must be httponly", data={"severity": "high"})
+        text = engine.context("fix auth").text
     (project / ".foveate" / "config.toml").write_text("budget = 200\n", encoding="utf-8")
     done = asked("-f", "foveate:fix auth", "What should I look at?")
     assert done.exit_code == 0, done.output

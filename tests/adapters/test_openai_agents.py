@@ -233,7 +233,7 @@ def test_pictures_and_files_come_back_as_they_were_given_and_count_as_no_text(
     assert items[0] == asked
     assert model.requests[-1][1][0] == asked
     assert [item["role"] for item in items] == ["user", "assistant"] * 2
-    assert "iVBOR" not in memory.compute("What is this picture?", session="s1").text
+    assert "iVBOR" not in memory.context("What is this picture?", session="s1").text
     assert all(event.tokens["full"] < 60 for event in kept("s1"))
 
 

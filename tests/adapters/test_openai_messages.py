@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from serving import serving
 
 import foveate
 from foveate import Engine, Record
+from foveate.errors import ProfileError
 from foveate.integrations.openai_messages import keep, messages_for
 from foveate.testing import engine
 from foveate.text.tokens import count_messages
@@ -146,13 +146,13 @@ def test_store_that_fails_leaves_the_messages_alone(memory: Engine, caplog: pyte
 
 
 def test_wrong_option_is_an_error(memory: Engine) -> None:
-    with pytest.raises(foveate.ProfileError, match="Did you mean 'chat'"):
+    with pytest.raises(ProfileError, match="Did you mean 'chat'"):
         messages_for(memory, [user("Hello")], profile="chet")
 
 
 def test_what_one_user_says_another_does_not_see() -> None:
     with foveate.open(":memory:") as engine:
-        ada, bob = (engine.within(replace(engine.scope, user=name)) for name in ("ada", "bob"))
+        ada, bob = (engine.scoped(user=name) for name in ("ada", "bob"))
         messages_for(ada, [{"role": "user", "content": "My greenhouse door code is four-nine-one"}], session="s")
         sent = messages_for(bob, [{"role": "user", "content": "What is the greenhouse door code?"}], session="s")
     assert "four-nine-one" not in str(sent)
@@ -176,6 +176,6 @@ def test_calls_that_are_numbered_anew_in_each_answer_keep_their_results() -> Non
                 {"role": "tool", "tool_call_id": "call_0", "content": f"result {n}"},
             ]
             keep(engine, history)
-        with engine.reader() as reader:
+        with engine.store.data.reader() as reader:
             kept = " ".join(record.text for record in reader.recent(["event"], 20, NO_FILTERS))
     assert all(f"result {n}" in kept for n in range(3))

@@ -40,7 +40,7 @@ def test_compute_leaves_a_span_with_its_figures_and_no_texts(
     memory: Engine, provider: TracerProvider, exporter: InMemorySpanExporter
 ) -> None:
     instrument(memory, tracer_provider=provider)
-    context = memory.compute("Which deploy took 17 minutes?", budget=300, session="s1", agent="ada")
+    context = memory.context("Which deploy took 17 minutes?", budget=300, session="s1", agent="ada")
     span = only(exporter)
     assert (span.name, span.kind) == ("compute_context", SpanKind.INTERNAL)
     assert dict(span.attributes or {}) == {
@@ -67,10 +67,14 @@ def test_each_verb_is_an_operation_on_the_store(
     assert (span.attributes or {})["gen_ai.memory.record.count"] == len(found) == 3
     id = memory.add("fact", "Tea is green").record.id
     assert only(exporter).name == "create_memory main"
-    for change in (lambda: memory.edit(id, text="Tea is black"), lambda: memory.retire(id), lambda: memory.undo(id)):
+    for change in (
+        lambda: memory.edit(id, text="Tea is black"),
+        lambda: memory.edit(id, status="retired"),
+        lambda: memory.undo(id),
+    ):
         change()
         assert only(exporter).name == "update_memory main"
-    memory.forget([id])
+    memory.forget(id)
     span = only(exporter)
     assert span.name == "delete_memory main"
     assert (span.attributes or {})["gen_ai.memory.record.count"] == 1
@@ -81,7 +85,7 @@ def test_texts_are_recorded_only_where_they_are_asked_for(
 ) -> None:
     for content in (False, True):
         instrument(memory, content=content, tracer_provider=provider)
-        memory.compute("Which deploy took 17 minutes?")
+        memory.context("Which deploy took 17 minutes?")
         memory.search("17 minutes")
         memory.add("note", f"{SECRET} was late, {content}")
         recorded = "".join(str(span.attributes) for span in exporter.get_finished_spans())
@@ -93,7 +97,7 @@ def test_texts_are_recorded_only_where_they_are_asked_for(
 def test_error_is_on_the_span_and_raised(memory: Engine, provider: TracerProvider, exporter: InMemorySpanExporter) -> None:
     instrument(memory, tracer_provider=provider)
     with pytest.raises(NotFound):
-        memory.retire("fact_secret")
+        memory.edit("fact_secret", status="retired")
     span = only(exporter)
     assert span.status.status_code is StatusCode.ERROR
     assert (span.attributes or {})["error.type"] == "NotFound"
@@ -105,7 +109,7 @@ def test_async_compute_is_a_child_of_the_callers_span(
 ) -> None:
     instrument(memory, tracer_provider=provider)
     with provider.get_tracer("test").start_as_current_span("run") as parent:
-        asyncio.run(memory.acompute("Which deploy took 17 minutes?"))
+        asyncio.run(memory.acontext("Which deploy took 17 minutes?"))
     computed, _ = exporter.get_finished_spans()
     assert computed.parent is not None
     assert computed.parent.span_id == parent.get_span_context().span_id
@@ -124,4 +128,4 @@ def test_twice_is_once_and_can_be_taken_back(
 
 def test_without_an_sdk_nothing_happens(memory: Engine) -> None:
     instrument(memory)
-    assert "Deploy number 17" in memory.compute("Which deploy took 17 minutes?").text
+    assert "Deploy number 17" in memory.context("Which deploy took 17 minutes?").text

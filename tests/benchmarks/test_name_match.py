@@ -18,17 +18,17 @@ ONLY_NAMED = {
 
 
 def named(engine: Engine, query: str) -> dict[str, float]:
-    context = engine.compute(query, overrides=ONLY_NAMED)
+    context = engine.context(query, overrides=ONLY_NAMED)
     items = [item for section in context.sections if section.name == "known" for item in section.items]
     return {str(item.candidate.record.data["name"]): item.candidate.features["relevance"] for item in items}
 
 
 def known() -> Engine:
     engine = open_engine(sources=[NameMatch()])
-    engine.add("entity", "Runs on three nodes.", name="kubernetes", aliases=["k8s"])
-    engine.add("entity", "Holds sessions and rate limits.", name="redis_cache", aliases=["Redis"])
-    engine.add("entity", "A jazz pianist.", name="redis_character", aliases=["Redis"])
-    engine.add("entity", "Only the raw driver.", name="mongo_driver", aliases=["Mongo", "dead letter"])
+    engine.add("entity", "Runs on three nodes.", data={"name": "kubernetes", "aliases": ["k8s"]})
+    engine.add("entity", "Holds sessions and rate limits.", data={"name": "redis_cache", "aliases": ["Redis"]})
+    engine.add("entity", "A jazz pianist.", data={"name": "redis_character", "aliases": ["Redis"]})
+    engine.add("entity", "Only the raw driver.", data={"name": "mongo_driver", "aliases": ["Mongo", "dead letter"]})
     return engine
 
 
@@ -50,11 +50,11 @@ def test_only_named_entities_are_found(query: str, names: dict[str, float]) -> N
 
 def test_linked_entities_are_found_and_retired_ones_are_not() -> None:
     engine = known()
-    auth = engine.add("entity", "Sessions live in the cache.", name="auth").record
+    auth = engine.add("entity", "Sessions live in the cache.", data={"name": "auth"}).record
     (cache,) = (hit.record for hit in engine.search("rate limits"))
     engine.link(auth.id, "involves", cache.id)
     assert named(engine, "is auth down?") == {"auth": 1.0, "redis_cache": 0.8}
-    engine.retire(cache.id)
+    engine.edit(cache.id, status="retired")
     assert named(engine, "is auth down?") == {"auth": 1.0}
 
 

@@ -9,12 +9,11 @@ from browser_kit import Site, Troubles, axe, opened
 from playwright.sync_api import Browser, Page, expect
 
 from foveate import NotFound
-from foveate.server.proposals import propose
 from inspector_store import Seeded
 
 
 def test_changes_are_tried_as_they_are_typed_and_nothing_is_stored(own_page: Page, own_site: Site, seeded: Seeded) -> None:
-    before = own_site.engine.stats()["receipts"]
+    before = own_site.engine.store.stats()["receipts"]
     own_page.goto(seeded.path("/ui/context?id={context}"))
     own_page.get_by_role("link", name="Try changes").click()
     result, budget = own_page.locator("#result"), own_page.get_by_label("Budget in tokens")
@@ -30,8 +29,8 @@ def test_changes_are_tried_as_they_are_typed_and_nothing_is_stored(own_page: Pag
     expect(budget).to_have_value("900")
     budget.fill("20")
     expect(result).to_contain_text(re.compile("too (small|few)|short|at least", re.IGNORECASE))
-    own_site.engine.save()
-    assert own_site.engine.stats()["receipts"] == before
+    own_site.engine.receipts.flush()
+    assert own_site.engine.store.stats()["receipts"] == before
 
 
 def test_another_context_is_chosen_and_compared(page: Page, seeded: Seeded) -> None:
@@ -46,18 +45,18 @@ def test_another_context_is_chosen_and_compared(page: Page, seeded: Seeded) -> N
 def test_a_new_context_appears_in_the_list_by_itself(own_page: Page, own_site: Site) -> None:
     own_page.clock.install()
     own_page.goto("/ui/contexts")
-    own_site.engine.compute("Who ordered the anvil?")
-    own_site.engine.save()
+    own_site.engine.context("Who ordered the anvil?")
+    own_site.engine.receipts.flush()
     own_page.clock.run_for(6_000)
     expect(own_page.get_by_role("link", name="Who ordered the anvil?")).to_be_visible()
 
 
 def test_a_proposed_rule_is_accepted(own_page: Page, own_site: Site) -> None:
-    propose(own_site.engine, "instruction", "Always answer in Celsius")
+    own_site.engine.inbox.propose("instruction", "Always answer in Celsius")
     own_page.goto("/ui/inbox")
     own_page.get_by_role("row", name=re.compile("Celsius")).get_by_role("button", name="Accept").click()
     expect(own_page.get_by_role("status").first).to_contain_text("Accepted")
-    assert "Always answer in Celsius" in own_site.engine.compute("How warm is it?", budget=6000).text
+    assert "Always answer in Celsius" in own_site.engine.context("How warm is it?", budget=6000).text
 
 
 def test_a_record_is_edited_and_the_history_says_so(own_page: Page, own_site: Site, seeded: Seeded) -> None:

@@ -25,11 +25,11 @@ def engine(seeded: Seeded) -> Iterator[Engine]:
 
 @pytest.fixture(scope="module")
 def receipts(engine: Engine) -> list[Receipt]:
-    return engine.receipts(1000)
+    return engine.receipts.page(1000)
 
 
 def test_it_holds_records_of_every_kind_and_status(engine: Engine) -> None:
-    counts = engine.stats()["records"]
+    counts = engine.store.stats()["records"]
     assert set(counts) == {kind.name for kind in KINDS.values() if not kind.derived}
     assert sum(sum(by_status.values()) for by_status in counts.values()) > 200
     assert {status for by_status in counts.values() for status in by_status} == {
@@ -52,7 +52,7 @@ def test_three_sessions_have_several_contexts_each_refreshed_for_several_reasons
 
 def test_contexts_can_be_replayed_but_for_those_with_given_or_forgotten_texts(engine: Engine, seeded: Seeded) -> None:
     names = ("context", "tight", "map", "given", "forgotten")
-    assert [engine.replay(seeded.names[name])["identical"] for name in names] == [True, True, True, False, False]
+    assert [engine.receipts.replay(seeded.names[name])["identical"] for name in names] == [True, True, True, False, False]
     with pytest.raises(NotFound):
         engine.get(seeded.names["gone"])
 
@@ -63,7 +63,7 @@ def test_one_handoff_is_good_one_repaired_and_one_could_not_be_read(engine: Engi
 
 
 def test_files_are_set_aside_for_several_reasons(engine: Engine) -> None:
-    reasons = {aside.reason.partition(",")[0] for aside in engine.code.index.open_reader().exclusions()}
+    reasons = {aside.reason.partition(",")[0] for aside in engine.code.workspace.index.open_reader().exclusions()}
     assert reasons >= {"lock file", "minified", "generated", "vendored", "binary"}
 
 

@@ -10,14 +10,16 @@ import pytest
 from conformance.base import HERE, T0, Suite, add, change, found, get, made, retire
 from foveate.errors import NotFound, StoreError
 from foveate.memory.memory import Memory
+from foveate.memory.transfer import export_lines, import_lines
 from foveate.records.make import Rules
 from foveate.store.protocol import Store
+from foveate.store.scoped import ScopedStore
 from foveate.testing import FixedClock, counting_ids
 from foveate.types import Link, Scope
 
 
 def memory_of(store: Store, scope: Scope = HERE) -> Memory:
-    return Memory(store, scope=scope, rules=Rules(), clock=FixedClock(), ids=counting_ids())
+    return Memory(ScopedStore(store=store, scope=scope, rules=Rules(), clock=FixedClock(), ids=counting_ids()))
 
 
 class Forgetting(Suite):
@@ -176,21 +178,26 @@ class Whole(Suite):
             first.add("fact", "Port is 8000", subject="server", attribute="port", valid_from=T0)
             first.add("fact", "Port is 9000", subject="server", attribute="port", valid_from=T0 + 5, tags=["net"])
             first.add(
-                "task", "Long story. " * 80, title="Story", key="k", paths=["a/b.py"], scope=Scope("alpha", session="s")
+                "task",
+                "Long story. " * 80,
+                data={"title": "Story"},
+                key="k",
+                paths=["a/b.py"],
+                session="s",
             )
-            first.add("event", "ran tests", type="command")
+            first.add("event", "ran tests", data={"type": "command"})
             note = first.add("note", "日本語 ünïcode", origin="chat").record
-            first.link(note.id, "about", "fact_0002", 0.25)
+            first.link(note.id, "about", "fact_0002", weight=0.25)
             first.edit(note.id, salience=0.9)
-            lines = list(first.export())
+            lines = list(export_lines(first.data))
             second = memory_of(two)
-            done = second.import_(lines)
+            done = import_lines(second.data, lines)
             assert (done.added, done.known, done.links) == (5, 0, 2)
-            assert list(second.export()) == lines
+            assert list(export_lines(second.data)) == lines
             with one.read(HERE) as here, two.read(HERE) as there:
                 assert list(here.records()) == list(there.records())
                 assert list(here.all_links()) == list(there.all_links())
-            again = second.import_(lines)
+            again = import_lines(second.data, lines)
             assert (again.added, again.known) == (0, 5)
             assert [hit.record.id for hit in second.search("port")] == [hit.record.id for hit in first.search("port")]
 
@@ -199,8 +206,8 @@ class Whole(Suite):
             ada = memory_of(store, Scope("alpha", user="ada"))
             one, two = ada.add("note", "Hers one").record, ada.add("note", "Hers two").record
             ada.link(one.id, "near", two.id)
-            assert list(memory_of(store, Scope("alpha", user="bob")).export()) == []
-            assert len(list(ada.export())) == 3
+            assert list(export_lines(memory_of(store, Scope("alpha", user="bob")).data)) == []
+            assert len(list(export_lines(ada.data))) == 3
 
     def test_store_that_was_written_to_is_healthy(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:

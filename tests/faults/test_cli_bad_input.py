@@ -141,8 +141,8 @@ def test_stdin_that_is_not_utf8_names_the_byte(project: Path) -> None:
         (("add", "note", "x", "--confidence", "high"), "not a valid float"),
         (("add", "fact", "x", "--attribute", "port"), "needs a subject"),
         (("add", "component", "x"), "needs 'component'"),
-        (("context", "x", "--budget", "0"), "above 0"),
-        (("context", "x", "--budget", "-5"), "above 0"),
+        (("context", "x", "--budget", "0"), "positive"),
+        (("context", "x", "--budget", "-5"), "positive"),
         (("context", "x", "--budget", "many"), "not a valid int"),
         (("context", "x", "--since", "yesterday"), "is no time"),
         (("context", "x", "--since", "99999999999999d"), "years 1 to 9999"),
@@ -231,7 +231,7 @@ def test_export_that_fails_midway_leaves_what_was_there(tmp_path: Path, monkeypa
     folder.mkdir()
     target = folder / "file"
     target.write_text("mine", "utf-8")
-    monkeypatch.setattr("foveate.engine.Engine.export", failing)
+    monkeypatch.setattr("foveate.engine.store_tools.StoreTools.export_lines", failing)
     assert repr(str(target)) in refused(run("export", str(target), "--force"), 1)
     assert target.read_text("utf-8") == "mine"
     assert list(folder.iterdir()) == [target]
@@ -275,7 +275,7 @@ def filled(project: Path, number: int = 400) -> None:
     import foveate
 
     with foveate.open(project) as engine:
-        engine.add_many(("note", f"Record {n} on topic{n % 7} " + "filler words " * 40, {}) for n in range(number))
+        engine.store.add_many(("note", f"Record {n} on topic{n % 7} " + "filler words " * 40, {}) for n in range(number))
 
 
 def test_file_with_a_broken_header_is_refused_and_left_alone(project: Path, store: Path) -> None:

@@ -147,8 +147,8 @@ with foveate.open(root, agent=name) as engine:
             part.unlink(missing_ok=True)
         else:
             part.write_text(f"def handle_{n}(order):\\n    return {n}\\n")
-        engine.code.refresh()
-        context = engine.compute("handle the order, own_1, shared helper", budget=3000)
+        engine.code.workspace.refresh()
+        context = engine.context("handle the order, own_1, shared helper", budget=3000)
         failed = [report for report in engine.receipt(context).document["sources"] if report.get("error")]
         if failed:
             sys.exit(str(failed))
@@ -342,15 +342,15 @@ HARMS = {
 def test_a_damaged_index_is_built_again_and_every_context_is_computed(root: Path, tmp_path: Path, harm: str) -> None:
     file = root / ".foveate/code.db"
     with foveate.open(root) as engine:
-        before = engine.compute("handle the order of part 7", budget=3000)
+        before = engine.context("handle the order of part 7", budget=3000)
     HARMS[harm](file)
     with foveate.open(root) as engine:
         for _ in range(2):
-            context = engine.compute("handle the order of part 7", budget=3000)
-            warned = " ".join(engine.validate(context)["warnings"])
+            context = engine.context("handle the order of part 7", budget=3000)
+            warned = " ".join(engine.receipts.validate(context)["warnings"])
             assert context.text == before.text or "It is built again at the next look." in warned
-            engine.code._walked_at = 0.0  # as if a second had passed
-        assert engine.compute("handle the order of part 7", budget=3000).text == before.text
+            engine.code.workspace._walked_at = 0.0  # as if a second had passed
+        assert engine.context("handle the order of part 7", budget=3000).text == before.text
     assert_like_fresh(root, file, tmp_path)
 
 
@@ -400,17 +400,17 @@ def test_without_an_index_there_is_a_context_that_says_why(root: Path, obstacle:
         else:
             (root / ".foveate").chmod(0o555)
         try:
-            context = engine.compute("handle the order", budget=3000)
+            context = engine.context("handle the order", budget=3000)
         finally:
             (root / ".foveate").chmod(0o755)
         assert "Orders are handled in parts." in context.text
         assert "```" not in context.text
-        warned = engine.validate(context)["warnings"]
+        warned = engine.receipts.validate(context)["warnings"]
         assert any("code.db' cannot be opened" in warning for warning in warned), warned
         with pytest.raises(StoreError, match="Delete it, or check who may write there"):
-            engine.code.refresh()
+            engine.code.workspace.refresh()
         shutil.rmtree(root / ".foveate/code.db", ignore_errors=True)
-        assert "```" in engine.compute("handle the order", budget=3000).text
+        assert "```" in engine.context("handle the order", budget=3000).text
 
 
 FULL_DISK = """
@@ -465,13 +465,13 @@ def test_folders_without_code(tmp_path: Path, kind: str) -> None:
         (root / "a.py").write_text("def one(): pass\n", encoding="utf-8")
     with foveate.open(root, code=True) as engine:
         if kind == "gone":
-            engine.code.refresh()
+            engine.code.workspace.refresh()
             shutil.rmtree(root)
-        done = engine.code.refresh()
+        done = engine.code.workspace.refresh()
         assert done.files == (kind == "a folder without git")
-        assert list(engine.code.index.open_reader().symbols_by_name(["one"])) == ["one"] * done.files
+        assert list(engine.code.workspace.index.open_reader().symbols_by_name(["one"])) == ["one"] * done.files
         if kind != "gone":
-            assert engine.compute("where is one?").profile == "coding"
+            assert engine.context("where is one?").profile == "coding"
 
 
 @pytest.mark.parametrize("with_git", [True, False])
@@ -583,15 +583,15 @@ def test_secrets_are_in_no_byte_of_the_index_and_in_no_context(tree: Path) -> No
     git(tree, "add", "-A", "-f")
     git(tree, "commit", "-q", "-m", "all of it")
     with foveate.open(tree) as engine:
-        texts = [engine.compute(asked, budget=6000).text for asked in ("connect_database in leaky.py", f"{TOKEN} .env")]
+        texts = [engine.context(asked, budget=6000).text for asked in ("connect_database in leaky.py", f"{TOKEN} .env")]
         texts += [engine.expand(id)["content"] for id in ("file:leaky.py", "code:leaky.py::connect_database")]
         held = raw(tree / ".foveate")
         assert "connect_database" in texts[0]
-        assert {".env", "server.key", "id_rsa", "secrets.yml"} <= reasons(engine.code.index).keys()
+        assert {".env", "server.key", "id_rsa", "secrets.yml"} <= reasons(engine.code.workspace.index).keys()
         for name in (".env", "server.key", "id_rsa", "secrets.yml"):
             with pytest.raises(foveate.NotFound):
                 engine.expand(f"file:{name}")
-        assert engine.code.index.open_reader().stats()["redacted"] >= 1
+        assert engine.code.workspace.index.open_reader().stats()["redacted"] >= 1
         assert "SHOP_ONLY_IN_ENV" not in "".join(texts)
     held += raw(tree / ".foveate")
     assert b"shop_only_in_env" not in held.lower()
@@ -607,9 +607,10 @@ def test_the_allow_list_says_what_is_no_secret(tree: Path) -> None:
         (tree / ".foveate").mkdir(exist_ok=True)
         (tree / ".foveate/allow").write_text(f"# examples\n{TOKEN}\n" if allowed else "", encoding="utf-8")
         with foveate.open(tree) as engine:
-            text = engine.compute("connect_database in leaky.py", budget=6000).text
+            text = engine.context("connect_database in leaky.py", budget=6000).text
             assert (TOKEN in text) == allowed
             assert KEY_LINE not in text
             assert (
-                TOKEN in engine.code.index.open_reader().symbols_by_name(["connect_database"])["connect_database"][0].doc
+                TOKEN
+                in engine.code.workspace.index.open_reader().symbols_by_name(["connect_database"])["connect_database"][0].doc
             ) == allowed

@@ -17,7 +17,10 @@ NUMBER = 400
 
 WORKER = """
 import sys
-from foveate.memory.embedding import embed_missing
+from foveate.clock import new_id, now
+from foveate.memory.backfill import embed_missing
+from foveate.records.make import Rules
+from foveate.store.scoped import ScopedStore
 from foveate.store.sqlite.store import SQLiteStore
 from foveate.testing import embedder
 from foveate.types import Scope
@@ -25,7 +28,8 @@ from foveate.types import Scope
 model = embedder(32)
 store = SQLiteStore(sys.argv[1], space=model.fingerprint)
 told = lambda done, total: print(done, total, flush=True)
-embed_missing(store, Scope("alpha"), model.embed, 4, begin=float(sys.argv[2]), progress=told)
+data = ScopedStore(store=store, scope=Scope("alpha"), rules=Rules(), clock=now, ids=new_id, embedder=model)
+embed_missing(data, batch=4, begin=float(sys.argv[2]), progress=told)
 """
 
 

@@ -29,17 +29,17 @@ WRITER = """
 import itertools, sys
 from foveate.clock import new_id, now
 from foveate.records.make import Rules
-from foveate.memory.memory import Memory
+from foveate.engine import Engine
 from foveate.store.sqlite.store import SQLiteStore
 from foveate.types import Scope
 
 name, rounds = sys.argv[2], int(sys.argv[3])
-memory = Memory(SQLiteStore(sys.argv[1]), scope=Scope("alpha"), rules=Rules(), clock=now, ids=new_id)
+memory = Engine(SQLiteStore(sys.argv[1]), scope=Scope("alpha"), rules=Rules(), clock=now, ids=new_id)
 for n in itertools.count() if rounds < 0 else range(rounds):
     words = f"Writer {name} says {n} w{name}x{n} " + "and then some more " * (n % 40)
     if n % 3 == 0:
         rows = [("note", f"{words} part {part}", {}) for part in range(4)]
-        ids = memory.add_many(rows)
+        ids = memory.store.add_many(rows)
     else:
         ids = [memory.add("fact", words, subject=name, attribute="turn").record.id]
     if n % 4 == 1:
@@ -50,7 +50,7 @@ for n in itertools.count() if rounds < 0 else range(rounds):
         print(id, flush=True)
     if n % 11 == 10:
         print("-" + ids[0], flush=True)
-        memory.forget([ids[0]])
+        memory.forget(ids[0])
 memory.close()
 """
 

@@ -19,6 +19,7 @@ from foveate.store.protocol import Added
 from foveate.store.sqlite.store import SQLiteStore
 from foveate.testing import FixedClock, counting_ids
 from foveate.types import Scope
+from records import add_record
 
 POOL = [
     f"{a}{b}{c}" for a in ("lan", "mor", "tek", "sul") for b in ("dig", "fer", "hop", "wis") for c in ("ton", "ber", "ka")
@@ -37,7 +38,7 @@ def rare_words(rng: random.Random, number: int) -> list[str]:
 
 def open_at(folder: Path, clock: FixedClock) -> Engine:
     ids = counting_ids()
-    return foveate.open(folder, own=False, clock=clock, ids=lambda kind, at: f"{ids(kind, at)}_{at}", budget=4000)
+    return foveate.open(folder, personal=False, clock=clock, ids=lambda kind, at: f"{ids(kind, at)}_{at}", budget=4000)
 
 
 def bytes_of(folder: Path) -> bytes:
@@ -80,7 +81,7 @@ def traces(folder: Path, words: Iterable[str]) -> set[str]:
 
 def others(rng: random.Random, engine: Engine, number: int) -> None:
     """Records of everybody else, before and after: pages fill, split and merge."""
-    engine.add_many(
+    engine.store.add_many(
         ("note", " ".join(rng.choices(POOL, k=rng.randint(4, 60))) + f" {rng.random()}", {}) for _ in range(number)
     )
 
@@ -95,7 +96,7 @@ def keep_secret(rng: random.Random, engine: Engine, words: list[str]) -> Added:
         values |= {"paths": [f"src/{words[5]}.py"], "detail": {"deep": [words[6]]}}
     if kind == "entity":
         values |= {"name": words[5], "aliases": [words[6]]}
-    return engine.add(kind, " ".join(words), **values)
+    return add_record(engine, kind, " ".join(words), **values)
 
 
 def work(rng: random.Random, engine: Engine, clock: FixedClock, words: list[str], size: int) -> list[str]:
@@ -103,7 +104,7 @@ def work(rng: random.Random, engine: Engine, clock: FixedClock, words: list[str]
     words += rare_words(rng, size)
     record = keep_secret(rng, engine, words).record
     ids = [record.id]
-    engine.compute(" ".join(words[:40]))
+    engine.context(" ".join(words[:40]))
     if record.attribute:
         clock.tick(1000)
         newer = rare_words(rng, 9)
@@ -114,13 +115,13 @@ def work(rng: random.Random, engine: Engine, clock: FixedClock, words: list[str]
         edited = rare_words(rng, rng.choice([5, size]))
         words += edited
         engine.edit(ids[-1], text=" ".join(edited), tags=[edited[0]])
-        engine.compute(" ".join(edited[:40]))
+        engine.context(" ".join(edited[:40]))
     for _ in range(rng.randint(0, 2)):
         engine.undo(ids[-1])
     other = engine.search(rng.choice(POOL), limit=1)
     if other:
         engine.link(ids[0], "near", other[0].record.id)
-    engine.compute(" ".join(rng.choices(POOL, k=5)))
+    engine.context(" ".join(rng.choices(POOL, k=5)))
     return ids
 
 
@@ -139,18 +140,18 @@ def test_forgotten_record_leaves_no_byte_behind(seed: int, tmp_path: Path) -> No
     with open_at(tmp_path, clock) as engine:
         kept = {record.id for record in records_of(engine)}
         assert traces(folder, words[:5]), "the test must be able to see the words"
-        done = engine.forget(ids)
+        done = engine.forget(*ids)
         assert (done.counts["records"], done.warnings) == (len(ids), ())
         assert traces(folder, words) == set()
         assert {record.id for record in records_of(engine)} == kept - set(ids)
-        assert engine.health().ok
+        assert engine.store.health().ok
         others(rng, engine, 20)
         assert traces(folder, words) == set()
     assert traces(folder, words) == set()
 
 
 def records_of(engine: Engine) -> list[foveate.Record]:
-    with engine.store.read(engine.scope) as reader:
+    with engine.store.data.store.read(engine.scope) as reader:
         return list(reader.records())
 
 
@@ -158,8 +159,8 @@ def test_what_is_asked_before_a_forget_and_written_after_it_holds_nothing(tmp_pa
     words = rare_words(random.Random(1), 12)
     with open_at(tmp_path, FixedClock(step=7)) as engine:
         record = engine.add("fact", " ".join(words)).record
-        engine.compute(" ".join(words))
-        engine.forget([record.id])
+        engine.context(" ".join(words))
+        engine.forget(record.id)
         assert traces(tmp_path / ".foveate", words) == set()
     assert traces(tmp_path / ".foveate", words) == set()
 
@@ -168,12 +169,12 @@ def test_forgetting_from_the_own_store_empties_the_receipts_of_the_project(tmp_p
     words = rare_words(random.Random(2), 12)
     own = SQLiteStore(tmp_path / "own.db")
     store = SQLiteStore(tmp_path / "state.db")
-    with Engine(store, own=own, scope=Scope("main"), clock=FixedClock(step=7)) as engine:
-        record = engine.add("fact", " ".join(words), own=True).record
-        assert engine.compute(" ".join(words)).items
-        engine.save()
+    with Engine(store, personal=own, scope=Scope("main"), clock=FixedClock(step=7)) as engine:
+        record = engine.add("fact", " ".join(words), personal=True).record
+        assert engine.context(" ".join(words)).items
+        engine.receipts.flush()
         assert traces(tmp_path, words)
-        engine.forget([record.id])
+        engine.forget(record.id)
         assert traces(tmp_path, words) == set()
 
 
@@ -186,7 +187,7 @@ def test_reader_in_the_way_of_a_forget_is_named_in_a_warning(tmp_path: Path, mon
         record = engine.add("fact", " ".join(words)).record
         with other.read(Scope("main")) as reader:
             assert reader.get([record.id])
-            (warning,) = engine.forget([record.id]).warnings
+            (warning,) = engine.forget(record.id).warnings
             assert "another process is reading" in warning
             assert reader.get([record.id]), "a snapshot stays what it was"
             assert "forgotten records" in store.health().problems[0]

@@ -12,6 +12,7 @@ import pytest
 import foveate
 from foveate.integrations.hooks.delivery import BEGIN, END, MAX_CHARS, MAX_TOKENS, deliver, forget, ledger
 from foveate.text import tokens
+from records import add_record
 from worlds import open_engine
 
 RULE = "Run make test before a commit"
@@ -26,7 +27,7 @@ def known(engine: foveate.Engine) -> dict[str, str]:
         ("fact", "Redis runs on port 6379", PORT),
         ("gotcha", "Redis is flushed at midnight", {"severity": "high"}),
     )
-    return {kind: engine.add(kind, text, **values).record.id for kind, text, values in rows}
+    return {kind: add_record(engine, kind, text, **values).record.id for kind, text, values in rows}
 
 
 def test_the_start_holds_what_stands_and_a_question_adds_only_what_is_about_it() -> None:
@@ -55,7 +56,7 @@ def test_a_new_value_comes_with_the_old_one_withdrawn() -> None:
     with open_engine() as engine:
         ids = known(engine)
         deliver(engine, "Which port has Redis?", session="s")
-        new = engine.add("fact", "Redis runs on port 6380", **PORT).record.id
+        new = add_record(engine, "fact", "Redis runs on port 6380", **PORT).record.id
         found = deliver(engine, "Something else entirely, about invoices", session="s")
         assert (found.added, found.withdrawn) == ((), (ids["fact"],))
         assert "## No longer holds\n- Redis runs on port 6379\n" in found.text
@@ -78,7 +79,7 @@ def test_what_was_forgotten_is_withdrawn_without_its_words() -> None:
     with open_engine() as engine:
         ids = known(engine)
         deliver(engine, "When is Redis flushed?", session="s")
-        engine.forget([ids["gotcha"]])
+        engine.forget(ids["gotcha"])
         found = deliver(engine, "When is Redis flushed?", session="s")
         assert found.withdrawn == (ids["gotcha"],)
         assert "something shown before was deleted (gotcha)" in found.text
@@ -90,7 +91,7 @@ def test_a_retired_rule_is_withdrawn_and_no_other_is_repeated() -> None:
         ids = known(engine)
         other = engine.add("instruction", "Answer in English").record
         deliver(engine, None, session="s", fresh=True)
-        engine.retire(ids["instruction"])
+        engine.edit(ids["instruction"], status="retired")
         found = deliver(engine, "Which port has Redis?", session="s")
         assert ids["instruction"] in found.withdrawn
         assert other.text not in found.text
@@ -117,7 +118,7 @@ def test_the_ledger_is_never_found_nor_shown() -> None:
         for words in ("delivery", "deliveries shown", "…", "redis"):
             assert all(hit.record.kind != "delivery" for hit in engine.search(words))
         for profile in ("base", "chat", "coding"):
-            context = engine.compute("delivery of Redis", session="s", profile=profile)
+            context = engine.context("delivery of Redis", session="s", profile=profile)
             assert all(item.candidate.record.kind != "delivery" for item in context.items)
 
 
@@ -125,7 +126,7 @@ def test_a_window_that_nobody_closed_is_forgotten_after_a_month(tmp_path: Path) 
     from foveate.testing import FixedClock
 
     clock = FixedClock()
-    with foveate.open(tmp_path, own=False, clock=clock) as engine:
+    with foveate.open(tmp_path, personal=False, clock=clock) as engine:
         known(engine)
         deliver(engine, None, session="old", fresh=True)
         clock.now += 31 * 86_400_000
@@ -137,7 +138,7 @@ def test_a_window_that_nobody_closed_is_forgotten_after_a_month(tmp_path: Path) 
 def test_no_delivery_is_over_the_limits_nor_cut_within_a_line(text: str) -> None:
     with open_engine() as engine:
         for n in range(30):
-            engine.add("gotcha", f"Redis {n}: {text}", severity="high")
+            engine.add("gotcha", f"Redis {n}: {text}", data={"severity": "high"})
             engine.add("fact", f"Redis fact {n}: {text}")
         for n in range(12):
             engine.add("instruction", f"Rule {n}: {text[:150]}")
@@ -174,7 +175,9 @@ def test_two_hundred_turns_cost_a_fraction_of_saying_everything_again() -> None:
     with open_engine() as engine:
         known(engine)
         for topic in topics:
-            engine.add("gotcha", f"Never touch {topic} on a Friday, it takes hours to come back", severity="medium")
+            engine.add(
+                "gotcha", f"Never touch {topic} on a Friday, it takes hours to come back", data={"severity": "medium"}
+            )
         sent = again = 0
         for turn in range(200):
             if turn % 50 == 25:
@@ -191,14 +194,14 @@ def test_what_another_hook_tells_in_the_meantime_is_not_taken_for_deleted(monkey
     with open_engine() as engine:
         ids = known(engine)
         deliver(engine, None, session="s", fresh=True)
-        write = engine.store.write
+        write = engine.store.data.store.write
 
         def later(scope: foveate.Scope) -> Any:
-            monkeypatch.setattr(engine.store, "write", write)
+            monkeypatch.setattr(engine.store.data.store, "write", write)
             deliver(engine, "Which port has Redis?", session="s")  # between this one's read and its write
             return write(scope)
 
-        monkeypatch.setattr(engine.store, "write", later)
+        monkeypatch.setattr(engine.store.data.store, "write", later)
         found = deliver(engine, "When was the invoice sent?", session="s")
         assert (found.text, found.withdrawn) == ("", ())
         assert ids["fact"] not in deliver(engine, "Which port has Redis?", session="s").added
@@ -206,8 +209,9 @@ def test_what_another_hook_tells_in_the_meantime_is_not_taken_for_deleted(monkey
 
 PROCESS = """
 import sys, foveate
+from records import add_record
 from foveate.integrations.hooks.delivery import deliver
-with foveate.open(sys.argv[1], own=False) as engine:
+with foveate.open(sys.argv[1], personal=False) as engine:
     for turn in range(6):
         found = deliver(engine, f"Which port has Redis, {turn}?", session="s")
         print(*found.added, *found.changed, sep="\\n")
@@ -215,7 +219,7 @@ with foveate.open(sys.argv[1], own=False) as engine:
 
 
 def test_two_processes_of_one_session_tell_each_thing_once(tmp_path: Path) -> None:
-    with foveate.open(tmp_path, own=False) as engine:
+    with foveate.open(tmp_path, personal=False) as engine:
         known(engine)
         for turn in range(6):
             engine.add("fact", f"Redis has been asked for its port {turn} times")
@@ -234,7 +238,7 @@ def test_what_a_tool_said_is_quoted_in_the_first_delivery_in_a_delta_and_when_it
         first = deliver(engine, "Which port has Redis?", session="s", fresh=True).text
         engine.add("gotcha", "Redis refuses more than ten clients", trust="tool")
         delta = deliver(engine, "How many clients may Redis have?", session="s").text
-        engine.retire(fact.id)
+        engine.edit(fact.id, status="retired")
         gone = deliver(engine, "Something else entirely, about invoices", session="s").text
     for text, words in ((first, "6379"), (delta, "ten clients"), (gone, "6379")):
         assert text.index(opening) < text.index(words) < text.index(f"</{opening[1:].split()[0]}>")

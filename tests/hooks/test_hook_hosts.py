@@ -101,7 +101,7 @@ def told(answer: dict[str, Any]) -> str:
 
 
 def events(engine: foveate.Engine, kind: str = "event") -> list[Record]:
-    with engine.store.read(engine.scope) as reader:
+    with engine.store.data.store.read(engine.scope) as reader:
         return reader.recent([kind], 100, NO_FILTERS)[::-1]
 
 
@@ -172,7 +172,7 @@ def test_importing_the_transcript_later_adds_nothing_twice(engine: foveate.Engin
         json.dumps({"type": role, "uuid": f"u-{n}", "sessionId": S, "message": {"role": role, "content": content}}).encode()
         for n, (role, content) in enumerate(parts)
     ]
-    done = import_lines(engine, lines, f"{S}.jsonl")
+    done = import_lines(engine.store.data, lines, f"{S}.jsonl")
     assert (done.added, done.known) == (1, 3)
     assert not any("hunter2" in record.text for record in events(engine))
 
@@ -185,7 +185,7 @@ def test_importing_a_rollout_later_adds_no_call_twice(engine: foveate.Engine) ->
     payloads = [said, call, {"type": "function_call_output", "call_id": "call_1", "output": "3 passed"}]
     lines = [json.dumps({"type": "session_meta", "payload": {"id": S}}).encode()]
     lines += [json.dumps({"type": "response_item", "payload": payload}).encode() for payload in payloads]
-    done = import_lines(engine, lines, "rollout-1.jsonl")
+    done = import_lines(engine.store.data, lines, "rollout-1.jsonl")
     assert (done.added, done.known) == (0, 2)
 
 
@@ -247,7 +247,7 @@ def test_compactions_are_on_the_timeline_of_the_session(host: str) -> None:
         for _ in range(2):
             handle(engine, host, {**base, "hook_event_name": COMPACT[host]})
             clock.tick(1000)
-        found = engine.timeline(S)
+        found = engine.receipts.timeline(S)
     assert len(found["turns"]) == 1
     assert [one["now"] for one in found["compactions"]] == [clock.now - 2000, clock.now - 1000]
 
@@ -257,10 +257,10 @@ def test_no_prompt_shows_that_a_conversation_was_compacted(session: str | None) 
     with open_engine() as engine:
         handle(engine, "claude", {**SESSION, "hook_event_name": COMPACT["claude"]})
         for profile in ("base", "chat", "coding"):
-            found = engine.compute("When was the conversation compacted?", session=session, profile=profile)
+            found = engine.context("When was the conversation compacted?", session=session, profile=profile)
             assert "compacted" not in found.text
         assert engine.search("conversation compacted") == []
-        assert len(engine.timeline(S)["compactions"]) == 1
+        assert len(engine.receipts.timeline(S)["compactions"]) == 1
 
 
 def test_a_session_that_goes_on_starts_with_what_it_asked_last(engine: foveate.Engine) -> None:
@@ -372,7 +372,7 @@ def test_the_same_prompt_in_another_turn_is_another_event() -> None:
     with open_engine() as engine:
         for turn, prompt in enumerate(("run the tests", "what is the parser", "run the tests")):
             handle(engine, "claude", {**ASK["claude"], "prompt": prompt, "prompt_id": f"p-{turn}"})
-        with engine.reader() as reader:
+        with engine.store.data.reader() as reader:
             kept = [record.text for record in reader.recent(["event"], 10, NO_FILTERS, session=S)]
     assert sorted(kept) == ["run the tests", "run the tests", "what is the parser"]
 
@@ -390,7 +390,7 @@ def test_what_programs_put_into_a_prompt_is_not_kept() -> None:
     said = "<system-reminder>be good</system-reminder>run <system-reminder> the tests"
     with open_engine() as engine:
         handle(engine, "claude", {**ASK["claude"], "prompt": said})
-        with engine.reader() as reader:
+        with engine.store.data.reader() as reader:
             (kept,) = reader.recent(["event"], 10, NO_FILTERS, session=S)
     assert kept.text == "run <system-reminder> the tests"
 

@@ -72,7 +72,7 @@ def asked(host: Host, api: FakeAPI, prompt: str = QUESTION) -> str:
 
 
 def events(engine: foveate.Engine) -> list[Record]:
-    with engine.store.read(engine.scope) as reader:
+    with engine.store.data.store.read(engine.scope) as reader:
         return reader.recent(["event"], 100, NO_FILTERS)[::-1]
 
 
@@ -84,7 +84,7 @@ def test_each_thing_is_said_once_and_a_turn_brings_only_what_is_new(hooked: Host
     second = asked(hooked, fake_api, "Who may use that redis port?")
     assert [second.count(text) for text in (RULE, FACT, LATER)] == [1, 1, 1]
     with foveate.open(hooked.folder) as engine:
-        engine.retire(later.id)
+        engine.edit(later.id, status="retired")
     third = asked(hooked, fake_api, "Which redis port again?")
     assert f"{BEGIN}## No longer holds\n- {LATER}\n" in third
     fourth = asked(hooked, fake_api, "And the redis port at midnight?")
@@ -123,7 +123,7 @@ def test_a_session_is_kept_once_with_whose_word_it_is_and_a_handoff_ends_the_tas
         ]
         assert {each.scope.session for each in heard} == {transcript.stem[-36:]}  # its name ends with the session's
         assert engine.tasks.get("login").status == "completed"
-        assert "The cookie is not renewed" in engine.compute("renew the cookie").text
+        assert "The cookie is not renewed" in engine.context("renew the cookie").text
     assert foveate_says(hooked, "import", str(transcript)).startswith("1 added, 3 known already")
     assert foveate_says(hooked, "import", str(transcript)).startswith("0 added, 4 known already")
     with foveate.open(hooked.folder) as engine:

@@ -38,17 +38,17 @@ def _imported_objects_are_not_collected() -> None:
 def seeded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder whose store holds one record of each of three kinds, without code. It is only copied."""
     folder = tmp_path_factory.mktemp("seeded")
-    with foveate.open(folder, own=False) as engine:
+    with foveate.open(folder, personal=False) as engine:
         engine.add("decision", "Chose Postgres over ChromaDB for unified storage", outcome="success")
         engine.add("fact", "Redis runs on port 6379", subject="redis", attribute="port")
-        engine.add("censor", "Never delete the production database", pattern="drop database", action="block")
+        engine.add("censor", "Never delete the production database", data={"pattern": "drop database", "action": "block"})
     return folder
 
 
 @contextmanager
 def copied(seeded: Path, folder: Path) -> Iterator[Engine]:
     shutil.copytree(seeded, folder, dirs_exist_ok=True)
-    with foveate.open(folder, own=False) as engine:
+    with foveate.open(folder, personal=False) as engine:
         yield engine
 
 
@@ -117,7 +117,7 @@ def serve(tmp_path: Path) -> Serve:
 
     @contextmanager
     def started(*options: str, folder: Path = tmp_path) -> Iterator[Process]:
-        foveate.open(folder, own=False).close()
+        foveate.open(folder, personal=False).close()
         command = [sys.executable, "-m", "foveate", "serve", "--port", "0", *options]
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
         process = subprocess.Popen(

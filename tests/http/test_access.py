@@ -91,8 +91,8 @@ def test_a_malformed_or_huge_request_is_a_problem_of_the_caller(shared_client: T
 def hidden_ids(shared_engine: Engine) -> list[str]:
     """The id of everything in the project, and the key of a task."""
     task = shared_engine.tasks.add("Hidden task", key="hidden")
-    context = shared_engine.compute("Which database?")
-    return [task.id, "hidden", context.id, *(record.id for record in shared_engine.page(10)[0])]
+    context = shared_engine.context("Which database?")
+    return [task.id, "hidden", context.id, *(record.id for record in shared_engine.store.page(10)[0])]
 
 
 @every_endpoint
@@ -124,7 +124,7 @@ def test_a_stream_shows_only_what_its_caller_may_see(guarded: Guarded) -> None:
 
 
 def test_writes_of_another_project_change_nothing_here(guarded: Guarded) -> None:
-    record = guarded.engine.page(1)[0][0]
+    record = guarded.engine.store.page(1)[0][0]
     headers = guarded.headers(project="other")
     for verb in ("confirm", "pin", "retire", "undo"):
         assert guarded.client.post(f"/v1/records/{record.id}/{verb}", headers=headers).status_code == 404
@@ -204,7 +204,7 @@ def test_whoever_has_a_token_does_not_see_the_own_store(tmp_path: Path, monkeypa
 
     SQLiteStore(tmp_path / "own.db").close()
     with foveate.open(tmp_path) as engine:
-        engine.add("identity", "Likes short answers", own=True)
+        engine.add("identity", "Likes short answers", personal=True)
         tokens = Tokens(tmp_path / "tokens.json")
         _, secret = tokens.create("x", SCOPES, "main")
         with TestClient(create_app(engine, settings=Settings(tokens=tmp_path / "tokens.json")), base_url=BASE) as client:

@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 import urllib.request
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -37,7 +36,7 @@ def test_the_navigation_has_six_pages(shared_client: TestClient) -> None:
 @pytest.fixture
 def hostile(engine: Engine) -> None:
     engine.add("fact", HOSTILE)
-    engine.compute(HOSTILE, session=HOSTILE)
+    engine.context(HOSTILE, session=HOSTILE)
 
 
 @pytest.mark.usefixtures("hostile")
@@ -60,7 +59,7 @@ def test_an_empty_project_has_pages_that_say_what_would_be_there() -> None:
 
 def test_a_context_shows_its_prompt_its_budget_and_its_items(client: TestClient, engine: Engine) -> None:
     hostile = engine.add("fact", HOSTILE).record
-    context = engine.compute("On which port does Redis run?", budget=1000)
+    context = engine.context("On which port does Redis run?", budget=1000)
     shown = document(client, f"/ui/context?id={context.id}")
     assert shown["prompt"]["text"] == context.text
     assert "".join(span["text"] for span in shown["prompt"]["parts"][0]["spans"]) in context.text
@@ -168,7 +167,7 @@ def test_the_cookie_opens_the_pages_and_nothing_else(guarded: Guarded) -> None:
 
 
 def test_a_token_sees_its_own_project_and_may_do_what_it_allows(guarded: Guarded) -> None:
-    guarded.engine.compute("What is known about Redis?")
+    guarded.engine.context("What is known about Redis?")
     assert document(sign_in(guarded, project="other"), "/ui/contexts")["groups"] == []
     refused = sign_in(guarded, "memory:read").get("/ui/contexts")
     assert refused.status_code == 403
@@ -241,11 +240,11 @@ def test_pages_of_other_sites_may_link_here_and_no_more(client: TestClient) -> N
 
 
 def test_whoever_speaks_for_one_user_learns_nothing_of_the_others(guarded: Guarded) -> None:
-    guarded.engine.add("fact", "Hers alone", scope=replace(guarded.engine.scope, user="alice"))
+    guarded.engine.add("fact", "Hers alone", user="alice")
     hers = document(sign_in(guarded, user="alice"), "/ui/health")["stats"]["records"]
     client = sign_in(guarded, user="mallory")
     before = document(client, "/ui/health")["stats"]["records"]
-    guarded.engine.add("fact", "Hers as well", scope=replace(guarded.engine.scope, user="alice"))
+    guarded.engine.add("fact", "Hers as well", user="alice")
     assert document(client, "/ui/health")["stats"]["records"] == before != hers
     assert document(client, "/ui/health")["vectors"] is None
     assert "Hers" not in [row["title"] for row in document(client, "/ui/memory?q=Hers")["records"]]
@@ -274,7 +273,7 @@ def test_ui_serves_the_pages_until_it_is_ended_and_finds_a_service_that_runs(tmp
 
 
 def test_contexts_of_agents_are_a_click_away(guarded: Guarded) -> None:
-    of_agent = guarded.engine.compute("What is known about Redis?", agent="coder")
+    of_agent = guarded.engine.context("What is known about Redis?", agent="coder")
     owner = sign_in(guarded)
     assert document(owner, "/ui/contexts")["agents"] == ["coder"]
     assert of_agent.id not in owner.get("/ui/contexts").text

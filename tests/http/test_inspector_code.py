@@ -42,8 +42,8 @@ def repository(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def coding(repository: Path) -> Iterator[Engine]:
-    with foveate.open(repository, own=False) as engine:
-        engine.code.refresh()
+    with foveate.open(repository, personal=False) as engine:
+        engine.code.workspace.refresh()
         yield engine
 
 
@@ -60,21 +60,21 @@ def test_without_code_the_page_says_how_to_index_it(shared_client: TestClient) -
 
 
 def test_the_page_does_not_index_what_is_not_indexed_yet(repository: Path) -> None:
-    with foveate.open(repository, own=False) as engine, TestClient(create_app(engine), base_url=BASE) as client:
+    with foveate.open(repository, personal=False) as engine, TestClient(create_app(engine), base_url=BASE) as client:
         shown, html = page(client, "/ui/code")
         assert shown["state"] == "not indexed"
         assert "not indexed yet" in html
-        assert not engine.code.is_indexed
+        assert not engine.code.workspace.is_indexed
 
 
 def test_the_map_is_ranked_for_the_query_and_nothing_is_stored(coding: Engine, code_client: TestClient) -> None:
-    before = coding.stats()["revision"], len(coding.receipts())
+    before = coding.store.stats()["revision"], len(coding.receipts.page())
     query = "Where is the bulk_discount computed?"
     shown, html = page(code_client, "/ui/code", params={"q": query})
     assert shown["map"]["ranked"][0]["path"] == "shop/prices.py"
     assert shown["hits"]["definitions"][0]["name"] == "bulk_discount"
-    assert (coding.stats()["revision"], len(coding.receipts())) == before
-    assert shown["map"]["text"] == coding.map(query).text
+    assert (coding.store.stats()["revision"], len(coding.receipts.page())) == before
+    assert shown["map"]["text"] == coding.code.map(query).text
     assert "1.000: lexical 1.000, named 1.000" in html
     assert 'data-live="#found"' in html
 
@@ -102,7 +102,7 @@ def test_what_is_not_indexed_is_listed_by_reason(coding: Engine, code_client: Te
     assert "lua 1 (no grammar)" in html
     for n in range(PATHS_PER_PAGE):
         (repository / f"{n}.png").write_bytes(b"\0")
-    coding.code.refresh()
+    coding.code.workspace.refresh()
     locks = document(code_client, "/ui/code?reason=lock+file")["skipped"]
     assert [one["path"] for one in locks["paths"]] == ["package-lock.json"]
     first = document(code_client, "/ui/code?reason=binary")["skipped"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -34,16 +33,16 @@ def asked(engine: Engine) -> str:
             f"Redis note {n}: the port of cache number {n} answers after {n * 7} ms{' or so' * n}",
             confidence=0.5 + n / 40,
         )
-    return engine.compute("Which port does redis run on?", budget=200, session="morning").id
+    return engine.context("Which port does redis run on?", budget=200, session="morning").id
 
 
 # --- the list --------------------------------------------------------------------------------------------------------
 
 
 def test_contexts_are_listed_by_session_newest_first(client: TestClient, engine: Engine, asked: str) -> None:
-    noon = engine.compute("Which database?", session="noon").id
-    again = engine.compute("Which port?", session="morning").id
-    alone = engine.compute("Which database?").id
+    noon = engine.context("Which database?", session="noon").id
+    again = engine.context("Which port?", session="morning").id
+    alone = engine.context("Which database?").id
     shown, html = page(client, "/ui/contexts")
     groups = {group["session"]: [row["id"] for row in group["contexts"]] for group in shown["groups"]}
     assert list(groups) == [None, "morning", "noon"]
@@ -57,7 +56,7 @@ def test_contexts_are_listed_by_session_newest_first(client: TestClient, engine:
 
 
 def test_a_session_is_a_timeline_of_its_turns(client: TestClient, engine: Engine, asked: str) -> None:
-    later = engine.compute("Which port does redis run on?", budget=900, session="morning").id
+    later = engine.context("Which port does redis run on?", budget=900, session="morning").id
     shown, html = page(client, "/ui/session?name=morning")
     assert [turn["id"] for turn in shown["turns"]] == [asked, later]
     assert shown["turns"][1]["added"] > 0
@@ -69,12 +68,12 @@ def test_a_session_is_a_timeline_of_its_turns(client: TestClient, engine: Engine
 
 
 def test_left_out_says_of_every_candidate_why_and_what_it_lacked(client: TestClient, engine: Engine, asked: str) -> None:
-    lost = [entry for entry in engine.receipt(asked).candidates if not entry["kept"]]
+    lost = [entry for entry in engine.receipts.get(asked).candidates if not entry["kept"]]
     shown = document(client, f"/ui/left-out?id={asked}")
     assert shown["reasons"] == Counter(entry["reason"] for entry in lost)
     assert {row["id"] for row in shown["left_out"]} == {entry["id"] for entry in lost}
     room = [entry["needs_tokens"] for entry in lost if entry["reason"] == "budget"]
-    number = len(engine.receipt(asked).candidates)
+    number = len(engine.receipts.get(asked).candidates)
     summary = f"{len(room)} of {number} candidates did not fit; the smallest shortfall was {min(room)} tokens"
     assert summary in shown["summary"]
     superseded = next(row for row in shown["left_out"] if row["reason"] == "superseded")
@@ -132,7 +131,7 @@ def test_left_out_comes_in_pages(client: TestClient, asked: str) -> None:
 
 def test_why_answers_for_any_record(client: TestClient, engine: Engine, asked: str) -> None:
     other = engine.add("note", "Bread rises overnight", created=1).record.id
-    kept = next(entry["id"] for entry in engine.receipt(asked).candidates if entry["kept"])
+    kept = next(entry["id"] for entry in engine.receipts.get(asked).candidates if entry["kept"])
     for id, words in ((other, "shares no word"), (kept, "kept in"), ("note_<b>none</b>", "There is no record")):
         shown, html = page(client, "/ui/left-out", params={"id": asked, "why": id})
         assert words in shown["why"]["sentence"]
@@ -161,8 +160,8 @@ def test_a_wrong_question_about_left_out_is_a_page(
 
 
 def test_compare_shows_the_engines_diff_with_titles_and_lines(client: TestClient, engine: Engine, asked: str) -> None:
-    later = engine.compute("Which port does redis run on?", budget=900, session="morning").id
-    diff = engine.diff(asked, later)
+    later = engine.context("Which port does redis run on?", budget=900, session="morning").id
+    diff = engine.receipts.diff(asked, later)
     shown, html = page(client, f"/ui/compare?id={later}&from={asked}")
     rows = shown["diff"]["items"]
     for name in ("added", "withdrawn", "moved", "re_detailed", "changed"):
@@ -170,7 +169,7 @@ def test_compare_shows_the_engines_diff_with_titles_and_lines(client: TestClient
         assert found == [entry["id"] for entry in diff[name]]
     assert shown["diff"]["tokens"] == diff["tokens"] > 0
     assert diff["shared_prefix"].items() <= shown["diff"]["shared_prefix"].items()
-    texts = [engine.replay(id)["text"].split("\n") for id in (asked, later)]
+    texts = [engine.receipts.replay(id)["text"].split("\n") for id in (asked, later)]
     added = [line["text"] for line in shown["diff"]["text"]["lines"] if line["op"] == "added"]
     assert added == [line for line in texts[1] if line not in texts[0]]
     assert ESCAPED in html
@@ -179,9 +178,9 @@ def test_compare_shows_the_engines_diff_with_titles_and_lines(client: TestClient
 
 
 def test_compare_chooses_the_context_before_unless_another_is_named(client: TestClient, engine: Engine, asked: str) -> None:
-    other = engine.compute("Which database?", session="noon").id
-    again = engine.compute("Which port does redis run on?", budget=500, session="morning").id
-    last = engine.compute("Which database do we use?").id
+    other = engine.context("Which database?", session="noon").id
+    again = engine.context("Which port does redis run on?", budget=500, session="morning").id
+    last = engine.context("Which database do we use?").id
     for query, before, after in (
         (f"id={again}", asked, again),  # of the same session
         (f"id={last}", again, last),  # it has no session: the one before
@@ -194,10 +193,10 @@ def test_compare_chooses_the_context_before_unless_another_is_named(client: Test
 
 
 def test_compare_finds_the_turn_before_however_long_ago_it_was(client: TestClient, engine: Engine) -> None:
-    first = engine.compute("Which database?", session="mine").id
+    first = engine.context("Which database?", session="mine").id
     for n in range(MAX_CONTEXT_CHOICES + 10):
-        engine.compute(f"Which port has number {n}?", session="other", budget=60)
-    second = engine.compute("Which database do we use?", session="mine").id
+        engine.context(f"Which port has number {n}?", session="other", budget=60)
+    second = engine.context("Which database do we use?", session="mine").id
     shown = document(client, f"/ui/compare?id={second}")
     assert shown["before"]["id"] == first
     assert first in [each["id"] for each in shown["choices"]]
@@ -208,9 +207,9 @@ def test_compare_finds_the_turn_before_however_long_ago_it_was(client: TestClien
 
 def test_compare_passes_again_what_a_strategy_made(engine: Engine) -> None:
     engine.stack().push("Sweep the yard")
-    developer = engine.within(replace(engine.scope, agent="developer"))
+    developer = engine.scoped(agent="developer")
     one, other = (strategy_of("developer").compile(engine, budget=budget).context.id for budget in (500, 900))
-    assert developer.diff(one, other)["unread"] == [one, other]
+    assert developer.receipts.diff(one, other)["unread"] == [one, other]
     expected = compared(developer, one, other)
     with TestClient(create_app(developer), base_url=BASE) as client:
         diff = document(client, f"/ui/compare?id={other}&from={one}")["diff"]
@@ -219,7 +218,7 @@ def test_compare_passes_again_what_a_strategy_made(engine: Engine) -> None:
 
 
 def test_prompts_that_cannot_be_rendered_again_are_named(client: TestClient, engine: Engine, asked: str) -> None:
-    later = engine.compute("Which port does redis run on?", given="Handed in", budget=500).id
+    later = engine.context("Which port does redis run on?", extra="Handed in", budget=500).id
     shown, html = page(client, f"/ui/compare?id={later}&from={asked}")
     diff = shown["diff"]
     assert (diff["unread"], diff["text"], diff["shared_prefix"]) == ([later], None, None)
@@ -230,7 +229,7 @@ def test_tabs_of_an_empty_project_say_that_there_is_no_context() -> None:
     with foveate.open(":memory:") as engine, TestClient(create_app(engine), base_url=BASE) as client:
         for name in ("context", "left-out", "compare", "try"):
             assert client.get(f"/ui/{name}").status_code == 404
-        first = engine.compute("Anything?").id
+        first = engine.context("Anything?").id
         assert "No source returned a candidate" in client.get(f"/ui/left-out?id={first}").text
         assert client.get("/ui/compare?from=ctx_a&id=ctx_b").status_code == 404
 
@@ -245,14 +244,17 @@ def test_a_context_is_tried_with_other_settings_and_nothing_is_stored(
     assert same["items_changed"] == []
     shown, html = page(client, f"/ui/try?id={asked}&budget=900")
     result = shown["result"]
-    assert result["prompt"]["text"] == engine.what_if("Which port does redis run on?", budget=900, session="morning")[0].text
+    assert (
+        result["prompt"]["text"]
+        == engine.context("Which port does redis run on?", budget=900, session="morning", dry_run=True).text
+    )
     assert result["budget"]["total"] == 900
     assert {row["change"] for row in result["items_changed"]} >= {"added"}
     assert ESCAPED in html
     assert "<script>alert" not in html
     other = document(client, f"/ui/try?id={asked}&query=Which+database%3F&profile=task")["result"]
     assert (other["context"]["query"], other["context"]["profile"]) == ("Which database?", "task")
-    assert [receipt.id for receipt in engine.receipts()] == [asked]
+    assert [receipt.id for receipt in engine.receipts.page()] == [asked]
 
 
 @pytest.mark.parametrize(("query", "words"), [("budget=20", "short"), ("profile=bsae", "Did you mean &#39;base&#39;?")])

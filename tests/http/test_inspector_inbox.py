@@ -8,11 +8,10 @@ from service_kit import Guarded
 from starlette.testclient import TestClient
 
 from foveate.engine import Engine
-from foveate.server.proposals import propose
 
 
 def test_the_inbox_lists_what_needs_a_decision(engine: Engine, client: TestClient) -> None:
-    rule = propose(engine, "instruction", HOSTILE).record.id
+    rule = engine.inbox.propose("instruction", HOSTILE).record.id
     keyed = {"subject": "redis", "attribute": "port"}
     disputed = engine.add("fact", "Redis runs on port 1", trust="web", valid_from="2099-01-01", **keyed).record.id
     question = engine.add("question", "Which region?").record.id
@@ -30,19 +29,19 @@ def test_the_inbox_lists_what_needs_a_decision(engine: Engine, client: TestClien
 
 
 def test_an_accepted_rule_is_a_persons_and_in_every_prompt(engine: Engine, client: TestClient) -> None:
-    id = propose(engine, "instruction", "Always use tabs", tags=("style",)).record.id
-    assert "Standing Instructions" not in engine.compute("How do we indent?").text
+    id = engine.inbox.propose("instruction", "Always use tabs", tags=("style",)).record.id
+    assert "Standing Instructions" not in engine.context("How do we indent?").text
     answer = post(client, "/ui/inbox", "inbox-accept", id=id)
     assert "Accepted" in client.get(answer.headers["location"]).text
-    (rule,) = [record for record in engine.page(10)[0] if record.kind == "instruction"]
+    (rule,) = [record for record in engine.records() if record.kind == "instruction"]
     assert (rule.text, rule.trust, rule.tags) == ("Always use tabs", "user", ("style",))
     assert engine.get(id).status == "retired"
-    assert "Always use tabs" in engine.compute("What is for lunch?").text
+    assert "Always use tabs" in engine.context("What is for lunch?").text
     assert page(client, "/ui/inbox")[0]["rows"] == []
 
 
 def test_a_rejected_rule_is_retired(engine: Engine, client: TestClient) -> None:
-    id = propose(engine, "censor", "Never deploy").record.id
+    id = engine.inbox.propose("censor", "Never deploy").record.id
     post(client, "/ui/inbox", "inbox-reject", id=id)
     assert engine.get(id).status == "retired"
     assert page(client, "/ui/inbox")[0]["rows"] == []
@@ -50,6 +49,6 @@ def test_a_rejected_rule_is_retired(engine: Engine, client: TestClient) -> None:
 
 @pytest.mark.parametrize(("action", "needs"), [("inbox-accept", "admin"), ("inbox-reject", "memory:write")])
 def test_a_decision_needs_a_form_of_ours_and_its_scope(guarded: Guarded, action: str, needs: str) -> None:
-    id = propose(guarded.engine, "instruction", "Always use tabs").record.id
+    id = guarded.engine.inbox.propose("instruction", "Always use tabs").record.id
     refused(guarded, "/ui/inbox", action, needs, id=id)
     assert guarded.engine.get(id).version == 1

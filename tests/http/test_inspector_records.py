@@ -17,6 +17,7 @@ from foveate.memory.relations import id_of
 from foveate.server.http import create_app
 from foveate.store.sqlite.store import SQLiteStore
 from foveate.types import Scope
+from records import add_record
 
 
 @pytest.fixture
@@ -28,11 +29,11 @@ def hostile(engine: Engine) -> str:
         "origin": HOSTILE,
         "data": {"<u>": HOSTILE, "nothing": None, "none": 0, "so": False, "deep": {"<u>": [{}]}, "rows": [{"<u>": 1}]},
     }
-    return engine.add("note", HOSTILE, trust="web", key='"><script>', **values).record.id
+    return add_record(engine, "note", HOSTILE, trust="web", key='"><script>', **values).record.id
 
 
 def test_the_list_shows_the_newest_first_in_pages(engine: Engine, client: TestClient) -> None:
-    engine.add_many([("note", f"Note number {n}", {"tags": ["odd"] if n % 2 else []}) for n in range(7)])
+    engine.store.add_many([("note", f"Note number {n}", {"tags": ["odd"] if n % 2 else []}) for n in range(7)])
     first = document(client, "/ui/memory?limit=5")
     assert [row["title"] for row in first["records"]] == [f"Note number {n}" for n in (6, 5, 4, 3, 2)]
     second = document(client, f"/ui/memory?limit=5&after={first['next']}")
@@ -54,8 +55,8 @@ def test_records_of_the_engine_are_listed_only_by_their_kind(engine: Engine, cli
 def test_the_list_is_searched_by_words_ids_and_keys(engine: Engine, client: TestClient, hostile: str) -> None:
     fact = engine.search("redis")[0].record.id
     keyed = engine.add("note", "Bread rises overnight", key="bread/1").record.id
-    engine.pin(fact)
-    engine.retire(hostile)
+    engine.edit(fact, pinned=True)
+    engine.edit(hostile, status="retired")
     for words in ("which port has redis", fact):
         assert document(client, "/ui/memory", params={"q": words})["records"][0]["id"] == fact
     assert document(client, "/ui/memory", params={"q": "bread/1"})["records"][0]["id"] == keyed
@@ -77,7 +78,7 @@ def test_any_words_are_answered(shared_client: TestClient, words: str) -> None:
 def test_an_empty_list_says_how_to_fill_it(tmp_path_factory: pytest.TempPathFactory, client: TestClient) -> None:
     assert "No record matches" in client.get("/ui/memory?tag=none").text
     with (
-        foveate.open(tmp_path_factory.mktemp("new"), own=False) as engine,
+        foveate.open(tmp_path_factory.mktemp("new"), personal=False) as engine,
         TestClient(create_app(engine), base_url=BASE) as empty,
     ):
         assert "foveate add fact" in empty.get("/ui/memory").text
@@ -111,11 +112,13 @@ def test_bad_input_is_answered_by_a_page_that_says_what_to_do(
 
 
 def test_a_record_is_shown_at_three_levels_with_its_tokens_fields_and_links(engine: Engine, client: TestClient) -> None:
-    redis = engine.add("entity", "Redis", name="Redis").record.id
+    redis = engine.add("entity", "Redis", data={"name": "Redis"}).record.id
     text = "Chose Redis for sessions. " + "It is quick, small and known to all of us here. " * 20
     values = {"rationale": "It is quick.", "alternatives": ["Memcached"], "confidence": 0.7}
-    id = engine.add("decision", text, entities=["Redis"], paths=["src/session.py"], tags=["cache"], **values).record.id
-    engine.link(id, "about", redis, 0.9)
+    id = add_record(
+        engine, "decision", text, entities=["Redis"], paths=["src/session.py"], tags=["cache"], **values
+    ).record.id
+    engine.link(id, "about", redis, weight=0.9)
     found = document(client, f"/ui/record?id={id}")
     assert [level["level"] for level in found["levels"]] == ["full", "summary", "micro"]
     sizes = [level["tokens"] for level in found["levels"]]
@@ -137,10 +140,10 @@ def test_a_chain_of_values_stands_in_order_and_disputes_are_links(engine: Engine
     first = engine.search("redis")[0].record
     keyed = {"subject": "redis", "attribute": "port"}
     second, third = (
-        engine.add("fact", f"Redis runs on port {port}", valid_from=year, **keyed).record.id
+        add_record(engine, "fact", f"Redis runs on port {port}", valid_from=year, **keyed).record.id
         for port, year in ((7000, "2027-01-01"), (8000, "2028-01-01"))
     )
-    claim = engine.add("fact", "Redis runs on port 1", trust="web", valid_from="2029-01-01", **keyed).record.id
+    claim = add_record(engine, "fact", "Redis runs on port 1", trust="web", valid_from="2029-01-01", **keyed).record.id
     for id in (first.id, second, third):
         shown, html = page(client, f"/ui/record?id={id}&tab=history")
         assert [row["id"] for row in shown["chain"]] == [first.id, second, third]
@@ -152,9 +155,9 @@ def test_a_chain_of_values_stands_in_order_and_disputes_are_links(engine: Engine
 
 def test_a_record_tells_where_it_was_used_and_what_became_of_it(engine: Engine, client: TestClient) -> None:
     fact = engine.search("redis")[0].record.id
-    context = engine.compute("Which port has redis?", budget=2000)
-    engine.feedback(context, f"It is 6379, says {fact}.")
-    engine.mark(context, fact, "useful")
+    context = engine.context("Which port has redis?", budget=2000)
+    engine.feedback(context, answer=f"It is 6379, says {fact}.")
+    engine.feedback(context, useful=[fact])
     found, html = page(client, f"/ui/record?id={fact}&tab=used")
     (used,) = found["used"]
     assert used["context"] == context.id
@@ -165,7 +168,7 @@ def test_a_record_tells_where_it_was_used_and_what_became_of_it(engine: Engine, 
 
 def test_contexts_are_not_told_to_a_token_that_may_not_read_them(guarded: Guarded) -> None:
     fact = guarded.engine.search("redis")[0].record.id
-    guarded.engine.compute("A confidential question on redis", budget=2000)
+    guarded.engine.context("A confidential question on redis", budget=2000)
     address = f"/ui/record?id={fact}&tab=used"
     html = guarded.client.get(address, headers=guarded.headers("memory:read")).text
     assert "confidential" not in html
@@ -176,8 +179,8 @@ def test_contexts_are_not_told_to_a_token_that_may_not_read_them(guarded: Guarde
 def test_the_history_says_what_each_change_changed(engine: Engine, client: TestClient) -> None:
     fact = engine.search("redis")[0].record.id
     engine.edit(fact, text="Redis runs on port 7000", tags=["cache"])
-    engine.pin(fact)
-    engine.count_uses([fact])
+    engine.edit(fact, pinned=True)
+    engine._memory.count_uses([fact])
     history = document(client, f"/ui/record?id={fact}&tab=history")["history"]
     assert [(step["version"], step["verb"]) for step in history] == [(3, "pin"), (2, "edit"), (1, "add")]
     assert history[0]["changes"] == [{"field": "pinned", "before": "false", "after": "true"}]
@@ -204,7 +207,7 @@ def test_hostile_words_are_shown_as_words_and_quoted_as_the_model_gets_them(clie
 
 
 def test_a_relation_is_shown_with_its_two_entities(engine: Engine, client: TestClient) -> None:
-    link = engine.relate("Checkout", "uses", "Redis", create=True)
+    link = engine.link("Checkout", "uses", "Redis", create=True)
     found = document(client, f"/ui/record?id={id_of(link)}")
     assert found["external"]["text"] == "- Checkout --[uses]--> Redis\n"
     assert {end["title"] for end in found["external"]["ends"]} == {"Checkout", "Redis"}
@@ -299,7 +302,7 @@ def test_a_person_vouches_for_what_a_page_said(engine: Engine, client: TestClien
 def test_forgetting_says_what_goes_wants_a_word_and_leaves_nothing(engine: Engine, client: TestClient) -> None:
     fact = engine.search("redis")[0].record.id
     engine.edit(fact, text="Redis runs on port 7000")
-    context = engine.compute("Which port has redis?", budget=2000)
+    context = engine.context("Which port has redis?", budget=2000)
     address = f"/ui/forget?id={fact}"
     shown = document(client, address)
     assert (shown["versions"], shown["links"], shown["contexts"], shown["more_contexts"]) == (1, 0, 1, False)
@@ -311,7 +314,7 @@ def test_forgetting_says_what_goes_wants_a_word_and_leaves_nothing(engine: Engin
     assert answer.headers["location"].startswith("/ui/memory?done=Deleted")
     assert "for good: 1 record, 1 earlier version, 1 receipt." in client.get(answer.headers["location"]).text
     assert client.get(f"/ui/record?id={fact}").status_code == 404
-    assert fact not in str(engine.receipt(context.id).document)
+    assert fact not in str(engine.receipts.get(context.id).document)
     assert "7000" not in client.get(answer.headers["location"]).text
 
 
@@ -351,7 +354,7 @@ def test_the_page_before_forgetting_is_for_whoever_may(guarded: Guarded) -> None
 
 
 def test_a_users_record_is_changed_for_that_user_and_hidden_from_others(engine: Engine, client: TestClient) -> None:
-    ann = engine.within(Scope(engine.scope.project, user="ann"))
+    ann = engine.scoped(user="ann")
     note = ann.add("note", "Ann's note").record.id
     assert client.get(f"/ui/record?id={note}").status_code == 404
     address = f"/ui/record?id={note}&user=ann"
@@ -364,13 +367,13 @@ def test_a_users_record_is_changed_for_that_user_and_hidden_from_others(engine: 
 
 
 def test_a_record_of_ones_own_store_says_so_and_is_changed_there(tmp_path: Path, engine: Engine, client: TestClient) -> None:
-    engine.own = SQLiteStore(tmp_path / "own.db")
-    mine = engine.add("instruction", "Always answer in Celsius", own=True).record.id
+    engine.store.data.personal = SQLiteStore(tmp_path / "own.db")
+    mine = engine.add("instruction", "Always answer in Celsius", personal=True).record.id
     assert document(client, "/ui/memory?q=celsius")["records"][0]["is_personal"]
     address = f"/ui/record?id={mine}"
     assert "personal store" in client.get(address).text
     post(client, address, "record-edit", id=mine, expect=1, text="Always answer in Kelvin", tags="")
-    with engine.own.read(Scope("~")) as reader:
+    with engine.store.data.personal.read(Scope("~")) as reader:
         assert reader.get([mine])[mine].text == "Always answer in Kelvin"
     post(client, f"/ui/forget?id={mine}", "record-forget", id=mine, word="forget")
     assert client.get(address).status_code == 404
@@ -379,7 +382,7 @@ def test_a_record_of_ones_own_store_says_so_and_is_changed_there(tmp_path: Path,
 def test_a_piece_of_code_is_shown_as_it_is_now(tmp_path: Path) -> None:
     (tmp_path / "shop").mkdir()
     (tmp_path / "shop" / "cart.py").write_text('def total(items):\n    """<b>Sum</b>"""\n    return sum(items)\n')
-    opened = foveate.open(tmp_path / "shop", own=False, code=True)
+    opened = foveate.open(tmp_path / "shop", personal=False, code=True)
     with opened as engine, TestClient(create_app(engine), base_url=BASE) as client:
         found, html = page(client, "/ui/record?id=code:cart.py::total")
     assert "return sum(items)" in found["external"]["text"]

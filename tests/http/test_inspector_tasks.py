@@ -103,7 +103,7 @@ def test_handoffs_that_were_not_read_as_written_are_marked_with_what_was_wrong(p
 
 
 def test_a_task_shows_what_is_around_it_and_what_came_of_it(plan: Engine, client: TestClient) -> None:
-    context = plan.compute(task="store")
+    context = plan.context(task="store")
     prepared = Agents(plan).prepare("developer", "rotate")
     document, shown = page(client, "/ui/task?id=store")
     assert document["task"]["result"] == "Redis it is"

@@ -18,6 +18,7 @@ from service_kit import Process, Serve, until
 
 import foveate
 from foveate.integrations.hooks import service_file
+from foveate.memory.backfill import embed_missing
 from foveate.project.project import find
 
 ROOT = Path(__file__).parents[2]
@@ -64,8 +65,8 @@ def test_the_service_is_found_while_it_runs_and_leaves_nothing_behind(serve: Ser
         assert server.url in second.stderr
         assert ended(server) == 0
     assert not file.exists()
-    with foveate.open(tmp_path, own=False) as engine:
-        assert engine.receipt(context["id"]).id == context["id"]  # what was waiting was written
+    with foveate.open(tmp_path, personal=False) as engine:
+        assert engine.receipts.get(context["id"]).id == context["id"]  # what was waiting was written
 
 
 def test_what_a_killed_service_left_is_replaced(serve: Serve, tmp_path: Path) -> None:
@@ -92,7 +93,7 @@ def test_what_a_killed_service_left_is_replaced(serve: Serve, tmp_path: Path) ->
     ],
 )
 def test_a_service_that_would_be_unsafe_does_not_start(tmp_path: Path, options: tuple[str, ...], says: str) -> None:
-    foveate.open(tmp_path, own=False).close()
+    foveate.open(tmp_path, personal=False).close()
     done = command("serve", "--port", "0", *options, folder=tmp_path)
     assert done.returncode == 2
     assert says in done.stderr
@@ -101,7 +102,7 @@ def test_a_service_that_would_be_unsafe_does_not_start(tmp_path: Path, options: 
 
 def test_a_port_that_is_taken_is_named(serve: Serve, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     other = tmp_path_factory.mktemp("other")
-    foveate.open(other, own=False).close()
+    foveate.open(other, personal=False).close()
     with serve() as server:
         done = command("serve", "--port", str(server.port), folder=other)
     assert done.returncode == 2
@@ -109,7 +110,7 @@ def test_a_port_that_is_taken_is_named(serve: Serve, tmp_path: Path, tmp_path_fa
 
 
 def test_tokens_are_made_listed_and_revoked_on_the_command_line(serve: Serve, tmp_path: Path) -> None:
-    foveate.open(tmp_path, own=False).close()
+    foveate.open(tmp_path, personal=False).close()
     secret = command("token", "create", "ci", "--scope", "memory:read", "--expires", "30d", folder=tmp_path).stdout.strip()
     (listed,) = json.loads(command("token", "list", "--json", folder=tmp_path).stdout)["tokens"]
     assert "hash" not in listed
@@ -182,8 +183,8 @@ def test_64_clients_at_once_are_all_answered(serve: Serve, tmp_path: Path) -> No
             assert set(pool.map(work, range(128))) == {200}
         assert asked(server.port, "GET", "/healthz")[0] == 200
         assert ended(server) == 0
-    with foveate.open(tmp_path, own=False) as engine:
-        assert len(engine.receipts(500)) == 128  # none was lost
+    with foveate.open(tmp_path, personal=False) as engine:
+        assert len(engine.receipts.page(500)) == 128  # none was lost
 
 
 def test_requests_at_work_are_finished_before_it_ends(serve: Serve, tmp_path: Path) -> None:
@@ -208,14 +209,14 @@ def lacking(server: Process) -> float:
 
 
 def test_records_without_a_vector_are_given_one_in_the_background(serve: Serve, tmp_path: Path) -> None:
-    with foveate.open(tmp_path, own=False) as engine:
-        engine.add_many(("note", f"Host {n} restarts at night", {}) for n in range(1500))
-        engine.within(foveate.Scope("aside")).add("note", "Of another project")
+    with foveate.open(tmp_path, personal=False) as engine:
+        engine.store.add_many(("note", f"Host {n} restarts at night", {}) for n in range(1500))
+        engine.scoped(project="aside").add("note", "Of another project")
     (tmp_path / ".foveate" / "config.toml").write_text('embedder = "hash:32"\n', "utf-8")
     with serve() as server:
         until(lambda: 0 < lacking(server) < 1500)  # it is at work, and more is to come
         assert ended(server) == 0
-    with foveate.open(tmp_path, own=False) as engine:
-        assert 0 < engine.vectors()["lacking"] < 1500
-        assert engine.within(foveate.Scope("aside")).vectors()["lacking"] == 0
-        assert engine.embed_missing().remaining == 0
+    with foveate.open(tmp_path, personal=False) as engine:
+        assert 0 < engine.store.vectors()["lacking"] < 1500
+        assert engine.scoped(project="aside").store.vectors()["lacking"] == 0
+        assert embed_missing(engine.store.data).remaining == 0

@@ -21,7 +21,6 @@ from starlette.testclient import TestClient
 
 from foveate.engine import Engine
 from foveate.server.http import Settings, create_app
-from foveate.types import Scope
 
 QUERY = {"query": "Which database do we use?", "budget": 2000}
 
@@ -38,7 +37,7 @@ def computed(client: TestClient, **more: object) -> dict:
 def test_a_context_over_http_is_the_engines_own(client: TestClient, engine: Engine) -> None:
     found = computed(client)
     assert found["schema_version"] == 1
-    assert found["text"] == engine.compute(**QUERY).text
+    assert found["text"] == engine.context(**QUERY).text
     assert "Chose Postgres" in found["text"]
 
 
@@ -48,7 +47,7 @@ def test_questions_about_a_context_are_answered_from_its_receipt(client: TestCli
     at = f"/v1/contexts/{found['id']}"
     assert client.get(at).json()["id"] == found["id"]
     assert client.get(f"{at}/why/{item}").json()["kept"] is True
-    assert client.get(f"{at}/why-not/{engine.page(1)[0][0].id}").status_code == 200
+    assert client.get(f"{at}/why-not/{engine.store.page(1)[0][0].id}").status_code == 200
     assert {part["id"] for part in client.get(f"{at}/explain").json()["kept"]} == {part["id"] for part in found["items"]}
     assert client.get(f"{at}/validate").json()["valid"] is True
     replayed = client.post(f"{at}/replay").json()
@@ -113,7 +112,7 @@ def test_many_records_are_kept_or_none(client: TestClient, engine: Engine) -> No
     wrong = [*rows, {"kind": "nonsense", "text": "x"}, {"kind": "note", "text": ""}]
     found = problem(client.post("/v1/records/many", json={"records": wrong}))
     assert [part.partition(":")[0] for part in found["problems"]] == ["records.3", "records.4"]
-    assert engine.stats()["records"]["note"] == {"active": 3}
+    assert engine.store.stats()["records"]["note"] == {"active": 3}
 
 
 def test_pages_are_stable_while_records_are_added(client: TestClient) -> None:
@@ -162,8 +161,8 @@ def test_search_tells_a_token_of_no_other_project(guarded: Guarded) -> None:
     guarded.engine.add("note", "Redis has port 6380")
     search = {"json": {"query": "redis"}}
     found = guarded.client.post("/v1/search", headers=guarded.headers(project="mian"), **search).json()
-    assert (found["hits"], found["warnings"]) == ([], ["The store knows no project 'mian'."])
-    assert guarded.engine.within(Scope("mian")).unknown_project() == "The store knows no project 'mian'."
+    assert (found["hits"], found["warnings"]) == ([], ["The store has no project 'mian'."])
+    assert guarded.engine.scoped(project="mian").store.unknown_project() == "The store has no project 'mian'."
     assert "warnings" not in guarded.client.post("/v1/search", headers=guarded.headers(), **search).json()
 
 
@@ -227,7 +226,7 @@ def test_the_same_request_with_the_same_key_is_done_once(client: TestClient, eng
     first, second = (client.post("/v1/records", json=body, headers=headers) for _ in range(2))
     assert first.json() == second.json()
     assert second.headers["idempotency-replayed"] == "true"
-    assert engine.stats()["records"]["event"] == {"active": 1}
+    assert engine.store.stats()["records"]["event"] == {"active": 1}
     other = client.post("/v1/records", json={**body, "text": "Another"}, headers=headers)
     assert problem(other)["status"] == 422
 
@@ -288,7 +287,7 @@ def test_a_body_that_is_too_large_is_not_read(engine: Engine, announced: bool) -
         content = body if announced else iter([body[:1500], body[1500:]])
         answer = client.post("/v1/records", content=content, headers={"Content-Type": "application/json"})
     assert problem(answer)["status"] == 413
-    assert "note" not in engine.stats()["records"]
+    assert "note" not in engine.store.stats()["records"]
 
 
 def test_a_caller_that_asks_too_often_is_told_when_to_come_back(engine: Engine) -> None:
@@ -322,13 +321,13 @@ def test_a_request_is_a_span_of_its_callers_trace(client: TestClient) -> None:
 
 def test_ready_only_while_the_store_answers(client: TestClient, engine: Engine) -> None:
     assert client.get("/readyz").json()["ok"] is True
-    engine.store.close()
+    engine.store.data.store.close()
     assert problem(client.get("/readyz"))["status"] == 503
     assert client.get("/healthz").status_code == 200
 
 
 def test_what_nobody_foresaw_is_a_problem_without_details(client: TestClient, engine: Engine) -> None:
-    engine.store.read = None  # a defect
+    engine.store.data.store.read = None  # a defect
     found = problem(client.get("/v1/stats"))
     assert found["status"] == 500
     assert "NoneType" not in json.dumps(found)
@@ -345,7 +344,7 @@ def test_one_engine_serves_many_threads_at_once(client: TestClient, engine: Engi
 
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(work, range(8)))
-    assert engine.stats()["records"]["note"] == {"active": 8}
+    assert engine.store.stats()["records"]["note"] == {"active": 8}
     assert len(client.get("/v1/contexts").json()["contexts"]) == 8
 
 
@@ -373,16 +372,16 @@ def test_half_a_body_is_no_request(engine: Engine) -> None:
 
 
 def test_after_a_store_could_not_answer_old_contexts_are_not_sent_as_new(engine: Engine) -> None:
-    old, streamed = engine.compute("Before").id, []
-    engine.save()
+    old, streamed = engine.context("Before").id, []
+    engine.receipts.flush()
     with TestClient(create_app(engine, settings=Settings(poll_seconds=0.05)), base_url=BASE) as client:
         stream = threading.Thread(target=lambda: streamed.append(client.get("/v1/events?most=1").text))
         with renamed(engine, "receipts"):
             stream.start()
             stream.join(0.3)
         while stream.is_alive():
-            engine.compute(f"New {time.monotonic()}")
-            engine.save()
+            engine.context(f"New {time.monotonic()}")
+            engine.receipts.flush()
             stream.join(0.1)
     assert "event: context" in streamed[0]
     assert old not in streamed[0]
@@ -392,7 +391,7 @@ def test_after_a_store_could_not_answer_old_contexts_are_not_sent_as_new(engine:
 def renamed(engine: Engine, table: str) -> Iterator[None]:
     """A store that cannot answer questions about a table."""
     for one, other in ((table, "elsewhere"), ("elsewhere", table)):
-        with engine.store.write(engine.scope) as writer:
+        with engine.store.data.store.write(engine.scope) as writer:
             writer._db.connection.execute(f"alter table {one} rename to {other}")  # type: ignore[attr-defined]
         if one == table:
             yield

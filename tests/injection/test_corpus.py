@@ -20,6 +20,7 @@ import pytest
 from foveate import Context, Engine
 from foveate.testing import engine as new_engine
 from foveate.text import tokens
+from records import add_record
 
 CASES = [json.loads(line) for line in Path(__file__).with_name("corpus.jsonl").read_text("utf-8").splitlines()]
 TEXTS = [case["text"] for case in CASES]
@@ -56,12 +57,12 @@ def opened(said: str, trust: str, kind: str = "event") -> Engine:
     engine = new_engine(session="one")
     engine.add("instruction", RULE)
     values = {"type": "tool_call", "tool": "fetch"} if kind == "event" else {"title": said[:200]}
-    engine.add(kind, said, trust=trust, **values)
+    add_record(engine, kind, said, trust=trust, **values)
     return engine
 
 
 def computed(engine: Engine, **options: Any) -> Context:
-    return engine.compute(QUESTION, budget=BUDGET, overrides={"slots": WHOLE}, **options)
+    return engine.context(QUESTION, budget=BUDGET, overrides={"slots": WHOLE}, **options)
 
 
 def parts(content: str, tag: str) -> tuple[str, str]:
@@ -135,7 +136,7 @@ def test_a_case_stands_in_a_fence_and_never_in_the_system_part(text: str) -> Non
                 assert "4471" not in rules
                 assert context.tag not in rules
             assert context.tokens == tokens.count_messages(context.messages(), context.counter) <= BUDGET
-            assert engine.replay(context)["identical"]
+            assert engine.receipts.replay(context)["identical"]
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=NAMES)
@@ -155,8 +156,13 @@ def test_a_case_is_quoted_in_a_delta_and_when_it_is_expanded(text: str) -> None:
 def test_a_case_does_not_break_a_small_budget(text: str, budget: int) -> None:
     with new_engine(session="one") as engine:
         for n in range(6):
-            engine.add("event", f"{HONEST} {n}\n{text}", trust=("web", "user", "tool")[n % 3], type="tool_call", tool="x")
-        context = engine.compute(QUESTION, budget=budget)
+            engine.add(
+                "event",
+                f"{HONEST} {n}\n{text}",
+                trust=("web", "user", "tool")[n % 3],
+                data={"type": "tool_call", "tool": "x"},
+            )
+        context = engine.context(QUESTION, budget=budget)
         assert context.tokens == tokens.count_messages(context.messages(), context.counter) <= budget
         parts(context.text, context.tag)
 
@@ -175,7 +181,7 @@ def test_what_an_agent_passes_on_is_harmless_too(text: str) -> None:
             "open_questions": [{"question": f"{text} {HONEST}?", "context": text, "blocking": True}],
         }
         engine.tasks.complete("first", handoff=json.dumps(handoff))
-        context = engine.compute(task="second", budget=4000)
+        context = engine.context(task="second", budget=4000)
         assert "4471" not in context.stable
         assert "4471" in context.text
         harmless(context.volatile, context.tag)

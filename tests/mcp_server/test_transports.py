@@ -49,7 +49,7 @@ def test_over_stdio_what_was_computed_can_be_asked_about_afterwards(command: Com
     found = call(command.parameters(), "compute_context", mode, query=QUESTION)
     assert "Postgres" in text(found)
     with foveate.open(command.folder) as engine:  # the receipt was written when the host closed stdin
-        assert engine.receipt().id == figures(found)["context"]
+        assert engine.receipts.get().id == figures(found)["context"]
 
 
 def test_the_command_serves_http_until_it_is_ended(service: Service) -> None:
@@ -58,7 +58,7 @@ def test_the_command_serves_http_until_it_is_ended(service: Service) -> None:
     assert service.process is not None
     assert service.process.returncode == 0
     with foveate.open(service.command.folder) as engine:
-        assert engine.receipt().id == figures(found)["context"]
+        assert engine.receipts.get().id == figures(found)["context"]
 
 
 def test_a_port_that_is_taken_is_named(service: Service) -> None:

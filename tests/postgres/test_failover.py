@@ -17,7 +17,6 @@ from foveate.cli import cli
 from foveate.clock import new_id, now
 from foveate.engine import Engine
 from foveate.errors import Denied, StoreError
-from foveate.memory.memory import Memory
 from foveate.records.make import Rules
 from foveate.store import open
 from foveate.store.postgres.connections import Patience
@@ -75,7 +74,7 @@ class Worker(threading.Thread):
         self.failure: BaseException | None = None
 
     def work(self, n: int) -> str:
-        return self.engine.add("event", f"{self.name} {n}", type="message").record.text
+        return self.engine.add("event", f"{self.name} {n}", data={"type": "message"}).record.text
 
     def run(self) -> None:
         try:
@@ -89,7 +88,7 @@ class Worker(threading.Thread):
 
 class Reading(Worker):
     def work(self, n: int) -> str:
-        return self.engine.compute("Which cache did we choose?", budget=1000).text
+        return self.engine.context("Which cache did we choose?", budget=1000).text
 
 
 def test_writers_and_readers_go_on_when_another_server_takes_over(
@@ -146,7 +145,7 @@ def test_number_of_a_lost_commit_that_another_gets_is_not_taken_for_it(
         second.promote()
         with closing(PostgresStore(both(database, second.folder))) as other:
             for n in range(9 if reached == "after" else 0):
-                engine_on(other).add("event", f"other {n}", type="message")
+                engine_on(other).add("event", f"other {n}", data={"type": "message"})
             alias.symlink_to(second.folder)  # from here on the writer can ask
             writer.join()
             assert writer.failure is None
@@ -162,7 +161,7 @@ def test_standby_is_read_and_says_who_takes_writes(pair: tuple[LocalServer, Loca
     caught_up(first, second)
     url = both(database, second.folder)
     with closing(PostgresStore(url)) as store, engine_on(store) as engine:
-        assert "Redis" in engine.compute("Which cache did we choose?", budget=1000).text
+        assert "Redis" in engine.context("Which cache did we choose?", budget=1000).text
         assert [hit.record.id for hit in engine.search("redis")] == [kept.id]
         with pytest.raises(Denied, match=r"standby.*postgresql://USER@ONE,OTHER/DATABASE"):
             engine.add("note", "Not here")
@@ -172,7 +171,7 @@ def test_standby_is_read_and_says_who_takes_writes(pair: tuple[LocalServer, Loca
         connection.execute("update foveate.projects set made_by = '0/0/o200k'")
     caught_up(first, second)
     with closing(PostgresStore(url)) as store:
-        memory = Memory(store, scope=HERE, rules=Rules(), clock=now, ids=new_id)
+        memory = Engine(store, scope=HERE, rules=Rules(), clock=now, ids=new_id)
         assert [hit.record.id for hit in memory.search("redis")] == [kept.id]
 
 

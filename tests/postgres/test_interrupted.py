@@ -85,7 +85,7 @@ class Crashed(Fragile):
         wait_for(dsn)
         with closing(PostgresStore(dsn)) as store, engine_on(store) as engine:
             for n in range(9):
-                engine.add("event", f"other {n}", type="message")
+                engine.add("event", f"other {n}", data={"type": "message"})
         with psycopg.connect(dsn) as other:
             self.again = other.execute("select pg_xact_status(%s::text::xid8)", (number,)).fetchone() == ("committed",)
 
@@ -101,7 +101,7 @@ class Unanswered(Killed):
         super().happen(connection)
         with closing(PostgresStore(connection.info.dsn)) as store:
             for n in range(self.others):
-                engine_on(store).add("event", f"other {n}", type="message", scope=self.where)
+                engine_on(store).add("event", f"other {n}", data={"type": "message"}, scope=self.where)
 
 
 def wait_for(url: str) -> None:
@@ -125,16 +125,16 @@ def texts(store: PostgresStore) -> list[str]:
 
 
 WRITES: dict[str, Callable[[Engine, str], object]] = {
-    "add": lambda engine, id: engine.add("event", "It rained", type="message"),
-    "add_many": lambda engine, id: engine.add_many([("event", f"Drop {n}", {"type": "message"}) for n in range(30)]),
+    "add": lambda engine, id: engine.add("event", "It rained", data={"type": "message"}),
+    "add_many": lambda engine, id: engine.store.add_many([("event", f"Drop {n}", {"type": "message"}) for n in range(30)]),
     "edit": lambda engine, id: engine.edit(id, text="Another text"),
     "link": lambda engine, id: engine.link(id, "near", id),
     "undo": lambda engine, id: engine.undo(id),
     "task": lambda engine, id: engine.tasks.add("Sweep the yard", depends_on=(path for path in ["src/yard.py"])),
     "push": lambda engine, id: engine.stack().push("Find the leak"),
     "count_uses": lambda engine, id: engine.count_uses([id]),
-    "import": lambda engine, id: engine.import_(['{"kind": "note", "text": "Imported", "id": "note_x"}']),
-    "forget": lambda engine, id: engine.forget([id]),
+    "import": lambda engine, id: engine.store.import_lines(['{"kind": "note", "text": "Imported", "id": "note_x"}']),
+    "forget": lambda engine, id: engine.forget(*id),
 }
 
 
@@ -159,7 +159,10 @@ def test_interrupted_write_happens_once(url: str, verb: str, accident: type[Frag
 
 
 COMPUTES: dict[str, Callable[..., tuple[Context, Receipt]]] = {
-    "compute": lambda engine, *asked, **options: ((context := engine.compute(*asked, **options)), engine.receipt(context)),
+    "compute": lambda engine, *asked, **options: (
+        (context := engine.context(*asked, **options)),
+        engine.receipts.get(context),
+    ),
     "what_if": lambda engine, *asked, **options: engine.what_if(*asked, **options),
 }
 
@@ -183,7 +186,7 @@ def test_after_some_tries_the_caller_is_told(url: str) -> None:
         engine.add("note", "Before")
         store.writes, store.accidents = True, 4
         with pytest.raises(Interrupted, match="nothing was written"):
-            engine.add("event", "It rained", type="message")
+            engine.add("event", "It rained", data={"type": "message"})
         assert texts(store) == ["Before"]
 
 
@@ -194,7 +197,7 @@ def test_backends_killed_at_random_lose_nothing_and_double_nothing(url: str) -> 
     def work(name: str) -> None:
         try:
             for n in range(8):
-                memory.add("event", f"{name} {n}", type="message")
+                memory.add("event", f"{name} {n}", data={"type": "message"})
         except BaseException as failure:
             failures.append(failure)
 
@@ -209,7 +212,7 @@ def test_backends_killed_at_random_lose_nothing_and_double_nothing(url: str) -> 
                 if pids:
                     other.execute("select pg_terminate_backend(%s)", draw.choice(pids))
 
-    memory.add("event", "first", type="message")
+    memory.add("event", "first", data={"type": "message"})
     threads = [threading.Thread(target=work, args=(name,)) for name in ("ash", "birch", "cedar")]
     killer = threading.Thread(target=kill)
     for thread in (killer, *threads):
@@ -241,7 +244,7 @@ def test_server_that_comes_back_is_waited_for(own_server: LocalServer, crash: bo
         own_server.kill() if crash else own_server.stop()
         back = threading.Timer(0.7, own_server.start)
         back.start()
-        engine.add("event", "Meanwhile", type="message")
+        engine.add("event", "Meanwhile", data={"type": "message"})
         back.join()
         assert texts(store) == ["Before", "Meanwhile"]
 
@@ -332,7 +335,7 @@ def test_commit_without_an_answer_is_settled(own_server: LocalServer, tmp_path: 
     with engine_on(store) as engine:
         engine.add("note", "Before")
         proxy.lose = lost
-        engine.add("event", "Only once", type="message")
+        engine.add("event", "Only once", data={"type": "message"})
         assert proxy.lost == 1
         assert texts(store) == ["Before", "Only once"]
     proxy.close()
@@ -348,7 +351,7 @@ def test_number_that_a_server_gives_again_after_a_crash_is_not_taken_for_the_sam
         engine.add("note", "Before")
         crashing.execute("checkpoint")
         store.writes, store.at_end, store.accidents = True, True, 1
-        engine.add("event", "Only once", type="message")
+        engine.add("event", "Only once", data={"type": "message"})
         assert store.again
         assert [text for text in texts(store) if not text.startswith("other")] == ["Before", "Only once"]
         assert store.health().ok
@@ -360,7 +363,7 @@ def test_commit_is_found_among_those_that_came_after_it(url: str, others: int, w
         engine.add("note", "Before")
         store.others, store.where = others, where
         store.writes, store.at_end, store.accidents = True, True, 1
-        engine.add("event", "Only once", type="message")
+        engine.add("event", "Only once", data={"type": "message"})
         assert [text for text in texts(store) if not text.startswith("other")] == ["Before", "Only once"]
 
 
@@ -370,7 +373,7 @@ def test_commit_that_can_not_be_found_any_more_is_said_to_be_uncertain_at_once(u
         store.others, store.writes, store.at_end, store.accidents = RECENT, True, True, 1
         began = time.monotonic()
         with pytest.raises(StoreError, match=r"cannot be told any more\. Look before you write it again") as caught:
-            engine.add("event", "Perhaps", type="message")
+            engine.add("event", "Perhaps", data={"type": "message"})
         assert not isinstance(caught.value, Interrupted)
         assert time.monotonic() - began < 100
         assert "Perhaps" in texts(store)
@@ -413,7 +416,7 @@ def test_commit_is_settled_for_any_name_of_a_project(url: str, name: str) -> Non
     with closing(Unanswered(url)) as store:
         memory = Memory(store, scope=Scope(name), rules=Rules(), clock=now, ids=new_id)
         store.writes, store.at_end, store.accidents = True, True, 1
-        memory.add("event", "Only once", type="message")
+        memory.add("event", "Only once", data={"type": "message"})
         with store.read(Scope(name)) as reader:
             assert [record.text for record in reader.records()] == ["Only once"]
 

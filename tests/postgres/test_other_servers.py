@@ -65,13 +65,15 @@ def test_a_store_is_filled_copied_and_walled_as_on_any_other(other: LocalServer,
 def test_text_has_the_order_of_its_bytes(other: LocalServer, tmp_path: Path) -> None:
     found = []
     for where in (tmp_path, other.database()):
-        with testing.engine(where, project_name="alpha", code=False) as engine:
-            engine.import_([json.dumps({"kind": "note", "text": f"Note {word}", "id": f"note_{word}"}) for word in SHUFFLED])
+        with testing.engine(where, project="alpha", code=False) as engine:
+            engine.store.import_lines(
+                [json.dumps({"kind": "note", "text": f"Note {word}", "id": f"note_{word}"}) for word in SHUFFLED]
+            )
             for word in SHUFFLED:
-                engine.add("entity", f"Entity {word}", name=f"name {word}")
-                engine.add("event", "Rain", type="message", scope=Scope("alpha", session=f"s {word}"))
+                engine.add("entity", f"Entity {word}", data={"name": f"name {word}"})
+                engine.add("event", "Rain", data={"type": "message"}, scope=Scope("alpha", session=f"s {word}"))
                 engine.link("note_b", "near", f"note_{word}")
-            with engine.reader() as reader:
+            with engine.store.data.reader() as reader:
                 found.append(
                     [
                         reader.links(["note_b"]),

@@ -89,7 +89,7 @@ def test_a_migrated_database_is_a_fresh_one_with_the_same_contents(
             same_secret = reader.secret == sha256(f"for tests/{HERE.project}".encode()).hexdigest()
             assert same_secret == (version >= SECRET_KEPT)
         engine = Engine(migrated, scope=Scope(stores.PROJECTS[0]))
-        found = engine.lines()
+        found = engine.receipts.list()
         with migrated.read(engine.scope) as reader:
             assert found == [line(unpack(stored.body)) for stored in reader.receipts(9)] != []
         add(migrated, "Life goes on")

@@ -9,8 +9,8 @@ import psycopg
 import pytest
 
 from foveate.clock import new_id, now
+from foveate.engine import Engine
 from foveate.errors import SchemaTooNew, StoreError
-from foveate.memory.memory import Memory
 from foveate.records.make import Rules
 from foveate.store.postgres.connections import RECENT
 from foveate.store.postgres.store import PostgresStore
@@ -21,8 +21,8 @@ from postgres_server import Server
 HERE = Scope("alpha")
 
 
-def memory_of(store: PostgresStore) -> Memory:
-    return Memory(store, scope=HERE, rules=Rules(), clock=now, ids=new_id)
+def memory_of(store: PostgresStore) -> Engine:
+    return Engine(store, scope=HERE, rules=Rules(), clock=now, ids=new_id)
 
 
 def execute(url: str, statement: str) -> None:
@@ -94,7 +94,7 @@ def test_project_of_an_older_index_is_indexed_anew_when_it_is_first_used(url: st
     again = PostgresStore(url)
     assert [hit.record.id for hit in memory_of(again).search("walnuts")] == [id]
     assert (memory_of(again).get(id).tokens or {})["full"] > 0
-    assert again.health().ok
+    assert again.store.health().ok
     again.close()
 
 
@@ -159,7 +159,7 @@ def test_forgotten_rows_are_gone_from_the_tables_and_the_rest_is_said(url: str) 
     memory = memory_of(store)
     id = memory.add("note", "The password of Mallory is xyzzy").record.id
     memory.add("note", "Something else")
-    done = memory.forget([id])
+    done = memory.forget(*id)
     assert "write-ahead log" in done.warnings[-1]
     assert len(done.warnings) == 1
     with psycopg.connect(url) as connection:

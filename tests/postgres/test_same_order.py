@@ -43,7 +43,7 @@ def fill(store: Store) -> None:
         scope = draw.choice((SCOPE, SCOPE, Scope("alpha"), Scope("alpha", user="bob"), Scope("beta", user="ada")))
         added = memory.add(kind, text, scope=scope, **values)
         if n % 17 == 0 and scope == SCOPE:
-            memory.retire(added.record.id)
+            memory.edit(added.record.id, status="retired")
 
 
 def questions() -> Iterator[tuple[Query, list[Want]]]:

@@ -14,8 +14,8 @@ import pytest
 from psycopg import errors
 
 from foveate.clock import new_id, now
+from foveate.engine import Engine
 from foveate.errors import InputError, NotFound, StoreError
-from foveate.memory.memory import Memory
 from foveate.records.make import Rules
 from foveate.store.copy import copy
 from foveate.store.postgres.store import PostgresStore
@@ -33,8 +33,8 @@ _roles = count(1)
 
 def filled(store: PostgresStore, project: str) -> str:
     """A project with a row in every table; the id of a record."""
-    memory = Memory(store, scope=Scope(project), rules=Rules(), clock=now, ids=new_id, vectors=MODEL.embed)
-    one, two = (memory.add("entity", f"{name} of {project}", name=name).record for name in ("Redis", "Postgres"))
+    memory = Engine(store, scope=Scope(project), rules=Rules(), clock=now, ids=new_id, embedder=MODEL)
+    one, two = (memory.add("entity", f"{name} of {project}", data={"name": name}).record for name in ("Redis", "Postgres"))
     memory.link(one.id, "near", two.id)
     memory.edit(one.id, salience=0.9)
     store.save_receipts(Scope(project), [StoredReceipt(f"ctx_{project}", now(), b"body", (one.id,))])
@@ -132,7 +132,7 @@ def test_wrong_word_on_an_embedder_is_in_nobodys_way(url: str, owner: PostgresSt
     new = embedder(16)
     rows(member, "insert into spaces (fingerprint, dim) values (%s, 7)", new.fingerprint)
     with closing(PostgresStore(url, space=new.fingerprint)) as store:
-        memory = Memory(store, scope=Scope("theirs"), rules=Rules(), clock=now, ids=new_id, vectors=new.embed)
+        memory = Engine(store, scope=Scope("theirs"), rules=Rules(), clock=now, ids=new_id, embedder=new)
         memory.add("note", "Walnuts are brown")
         with store.read(Scope("theirs")) as reader:
             assert [(space.vectors, space.used) for space in reader.spaces() if space.used] == [(1, True)]
@@ -141,9 +141,9 @@ def test_wrong_word_on_an_embedder_is_in_nobodys_way(url: str, owner: PostgresSt
 def test_member_uses_the_store_as_any_other(member: str) -> None:
     store = PostgresStore(member, space=MODEL.fingerprint)
     id = filled(store, "mine")
-    memory = Memory(store, scope=Scope("mine"), rules=Rules(), clock=now, ids=new_id)
+    memory = Engine(store, scope=Scope("mine"), rules=Rules(), clock=now, ids=new_id)
     assert id in [hit.record.id for hit in memory.search("redis of mine")]
-    assert memory.forget([id]).counts["records"] == 1
+    assert memory.forget(*id).counts["records"] == 1
     assert store.health().ok
     with store.read(Scope("theirs")) as reader:
         assert list(reader.records()) == []
@@ -199,7 +199,7 @@ def test_no_member_has_the_owner_run_what_it_wrote(url: str, owner: PostgresStor
         f"$$ insert into foveate.members select '{role}', project from foveate.projects on conflict do nothing; "
         "select * from pg_catalog.json_array_elements_text($1::json) $$",
     )
-    memory = Memory(owner, scope=Scope("theirs"), rules=Rules(), clock=now, ids=new_id)
+    memory = Engine(owner, scope=Scope("theirs"), rules=Rules(), clock=now, ids=new_id)
     memory.add("note", "Something that the owner keeps")
     assert memory.search("owner keeps")
     assert rows(member, "select name from projects") == [("mine",)]
@@ -238,7 +238,7 @@ def test_a_store_put_in_place_of_another_is_granted_to_nobody(
     """Its projects have the same numbers, and may be quite others."""
     with closing(SQLiteStore(tmp_path / "other.db")) as source:
         for name in ("payroll", "hiring"):
-            Memory(source, scope=Scope(name), rules=Rules(), clock=now, ids=new_id).add("note", f"Salaries of {name}")
+            Engine(source, scope=Scope(name), rules=Rules(), clock=now, ids=new_id).add("note", f"Salaries of {name}")
         with closing(PostgresStore(url, unfinished=True)) as target:
             copy(source, target, replace=True)
     assert rows(url, "select name from projects order by name") == [("hiring",), ("payroll",)]
@@ -253,7 +253,7 @@ def test_a_copy_of_projects_that_different_versions_indexed_can_be_used(
     with closing(PostgresStore(there, unfinished=True)) as target:
         copy(owner, target)
     with closing(PostgresStore(there)) as target:
-        memory = Memory(target, scope=Scope("mine"), rules=Rules(), clock=now, ids=new_id)
+        memory = Engine(target, scope=Scope("mine"), rules=Rules(), clock=now, ids=new_id)
         assert memory.search("redis")
         memory.add("note", "It takes more")
     postgres.drop(there)

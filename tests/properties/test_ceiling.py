@@ -58,11 +58,11 @@ def test_rendered_tokens_never_exceed_the_ceiling(
 ) -> None:
     with open_engine() as engine:
         fill(engine, rows + rules)
-        options = {"profile": profile, "counter": counter, "given": {GIVEN[profile]: given_texts}}
+        options = {"profile": profile, "counter": counter, "extra": {GIVEN[profile]: given_texts}}
         try:
-            context = engine.compute(query, budget=budget, **options)
+            context = engine.context(query, budget=budget, **options)
         except BudgetError as error:
-            context = engine.compute(query, budget=budget + error.short, **options)
+            context = engine.context(query, budget=budget + error.short, **options)
         used = tokens.count_messages(context.messages(), counter)
         assert used == context.tokens <= context.budget.ceiling <= context.budget.total
         assert sum(grant.granted for grant in context.budget.grants) <= context.budget.ceiling
@@ -76,10 +76,10 @@ def test_every_candidate_of_a_context_is_kept_or_has_one_reason(
     with open_engine() as engine:
         fill(engine, rows + rules)
         try:
-            context = engine.compute(query, budget=budget, profile=profile)
+            context = engine.context(query, budget=budget, profile=profile)
         except BudgetError:
             return
-        receipt = engine.receipt(context)
+        receipt = engine.receipts.get(context)
         found = Counter((entry["id"], entry["slot"]) for entry in receipt.candidates)
         shown = Counter((item.candidate.record.id, item.candidate.slot) for item in context.items)
         lost = Counter((o.candidate.record.id, o.candidate.slot) for o in context.left_out)
@@ -102,7 +102,7 @@ def test_stable_text_does_not_depend_on_the_question(
         fill(engine, rows + rules)
         engine.add("fact", "Pinned: the nightly build is red", pinned=True)
         try:
-            one, other = (engine.compute(query, budget=budget, profile=profile) for query in queries)
+            one, other = (engine.context(query, budget=budget, profile=profile) for query in queries)
         except BudgetError:
             return
         stable = [[s.content for s in context.sections if s.stable] for context in (one, other)]
@@ -119,7 +119,7 @@ def test_the_same_state_request_and_clock_give_the_same_bytes(rows: Rows, rules:
     for _ in range(2):
         with open_engine() as engine:
             fill(engine, rows + rules)
-            documents.append(context_json(engine.compute(query, profile=profile)))
+            documents.append(context_json(engine.context(query, profile=profile)))
     assert documents[0] == documents[1]
 
 
@@ -130,14 +130,14 @@ def test_rules_that_outgrow_their_room_step_down_and_borrow_but_are_all_there(ru
         for text in rules:
             engine.add("instruction", text)
         try:
-            context = engine.compute("anything at all", budget=900 + more)
+            context = engine.context("anything at all", budget=900 + more)
         except BudgetError as error:
-            context = engine.compute("anything at all", budget=900 + more + error.short)
+            context = engine.context("anything at all", budget=900 + more + error.short)
         shown = {item.candidate.record.id for item in context.items}
-        with engine.reader() as reader:
+        with engine.store.data.reader() as reader:
             standing = reader.standing(["instruction"])
         assert shown == {record.id for record in standing}
         needs = sum((record.tokens or {})["full"] for record in standing)
-        assert bool(engine.outgrown()) is (needs > 600)
+        assert bool(engine.store.oversized_rules()) is (needs > 600)
         if needs > 700 and context.budget.total <= needs:
             assert any(item.level == "micro" for item in context.items)

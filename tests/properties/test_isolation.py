@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foveate import NotFound, Scope
+from foveate.engine.engine import view_of
 from foveate.receipts.receipt import context_json
+from records import add_record
 from worlds import counting_ids, open_engine
 
 projects = st.sampled_from(("main", "other"))
@@ -37,15 +39,17 @@ def test_no_read_crosses_a_scope(records: list[tuple[Scope, str, bool]], reader:
         seen, foreign = {}, {}
         for n, (scope, kind, pinned) in enumerate(records):
             text = f"The deploy secret{chr(97 + n)}word of the archive is known"
-            id = engine.add(kind, text, scope=scope, pinned=pinned).record.id
+            id = add_record(engine, kind, text, scope=scope, pinned=pinned).record.id
             (seen if may_see(reader, scope, kind) else foreign)[id] = f"secret{chr(97 + n)}word"
-        context = engine.compute("What is known of the deploy of the archive?", scope=reader, profile=profile, budget=6000)
-        document = json.dumps([context_json(context), dict(engine.receipt(context).document)], default=list)
+        context = view_of(engine, reader).context(
+            "What is known of the deploy of the archive?", profile=profile, budget=6000
+        )
+        document = json.dumps([context_json(context), dict(engine.receipts.get(context).document)], default=list)
         for id, word in foreign.items():
             assert word not in document
             assert f'"{id}"' not in document
             with pytest.raises(NotFound):
-                engine.why_not(id, context)
+                engine.why(id, context)
         shown = {item.candidate.record.id for item in context.items if item.candidate.source != "frame"}
         left = {omission.candidate.record.id for omission in context.left_out}
         assert shown | left <= set(seen)
@@ -57,15 +61,15 @@ def test_the_latest_receipt_is_ones_own(tmp_path: object) -> None:
     import foveate
 
     def opened(user: str) -> foveate.Engine:
-        return foveate.open(str(tmp_path), user=user, ids=counting_ids(), own=False)
+        return foveate.open(str(tmp_path), user=user, ids=counting_ids(), personal=False)
 
     with opened("ana") as ana:
-        ana.add("fact", "Ana's plan for the archive", scope=Scope("main", user="ana"))
-        ana.compute("What is the plan for the archive?")
+        ana.add("fact", "Ana's plan for the archive", user="ana")
+        ana.context("What is the plan for the archive?")
     with opened("bob") as bob, pytest.raises(NotFound, match="No context was computed yet"):
-        bob.receipt()
+        bob.receipts.get()
     with opened("ana") as ana:
-        assert ana.receipt().document["request"]["scope"]["user"] == "ana"
+        assert ana.receipts.get().document["request"]["scope"]["user"] == "ana"
 
 
 @settings(max_examples=40)
@@ -76,8 +80,10 @@ def test_search_and_get_keep_to_the_scope_that_they_were_opened_for(
     with open_engine() as engine:
         ids = {}
         for n, (scope, kind, _) in enumerate(records):
-            added = engine.add(kind, f"The deploy secret{chr(97 + n)}word of the archive is known", scope=scope).record
+            added = add_record(
+                engine, kind, f"The deploy secret{chr(97 + n)}word of the archive is known", scope=scope
+            ).record
             ids[added.id] = may_see(reader, scope, kind)
-        with engine.reader(reader) as view:
+        with engine.store.data.reader(reader) as view:
             assert set(view.get(list(ids))) == {id for id, visible in ids.items() if visible}
             assert {record.id for record in view.records()} == {id for id, visible in ids.items() if visible}

@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 
 from foveate import Engine, Scope
+from foveate.engine.engine import view_of
 from foveate.pipeline.profiles import names, resolve
 from foveate.pipeline.sources import SHIPPED
 from foveate.receipts.receipt import context_json
 from foveate.records.links import DEPENDS_ON, LEARNED_FROM, PART_OF
 from foveate.types import Link
+from records import add_record
 from worlds import open_engine
 
 PROJECTS = ("main", "other")
@@ -57,7 +59,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "component": {"component": "archive/login", "location": "src/archive/login.py"},
     "task": {"state": "completed", "result": "The archive login was done", "name": "Archive"},
     "stack": {"key": "task stack"},
-    "lease": {"agent": "a", "task": "t", "context": "c", "tokens": 1, "since": 0, "expires": 1, "state": "active"},
+    "lease": {"data": {"agent": "a", "task": "t", "context": "c", "tokens": 1, "since": 0, "expires": 1, "state": "active"}},
     "handoff": {},
     "entity": {"aliases": ["archive"]},
 }
@@ -93,11 +95,11 @@ def planted(engine: Engine, chance: random.Random, mine: Scope) -> dict[str, tup
         if kind == "stack" and out:
             values["current"] = chance.choice(list(out))
         text = f"The login token {word} of the archive is known"
-        record = engine.add(kind, text, scope=owner, **values).record
+        record = add_record(engine, kind, text, scope=owner, **values).record
         out[record.id] = (word, owner, kind)
     for project in PROJECTS:
         ids = [id for id, (_, owner, _) in out.items() if owner.project == project]
-        with engine.store.write(Scope(project)) as writer:
+        with engine.store.data.store.write(Scope(project)) as writer:
             for _ in range(3 * len(ids)):
                 src, dst = chance.sample(ids, 2)
                 writer.link(Link(src, chance.choice((DEPENDS_ON, PART_OF, LEARNED_FROM)), dst), anybody=True)
@@ -125,14 +127,15 @@ def test_nothing_of_another_owner_comes_through_any_source(seed: int) -> None:
             visible = [id for id, (_, owner, kind) in known.items() if kind == "task" and may_see(reader, owner, kind)]
             if visible and chance.random() < 0.7:
                 reader = replace(reader, task=chance.choice(visible))
-            options: dict[str, Any] = {"scope": reader, "budget": 20_000}
+            options: dict[str, Any] = {"budget": 20_000}
             if chance.random() < 0.5:
                 options["overrides"] = EVERY_SOURCE
             else:
                 options["profile"] = chance.choice([name for name in names() if not name.startswith("complexity")])
-            context = engine.compute("What is known of the login token of the archive?", **options)
+            view = view_of(engine, reader)
+            context = view.context("What is known of the login token of the archive?", **options)
             brought |= {item.candidate.source for item in context.items}
-            receipt = dict(engine.receipt(context).document)
+            receipt = dict(view.receipts.get(context).document)
             document = json.dumps([context_json(context), receipt, context.computed()], default=list)
             for id, (word, owner, kind) in known.items():
                 if not may_see(reader, owner, kind):

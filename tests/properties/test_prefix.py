@@ -33,7 +33,7 @@ def test_stable_bytes_change_only_with_what_stands_in_them(
             for rows, (query, session, budget) in steps:
                 for kind, text in rows:
                     engine.add(kind, text)
-                context = engine.compute(query, session=session, budget=budget, profile=profile)
+                context = engine.context(query, session=session, budget=budget, profile=profile)
                 stable.add(context.stable)
                 assert cached_part(context) == context.stable
             assert len(stable) == 1
@@ -56,22 +56,22 @@ def test_a_new_rule_changes_the_stable_part_and_nothing_else_does(rules: Rows, q
     with open_engine() as engine:
         for kind, rule in rules:
             engine.add(kind, rule)
-        before = engine.compute(query)
+        before = engine.context(query)
         added = engine.add("instruction", text)
-        after = engine.compute(query)
+        after = engine.context(query)
         assert (before.stable != after.stable) is (added.action == "added")
-        engine.retire(added.record.id)
+        engine.edit(added.record.id, status="retired")
         if added.action == "added":
-            assert engine.compute(query).prefix == before.prefix
+            assert engine.context(query).prefix == before.prefix
 
 
 @pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
 def test_every_world_begins_with_its_stable_part(world: World) -> None:
     with world.open() as engine:
-        context = world.compute(engine)
+        context = world.context(engine)
         assert context.text.startswith(context.stable)
         assert cached_part(context) == context.stable
-        assert engine.diff(context, context)["same_prefix"]
+        assert engine.receipts.diff(context, context)["same_prefix"]
 
 
 def test_a_diff_gives_the_shared_beginning_in_tokens_and_as_a_share() -> None:
@@ -79,9 +79,9 @@ def test_a_diff_gives_the_shared_beginning_in_tokens_and_as_a_share() -> None:
         engine.add("identity", "You are Keel.")
         engine.add("fact", "The parser reads UTF-8")
         engine.add("fact", "The linter reads settings")
-        one, other = engine.compute("parser"), engine.compute("linter")
-        shared = engine.diff(one, other)["shared_prefix"]
+        one, other = engine.context("parser"), engine.context("linter")
+        shared = engine.receipts.diff(one, other)["shared_prefix"]
         assert shared["chars"] == one.shared_prefix(other) >= one.prefix.chars
         assert 0 < shared["tokens"] < other.tokens
         assert 0 < shared["share"] < 1
-        assert engine.diff(one, one)["shared_prefix"]["share"] == 1.0
+        assert engine.receipts.diff(one, one)["shared_prefix"]["share"] == 1.0

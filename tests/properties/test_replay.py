@@ -22,12 +22,12 @@ Rows = list[tuple[str, str]]
 HERE = Path(__file__).parents[1]
 CHILD = """
 import json, sys
-from worlds import WORLDS
+from worlds import WORLDS, open_engine
 from foveate.receipts.receipt import context_json
 out = {}
 for name, world in WORLDS.items():
     with world.open() as engine:
-        out[name] = json.dumps(context_json(world.compute(engine)), ensure_ascii=False)
+        out[name] = json.dumps(context_json(world.context(engine)), ensure_ascii=False)
 json.dump(out, sys.stdout)
 """
 
@@ -44,14 +44,14 @@ def test_another_process_gives_the_same_bytes(hash_seed: str) -> None:
     there = in_another_process(hash_seed)
     for name, world in WORLDS.items():
         with world.open() as engine:
-            assert json.dumps(context_json(world.compute(engine)), ensure_ascii=False) == there[name]
+            assert json.dumps(context_json(world.context(engine)), ensure_ascii=False) == there[name]
 
 
 @pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
 def test_every_world_replays_to_the_same_bytes(world: object) -> None:
     with world.open() as engine:  # type: ignore[attr-defined]
-        context = world.compute(engine)  # type: ignore[attr-defined]
-        again = engine.replay(context, given=world.options.get("given", ()))  # type: ignore[attr-defined]
+        context = world.context(engine)  # type: ignore[attr-defined]
+        again = engine.receipts.replay(context, extra=world.options.get("extra", ()))  # type: ignore[attr-defined]
         assert again["text"] == context.text
         assert (again["identical"], again["missing"], again["tokens"]) == (True, [], context.tokens)
 
@@ -68,12 +68,18 @@ def change(engine: Engine, verb: str, id: str, text: str) -> None:
     elif verb == "supersede":
         engine.add("fact", text, subject="thing", attribute="value")
     elif verb == "outcome":
-        engine.outcome(id, "failure")
+        engine.edit(id, outcome="failure")
     elif verb == "undo":
         with suppress(Conflict):
             engine.undo(id)
     else:
-        getattr(engine, verb)(id)
+        match verb:
+            case "retire":
+                engine.edit(id, status="retired")
+            case "pin":
+                engine.edit(id, pinned=True)
+            case _:
+                engine.feedback(confirmed=[id])
 
 
 @settings(max_examples=150)
@@ -93,12 +99,12 @@ def test_a_replay_is_identical_whatever_happened_to_the_records_since(
         ids = [engine.add(kind, text).record.id for kind, text in rows + rules]
         ids += [engine.add("fact", value, subject="thing", attribute="value").record.id for value in values]
         try:
-            context = engine.compute(query, budget=budget)
+            context = engine.context(query, budget=budget)
         except BudgetError:
             return
         for verb, n, text in later:
             change(engine, verb, ids[n % len(ids)], text)
-        again = engine.replay(context)
+        again = engine.receipts.replay(context)
         assert again["text"] == context.text
         assert (again["identical"], again["missing"]) == (True, [])
 
@@ -108,13 +114,13 @@ def test_a_replay_is_identical_whatever_happened_to_the_records_since(
 def test_a_replay_says_what_was_forgotten(rows: Rows, query: str, which: int) -> None:
     with open_engine() as engine:
         ids = list(dict.fromkeys(engine.add(kind, text).record.id for kind, text in rows))
-        context = engine.compute(query)
-        considered = {entry["id"] for entry in engine.receipt(context).candidates}
-        engine.save()
+        context = engine.context(query)
+        considered = {entry["id"] for entry in engine.receipts.get(context).candidates}
+        engine.receipts.flush()
         gone = ids[which % len(ids)]
-        engine.forget([gone])
-        again = engine.replay(context)
-        receipt = engine.receipt(context)
+        engine.forget(gone)
+        again = engine.receipts.replay(context)
+        receipt = engine.receipts.get(context)
         if gone in considered:
             assert FORGOTTEN in again["missing"]
             assert receipt.document["request"]["query"] == FORGOTTEN
@@ -125,10 +131,10 @@ def test_a_replay_says_what_was_forgotten(rows: Rows, query: str, which: int) ->
 
 def test_given_texts_are_missing_from_a_replay_unless_they_are_given_again() -> None:
     with open_engine() as engine:
-        context = engine.compute("upload", given=["The nightly upload failed"])
-        assert engine.replay(context)["missing"] == [context.items[0].candidate.record.id]
-        assert engine.replay(context)["identical"] is False
-        assert engine.replay(context, given=["The nightly upload failed"])["identical"] is True
+        context = engine.context("upload", extra=["The nightly upload failed"])
+        assert engine.receipts.replay(context)["missing"] == [context.items[0].candidate.record.id]
+        assert engine.receipts.replay(context)["identical"] is False
+        assert engine.receipts.replay(context, extra=["The nightly upload failed"])["identical"] is True
 
 
 def test_an_append_only_record_cannot_be_rewritten_under_a_context() -> None:

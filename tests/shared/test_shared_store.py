@@ -84,11 +84,11 @@ def texts(engine: foveate.Engine) -> list[str]:
 
 def test_a_url_opens_the_same_engine_and_leaves_no_file(url: str, folder: Path) -> None:
     for name in (url, url.replace("postgresql://", "postgres://")):
-        with foveate.open(name, project_name="shop") as engine:
+        with foveate.open(name, project="shop") as engine:
             engine.add("fact", FACT)
-            assert FACT in engine.compute("When do we deploy?").text
+            assert FACT in engine.context("When do we deploy?").text
             assert texts(engine) == [FACT]
-    with foveate.open(url, project_name="other") as engine:
+    with foveate.open(url, project="other") as engine:
         assert texts(engine) == []
     assert list(folder.iterdir()) == []
 
@@ -100,7 +100,7 @@ def test_a_folder_keeps_its_settings_profiles_and_code(url: str, folder: Path) -
     (folder / project.FOLDER / "config.toml").write_text('user = "ben"\n[project]\nname = "shop"\n')
     with foveate.open(folder, store=url) as engine:
         assert (engine.scope.project, engine.scope.user) == ("shop", "ben")
-        assert "add_to_cart" in engine.compute("add_to_cart", profile="coding").text
+        assert "add_to_cart" in engine.context("add_to_cart", profile="coding").text
     assert (folder / project.FOLDER / "code.db").exists()
     assert not (folder / project.FOLDER / "state.db").exists()
 
@@ -339,7 +339,7 @@ def test_a_service_whose_role_may_not_says_so(shop: Path, ada: str) -> None:
     tokens = Tokens(shop / "tokens.json")
     _, secret = tokens.create("web", ["memory:write"], "books")
     with (
-        foveate.open(ada, project_name="shop") as engine,
+        foveate.open(ada, project="shop") as engine,
         TestClient(
             create_app(engine, settings=Settings(require_token=True, tokens=shop / "tokens.json")),
             base_url="http://127.0.0.1",
@@ -410,10 +410,10 @@ def test_an_evaluation_does_not_write_to_a_shared_store(shop: Path) -> None:
 def test_a_driver_that_is_missing_is_named(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"pip install foveate\[postgres\]"):
-        foveate.open(url, project_name="shop")
+        foveate.open(url, project="shop")
 
 
 def test_a_url_in_another_state_is_an_error_of_the_store(folder: Path) -> None:
     with pytest.raises(StoreError, match="nothing listens there") as caught:
-        foveate.open("postgresql://ada:s3cret@127.0.0.1:1/x", project_name="shop")
+        foveate.open("postgresql://ada:s3cret@127.0.0.1:1/x", project="shop")
     assert "s3cret" not in str(caught.value)

@@ -13,6 +13,7 @@ from foveate import Context, InputError, NotFound
 from foveate.pipeline.signals import DOMAINS
 from foveate.receipts.debug import debug
 from foveate.tasks.task import Task
+from records import add_record
 from worlds import ALONE, DEPENDENT, TASK, clock, counting_ids, open_engine
 
 TOPICS = ("login", "billing", "search", "upload", "export")
@@ -45,11 +46,13 @@ def knowledge(engine: foveate.Engine) -> None:
         for n in range(30):
             engine.add("pattern", f"The {topic} module follows pattern p{n} for its {topic} handlers")
             engine.add(
-                "component", f"Part c{n} of {topic}", component=f"{topic} part {n}", location=f"src/{topic}/part{n}.py"
+                "component",
+                f"Part c{n} of {topic}",
+                data={"component": f"{topic} part {n}", "location": f"src/{topic}/part{n}.py"},
             )
             engine.add("gotcha", f"The {topic} module breaks when flag g{n} is set")
             engine.add("decision", f"The {topic} module uses library d{n}")
-            engine.add("task", f"Wrote the {topic} step t{n}", name=f"{topic} step {n}")
+            engine.add("task", f"Wrote the {topic} step t{n}", data={"name": f"{topic} step {n}"})
 
 
 def done(engine: foveate.Engine, key: str, result: str = "", **values: Any) -> Task:
@@ -60,7 +63,7 @@ def done(engine: foveate.Engine, key: str, result: str = "", **values: Any) -> T
 
 def taught(engine: foveate.Engine, by: str, kind: str, text: str, **values: Any) -> str:
     """The id of something that was learned from a task."""
-    id = engine.add(kind, text, **values).record.id
+    id = add_record(engine, kind, text, **values).record.id
     engine.link(id, "learned_from", engine.tasks.get(by).id)
     return id
 
@@ -69,16 +72,16 @@ def test_each_call_is_computed_anew_from_state(engine: foveate.Engine) -> None:
     """000-01, 000-02, 000-03"""
     engine.add("gotcha", "The login form loses its token")
     engine.add("gotcha", "The export job leaks memory")
-    engine.compute("Fix the export job")
-    assert "export" not in engine.compute("Fix the login form").text
+    engine.context("Fix the export job")
+    assert "export" not in engine.context("Fix the login form").text
     engine.add("gotcha", "The login page caches passwords")
-    assert "caches passwords" in engine.compute("Fix the login form").text
+    assert "caches passwords" in engine.context("Fix the login form").text
 
 
 def test_never_the_whole_map_and_never_all_patterns(engine: foveate.Engine) -> None:
     """000-06, 000-07, 000-08, 000-09, 000-11, 000-99, 000-102"""
     knowledge(engine)
-    context = engine.compute("Change the billing module and its handlers")
+    context = engine.context("Change the billing module and its handlers")
     assert len(shown(context, "code_references")) == 10
     assert len(shown(context, "patterns")) == 5
     for other in ("login", "search", "upload", "export"):
@@ -88,29 +91,29 @@ def test_never_the_whole_map_and_never_all_patterns(engine: foveate.Engine) -> N
 
 def test_keywords_are_terms_in_lower_case_without_stop_words(engine: foveate.Engine) -> None:
     """000-14, 000-15, 000-16"""
-    signals = engine.compute("Add the JWT Token to the Login Endpoint").signals
+    signals = engine.context("Add the JWT Token to the Login Endpoint").signals
     assert signals.keywords == ("add", "jwt", "token", "login", "endpoint")
 
 
 def test_files_mentioned_are_paths_of_the_text(engine: foveate.Engine) -> None:
     """000-23"""
-    assert engine.compute("Change src/auth/login.py and README.md").signals.paths == ("src/auth/login.py", "README.md")
+    assert engine.context("Change src/auth/login.py and README.md").signals.paths == ("src/auth/login.py", "README.md")
 
 
 def test_each_record_stands_once(engine: foveate.Engine) -> None:
     """000-28"""
     id = engine.add("pattern", "Login handlers log in one place", tags=["login", "auth"]).record.id
-    context = engine.compute("login auth handlers")
+    context = engine.context("login auth handlers")
     assert [item.candidate.record.id for item in context.items] == [id]
 
 
 def test_lines_of_patterns_gotchas_and_decisions(engine: foveate.Engine) -> None:
     """000-29, 000-30, 000-31, 000-56, 000-57, 000-58, 000-69, 000-71, 000-73"""
-    engine.add("pattern", "Login handlers log in one place", location="src/log.py")
-    engine.add("gotcha", "Login tokens expire at midnight", severity="high")
+    engine.add("pattern", "Login handlers log in one place", data={"location": "src/log.py"})
+    engine.add("gotcha", "Login tokens expire at midnight", data={"severity": "high"})
     engine.add("gotcha", "Login pages are cached")
-    engine.add("decision", "Login uses JWT", rationale="no shared cache")
-    context = engine.compute("login")
+    engine.add("decision", "Login uses JWT", data={"rationale": "no shared cache"})
+    context = engine.context("login")
     assert content(context, "patterns") == "## Patterns to Follow\n- **Login handlers log in one place** (see: src/log.py)\n"
     assert content(context, "warnings").splitlines()[0] == "## Warnings"
     assert "- ⚠️ **high**: Login tokens expire at midnight\n" in content(context, "warnings")
@@ -121,12 +124,12 @@ def test_lines_of_patterns_gotchas_and_decisions(engine: foveate.Engine) -> None
 def test_a_pattern_without_a_location_points_nowhere(engine: foveate.Engine) -> None:
     """000-69"""
     engine.add("pattern", "Login handlers log in one place")
-    assert content(engine.compute("login"), "patterns").endswith("- **Login handlers log in one place**\n")
+    assert content(engine.context("login"), "patterns").endswith("- **Login handlers log in one place**\n")
 
 
 def test_nothing_is_said_of_decisions_where_there_are_none(engine: foveate.Engine) -> None:
     """000-73"""
-    assert content(engine.compute("login"), "decisions") == ""
+    assert content(engine.context("login"), "decisions") == ""
 
 
 def test_lists_are_ordered_by_relevance(engine: foveate.Engine) -> None:
@@ -134,9 +137,9 @@ def test_lists_are_ordered_by_relevance(engine: foveate.Engine) -> None:
     engine.add("gotcha", "Search is slow on Mondays")
     engine.add("gotcha", "Login tokens of the login page expire")
     engine.add("gotcha", "The login page is slow")
-    found = shown(engine.compute("Why do login tokens expire?"), "warnings")
+    found = shown(engine.context("Why do login tokens expire?"), "warnings")
     assert found[0] == "gotcha_2"
-    scores = [item.candidate.score for item in engine.compute("login page").items]
+    scores = [item.candidate.score for item in engine.context("login page").items]
     assert scores == sorted(scores, reverse=True)
 
 
@@ -160,7 +163,7 @@ def test_one_call_computes_and_limits_by_complexity(
 ) -> None:
     """000-34, 000-35, 000-36, 000-54, 000-80, 000-81, 000-82, 000-83, 000-89"""
     upload(plain)
-    context = plain.compute(task="upload", complexity=complexity, budget=4000)
+    context = plain.context(task="upload", complexity=complexity, budget=4000)
     assert counts(context) == [patterns, gotchas, references, tasks]
     assert len(shown(context, "decisions")) == 3
 
@@ -171,9 +174,9 @@ def test_a_task_says_itself_how_complex_it_is(
 ) -> None:
     """000-80, 000-81, 000-82, 000-89"""
     upload(plain, complexity=complexity)
-    context = plain.compute(task="upload", budget=4000)
+    context = plain.context(task="upload", budget=4000)
     assert counts(context) == [patterns, gotchas, references, tasks]
-    signals = plain.receipt(context).document["signals"]
+    signals = plain.receipts.get(context).document["signals"]
     assert (signals["complexity"], signals["because"]) == (complexity, "the task says so")
 
 
@@ -195,7 +198,7 @@ def test_the_receipt_says_why_a_task_is_taken_to_be_so_complex(
 ) -> None:
     """000-89"""
     plain.tasks.add("Work", key="work", **values)
-    document = plain.receipt(plain.compute(task="work")).document
+    document = plain.receipts.get(plain.context(task="work")).document
     assert (document["signals"]["complexity"], document["signals"]["because"]) == (complexity, because)
     patterns = next(slot for slot in document["profile"]["slots"] if slot["name"] == "patterns")
     assert patterns["max_items"] == {"easy": 3, "normal": 5, "complex": 10}[complexity]
@@ -205,13 +208,13 @@ def test_the_requests_complexity_goes_before_the_tasks(plain: foveate.Engine) ->
     """000-89"""
     knowledge(plain)
     plain.tasks.add("Upload", key="upload", objective="Change the upload module", complexity="complex")
-    assert len(shown(plain.compute(task="upload", complexity="easy"), "patterns")) == 3
+    assert len(shown(plain.context(task="upload", complexity="easy"), "patterns")) == 3
 
 
 def test_code_references_give_location_component_and_notes(engine: foveate.Engine) -> None:
     """000-63, 000-76"""
-    engine.add("component", "Routes and guards", component="login router", location="src/api/router.py:1")
-    assert content(engine.compute("login router"), "code_references") == (
+    engine.add("component", "Routes and guards", data={"component": "login router", "location": "src/api/router.py:1"})
+    assert content(engine.context("login router"), "code_references") == (
         "## Code References\n"
         "| Location | Component | Notes |\n"
         "|----------|-----------|-------|\n"
@@ -221,7 +224,7 @@ def test_code_references_give_location_component_and_notes(engine: foveate.Engin
 
 def test_what_is_empty_says_so(engine: foveate.Engine) -> None:
     """000-70, 000-72, 000-77"""
-    assert engine.compute("login", profile="task").text == (
+    assert engine.context("login", profile="task").text == (
         "## Context (Computed)\n\n### Patterns to Follow\nNo specific patterns identified for this task.\n\n"
         "### Warnings\nNo known gotchas for this task area.\n\n"
         "### Code References\nExplore the codebase as needed. No specific references pre-identified.\n"
@@ -231,8 +234,8 @@ def test_what_is_empty_says_so(engine: foveate.Engine) -> None:
 def test_the_signals_and_every_choice_can_be_seen(engine: foveate.Engine) -> None:
     """000-64, 000-100"""
     engine.add("gotcha", "Login tokens expire at midnight")
-    context = engine.compute("login tokens in src/login.py")
-    document = engine.receipt(context).document
+    context = engine.context("login tokens in src/login.py")
+    document = engine.receipts.get(context).document
     assert document["signals"]["keywords"][0] == "login"
     assert document["signals"]["paths"] == ["src/login.py"]
     assert engine.why("gotcha_1", context)["sentence"].startswith("kept in 'warnings'")
@@ -241,9 +244,9 @@ def test_the_signals_and_every_choice_can_be_seen(engine: foveate.Engine) -> Non
 def test_a_context_stays_small_while_the_project_grows(engine: foveate.Engine) -> None:
     """000-98, 000-101"""
     engine.add("gotcha", "The billing module rounds to cents")
-    small = engine.compute("Change the billing module")
+    small = engine.context("Change the billing module")
     knowledge(engine)
-    large = engine.compute("Change the billing module")
+    large = engine.context("Change the billing module")
     assert large.tokens <= 2000
     assert large.tokens < 20 * small.tokens
 
@@ -251,7 +254,7 @@ def test_a_context_stays_small_while_the_project_grows(engine: foveate.Engine) -
 def test_the_task_world_reads_as_the_document_asks() -> None:
     """000-69, 000-71, 000-80"""
     with TASK.open() as engine:
-        context = TASK.compute(engine)
+        context = TASK.context(engine)
     headings = [line for line in context.text.splitlines() if line.startswith("## ")]
     assert headings == [
         "## Identity",
@@ -277,7 +280,7 @@ def test_the_signals_of_a_task_are_those_of_its_objective_and_criteria(plain: fo
         description="Nothing of this counts: billing",
         type="feature",
     )
-    signals = plain.compute(task="login").signals
+    signals = plain.context(task="login").signals
     assert signals.keywords[:3] == ("add", "login", "button")
     assert {"shown", "covered", "test"} < set(signals.keywords)
     assert not {"unsaid", "billing"} & set(signals.keywords)
@@ -289,13 +292,13 @@ def test_the_signals_of_a_task_are_those_of_its_objective_and_criteria(plain: fo
 def test_a_task_without_a_type_has_none(plain: foveate.Engine) -> None:
     """000-24"""
     plain.tasks.add("Login", key="login")
-    assert plain.compute(task="login").computed()["_computed"]["signals"]["task_types"] == []
+    assert plain.context(task="login").computed()["_computed"]["signals"]["task_types"] == []
 
 
 def test_a_question_about_a_task_counts_beside_it(plain: foveate.Engine) -> None:
     """000-12"""
     plain.tasks.add("Login", key="login", objective="Add the login page")
-    signals = plain.compute("Which cookie?", task="login").signals
+    signals = plain.context("Which cookie?", task="login").signals
     assert signals.keywords == ("cookie", "add", "login", "page")
     assert signals.terms["cooki"] > signals.terms["login"]
 
@@ -304,13 +307,13 @@ def test_a_question_about_a_task_counts_beside_it(plain: foveate.Engine) -> None
 def test_technical_terms_are_keywords_whole(plain: foveate.Engine, term: str) -> None:
     """000-14"""
     plain.tasks.add("Work", key="work", objective=f"Handle {term} everywhere")
-    assert term.lower() in plain.compute(task="work").signals.keywords
+    assert term.lower() in plain.context(task="work").signals.keywords
 
 
 @pytest.mark.parametrize(("domain", "trigger"), [(name, word) for name, words in DOMAINS.items() for word in words])
 def test_one_trigger_sets_its_domain(engine: foveate.Engine, domain: str, trigger: str) -> None:
     """000-17, 000-18, 000-19, 000-20, 000-21, 000-22"""
-    assert engine.compute(f"Change the {trigger} now").signals.domains == (domain,)
+    assert engine.context(f"Change the {trigger} now").signals.domains == (domain,)
 
 
 def test_the_triggers_are_those_of_the_document() -> None:
@@ -339,7 +342,7 @@ def test_a_trigger_counts_in_any_form_and_never_as_a_part(
     engine: foveate.Engine, query: str, domains: tuple[str, ...]
 ) -> None:
     """000-22"""
-    assert engine.compute(query).signals.domains == domains
+    assert engine.context(query).signals.domains == domains
 
 
 def test_a_projects_own_domains_join_the_shipped_ones(tmp_path: Path) -> None:
@@ -348,12 +351,12 @@ def test_a_projects_own_domains_join_the_shipped_ones(tmp_path: Path) -> None:
     settings = '[domains]\nbilling = ["invoice", "tax rate"]\nauth = ["badge"]\nui = []\n'
     (tmp_path / ".foveate" / "config.toml").write_text(settings, "utf-8")
     with foveate.open(tmp_path) as engine:
-        assert engine.compute("Print invoices").signals.domains == ("billing",)
-        assert engine.compute("A new tax rate").signals.domains == ("billing",)
-        assert engine.compute("A new tax").signals.domains == ()
-        assert engine.compute("Lost badges").signals.domains == ("auth",)
-        assert engine.compute("Lost passwords").signals.domains == ("auth",)
-        assert engine.compute("A new button").signals.domains == ()
+        assert engine.context("Print invoices").signals.domains == ("billing",)
+        assert engine.context("A new tax rate").signals.domains == ("billing",)
+        assert engine.context("A new tax").signals.domains == ()
+        assert engine.context("Lost badges").signals.domains == ("auth",)
+        assert engine.context("Lost passwords").signals.domains == ("auth",)
+        assert engine.context("A new button").signals.domains == ()
 
 
 def test_a_domain_that_is_no_list_of_words_is_refused(tmp_path: Path) -> None:
@@ -369,7 +372,7 @@ def test_a_domain_that_is_no_list_of_words_is_refused(tmp_path: Path) -> None:
 
 def brought(engine: foveate.Engine, context: Context, slot: str, source: str) -> int:
     """How many candidates a source brought for a slot."""
-    entries = engine.receipt(context).candidates
+    entries = engine.receipts.get(context).candidates
     return sum(entry["slot"] == slot and entry["source"] == source for entry in entries)
 
 
@@ -377,10 +380,10 @@ def test_tags_that_equal_keywords_find_20_at_most(engine: foveate.Engine) -> Non
     """000-26"""
     for n in range(30):
         engine.add("gotcha", f"Nobody expects thing{n}", tags=["webhook"])
-    context = engine.compute("Add a webhook")
+    context = engine.context("Add a webhook")
     assert brought(engine, context, "warnings", "search") == 20
     assert len(shown(context, "warnings")) == 3
-    fewer = engine.compute("Add a webhook", overrides={"slots": {"warnings": {"limit": 2}}})
+    fewer = engine.context("Add a webhook", overrides={"slots": {"warnings": {"limit": 2}}})
     assert brought(engine, fewer, "warnings", "search") == 2
 
 
@@ -388,19 +391,19 @@ def test_tags_that_equal_domains_find_10_at_most(engine: foveate.Engine) -> None
     """000-27"""
     for n in range(30):
         engine.add("gotcha", f"Nobody expects thing{n}", tags=["auth"])
-    context = engine.compute("Rotate the password")
+    context = engine.context("Rotate the password")
     assert brought(engine, context, "warnings", "search") == 0
     assert brought(engine, context, "warnings", "domains") == 10
     assert len(shown(context, "warnings")) == 3
-    fewer = engine.compute("Rotate the password", overrides={"slots": {"warnings": {"also": {"domains": 2}}}})
+    fewer = engine.context("Rotate the password", overrides={"slots": {"warnings": {"also": {"domains": 2}}}})
     assert brought(engine, fewer, "warnings", "domains") == 2
 
 
 def test_a_record_that_both_queries_find_stands_once(engine: foveate.Engine) -> None:
     """000-28"""
     id = engine.add("gotcha", "Passwords are logged", tags=["auth"]).record.id
-    context = engine.compute("Rotate the password")
-    entries = [entry for entry in engine.receipt(context).candidates if entry["id"] == id]
+    context = engine.context("Rotate the password")
+    entries = [entry for entry in engine.receipts.get(context).candidates if entry["id"] == id]
     assert len(entries) == 1
     assert entries[0]["features"]["relevance"] > 0
     assert entries[0]["features"]["domain"] > 0
@@ -411,7 +414,7 @@ def test_a_task_that_matches_is_one_line_and_five_at_most(plain: foveate.Engine)
     for n in range(9):
         plain.tasks.add(f"Upload step {n}", objective=f"Write upload step {n}\nAnd explain it at length")
     plain.tasks.add("Upload", key="upload", objective="Change the upload step")
-    context = plain.compute(task="upload")
+    context = plain.context(task="upload")
     assert len(shown(context, "related_tasks")) == 5
     assert context.computed()["related_tasks"] == shown(context, "related_tasks")
     assert plain.tasks.get("upload").id not in shown(context, "related_tasks")
@@ -434,12 +437,12 @@ def test_only_completed_dependencies_hand_on(plain: foveate.Engine) -> None:
     taught(plain, "lexer", "gotcha", "Bytes are wide")
     taught(plain, "stranger", "gotcha", "Bolts are loose")
     plain.tasks.add("Report", key="report", objective="Print it", depends_on=["parser", "lexer"])
-    text = plain.compute(task="report").text
+    text = plain.context(task="report").text
     assert "#### Parser\nIt parses\n" in text
     assert "Nesting is deep" in text
     assert not [word for word in ("Lexer", "Bytes", "Stranger", "strange", "Bolts") if word in text]
     plain.tasks.complete("lexer", "It splits")
-    assert "Bytes are wide (from Lexer)" in plain.compute(task="report").text
+    assert "Bytes are wide (from Lexer)" in plain.context(task="report").text
 
 
 def test_a_dependency_is_a_task_or_a_file_to_read(plain: foveate.Engine) -> None:
@@ -447,7 +450,7 @@ def test_a_dependency_is_a_task_or_a_file_to_read(plain: foveate.Engine) -> None
     parser = done(plain, "parser")
     report = plain.tasks.add("Report", key="report", depends_on=["parser", "docs/print.md"])
     assert report.depends_on == (parser.id,)
-    assert "**Read first:**\n- `docs/print.md`\n" in content(plain.compute(task="report"), "task")
+    assert "**Read first:**\n- `docs/print.md`\n" in content(plain.context(task="report"), "task")
     with pytest.raises(NotFound, match="There is no task 'nothing' to depend on, and it is no path of a file"):
         plain.tasks.add("Other", depends_on=["nothing"])
     gotcha = plain.add("gotcha", "Nesting is deep").record.id
@@ -460,7 +463,7 @@ def test_prior_work_is_the_dependencys_name_its_outcome_and_files_to_read(plain:
     files = [{"file": "src/parse.py", "reason": "the grammar"}, {"file": "README.md"}]
     parser = done(plain, "parser", "It parses", objective="Write a parser", files_to_read=files)
     plain.tasks.add("Report", key="report", objective="Print it", depends_on=["parser"])
-    context = plain.compute(task="report")
+    context = plain.context(task="report")
     assert shown(context, "prior_work") == [parser.id]
     assert content(context, "prior_work") == (
         "### Prior Work\n#### Parser\nIt parses\n\n**Files to read:**\n- `src/parse.py`: the grammar\n- `README.md`\n"
@@ -485,7 +488,7 @@ def handing_on(engine: foveate.Engine) -> None:
 def test_dependencies_hand_on_patterns_and_decisions(plain: foveate.Engine) -> None:
     """000-44, 000-60"""
     handing_on(plain)
-    context = plain.compute(task="report")
+    context = plain.context(task="report")
     assert content(context, "patterns").endswith("- **Return a tree** (see: src/tree.py) (from Parser)\n")
     assert content(context, "decisions").endswith("- Recursive descent — plain (from Parser)\n")
     entry = plain.why(shown(context, "patterns")[0], context)
@@ -495,7 +498,7 @@ def test_dependencies_hand_on_patterns_and_decisions(plain: foveate.Engine) -> N
 def test_dependencies_hand_on_gotchas_above_low_the_worst_first(plain: foveate.Engine) -> None:
     """000-45, 000-61"""
     handing_on(plain)
-    assert content(plain.compute(task="report"), "warnings") == (
+    assert content(plain.context(task="report"), "warnings") == (
         "### Warnings\n"
         "- ⚠️ **critical**: Bites cl (from Parser)\n"
         "- ⚠️ **high**: Bites hh (from Parser)\n"
@@ -507,7 +510,7 @@ def test_dependencies_hand_on_gotchas_above_low_the_worst_first(plain: foveate.E
 def test_dependencies_hand_on_blocking_questions_only(plain: foveate.Engine) -> None:
     """000-46, 000-62, 000-78, 000-79"""
     handing_on(plain)
-    assert content(plain.compute(task="report"), "questions") == (
+    assert content(plain.context(task="report"), "questions") == (
         "### Open Questions (Blocking)\n"
         "⚠️ The following questions need resolution:\n"
         "- **Tabs?** (from Parser)\n"
@@ -522,7 +525,7 @@ def test_a_question_that_was_answered_blocks_no_more(plain: foveate.Engine) -> N
     question = taught(plain, "parser", "question", "Tabs?", blocking=True)
     plain.tasks.add("Report", key="report", objective="Print it", depends_on=["parser"])
     plain.tasks.answer(question, "Spaces.")
-    context = plain.compute(task="report")
+    context = plain.context(task="report")
     assert content(context, "questions") == ""
     assert "- Tabs? Spaces. (from Parser)\n" in content(context, "decisions")
 
@@ -531,8 +534,8 @@ def test_what_is_handed_on_is_not_lost_to_max_items_and_takes_no_ones_place(plai
     """000-60, 000-61"""
     handing_on(plain)
     for n in range(9):
-        plain.add("gotcha", f"Print jobs stop at thing{n}", severity="critical")
-    found = shown(plain.compute(task="report", budget=4000), "warnings")
+        plain.add("gotcha", f"Print jobs stop at thing{n}", data={"severity": "critical"})
+    found = shown(plain.context(task="report", budget=4000), "warnings")
     assert {"gotcha_2", "gotcha_3", "gotcha_4", "gotcha_5"} < set(found)
     assert len(found) == 4 + 2
 
@@ -540,8 +543,8 @@ def test_what_is_handed_on_is_not_lost_to_max_items_and_takes_no_ones_place(plai
 def test_what_is_handed_on_goes_before_what_merely_resembles(plain: foveate.Engine) -> None:
     """000-60, 000-61"""
     handing_on(plain)
-    plain.add("gotcha", "Ink is dear to whoever wants to print a poster on a Sunday", severity="critical")
-    assert shown(plain.compute(task="report"), "warnings")[-1] == "gotcha_6"
+    plain.add("gotcha", "Ink is dear to whoever wants to print a poster on a Sunday", data={"severity": "critical"})
+    assert shown(plain.context(task="report"), "warnings")[-1] == "gotcha_6"
 
 
 def test_what_dependencies_stood_on_is_a_line_each_and_no_further(plain: foveate.Engine) -> None:
@@ -551,7 +554,7 @@ def test_what_dependencies_stood_on_is_a_line_each_and_no_further(plain: foveate
     done(plain, "parser", "It parses", depends_on=["lexer"])
     taught(plain, "lexer", "gotcha", "Tabs are wide")
     plain.tasks.add("Report", key="report", objective="Print a summary", depends_on=["parser"])
-    context = plain.compute(task="report")
+    context = plain.context(task="report")
     assert content(context, "earlier_work") == "### Earlier Work\n- Lexer: It splits\n"
     assert "Bytes" not in context.text
     assert "Tabs are wide" not in context.text
@@ -562,7 +565,7 @@ def test_a_dependency_that_is_also_behind_another_stands_once(plain: foveate.Eng
     done(plain, "lexer")
     done(plain, "parser", depends_on=["lexer"])
     plain.tasks.add("Report", key="report", objective="Print it", depends_on=["parser", "lexer"])
-    context = plain.compute(task="report")
+    context = plain.context(task="report")
     assert len(shown(context, "prior_work")) == 2
     assert shown(context, "earlier_work") == []
 
@@ -572,7 +575,7 @@ def test_never_the_whole_journal_and_never_every_summary(plain: foveate.Engine) 
     for n in range(40):
         done(plain, f"chore{n}", f"Chore {n} of printing is done")
     plain.tasks.add("Report", key="report", objective="Do the printing", depends_on=["chore7"])
-    context = plain.compute(task="report")
+    context = plain.context(task="report")
     assert content(context, "prior_work") == "### Prior Work\n#### Chore7\nChore 7 of printing is done\n"
     assert len([item for item in context.items if item.candidate.record.kind == "task"]) <= 1 + 1 + 5
 
@@ -584,7 +587,7 @@ def entry(engine: foveate.Engine, component: str, location: str, notes: str) -> 
     """The id of an entry of the map, in the form in which a handoff leaves it."""
     paths = [location.partition(":")[0]]
     values = {"component": component, "location": location, "subject": component, "paths": paths}
-    return engine.add("component", notes or component, **values).record.id
+    return add_record(engine, "component", notes or component, **values).record.id
 
 
 # What is asked; the entry's component, location and notes; how often each thing that gives points is the case.
@@ -606,7 +609,7 @@ def test_an_entry_of_the_map_gets_the_documents_points(
 ) -> None:
     """000-47, 000-48, 000-49, 000-50, 000-51, 000-53"""
     id = entry(engine, *known)
-    context = engine.compute(query)
+    context = engine.context(query)
     why = engine.why(id, context)
     names = ("map_component", "map_location", "map_domain", "map_file")
     assert tuple(round(why["features"][name] * 10) for name in names) == matches
@@ -622,7 +625,7 @@ def test_the_map_is_ordered_by_points_and_nothing_without_points_is_shown(engine
     view = entry(engine, "login view", "web/login.ts", "The form of it")
     entry(engine, "Notes", "lib/n.rb", "Login and token are in the notes only, which give no points")
     best = entry(engine, "login token view", "web/view.ts", "Shows it")
-    assert shown(engine.compute("Show the login token"), "code_references") == [best, view, gate]
+    assert shown(engine.context("Show the login token"), "code_references") == [best, view, gate]
 
 
 def test_a_map_of_any_size_gives_its_ten_best(engine: foveate.Engine) -> None:
@@ -630,34 +633,34 @@ def test_a_map_of_any_size_gives_its_ten_best(engine: foveate.Engine) -> None:
     for n in range(60):
         entry(engine, f"login {n}", f"lib/{n}.rb", f"Part {n}")
     best = {entry(engine, f"login token {n}", f"lib/best{n}.rb", f"Best {n}") for n in range(4)}
-    found = shown(engine.compute("Show the login token"), "code_references")
+    found = shown(engine.context("Show the login token"), "code_references")
     assert len(found) == 10
     assert set(found[:4]) == best
 
 
 def test_an_entry_that_was_added_by_hand_is_found_by_its_component(engine: foveate.Engine) -> None:
     """000-48"""
-    engine.add("component", "Charges cards", component="login", location="lib/a.rb")
-    assert shown(engine.compute("login"), "code_references") == ["component_1"]
+    engine.add("component", "Charges cards", data={"component": "login", "location": "lib/a.rb"})
+    assert shown(engine.context("login"), "code_references") == ["component_1"]
 
 
 def test_two_files_with_the_same_notes_are_two_entries(engine: foveate.Engine) -> None:
     """000-53"""
     both = [entry(engine, "login", "lib/login.rb", "Login tests"), entry(engine, "logins", "lib/logins.rb", "Login tests")]
-    assert sorted(shown(engine.compute("login"), "code_references")) == both
+    assert sorted(shown(engine.context("login"), "code_references")) == both
 
 
 def test_an_entry_that_was_added_by_hand_can_be_stale(tmp_path: Path) -> None:
     """000-54"""
     with foveate.open(tmp_path, profile="coding") as engine:
-        engine.add("component", "The login", component="login", location="lib/login.rb:3")
-        assert "(stale: the file is gone)" in engine.compute("login").text
+        engine.add("component", "The login", data={"component": "login", "location": "lib/login.rb:3"})
+        assert "(stale: the file is gone)" in engine.context("login").text
 
 
 def test_a_domain_within_a_word_of_the_notes_counts(engine: foveate.Engine) -> None:
     """000-50"""
     gate = entry(engine, "Gate", "lib/gate.rb", "Authentication for every call")
-    assert shown(engine.compute("Rotate the password"), "code_references") == [gate]
+    assert shown(engine.context("Rotate the password"), "code_references") == [gate]
 
 
 def test_an_entry_whose_file_is_gone_is_marked_and_comes_last(tmp_path: Path) -> None:
@@ -667,7 +670,7 @@ def test_an_entry_whose_file_is_gone_is_marked_and_comes_last(tmp_path: Path) ->
     with foveate.open(tmp_path, clock=clock, ids=counting_ids(), profile="coding") as engine:
         gone = entry(engine, "login token", "lib/gone_login.rb:3", "The best of all")
         here = entry(engine, "login", "lib/here.rb:1-9", "Still there")
-        context = engine.compute("Show the login token")
+        context = engine.context("Show the login token")
         assert content(context, "code_references").splitlines()[-2:] == [
             "| `lib/here.rb:1-9` | login | Still there |",
             "| `lib/gone_login.rb:3` | login token | The best of all (stale: the file is gone) |",
@@ -675,7 +678,7 @@ def test_an_entry_whose_file_is_gone_is_marked_and_comes_last(tmp_path: Path) ->
         assert [found.get("stale", False) for found in context.computed()["code_references"]] == [False, True]
         assert shown(context, "code_references") == [here, gone]
         one = {"slots": {"code_references": {"max_items": 1}}}
-        assert shown(engine.compute("login token", overrides=one), "code_references") == [here]
+        assert shown(engine.context("login token", overrides=one), "code_references") == [here]
 
 
 # --- phase 5: the computed result ----------------------------------------------------------------------------------
@@ -695,8 +698,8 @@ def test_the_steps_run_in_the_documents_order() -> None:
     with open_engine(sources=[Late()]) as engine:
         handing_on(engine)
         slots = {"slots": {"late": {"source": "late", "share": 1}}}
-        context = engine.compute(task="report", overrides=slots)
-        asked = [report["source"] for report in engine.receipt(context).document["sources"]]
+        context = engine.context(task="report", overrides=slots)
+        asked = [report["source"] for report in engine.receipts.get(context).document["sources"]]
     assert seen == [(("print",), "Report")]
     steps = ("search", "domains", "dependencies", "context_map")
     assert [name for name in asked if name in steps] == list(steps)
@@ -705,7 +708,7 @@ def test_the_steps_run_in_the_documents_order() -> None:
 def test_the_computed_result_has_every_part_of_the_document() -> None:
     """000-56 to 000-67"""
     with DEPENDENT.open() as engine:
-        computed = DEPENDENT.compute(engine).computed()
+        computed = DEPENDENT.context(engine).computed()
     relevance = [entry.pop("relevance") for part in computed.values() if isinstance(part, list) for entry in part
                  if isinstance(entry, dict) and "relevance" in entry]  # fmt: skip
     assert all(0 <= value <= 1 for value in relevance)
@@ -781,13 +784,13 @@ def test_the_nodes_matched_are_patterns_gotchas_and_decisions(plain: foveate.Eng
     plain.add("gotcha", "The login page is slow in winter")
     plain.add("decision", "The login page is static")
     plain.add("fact", "The login page is blue")
-    assert plain.compute(task="login").computed()["_computed"]["knowledge_nodes_matched"] == 4
+    assert plain.context(task="login").computed()["_computed"]["knowledge_nodes_matched"] == 4
 
 
 def test_a_task_about_which_nothing_is_known_has_empty_parts() -> None:
     """000-56 to 000-67"""
     with ALONE.open() as engine:
-        computed = ALONE.compute(engine).computed()
+        computed = ALONE.context(engine).computed()
     figures = computed.pop("_computed")
     assert all(part == [] for part in computed.values())
     assert len(computed) == 9
@@ -800,7 +803,7 @@ def test_a_task_about_which_nothing_is_known_has_empty_parts() -> None:
 def test_the_section_is_titled_and_its_parts_are_one_level_below() -> None:
     """000-68"""
     with DEPENDENT.open() as engine:
-        text = DEPENDENT.compute(engine).messages()[-1]["content"]
+        text = DEPENDENT.context(engine).messages()[-1]["content"]
     assert [line for line in text.splitlines() if line.startswith(("## ", "### "))] == [
         "## Task",
         "## Context (Computed)",
@@ -818,7 +821,7 @@ def test_the_section_is_titled_and_its_parts_are_one_level_below() -> None:
 def test_a_task_about_which_nothing_is_known_reads_as_the_document_says() -> None:
     """000-68, 000-70, 000-72, 000-73, 000-77, 000-78"""
     with ALONE.open() as engine:
-        text = ALONE.compute(engine).text
+        text = ALONE.context(engine).text
     assert text.partition("## Context (Computed)\n\n")[2] == (
         "### Patterns to Follow\nNo specific patterns identified for this task.\n\n"
         "### Warnings\nNo known gotchas for this task area.\n\n"
@@ -829,7 +832,7 @@ def test_a_task_about_which_nothing_is_known_reads_as_the_document_says() -> Non
 def test_files_to_read_are_not_called_created() -> None:
     """000-75"""
     with DEPENDENT.open() as engine:
-        text = DEPENDENT.compute(engine).text
+        text = DEPENDENT.context(engine).text
     assert "**Files to read:**\n- `src/users/register.py`: how the handler answers\n- `src/users/hash.py`\n" in text
     assert "Files Created" not in text
 
@@ -837,7 +840,7 @@ def test_files_to_read_are_not_called_created() -> None:
 def test_cells_of_the_table_stay_cells() -> None:
     """000-76"""
     with DEPENDENT.open() as engine:
-        lines = content(DEPENDENT.compute(engine), "code_references").splitlines()
+        lines = content(DEPENDENT.context(engine), "code_references").splitlines()
     assert lines[1:3] == ["| Location | Component | Notes |", "|----------|-----------|-------|"]
     assert (
         lines[4] == r"| `src/api/router.py:1` | login \| logout `router` | Routes \| guards, and `before` hooks for auth |"
@@ -855,7 +858,7 @@ def test_notes_are_the_files_purpose_else_its_description(plain: foveate.Engine)
         {"path": "src/parser.py", "description": "Joins"},
     ]
     plain.tasks.ingest("parser", {"summary": "Done", "files_created": created})
-    found = plain.compute("lexer parser", profile="coding").computed()["code_references"]
+    found = plain.context("lexer parser", profile="coding").computed()["code_references"]
     assert sorted((each["file"], each["component"], each["notes"]) for each in found) == [
         ("src/lexer.py:1-9", "lexer", "Splits"),
         ("src/parser.py", "parser", "Joins"),
@@ -866,17 +869,17 @@ def test_a_files_purpose_goes_before_its_description(plain: foveate.Engine) -> N
     """000-97"""
     plain.tasks.add("Lexer", key="lexer")
     plain.tasks.ingest("lexer", {"files_created": [{"path": "src/lexer.py", "purpose": "Splits", "description": "Unused"}]})
-    assert plain.compute("lexer", profile="coding").computed()["code_references"][0]["notes"] == "Splits"
+    assert plain.context("lexer", profile="coding").computed()["code_references"][0]["notes"] == "Splits"
 
 
 # --- debug ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_receipt_can_be_rendered_as_the_documents_debug_section() -> None:
+def test_a_receipt_can_be_rendered_as_the_documents_debug_section(monkeypatch: pytest.MonkeyPatch) -> None:
     """000-84, 000-85, 000-86, 000-87, 000-88"""
+    monkeypatch.setenv("FOVEATE_DEBUG_CONTEXT", "true")
     with DEPENDENT.open() as engine:
-        engine.debug = True
-        text = debug(engine.receipt(DEPENDENT.compute(engine)))
+        text = debug(engine.receipts.get(DEPENDENT.context(engine)))
     parts = dict(part.split("\n", 1) for part in text.split("### ")[1:])
     assert text.startswith("## Context Debug\n")
     signals = parts["Signals Extracted"]
@@ -897,7 +900,7 @@ def test_a_receipt_can_be_rendered_as_the_documents_debug_section() -> None:
 def test_debug_of_a_task_about_which_nothing_is_known() -> None:
     """000-84"""
     with ALONE.open() as engine:
-        text = debug(engine.receipt(ALONE.compute(engine)))
+        text = debug(engine.receipts.get(ALONE.context(engine)))
     assert "- Keywords: draw, first, sketch\n- Domains: none\n- Files Mentioned: none\n- Task Type: none\n" in text
     assert "- Task IDs: none\n" in text
     assert "- Total entries: 0\n- Entries after filter: 0\n- Top relevance score: 0\n" in text
@@ -909,8 +912,8 @@ def test_every_context_is_explained_where_the_environment_asks_for_it(
     """000-84"""
     monkeypatch.setenv("FOVEATE_DEBUG_CONTEXT", "true")
     with DEPENDENT.open() as engine:
-        context = DEPENDENT.compute(engine)
-        said = debug(engine.receipt(context))
+        context = DEPENDENT.context(engine)
+        said = debug(engine.receipts.get(context))
     captured = capsys.readouterr()
     assert captured.err == said + "\n"
     assert captured.out == ""
@@ -921,11 +924,8 @@ def test_nothing_is_explained_unasked(monkeypatch: pytest.MonkeyPatch, capsys: p
     """000-84"""
     monkeypatch.setenv("FOVEATE_DEBUG_CONTEXT", "false")
     with ALONE.open() as engine:
-        ALONE.compute(engine)
+        ALONE.context(engine)
         assert capsys.readouterr().err == ""
-        engine.debug = True
-        ALONE.compute(engine)
-        assert capsys.readouterr().err.startswith("## Context Debug\n")
 
 
 def test_a_project_can_have_every_context_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -933,5 +933,5 @@ def test_a_project_can_have_every_context_explained(tmp_path: Path, capsys: pyte
     (tmp_path / ".foveate").mkdir()
     (tmp_path / ".foveate" / "config.toml").write_text("debug_context = true\n", "utf-8")
     with foveate.open(tmp_path) as engine:
-        engine.compute("login")
+        engine.context("login")
     assert capsys.readouterr().err.startswith("## Context Debug\n")

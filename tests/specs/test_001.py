@@ -8,7 +8,7 @@ from dataclasses import fields
 import pytest
 
 import foveate
-from foveate import Context, Scope
+from foveate import Context
 from foveate.pipeline.budget import Demand, allocate
 from foveate.pipeline.profiles import resolve
 from foveate.text import tokens
@@ -52,15 +52,15 @@ def test_a_custom_budget() -> None:
 
 def test_a_call_can_set_the_total(engine: foveate.Engine) -> None:
     """001-35, 001-56"""
-    assert engine.compute("Add retries", budget=100_000).budget.total == 100_000
+    assert engine.context("Add retries", budget=100_000).budget.total == 100_000
 
 
 def test_structural_parts_can_be_left_out(engine: foveate.Engine) -> None:
     """001-60, 001-61"""
     given = {"repo_map": ["src/"], "codebase_docs": ["A tool"]}
-    assert "## Repository Map" in engine.compute("Add retries", given=given).text
-    without = engine.compute(
-        "Add retries", given={"codebase_docs": ["A tool"]}, overrides={"slots": {"repo_map": {"remove": True}}}
+    assert "## Repository Map" in engine.context("Add retries", extra=given).text
+    without = engine.context(
+        "Add retries", extra={"codebase_docs": ["A tool"]}, overrides={"slots": {"repo_map": {"remove": True}}}
     )
     assert "## Repository Map" not in without.text
     assert "## Codebase" in without.text
@@ -71,10 +71,10 @@ def test_counts_of_files_code_and_memories(engine: foveate.Engine) -> None:
     for n in range(9):
         engine.add("decision", f"Retries of uploader{'abcdefghi'[n]} use backoff")
     given = {name: [f"def {name}{'abcdefghijklmno'[n]}_{n}(): pass" for n in range(15)] for name in ("files", "code")}
-    context = engine.compute("Add retries with backoff", given=given)
+    context = engine.context("Add retries with backoff", extra=given)
     counts = {section.name: len(section.items) for section in context.sections}
     assert counts == {"files": 10, "code": 5, "memories": 5}
-    over = engine.compute("Add retries with backoff", given=given, overrides={"slots": {"files": {"max_items": 12}}})
+    over = engine.context("Add retries with backoff", extra=given, overrides={"slots": {"files": {"max_items": 12}}})
     assert len(next(section for section in over.sections if section.name == "files").items) == 12
 
 
@@ -84,7 +84,7 @@ def test_floors_are_on_relevance_alone(engine: foveate.Engine) -> None:
     far = engine.add(
         "decision", "Meetings use exponential patience and the room with the large screen by the door"
     ).record.id
-    context = engine.compute("Which retries use exponential backoff?")
+    context = engine.context("Which retries use exponential backoff?")
     reasons = {omission.candidate.record.id: omission.reason for omission in context.left_out}
     assert [item.candidate.record.id for item in context.items] == [near]
     assert reasons == {far: "min_score"}
@@ -94,9 +94,9 @@ def test_floors_are_on_relevance_alone(engine: foveate.Engine) -> None:
 
 def test_built_from_nothing_for_each_task(engine: foveate.Engine) -> None:
     """001-01, 001-05, 001-39, 001-118"""
-    one = engine.compute("Add retries", given={"files": ["def upload(): ..."]})
+    one = engine.context("Add retries", extra={"files": ["def upload(): ..."]})
     assert "upload" in one.text
-    assert engine.compute("Add retries").text == ""
+    assert engine.context("Add retries").text == ""
 
 
 def test_there_is_no_history_to_carry() -> None:
@@ -108,34 +108,34 @@ def test_the_limit_holds(engine: foveate.Engine) -> None:
     """001-07, 001-11, 001-55"""
     given = {"files": [f"def f{n}(): return {list(range(n))}" for n in range(1, 40)]}
     for budget in (200, 1000, 5000):
-        context = engine.compute("Add retries", budget=budget, given=given)
+        context = engine.context("Add retries", budget=budget, extra=given)
         assert tokens.count_messages(context.messages()) == context.tokens <= budget - context.budget.reserve
 
 
 def test_agents_and_tasks_are_isolated(engine: foveate.Engine) -> None:
     """001-04"""
-    engine.add("decision", "Retries use backoff one", scope=Scope("main", agent="coder"))
-    engine.add("scratch", "Retries were tried", scope=Scope("main", task="t1"))
+    engine.add("decision", "Retries use backoff one", agent="coder")
+    engine.add("scratch", "Retries were tried", task="t1")
     memories = {"slots": {"memories": {"kinds": ["decision", "scratch"]}}}
-    assert "backoff one" in engine.compute("retries use backoff one", agent="coder").text
-    assert engine.compute("retries use backoff one", agent="reviewer").text == ""
-    assert "were tried" in engine.compute("retries were tried", task="t1", overrides=memories).text
-    assert engine.compute("retries were tried", task="t2", overrides=memories).text == ""
+    assert "backoff one" in engine.context("retries use backoff one", agent="coder").text
+    assert engine.context("retries use backoff one", agent="reviewer").text == ""
+    assert "were tried" in engine.context("retries were tried", task="t1", overrides=memories).text
+    assert engine.context("retries were tried", task="t2", overrides=memories).text == ""
 
 
 def test_structural_parts_keep_their_bytes_from_task_to_task(engine: foveate.Engine) -> None:
     """001-49"""
     engine.add("identity", "You implement one task at a time.")
     given = {"repo_map": ["src/\n  a.py"], "codebase_docs": ["A tool"]}
-    one, other = (engine.compute(query, given=given) for query in ("Add retries", "Remove the cache"))
+    one, other = (engine.context(query, extra=given) for query in ("Add retries", "Remove the cache"))
     assert one.prefix == other.prefix
     assert one.text[: one.prefix.chars].endswith("## Codebase\n- A tool\n")
 
 
 def test_a_context_has_an_id_a_count_and_a_time_in_its_receipt(engine: foveate.Engine) -> None:
     """001-36, 001-57, 001-58"""
-    context = engine.compute("Add retries")
-    receipt = engine.receipt(context)
+    context = engine.context("Add retries")
+    receipt = engine.receipts.get(context)
     assert context.id.startswith("ctx_")
     assert receipt.id == context.id
     assert receipt.document["created"] == "2026-09-21T14:13:20.000Z"
@@ -145,8 +145,8 @@ def test_a_context_has_an_id_a_count_and_a_time_in_its_receipt(engine: foveate.E
 def test_validation() -> None:
     """001-42, 001-79, 001-80, 001-81, 001-82, 001-83, 001-84, 001-112, 001-122"""
     with GIVEN.open() as engine:
-        context = GIVEN.compute(engine)
-        found = engine.validate(context)
+        context = GIVEN.context(engine)
+        found = engine.receipts.validate(context)
     assert (found["valid"], found["token_count"]) == (True, context.tokens)
     assert found["max_tokens"] == 20_000 - context.budget.reserve
     parts = ("system_prompt", "repo_map", "codebase_docs", "task_spec", "files", "code", "memories")
@@ -167,14 +167,17 @@ def test_one_call_opens_a_working_system() -> None:
     """001-20, 001-26, 001-101, 001-104, 001-113, 001-114, 001-116"""
     with foveate.open(":memory:") as engine:
         engine.add("decision", "Retries use backoff")
-        assert "backoff" in engine.compute("retries backoff").text
+        assert "backoff" in engine.context("retries backoff").text
 
 
 def test_the_types_have_their_counterparts() -> None:
     """001-107, 001-108, 001-109, 001-111"""
-    for name in ("Request", "Context", "Record", "Candidate", "Engine", "Source"):
+    for name in ("Context", "Record", "Candidate", "Engine", "Source"):
         assert hasattr(foveate, name)
+    from foveate.options import ContextOptions
     from foveate.types import Budget, Grant
+
+    assert {"budget", "extra", "filters", "overrides"} <= set(ContextOptions.__annotations__)
 
     assert {"total", "reserve", "used", "grants"} <= {field.name for field in fields(Budget)}
     assert {"granted", "used"} <= {field.name for field in fields(Grant)}
@@ -193,7 +196,7 @@ def test_task_spec() -> None:
             estimated_time=4,
             key="task-001",
         )
-        context = engine.compute(task="task-001", profile="fresh-task", budget=100_000)
+        context = engine.context(task="task-001", profile="fresh-task", budget=100_000)
         section = next(section.content for section in context.sections if section.name == "task_spec")
         for said in (
             "JWT-based",

@@ -108,7 +108,7 @@ def ids(context: foveate.Context, slot: str) -> list[str]:
 
 def test_a_fresh_context_holds_project_task_files_code_and_memories(parcel: foveate.Engine) -> None:
     """001-12, 001-13, 001-14, 001-15, 001-16, 001-46, 001-47, 001-51, 001-52, 001-53, 001-87, 001-88, 001-93, 001-94"""
-    context = parcel.compute(task="task-001", code_query=TASK["description"], overrides=ALONE)
+    context = parcel.context(task="task-001", code_query=TASK["description"], overrides=ALONE)
     said = parts(context)
     assert list(said) == ["system_prompt", "codebase_docs", "task_spec", "repo_map", "files", "code", "memories"]
     assert said["system_prompt"] == "You implement one task at a time.\n"
@@ -125,24 +125,24 @@ def test_a_fresh_context_holds_project_task_files_code_and_memories(parcel: fove
 
 def test_files_of_the_task_come_first_then_those_it_depends_on(parcel: foveate.Engine) -> None:
     """001-14, 001-33, 001-51"""
-    shown = ids(parcel.compute(task="task-001", code_query="verify JWT claims, signature"), "files")
+    shown = ids(parcel.context(task="task-001", code_query="verify JWT claims, signature"), "files")
     assert shown == ["file:src/parcel/login.py", "file:src/parcel/user.py", "file:src/parcel/tokens.py"]
 
 
 def test_the_code_is_searched_for_what_the_call_says(parcel: foveate.Engine) -> None:
     """001-03, 001-35, 001-65, 001-86, 001-120"""
-    tokens = parcel.compute(task="task-001", code_query="verify the signature of a JWT", overrides=ALONE, budget=100_000)
+    tokens = parcel.context(task="task-001", code_query="verify the signature of a JWT", overrides=ALONE, budget=100_000)
     assert ids(tokens, "code")[0] == "code:src/parcel/tokens.py::verify_token"
     assert len(ids(tokens, "code")) <= 5
-    rows = parcel.compute(task="task-001", code_query="query_one", overrides=ALONE)
+    rows = parcel.context(task="task-001", code_query="query_one", overrides=ALONE)
     assert ids(rows, "code") == ["code:src/parcel/store.py::query_one"]
-    assert parcel.receipt(rows).document["request"]["code_query"] == "query_one"
-    assert ids(parcel.compute(task="task-001", code_query="zeppelin hangar", overrides=ALONE), "code") == []
+    assert parcel.receipts.get(rows).document["request"]["code_query"] == "query_one"
+    assert ids(parcel.context(task="task-001", code_query="zeppelin hangar", overrides=ALONE), "code") == []
 
 
 def test_what_is_shown_as_a_file_is_not_shown_again_as_a_definition(parcel: foveate.Engine) -> None:
     """001-15, 001-51, 001-52"""
-    context = parcel.compute(task="task-001", code_query="login verify_token")
+    context = parcel.context(task="task-001", code_query="login verify_token")
     shown = {id.removeprefix("file:") for id in ids(context, "files")}
     assert "src/parcel/login.py" in shown
     assert not [id for id in ids(context, "code") if id.removeprefix("code:").partition("::")[0] in shown]
@@ -151,32 +151,32 @@ def test_what_is_shown_as_a_file_is_not_shown_again_as_a_definition(parcel: fove
 def test_the_project_is_described_by_its_files_unless_its_settings_say_otherwise(parcel: foveate.Engine) -> None:
     """001-21, 001-22, 001-23, 001-24, 001-25, 001-48, 001-96, 001-100, 001-110"""
     line = "Name: parcel; Language: python; Framework: fastapi; Test framework: pytest"
-    assert line in parts(parcel.compute("users"))["codebase_docs"]
+    assert line in parts(parcel.context("users"))["codebase_docs"]
     root = parcel.code.root
-    with foveate.open(root / "src" / "parcel", own=False) as inside:  # any path of the project will do
+    with foveate.open(root / "src" / "parcel", personal=False) as inside:  # any path of the project will do
         assert inside.code.root == root
     settings = '[project]\nname = "Parcel"\nlanguage = "Python 3"\nframework = "none"\ntest_framework = "nose"\n'
     with engine(files={**PARCEL, ".foveate/config.toml": settings}, profile="fresh-task") as told:
         line = "Name: Parcel; Language: Python 3; Framework: none; Test framework: nose"
-        assert line in parts(told.compute("users"))["codebase_docs"]
+        assert line in parts(told.context("users"))["codebase_docs"]
 
 
 def test_structural_parts_are_the_same_for_each_task_and_hold_no_clock(parcel: foveate.Engine) -> None:
     """001-46, 001-47, 001-49, 001-57"""
-    one, other = parcel.compute(task="task-001"), parcel.compute("Remove the store")
+    one, other = parcel.context(task="task-001"), parcel.context("Remove the store")
     assert one.prefix == other.prefix
     assert one.text[: one.prefix.chars].rstrip().endswith(parts(one)["codebase_docs"].rstrip())
-    assert parcel.compute(task="task-001", now="2030-01-01T00:00Z").text == one.text
-    assert parcel.receipt(one).document["created"] == "2026-01-05T09:00:00.000Z"
+    assert parcel.context(task="task-001", now="2030-01-01T00:00Z").text == one.text
+    assert parcel.receipts.get(one).document["created"] == "2026-01-05T09:00:00.000Z"
 
 
 def test_a_project_can_be_indexed_and_is_looked_at_as_it_is_now(parcel: foveate.Engine) -> None:
     """001-85"""
-    assert parcel.code.refresh().files == len(PARCEL)
-    parcel.compute("users")
+    assert parcel.code.workspace.refresh().files == len(PARCEL)
+    parcel.context("users")
     (parcel.code.root / "src/parcel/audit.py").write_text("def write_audit_trail(event):\n    return event\n", "utf-8")
-    parcel.code.refresh()
-    assert "def write_audit_trail" in parcel.compute("write_audit_trail").text
+    parcel.code.workspace.refresh()
+    assert "def write_audit_trail" in parcel.context("write_audit_trail").text
 
 
 # --- options -------------------------------------------------------------------------------------------------------
@@ -185,8 +185,8 @@ def test_a_project_can_be_indexed_and_is_looked_at_as_it_is_now(parcel: foveate.
 @pytest.mark.parametrize(("slot", "heading"), [("repo_map", "## Repository Map"), ("codebase_docs", "## Codebase")])
 def test_map_and_docs_are_there_unless_the_call_leaves_them_out(parcel: foveate.Engine, slot: str, heading: str) -> None:
     """001-60, 001-61"""
-    assert heading in parcel.compute(task="task-001").text
-    assert heading not in parcel.compute(task="task-001", overrides={"slots": {slot: {"remove": True}}}).text
+    assert heading in parcel.context(task="task-001").text
+    assert heading not in parcel.context(task="task-001", overrides={"slots": {slot: {"remove": True}}}).text
 
 
 def test_ten_files_and_five_definitions_unless_the_call_says_otherwise() -> None:
@@ -196,7 +196,7 @@ def test_ten_files_and_five_definitions_unless_the_call_says_otherwise() -> None
     with engine(files=files, profile="fresh-task") as ships:
 
         def counts(**slots: Any) -> tuple[int, int]:
-            context = ships.compute("track shipment parcel", overrides={"slots": slots} if slots else None)
+            context = ships.context("track shipment parcel", overrides={"slots": slots} if slots else None)
             return len(ids(context, "files")), len(ids(context, "code"))
 
         assert counts() == (10, 5)
@@ -211,7 +211,7 @@ def test_small_files_are_whole_and_large_ones_come_in_whole_parts() -> None:
     files = {"small.py": "def track(shipment):\n    return shipment\n", "large.py": many, "wide.py": wide}
     with engine(files=files, profile="fresh-task") as bills:
         bills.tasks.add("Change it", objective="Change ruleck and ruleak of an order", files=list(files), key="t")
-        context = bills.compute(task="t", overrides={"max_file_chars": 5_000})
+        context = bills.context(task="t", overrides={"max_file_chars": 5_000})
         shown = parts(context)["files"]
         assert "small.py\n```python\ndef track(shipment):\n    return shipment\n```" in shown
         assert "large.py (398 lines, in parts)" in shown
@@ -220,8 +220,8 @@ def test_small_files_are_whole_and_large_ones_come_in_whole_parts() -> None:
         assert f"\ndef ruleak(note):\n    return '{'ruleak' * 200}'\n" in shown
         assert "wide.py (198 lines, in parts)" in shown
         assert len(shown) < 20_000
-        assert "Shown in parts: large.py and 1 more." in " ".join(bills.validate(context)["suggestions"])
-        assert wide in parts(bills.compute(task="t"))["files"]  # 100,000 characters unless told
+        assert "Shown in parts: large.py and 1 more." in " ".join(bills.receipts.validate(context)["suggestions"])
+        assert wide in parts(bills.context(task="t"))["files"]  # 100,000 characters unless told
     assert resolve("fresh-task").max_file_chars == 100_000
 
 
@@ -239,7 +239,7 @@ task_spec = { tokens = 2000 }
 code = { min_score = 0.2 }
 """
     with engine(files={**PARCEL, ".foveate/profiles/ours.toml": profile}, profile="ours") as ours:
-        budget = ours.compute("users").budget
+        budget = ours.context("users").budget
     own = {grant.slot: grant.own for grant in budget.grants}
     fixed = [own[name] for name in ("system_prompt", "repo_map", "codebase_docs", "task_spec")]
     assert (fixed, budget.reserve, budget.total) == ([3000, 5000, 4000, 2000], 20_000, 150_000)
@@ -253,13 +253,13 @@ def test_without_code_to_look_at_the_rest_is_built_and_the_receipt_says_so() -> 
     """001-26, 001-101, 001-104"""
     with engine(files=PARCEL, profile="fresh-task", code=False) as blind:
         blind.add("decision", "Shipments are tracked by users")
-        context = blind.compute("How are shipments tracked by users?")
+        context = blind.context("How are shipments tracked by users?")
         assert ids(context, "memories") == ["decision_0001"]
         assert [section.name for section in context.sections] == ["memories"]
-        notes = {report["source"]: report["note"] for report in blind.receipt(context).document["sources"]}
+        notes = {report["source"]: report["note"] for report in blind.receipts.get(context).document["sources"]}
         assert notes["code"].startswith("No code to look at")
         assert notes["search"] == ""
-        (warning,) = blind.validate(context)["warnings"]
+        (warning,) = blind.receipts.validate(context)["warnings"]
         assert warning.endswith("Left empty: codebase_docs, repo_map, files, code.")
 
 
@@ -267,7 +267,7 @@ def test_without_code_to_parse_a_basic_structure_stands_in() -> None:
     """001-105, 001-106"""
     notes = {f"notes/day_{n}.txt": "Sunny.\n" for n in range(3)}
     with engine(files=notes, profile="fresh-task") as weather:
-        said = parts(weather.compute("zeppelin hangar"))
+        said = parts(weather.context("zeppelin hangar"))
     assert "notes/ (3 files, 3 txt)" in said["repo_map"]
     assert "Name: project" in said["codebase_docs"]
     assert "- `notes` (3 files)" in said["codebase_docs"]
@@ -276,8 +276,11 @@ def test_without_code_to_parse_a_basic_structure_stands_in() -> None:
 def test_a_file_that_the_task_names_and_that_is_not_there_is_a_warning(parcel: foveate.Engine) -> None:
     """001-83"""
     parcel.tasks.add("Write the audit", files=["src/parcel/audit.py"], key="audit")
-    context = parcel.compute(task="audit")
-    assert "src/parcel/audit.py is not shown: there is no such file in the index." in parcel.validate(context)["warnings"]
+    context = parcel.context(task="audit")
+    assert (
+        "src/parcel/audit.py is not shown: there is no such file in the index."
+        in parcel.receipts.validate(context)["warnings"]
+    )
 
 
 # --- validation and statistics -------------------------------------------------------------------------------------
@@ -285,8 +288,8 @@ def test_a_file_that_the_task_names_and_that_is_not_there_is_a_warning(parcel: f
 
 def test_validation_breaks_the_tokens_down_by_part(parcel: foveate.Engine) -> None:
     """001-42, 001-79, 001-80, 001-81, 001-82"""
-    context = parcel.compute(task="task-001", code_query=TASK["description"], overrides=ALONE)
-    found = parcel.validate(context)
+    context = parcel.context(task="task-001", code_query=TASK["description"], overrides=ALONE)
+    found = parcel.receipts.validate(context)
     assert (found["valid"], found["token_count"], found["max_tokens"]) == (True, context.tokens, 134_000)
     filled = ("system_prompt", "codebase_docs", "task_spec", "repo_map", "files", "code", "memories")
     assert list(found["breakdown"]) == [*filled, "reserved", "total"]
@@ -299,20 +302,22 @@ def test_validation_breaks_the_tokens_down_by_part(parcel: foveate.Engine) -> No
 def test_a_suggested_budget_gives_the_same_context(parcel: foveate.Engine) -> None:
     """001-84, 001-119, 001-122"""
     options: dict[str, Any] = {"task": "task-001", "code_query": TASK["description"], "overrides": ALONE}
-    context = parcel.compute(**options)
-    (said,) = [line for line in parcel.validate(context)["suggestions"] if "would do" in line]
+    context = parcel.context(**options)
+    (said,) = [line for line in parcel.receipts.validate(context)["suggestions"] if "would do" in line]
     enough = int(said.partition("a budget of ")[2].partition(" ")[0].replace(",", ""))
     assert 16_000 < enough < 40_000
-    smaller = parcel.compute(**options, budget=enough)
+    smaller = parcel.context(**options, budget=enough)
     assert smaller.text == context.text
-    assert not [line for line in parcel.validate(smaller)["suggestions"] if "would do" in line or "did not fit" in line]
+    assert not [
+        line for line in parcel.receipts.validate(smaller)["suggestions"] if "would do" in line or "did not fit" in line
+    ]
 
 
 def test_suggestions_say_what_was_left_out_and_which_setting_would_show_it(parcel: foveate.Engine) -> None:
     """001-84"""
 
     def said(**options: Any) -> str:
-        return " ".join(parcel.validate(parcel.compute(**options))["suggestions"])
+        return " ".join(parcel.receipts.validate(parcel.context(**options))["suggestions"])
 
     small = said(task="task-001", budget=1500)
     assert "in 'codebase_docs' did not fit" in small
@@ -330,7 +335,7 @@ def test_suggestions_say_what_was_left_out_and_which_setting_would_show_it(parce
 
 def test_statistics_over_contexts(parcel: foveate.Engine) -> None:
     """001-44, 001-45, 001-123"""
-    assert parcel.context_stats() == {
+    assert parcel.store.context_stats() == {
         "contexts": 0,
         "active": 0,
         "tokens": {"mean": 0, "max": 0},
@@ -340,8 +345,8 @@ def test_statistics_over_contexts(parcel: foveate.Engine) -> None:
     }
     agents = Agents(parcel)
     large = agents.prepare("coder", "task-001").context
-    small = parcel.compute("Where are users found?", profile="map")
-    found = parcel.context_stats()
+    small = parcel.context("Where are users found?", profile="map")
+    found = parcel.store.context_stats()
     assert (found["contexts"], found["active"]) == (2, 1)
     assert found["tokens"] == {"mean": round((large.tokens + small.tokens) / 2), "max": large.tokens}
     assert found["full"]["max"] == round(small.tokens / 1024, 4)
@@ -349,7 +354,7 @@ def test_statistics_over_contexts(parcel: foveate.Engine) -> None:
     drawn = [grant.used for context in (large, small) for grant in context.budget.grants if grant.slot == "repo_map"]
     assert found["by_part"]["repo_map"] == {"mean": round(sum(drawn) / 2), "max": max(drawn)}
     agents.complete("coder", "task-001", "Done")
-    assert parcel.context_stats()["active"] == 0
+    assert parcel.store.context_stats()["active"] == 0
 
 
 # --- for users' own tests ------------------------------------------------------------------------------------------
@@ -363,7 +368,7 @@ def test_a_system_for_tests_has_code_and_is_the_same_each_time(tmp_path: Path, m
         with engine(files=PARCEL, clock=FixedClock(), ids=counting_ids(), embedder="hash:64") as system:
             system.add("decision", "Users log in with a password")
             system.tasks.add(**TASK)
-            context = system.compute(task="task-001", profile="fresh-task")
+            context = system.context(task="task-001", profile="fresh-task")
             return context.id, context.text
 
     first = run()

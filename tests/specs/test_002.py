@@ -9,7 +9,8 @@ from dataclasses import fields
 import pytest
 
 import foveate
-from foveate import Context, Scope
+import foveate.types
+from foveate import Context
 from foveate.types import Section
 from worlds import DEBUGGING, WORLDS, World, open_engine
 
@@ -24,15 +25,15 @@ def test_messages_do_not_pile_up_from_agent_to_agent(engine: foveate.Engine) -> 
     """002-01, 002-02, 002-04"""
     engine.add("fact", "The parser reads UTF-8")
     engine.add("fact", "The linter reads settings")
-    engine.compute("parser", agent="architect")
-    context = engine.compute("linter", agent="developer")
+    engine.context("parser", agent="architect")
+    context = engine.context("linter", agent="developer")
     assert [message["content"] for message in context.messages()] == ["## Known Information\n- The linter reads settings\n"]
 
 
 def test_what_was_compiled_can_be_inspected() -> None:
     """002-06, 002-09, 002-10, 002-11, 002-13"""
     with DEBUGGING.open() as engine:
-        context = DEBUGGING.compute(engine)
+        context = DEBUGGING.context(engine)
     assert {"name", "content", "source"} <= {field.name for field in fields(Section)}
     assert [(section.name, section.source) for section in context.sections][:2] == [
         ("rules", "always"),
@@ -44,9 +45,9 @@ def test_what_was_compiled_can_be_inspected() -> None:
 def test_a_system_message_where_there_is_a_system_prompt(engine: foveate.Engine) -> None:
     """002-12, 002-18"""
     engine.add("fact", "The parser reads UTF-8")
-    assert [message["role"] for message in engine.compute("parser").messages()] == ["user"]
+    assert [message["role"] for message in engine.context("parser").messages()] == ["user"]
     engine.add("identity", "You are a senior developer.")
-    messages = engine.compute("parser").messages()
+    messages = engine.context("parser").messages()
     assert [message["role"] for message in messages] == ["system", "user"]
     assert messages[0]["content"] == "## Identity\nYou are a senior developer.\n"
 
@@ -55,8 +56,8 @@ def test_a_system_message_where_there_is_a_system_prompt(engine: foveate.Engine)
 def test_sections_stand_under_headings_with_one_blank_line_between(world: World) -> None:
     """002-08, 002-19, 002-55"""
     with world.open() as engine:
-        context = world.compute(engine)
-        headings = {slot["name"]: slot["heading"] for slot in engine.receipt(context).document["profile"]["slots"]}
+        context = world.context(engine)
+        headings = {slot["name"]: slot["heading"] for slot in engine.receipts.get(context).document["profile"]["slots"]}
     for section in context.sections:
         heading = headings[section.name]
         if heading:
@@ -71,9 +72,9 @@ def test_stable_slots_are_system_and_the_others_user_unless_a_profile_says_other
     """002-20"""
     engine.add("identity", "You are a senior developer.")
     engine.add("fact", "The parser reads UTF-8")
-    context = engine.compute("parser")
+    context = engine.context("parser")
     assert [(section.role, section.stable) for section in context.sections] == [("system", True), ("user", False)]
-    moved = engine.compute("parser", overrides={"slots": {"facts": {"role": "system"}}})
+    moved = engine.context("parser", overrides={"slots": {"facts": {"role": "system"}}})
     assert [message["role"] for message in moved.messages()] == ["system"]
 
 
@@ -84,16 +85,16 @@ def test_an_agent_may_have_a_profile_of_its_own(engine: foveate.Engine, tmp_path
     folder = Path(str(tmp_path)) / ".foveate" / "profiles"
     folder.mkdir(parents=True)
     (folder / "reviewer.toml").write_text('[slots.facts]\nheading = "For the reviewer"\n', "utf-8")
-    with foveate.open(str(tmp_path), own=False) as project:
+    with foveate.open(str(tmp_path), personal=False) as project:
         project.add("fact", "The parser reads UTF-8")
-        assert "## For the reviewer\n" in project.compute("parser", agent="reviewer").text
-        assert "## Known Information\n" in project.compute("parser", agent="developer").text
+        assert "## For the reviewer\n" in project.context("parser", agent="reviewer").text
+        assert "## Known Information\n" in project.context("parser", agent="developer").text
 
 
 def test_metadata_without_content_can_be_kept(engine: foveate.Engine) -> None:
     """002-48, 002-56, 002-66"""
     engine.add("fact", "The parser reads the wonderful UTF-8")
-    document = engine.receipt(engine.compute("parser")).document
+    document = engine.receipts.get(engine.context("parser")).document
     assert "wonderful" not in json.dumps(document)
     assert {"id", "budget", "candidates", "profile", "sources"} <= set(document)
 
@@ -101,25 +102,25 @@ def test_metadata_without_content_can_be_kept(engine: foveate.Engine) -> None:
 def test_core_types_are_in_one_room() -> None:
     """002-40, 002-58"""
     for name in ("Record", "Request", "Signals", "Slot", "Profile", "Candidate"):
-        assert getattr(foveate, name).__module__ == "foveate.types"
+        assert hasattr(foveate.types, name)
 
 
 def test_there_is_one_way_to_a_context(engine: foveate.Engine) -> None:
     """002-63, 002-67"""
-    makers = {name for name in dir(engine) if not name.startswith("_") and "compute" in name}
-    assert makers == {"compute", "acompute"}
-    assert isinstance(engine.compute("parser"), Context)
+    makers = {name for name in dir(engine) if not name.startswith("_") and "context" in name}
+    assert makers == {"context", "acontext"}
+    assert isinstance(engine.context("parser"), Context)
 
 
 def test_system_prompts_keep_their_bytes(engine: foveate.Engine) -> None:
     """002-64"""
     engine.add("identity", "You are a senior developer.")
     engine.add("fact", "The parser reads UTF-8")
-    one, other = engine.compute("parser"), engine.compute("something else")
+    one, other = engine.context("parser"), engine.context("something else")
     assert one.messages()[0] == other.messages()[0]
 
 
 def test_agents_are_isolated_by_scope(engine: foveate.Engine) -> None:
     """002-65"""
-    engine.add("fact", "The parser is secret", scope=Scope("main", agent="architect"))
-    assert engine.compute("parser", agent="developer").text == ""
+    engine.add("fact", "The parser is secret", agent="architect")
+    assert engine.context("parser", agent="developer").text == ""

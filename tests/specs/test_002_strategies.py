@@ -42,7 +42,7 @@ def work(engine: foveate.Engine, **values: Any) -> foveate.Task:
 
 def full(engine: foveate.Engine) -> None:
     """All that the three agents need."""
-    engine.add("issue", "Users are logged out after a restart.", title="Sessions die")
+    engine.add("issue", "Users are logged out after a restart.", data={"title": "Sessions die"})
     work(engine, acceptance_criteria=["A session survives a restart"], files=[{"path": "session.py", "operation": "modify"}])
     engine.add("change", DIFF)
 
@@ -77,9 +77,9 @@ def test_an_agent_compiles_converts_and_calls_its_driver(engine: foveate.Engine,
 
 def test_a_strategy_takes_everything_from_state(engine: foveate.Engine) -> None:
     """002-15, 002-16, 002-52, 002-54"""
-    engine.add("issue", "Old words", title="Sessions die")
+    engine.add("issue", "Old words", data={"title": "Sessions die"})
     before = ArchitectContextStrategy().compile(engine)
-    engine.add("issue", "New words", title="Sessions die again")
+    engine.add("issue", "New words", data={"title": "Sessions die again"})
     after = ArchitectContextStrategy().compile(engine)
     assert "Old words" in before.context.text
     assert "New words" in after.context.text
@@ -104,7 +104,7 @@ def test_an_issue_is_its_title_a_blank_line_and_its_description(engine: foveate.
     """002-23, 002-24"""
     strategy = ArchitectContextStrategy()
     assert strategy.issue_summary(strategy.state(engine)) is None
-    engine.add("issue", "Users are logged out after a restart.", title="Sessions die")
+    engine.add("issue", "Users are logged out after a restart.", data={"title": "Sessions die"})
     assert strategy.issue_summary(strategy.state(engine)) == "Sessions die\n\nUsers are logged out after a restart."
 
 
@@ -113,10 +113,10 @@ def test_an_issue_is_its_title_a_blank_line_and_its_description(engine: foveate.
 
 def test_the_architect_reads_the_issue_and_the_design_where_there_is_one(engine: foveate.Engine) -> None:
     """002-37"""
-    engine.add("issue", "Users are logged out after a restart.", title="Sessions die")
+    engine.add("issue", "Users are logged out after a restart.", data={"title": "Sessions die"})
     strategy = ArchitectContextStrategy()
     assert [section.name for section in strategy.compile(engine).sections] == ["issue"]
-    engine.add("design", "Sessions live in Redis.", title="Sessions")
+    engine.add("design", "Sessions live in Redis.", data={"title": "Sessions"})
     system, user = strategy.to_messages(strategy.compile(engine))
     assert system["content"].startswith("You are a software architect.")
     assert user["content"] == (

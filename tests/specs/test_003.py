@@ -37,26 +37,26 @@ def many(engine: foveate.Engine, number: int = 30) -> None:
 def test_stored_memory_becomes_a_prompt(engine: foveate.Engine) -> None:
     """003-01, 003-06, 003-09, 003-19, 003-24"""
     engine.add("fact", "The upload runs at night")
-    context = engine.compute("When does the upload run?")
+    context = engine.context("When does the upload run?")
     assert context.text == "## Known Information\n- The upload runs at night\n"
-    assert engine.receipt(context).document["request"]["query"] == "When does the upload run?"
+    assert engine.receipts.get(context).document["request"]["query"] == "When does the upload run?"
 
 
 def test_the_request_has_its_options(engine: foveate.Engine) -> None:
     """003-10, 003-11, 003-12, 003-13, 003-14, 003-39, 003-89"""
     many(engine)
-    context = engine.compute(
+    context = engine.context(
         "upload",
         session="s1",
         budget=400,
         overrides={"slots": {"facts": {"max_items": 2}}},
-        given=["The upload failed again"],
+        extra=["The upload failed again"],
         filters=Filters(exclude=("fact_1",)),
     )
     assert context.budget.total == 400
     assert context.text.startswith("## Additional Context\n- The upload failed again\n\n## Known Information\n")
     assert len(context.items) == 3
-    assert engine.receipt(context).document["request"]["scope"]["session"] == "s1"
+    assert engine.receipts.get(context).document["request"]["scope"]["session"] == "s1"
 
 
 def test_filters(engine: foveate.Engine) -> None:
@@ -64,17 +64,17 @@ def test_filters(engine: foveate.Engine) -> None:
     old = engine.add("fact", "The upload ran on Monday", created=ago(9)).record.id
     new = engine.add("fact", "The upload needs a token", created=ago(1)).record.id
     other = engine.add("fact", "The upload host is full", created=ago(1)).record.id
-    context = engine.compute("upload", filters=Filters(since=ago(5), exclude=(other,)))
+    context = engine.context("upload", filters=Filters(since=ago(5), exclude=(other,)))
     assert [item.candidate.record.id for item in context.items] == [new]
-    assert engine.why_not(old, context)["reason"] == "filtered"
-    assert engine.why_not(other, context)["reason"] == "excluded"
+    assert engine.why(old, context)["reason"] == "filtered"
+    assert engine.why(other, context)["reason"] == "excluded"
 
 
 def test_the_result_has_its_parts(engine: foveate.Engine) -> None:
     """003-20, 003-21, 003-22, 003-23, 003-25, 003-27, 003-28, 003-29, 003-30, 003-31, 003-32, 003-33"""
     many(engine)
     engine.add("event", "upload started")
-    context = engine.compute("upload", budget=250)
+    context = engine.context("upload", budget=250)
     item = context.items[-1]
     assert item.candidate.record.id.startswith("fact_")
     assert (item.candidate.slot, item.candidate.source) == ("facts", "search")
@@ -84,17 +84,17 @@ def test_the_result_has_its_parts(engine: foveate.Engine) -> None:
     assert context.truncated
     assert (context.profile, context.considered["recent"]) == ("base", 1)
     assert context.considered["search"] == 20
-    document = engine.receipt(context).document
+    document = engine.receipts.get(context).document
     assert document["ms"] > 0
     assert all(report["ms"] >= 0 for report in document["sources"])
-    assert not engine.compute("upload", budget=250, overrides={"slots": {"facts": {"max_items": 1}}}).truncated
+    assert not engine.context("upload", budget=250, overrides={"slots": {"facts": {"max_items": 1}}}).truncated
     assert {field.name for field in fields(Item)} == {"candidate", "level", "tokens", "rank"}
 
 
 def test_several_sources_make_one_context() -> None:
     """003-03, 003-04, 003-05, 003-34, 003-38, 003-83, 003-84, 003-90, 003-131, 003-132, 003-133, 003-136"""
     with RECENT.open() as engine:
-        context = RECENT.compute(engine)
+        context = RECENT.context(engine)
     assert [section.name for section in context.sections] == [
         "rules", "root_goal", "path", "siblings", "recent", "semantic", "entities", "patterns",
     ]  # fmt: skip
@@ -131,8 +131,8 @@ def test_intents(query: str, expected: str) -> None:
 def test_signals_of_a_query() -> None:
     """003-44, 003-45, 003-48, 003-64"""
     with open_engine(embedder=open_embedder("hash:64")) as engine:
-        engine.add("entity", "Uploader", type="service", properties={"owner": "Mira"})
-        context = engine.compute("Who owns the uploader?")
+        engine.add("entity", "Uploader", data={"type": "service", "properties": {"owner": "Mira"}})
+        context = engine.context("Who owns the uploader?")
     signals = context.signals
     assert signals.keywords == ("owns", "uploader")
     assert tuple(signals.entities.values()) == ("Uploader",)
@@ -146,10 +146,10 @@ def test_recent_events_come_newest_first() -> None:
     with open_engine(profile="stack") as engine:
         for n in range(60):
             engine.add("event", f"step {n}", created=ago(n / 24))
-        context = engine.compute("anything", budget=900)
+        context = engine.context("anything", budget=900)
         steps = [item.candidate.record.text for item in context.items]
         engine.add("event", "the very newest")
-        again = [item.candidate.record.text for item in engine.compute("anything", budget=900).items]
+        again = [item.candidate.record.text for item in engine.context("anything", budget=900).items]
     assert steps == [f"step {n}" for n in range(len(steps))]
     assert 10 < len(steps) < 60
     assert "the very newest" in again[:2]
@@ -159,7 +159,7 @@ def test_recency_halves_every_24_hours() -> None:
     """003-58"""
     with open_engine(profile="stack") as engine:
         engine.add("fact", "The upload runs at night", created=ago(1))
-        assert engine.compute("upload").items[0].candidate.features["recency"] == 0.5
+        assert engine.context("upload").items[0].candidate.features["recency"] == 0.5
 
 
 def test_scores_are_weighted_sums_and_best_comes_first() -> None:
@@ -168,8 +168,8 @@ def test_scores_are_weighted_sums_and_best_comes_first() -> None:
         engine.add("fact", "The upload runs at night", salience=0.9, created=ago(2))
         engine.add("fact", "The upload of the upload host runs", created=ago(1))
         engine.add("event", "upload started")
-        context = engine.compute("upload")
-        weights = engine.receipt(context).document["profile"]["weights"]
+        context = engine.context("upload")
+        weights = engine.receipts.get(context).document["profile"]["weights"]
     assert set(weights) - {"success", "applies", "stage"} == {"relevance", "recency", "salience"}
     for item in context.items:
         features = item.candidate.features
@@ -186,7 +186,7 @@ def test_greedy_selection_goes_on_past_a_misfit(engine: foveate.Engine) -> None:
     # One word of six hundred characters: no level of it is short.
     engine.add("fact", "upload " + "uploadx" * 90, summary="upload " + "uploadx" * 90, micro="upload " + "uploadx" * 90)
     small = engine.add("fact", "The upload host is full today").record.id
-    context = engine.compute("upload", budget=60)
+    context = engine.context("upload", budget=60)
     assert [item.candidate.record.id for item in context.items] == [small]
     assert [omission.reason for omission in context.left_out] == ["budget"]
 
@@ -224,7 +224,7 @@ def test_what_does_not_fit_is_shortened_lowest_score_first(engine: foveate.Engin
     """003-106, 003-107, 003-108"""
     for host in ("ash", "birch", "cedar", "elm", "fir", "hazel", "larch", "maple"):
         engine.add("fact", f"The upload of {host} runs at night. " + f"Nobody knows why {host} is slow then. " * 9)
-    levels = [item.level for item in engine.compute("upload runs at night", budget=420).items]
+    levels = [item.level for item in engine.context("upload runs at night", budget=420).items]
     assert levels == sorted(levels, key=("full", "summary", "micro").index)
     assert levels[0] != "micro"
     assert levels[-1] == "micro"
@@ -232,17 +232,17 @@ def test_what_does_not_fit_is_shortened_lowest_score_first(engine: foveate.Engin
 
 def test_entities_show_their_type_and_properties(engine: foveate.Engine) -> None:
     """003-98"""
-    engine.add("entity", "Uploader", type="service", properties={"owner": "Mira", "tier": 1})
-    assert "- **service**: Uploader (owner: Mira, tier: 1)\n" in engine.compute("uploader").text
-    engine.add("entity", "Archiver", type="service")
-    assert "- **service**: Archiver\n" in engine.compute("archiver").text
+    engine.add("entity", "Uploader", data={"type": "service", "properties": {"owner": "Mira", "tier": 1}})
+    assert "- **service**: Uploader (owner: Mira, tier: 1)\n" in engine.context("uploader").text
+    engine.add("entity", "Archiver", data={"type": "service"})
+    assert "- **service**: Archiver\n" in engine.context("archiver").text
 
 
 def test_the_budget_is_never_exceeded_and_says_what_is_used(engine: foveate.Engine) -> None:
     """003-02, 003-43, 003-63, 003-68, 003-100, 003-102, 003-103, 003-104, 003-118"""
     many(engine)
     for total in (50, 200, 800, 3000):
-        budget = engine.compute("upload", budget=total).budget
+        budget = engine.context("upload", budget=total).budget
         assert budget.used <= budget.ceiling == total
     assert {"total", "reserve", "used", "grants"} <= {field.name for field in fields(Budget)}
 
@@ -269,16 +269,16 @@ def test_sources_that_are_slow_run_in_parallel() -> None:
 
     slots = {name: {"source": name, "share": 1} for name in ("one", "two")}
     with open_engine(sources=[Slow("one"), Slow("two")]) as engine:
-        context = engine.compute("upload", overrides={"slots": slots})
+        context = engine.context("upload", overrides={"slots": slots})
     assert context.warnings == ()
 
 
 def test_a_new_event_joins_and_nothing_else_changes_where_it_fits(engine: foveate.Engine) -> None:
     """003-114, 003-116"""
     engine.add("fact", "The upload runs at night")
-    before = engine.compute("upload")
+    before = engine.context("upload")
     engine.add("event", "backup started")
-    delta = engine.compute("upload").delta(before)
+    delta = engine.context("upload").delta(before)
     assert [item.candidate.record.text for item in delta.added] == ["backup started"]
     assert (delta.changed, delta.withdrawn) == ((), ())
 
@@ -286,9 +286,9 @@ def test_a_new_event_joins_and_nothing_else_changes_where_it_fits(engine: foveat
 def test_where_it_does_not_fit_the_lowest_makes_room(engine: foveate.Engine) -> None:
     """003-117"""
     many(engine)
-    before = engine.compute("upload", budget=300)
+    before = engine.context("upload", budget=300)
     engine.add("fact", "upload upload upload")
-    after = engine.compute("upload", budget=300)
+    after = engine.context("upload", budget=300)
     assert after.truncated
     assert after.items[0].candidate.record.text == "upload upload upload"
     lost = [item.candidate.score for item in before.items if item in after.delta(before).withdrawn]
@@ -315,7 +315,7 @@ def test_the_profile_asks_the_documents_sources_in_one_go() -> None:
     assert slots["patterns"].share
     with open_engine(profile="stack") as engine:
         engine.add("fact", "The uploader retries three times")
-        reports = engine.receipt(engine.compute("uploader retries")).document["sources"]
+        reports = engine.receipts.get(engine.context("uploader retries")).document["sources"]
         assert {report["source"] for report in reports} >= set(asked.values())
 
 

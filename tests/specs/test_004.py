@@ -32,7 +32,7 @@ def engine() -> Iterator[foveate.Engine]:
 @pytest.fixture(scope="module")
 def redis() -> Context:
     with REDIS.open() as engine:
-        return REDIS.compute(engine)
+        return REDIS.context(engine)
 
 
 def shown(context: Context, slot: str) -> list[str]:
@@ -119,7 +119,7 @@ def test_layers_1_to_4_are_always_present(engine: foveate.Engine) -> None:
     given = {"frame": ["Decision"], "working": ["Storage"]}
     for n in range(60):
         engine.add("decision", f"Deploy decision {chr(97 + n % 26)}{n} about the deploy of hosts and their deploy windows")
-    context = engine.compute("deploy", budget=140, given=given)
+    context = engine.context("deploy", budget=140, extra=given)
     assert [section.name for section in context.sections][:4] == ["identity", "censors", "frame", "working"]
 
 
@@ -127,7 +127,7 @@ def test_a_layer_with_nothing_relevant_passes_its_room_on(engine: foveate.Engine
     """004-26, 004-27"""
     for n in range(200):
         engine.add("fact", f"The deploy of host{chr(97 + n % 26)}{n} takes {n} minutes and needs a token from the vault")
-    context = engine.compute("deploy", budget=900, overrides={**PLAIN, "slots": {"facts": {"limit": 200}}})
+    context = engine.context("deploy", budget=900, overrides={**PLAIN, "slots": {"facts": {"limit": 200}}})
     grant = {grant.slot: grant for grant in context.budget.grants}
     assert grant["facts"].borrowed > 0
     assert context.tokens > 0.9 * 900
@@ -149,7 +149,7 @@ def test_three_lengths_are_made_when_a_record_is_written(engine: foveate.Engine)
     assert tokens.count(record.micro) <= 30
     assert 50 <= tokens.count(record.summary) <= 100
     assert engine.get(record.id).text == STORY
-    context = engine.compute("Postgres")
+    context = engine.context("Postgres")
     assert context.items[0].level == "summary"
     assert record.summary in context.text
 
@@ -168,7 +168,7 @@ def test_a_context_shows_micro_and_summary_only(engine: foveate.Engine) -> None:
         engine.add(
             "episode", f"Deploy story {chr(97 + n % 26)}{n}. " + f"The deploy of host{n} went on and on and on. " * 20
         )
-    levels = [item.level for item in engine.compute("deploy story", budget=700).items]
+    levels = [item.level for item in engine.context("deploy story", budget=700).items]
     assert set(levels) == {"summary", "micro"}
     assert levels == sorted(levels, reverse=True)
 
@@ -178,7 +178,7 @@ def test_the_pass_goes_on_past_a_misfit(engine: foveate.Engine) -> None:
     long = "deploy " + "x" * 900
     engine.add("fact", long, summary=long, micro=long)
     engine.add("fact", "The deploy host is full")
-    assert shown(engine.compute("deploy", budget=80, overrides=PLAIN), "facts") == ["The deploy host is full"]
+    assert shown(engine.context("deploy", budget=80, overrides=PLAIN), "facts") == ["The deploy host is full"]
 
 
 # --- scoring -------------------------------------------------------------------------------------------------------
@@ -237,16 +237,16 @@ def test_relevance_comes_before_recency(engine: foveate.Engine) -> None:
     """004-09"""
     engine.add("decision", "Yesterday we talked about the weather and the crawler", created=ago(1))
     engine.add("decision", "The crawler stores pages in Postgres", created=ago(180), outcome="success")
-    assert shown(engine.compute("Where does the crawler store pages?"), "decisions")[0].startswith("The crawler stores")
+    assert shown(engine.context("Where does the crawler store pages?"), "decisions")[0].startswith("The crawler stores")
 
 
 def test_a_frames_priorities_move_its_types(engine: foveate.Engine) -> None:
     """004-51, 004-52"""
     engine.add("decision", "Deploy on every merge")
-    plain, framed = engine.compute("deploy", overrides=PLAIN), engine.compute("deploy", frame="decision")
+    plain, framed = engine.context("deploy", overrides=PLAIN), engine.context("deploy", frame="decision")
     more = framed.items[-1].candidate.score - plain.items[-1].candidate.score
     assert more == pytest.approx(0.15 * 0.5)
-    slots = {slot["name"]: slot["priority"] for slot in engine.receipt(framed).document["profile"]["slots"]}
+    slots = {slot["name"]: slot["priority"] for slot in engine.receipts.get(framed).document["profile"]["slots"]}
     assert {name: slots[name] for name in PRIORITIES} == PRIORITIES
 
 
@@ -255,19 +255,19 @@ def test_search_limits(engine: foveate.Engine) -> None:
     for kind in ("decision", "fact", "procedure", "episode"):
         for n in range(40):
             engine.add(kind, f"The {kind} deploy of host{chr(97 + n % 26)}{n}")
-    context = engine.compute("deploy", frame="none")
+    context = engine.context("deploy", frame="none")
     found: dict[str, int] = {}
-    for entry in engine.receipt(context).candidates:
+    for entry in engine.receipts.get(context).candidates:
         found[entry["slot"]] = found.get(entry["slot"], 0) + 1
     assert found == {"decisions": 20, "facts": 30, "procedures": 10, "episodes": 10}
 
 
 def test_censors_come_by_scope_and_not_by_question(engine: foveate.Engine) -> None:
     """004-63"""
-    engine.add("censor", "Speaking of dates", scope=Scope("main", agent="writer"))
+    engine.add("censor", "Speaking of dates", agent="writer")
     engine.add("censor", "Speaking of prices")
-    assert shown(engine.compute("weather"), "censors") == ["Speaking of prices"]
-    assert len(shown(engine.compute("weather", agent="writer"), "censors")) == 2
+    assert shown(engine.context("weather"), "censors") == ["Speaking of prices"]
+    assert len(shown(engine.context("weather", agent="writer"), "censors")) == 2
 
 
 # --- lifecycle -----------------------------------------------------------------------------------------------------
@@ -287,7 +287,7 @@ def test_a_newer_value_supersedes_and_the_older_is_left_out_with_the_reason(engi
     """004-117"""
     old = engine.add("fact", "The region is eu-west-1", subject="API", attribute="region").record.id
     new = engine.add("fact", "The region is eu-central-1", subject="API", attribute="region").record.id
-    context = engine.compute("Which region?")
+    context = engine.context("Which region?")
     assert shown(context, "facts") == ["The region is eu-central-1"]
     assert engine.why(old, context)["sentence"] == f"left out: superseded by {new}, in 'facts'"
 
@@ -296,34 +296,36 @@ def test_what_was_proven_wrong_is_not_searched(engine: foveate.Engine) -> None:
     """004-118, 004-126, 004-130"""
     for kind, slot in (("fact", "facts"), ("procedure", "procedures"), ("censor", "censors")):
         id = engine.add(kind, f"The deploy {kind} is wrong").record.id
-        assert shown(engine.compute("deploy"), slot)
-        engine.retire(id)
-        assert not shown(engine.compute("deploy"), slot)
+        assert shown(engine.context("deploy"), slot)
+        engine.edit(id, status="retired")
+        assert not shown(engine.context("deploy"), slot)
         assert engine.get(id).status == "retired"
 
 
 def test_decisions_are_recorded_await_their_outcome_and_are_reviewed(engine: foveate.Engine) -> None:
     """004-131, 004-132, 004-133"""
     id = engine.add("decision", "Deploy on every merge", confidence=0.8).record.id
-    assert "- Deploy on every merge [0.80]\n" in engine.compute("deploy").text
-    engine.outcome(id, "pending")
-    assert "- Deploy on every merge [pending, 0.80]\n" in engine.compute("deploy").text
-    reviewed = engine.outcome(id, "success")
+    assert "- Deploy on every merge [0.80]\n" in engine.context("deploy").text
+    engine.edit(id, outcome="pending")
+    assert "- Deploy on every merge [pending, 0.80]\n" in engine.context("deploy").text
+    reviewed = engine.edit(id, outcome="success")
     assert (reviewed.outcome, reviewed.wins) == ("success", 1)
-    assert "- Deploy on every merge [success, 0.80]\n" in engine.compute("deploy").text
+    assert "- Deploy on every merge [success, 0.80]\n" in engine.context("deploy").text
 
 
 def test_build_is_one_call(engine: foveate.Engine) -> None:
     """004-107"""
-    assert isinstance(engine.compute("deploy"), Context)
+    assert isinstance(engine.context("deploy"), Context)
 
 
 def test_procedures_of_the_frames_domain_are_found_without_a_shared_word() -> None:
     """004-61"""
     with open_engine(profile="layers") as engine:
-        here = engine.add("procedure", "Compare two alternatives in writing", name="Weigh", tags=["database"]).record.id
-        engine.add("procedure", "Sweep the floor twice", name="Sweep", tags=["kitchen"])
-        context = engine.compute("Should we add a migration or rewrite the schema?", overrides={"weights": {"domain": 0.1}})
+        here = engine.add(
+            "procedure", "Compare two alternatives in writing", data={"name": "Weigh"}, tags=["database"]
+        ).record.id
+        engine.add("procedure", "Sweep the floor twice", data={"name": "Sweep"}, tags=["kitchen"])
+        context = engine.context("Should we add a migration or rewrite the schema?", overrides={"weights": {"domain": 0.1}})
         considered = {i.candidate.record.id for i in (*context.items, *context.left_out)}
         assert here in considered
         assert not any(id != here and id.startswith("procedure") for id in considered)
@@ -334,7 +336,7 @@ def test_a_context_shows_no_full_record_unless_it_is_asked_to() -> None:
     with open_engine() as engine:
         long = " ".join(f"Sentence {n} of the note on the crawler says something of its own." for n in range(60))
         record = engine.add("fact", long).record
-        text = engine.compute("crawler note sentence").text
+        text = engine.context("crawler note sentence").text
         assert record.text not in text
         assert record.summary in text
         assert record.text in engine.expand(record.id)["content"]

@@ -11,6 +11,7 @@ import pytest
 import foveate
 from foveate import Context
 from foveate.text import tokens
+from records import add_record
 from worlds import ago, open_engine
 
 QUERY = "Should we use Redis for caching in Newton?"
@@ -68,22 +69,26 @@ LIMITS = {"slots": {slot: {"max_items": number} for slot, number in SHOWN.items(
 def fill(engine: foveate.Engine) -> None:
     engine.add("identity", "Newton agent. Analytical, cautious, curious.")
     for text, values in CENSORS:
-        engine.add("censor", text, **values)
+        add_record(engine, "censor", text, **values)
     engine.stack().push("Designing Newton's storage and runtime architecture.")
     for text, confidence, rationale in DECISIONS:
         values: dict[str, Any] = {"outcome": "success", "confidence": confidence, "rationale": rationale}
-        engine.add("decision", text, tags=ABOUT, created=ago(60), **values)
+        add_record(engine, "decision", text, tags=ABOUT, created=ago(60), **values)
     for n, thing in enumerate(("thumbnails", "sessions", "feeds", "maps", "quotes", "avatars", "menus", "prices", "logs")):
         engine.add("decision", f"Keep a cache of {thing} in front of host {n}", created=ago(40))
     for text in FACTS:
         engine.add("fact", text, tags=ABOUT)
     for n in range(21):
         engine.add("fact", f"The {chr(97 + n)}{n} dashboard has a cache that is emptied after {n + 2} minutes")
-    engine.add("procedure", PROCEDURE, summary=PROCEDURE, name="Architecture Decision", tags=ABOUT, uses=12, wins=10)
-    engine.add("procedure", "List what it takes to run a cache, then what it saves", name="Infrastructure Evaluation")
-    engine.add("procedure", "Empty the cache after each release", name="Deployment")
+    engine.add(
+        "procedure", PROCEDURE, summary=PROCEDURE, data={"name": "Architecture Decision"}, tags=ABOUT, uses=12, wins=10
+    )
+    engine.add(
+        "procedure", "List what it takes to run a cache, then what it saves", data={"name": "Infrastructure Evaluation"}
+    )
+    engine.add("procedure", "Empty the cache after each release", data={"name": "Deployment"})
     for text, values in zip(EPISODES, ({"duration": "2h", "participants": ["Tim"]}, {"duration": "3h"}), strict=True):
-        engine.add("episode", text, tags=ABOUT, created=ago(30), **values)
+        add_record(engine, "episode", text, tags=ABOUT, created=ago(30), **values)
     for n, place in enumerate(("Lisbon", "Porto", "Faro")):
         engine.add("episode", f"The cache in {place} ran full on day {n + 3}", created=ago(90))
 
@@ -97,7 +102,7 @@ def engine() -> Iterator[foveate.Engine]:
 
 @pytest.fixture(scope="module")
 def context(engine: foveate.Engine) -> Context:
-    return engine.compute(QUERY, given={"calibration": [NOTE]}, overrides=LIMITS)
+    return engine.context(QUERY, extra={"calibration": [NOTE]}, overrides=LIMITS)
 
 
 def section(context: Context, name: str) -> str:
@@ -106,7 +111,7 @@ def section(context: Context, name: str) -> str:
 
 def test_the_redis_question_selects_the_frame_decision(engine: foveate.Engine, context: Context) -> None:
     """004-48, 004-49, 004-50, 004-52, 004-93"""
-    document = engine.receipt(context).document
+    document = engine.receipts.get(context).document
     assert (document["signals"]["frame"], document["signals"]["frame_because"]) == (
         "decision",
         "it begins with 'should we'",
@@ -119,7 +124,7 @@ def test_the_redis_question_selects_the_frame_decision(engine: foveate.Engine, c
 
 def test_so_many_come_back_before_ranking(engine: foveate.Engine, context: Context) -> None:
     """004-94"""
-    found = Counter(entry["slot"] for entry in engine.receipt(context).candidates if entry["source"] == "search")
+    found = Counter(entry["slot"] for entry in engine.receipts.get(context).candidates if entry["source"] == "search")
     assert found == {"decisions": 12, "facts": 25, "procedures": 3, "episodes": 5}
 
 
@@ -176,8 +181,8 @@ def test_it_is_about_1800_tokens_or_less_at_summary_level(context: Context) -> N
 
 def test_a_replay_gives_the_same_bytes_frame_and_focus_included(engine: foveate.Engine) -> None:
     """004-17, 004-18"""
-    context = engine.compute(QUERY)
-    found = engine.replay(context)
+    context = engine.context(QUERY)
+    found = engine.receipts.replay(context)
     assert (found["identical"], found["text"]) == (True, context.text)
 
 
@@ -190,7 +195,7 @@ COMPLEX = (
 
 
 def own_room(engine: foveate.Engine, query: str) -> dict[str, int]:
-    return {grant.slot: grant.own for grant in engine.compute(query).budget.grants}
+    return {grant.slot: grant.own for grant in engine.context(query).budget.grants}
 
 
 def test_a_short_question_reduces_the_flexible_budgets_and_a_complex_decision_raises_two(engine: foveate.Engine) -> None:
@@ -202,6 +207,6 @@ def test_a_short_question_reduces_the_flexible_budgets_and_a_complex_decision_ra
         assert short[slot] == pytest.approx(usual[slot] / 2, abs=2)
     assert complex_["decisions"] > usual["decisions"]
     assert complex_["procedures"] > usual["procedures"]
-    signals = engine.compute(COMPLEX).signals
+    signals = engine.context(COMPLEX).signals
     assert (signals.frame, signals.input) == ("decision", "complex")
     assert "'architecture' (+1)" in signals.input_because

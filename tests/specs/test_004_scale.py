@@ -29,8 +29,8 @@ def rows() -> Iterator[tuple[str, str, dict[str, Any]]]:
 def test_thousands_are_stored_and_a_handful_of_each_is_shown() -> None:
     """004-01, 004-02, 004-03, 004-04, 004-05"""
     with open_engine(profile="layers") as engine:
-        engine.add_many(rows())
-        context = engine.compute("Which rule keeps the login cache, and what did we decide on password tokens?")
+        engine.store.add_many(rows())
+        context = engine.context("Which rule keeps the login cache, and what did we decide on password tokens?")
         shown = Counter(item.candidate.record.kind for item in context.items)
         assert 1 <= shown["decision"] <= 20
         assert 1 <= shown["fact"] <= 30

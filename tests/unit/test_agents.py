@@ -10,6 +10,7 @@ import foveate
 from foveate import Conflict, InputError, NotFound
 from foveate.agents import Agents
 from foveate.testing import FixedClock
+from records import add_record
 from worlds import open_engine
 
 HOUR = 3_600_000
@@ -17,14 +18,14 @@ HOUR = 3_600_000
 
 def test_prepare_starts_the_task_and_complete_releases_the_context() -> None:
     with open_engine() as engine:
-        engine.add("gotcha", "The login cookie is not httponly", severity="high")
+        engine.add("gotcha", "The login cookie is not httponly", data={"severity": "high"})
         task = engine.tasks.add("Login", objective="Fix the login cookie", key="login").id
         agents = Agents(engine)
         prepared = agents.prepare("coder", "login")
         assert prepared.success
         assert prepared.task.status == "active"
         assert "httponly" in prepared.context.text
-        assert engine.receipt(prepared.context).document["request"]["agent"] == "coder"
+        assert engine.receipts.get(prepared.context).document["request"]["agent"] == "coder"
         (held,) = agents.active()
         assert (held.agent, held.task, held.context, held.tokens) == (
             "coder", task, prepared.context.id, prepared.context.tokens,
@@ -55,11 +56,13 @@ def test_failing_releases_too_and_the_task_can_be_taken_up_again() -> None:
 
 def test_the_lease_of_a_crashed_agent_expires(tmp_path: Path) -> None:
     clock = FixedClock()
-    with foveate.open(tmp_path, own=False, clock=clock) as engine:
+    with foveate.open(tmp_path, personal=False, clock=clock) as engine:
         engine.tasks.add("Login", key="login")
         Agents(engine).prepare("coder", "login")
     clock.tick(HOUR // 2)
-    with foveate.open(tmp_path, own=False, clock=clock) as engine:  # another process: the agent is gone, its lease is not
+    with foveate.open(
+        tmp_path, personal=False, clock=clock
+    ) as engine:  # another process: the agent is gone, its lease is not
         agents = Agents(engine)
         agents.renew("coder", "login")
         clock.tick(HOUR - 1)
@@ -102,9 +105,9 @@ def test_two_agents_on_one_task_never_share_private_notes() -> None:
         scopes = {}
         for agent in ("one", "two"):
             for key in ("a", "b"):
-                scope = engine.request(task=key, agent=agent).scope
+                scope = engine.scoped(task=key, agent=agent).scope
                 scopes[agent, key] = scope
-                engine.add("scratch", f"Private note of {agent} on {key}: the table is locked", scope=scope)
+                add_record(engine, "scratch", f"Private note of {agent} on {key}: the table is locked", scope=scope)
         for agent, key in scopes:
             context = agents.prepare(agent, key, profile="stack").context
             notes = [item.candidate.record.text for item in context.items if item.candidate.record.kind == "scratch"]

@@ -90,8 +90,8 @@ def test_sections_of_a_role_are_one_message_with_blank_lines_between() -> None:
 @pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
 def test_stable_sections_come_first_then_the_profiles_order(world: World) -> None:
     with world.open() as engine:
-        context = world.compute(engine)
-        profile = engine.receipt(context).document["profile"]
+        context = world.context(engine)
+        profile = engine.receipts.get(context).document["profile"]
     order = [found["name"] for found in profile["slots"]]
     names = [s.name for s in context.sections]
     assert names == [name for name in order if name in names]
@@ -102,7 +102,7 @@ def test_stable_sections_come_first_then_the_profiles_order(world: World) -> Non
 @pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
 def test_the_text_holds_no_clock_and_no_word_on_how_it_was_chosen(world: World) -> None:
     with world.open() as engine:
-        text = world.compute(engine).text
+        text = world.context(engine).text
     assert not re.search(r"\b20\d\d-\d\d-\d\d|T\d\d:\d\d", text)
     for word in ("budget", "relevance", "foveate", "left out", "truncated"):
         assert word not in text.lower()
@@ -111,19 +111,19 @@ def test_the_text_holds_no_clock_and_no_word_on_how_it_was_chosen(world: World) 
 @pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
 def test_the_count_is_that_of_the_messages_as_sent(world: World) -> None:
     with world.open() as engine:
-        context = world.compute(engine)
+        context = world.context(engine)
     assert context.tokens == tokens.count_messages(context.messages(), context.counter)
 
 
 def test_openai_gets_a_list_of_messages() -> None:
     with REDIS.open() as engine:
-        found = REDIS.compute(engine).messages()
+        found = REDIS.context(engine).messages()
     assert [message["role"] for message in found] == ["system"]
 
 
 def test_anthropic_gets_system_blocks_and_the_stable_part_can_be_cached() -> None:
     with REDIS.open() as engine:
-        context = REDIS.compute(engine)
+        context = REDIS.context(engine)
     shaped = context.messages("anthropic")
     assert shaped["messages"] == []
     stable, volatile = shaped["system"]
@@ -137,20 +137,20 @@ def test_anthropic_gets_system_blocks_and_the_stable_part_can_be_cached() -> Non
 def test_anthropic_user_messages_are_the_same() -> None:
     with open_engine() as engine:
         engine.add("fact", "The deploy takes four minutes")
-        context = engine.compute("How long does a deploy take?")
+        context = engine.context("How long does a deploy take?")
     assert context.messages("anthropic") == {"system": [], "messages": context.messages()}
 
 
 def test_an_unknown_shape_is_refused() -> None:
     with open_engine() as engine:
-        context = engine.compute("anything")
+        context = engine.context("anything")
     with pytest.raises(InputError, match=r"no message shape 'antropic'\. Did you mean 'anthropic'"):
         context.messages("antropic")  # type: ignore[arg-type]
 
 
 def test_an_empty_state_gives_an_empty_context() -> None:
     with open_engine() as engine:
-        context = engine.compute("anything")
+        context = engine.context("anything")
     assert (context.text, context.messages(), context.tokens, context.truncated) == ("", [], 0, False)
     assert context.prefix.chars == context.prefix.tokens == 0
 
@@ -169,17 +169,17 @@ def engine() -> foveate.Engine:
 
 def test_the_prefix_names_the_stable_part(engine: foveate.Engine) -> None:
     with engine:
-        one, other = engine.compute("How long is a deploy?"), engine.compute("Which region?")
+        one, other = engine.context("How long is a deploy?"), engine.context("Which region?")
         assert one.prefix == other.prefix
         assert one.text[: one.prefix.chars] == "## Identity\nYou are brief.\n"
         assert one.prefix.tokens == tokens.count("## Identity\nYou are brief.\n")
         engine.add("instruction", "Answer in Celsius")
-        assert engine.compute("Which region?").prefix != one.prefix
+        assert engine.context("Which region?").prefix != one.prefix
 
 
 def test_shared_prefix_counts_characters(engine: foveate.Engine) -> None:
     with engine:
-        one, other = engine.compute("How long is a deploy?"), engine.compute("Which holidays are there?")
+        one, other = engine.context("How long is a deploy?"), engine.context("Which holidays are there?")
     assert one.shared_prefix(one) == len(one.text)
     assert one.shared_prefix(other) == other.shared_prefix(one)
     shared = one.shared_prefix(other)
@@ -189,11 +189,11 @@ def test_shared_prefix_counts_characters(engine: foveate.Engine) -> None:
 
 def test_a_delta_says_what_is_new_changed_and_withdrawn(engine: foveate.Engine) -> None:
     with engine:
-        before = engine.compute("Tell me about the deploy")
+        before = engine.context("Tell me about the deploy")
         assert not before.delta(before)
         engine.edit("fact_1", text="The deploy takes five minutes")
         engine.add("fact", "The deploy region is us-east-1", subject="deploy", attribute="region")
-        delta = engine.compute("Tell me about the deploy").delta(before)
+        delta = engine.context("Tell me about the deploy").delta(before)
     assert [found.candidate.record.id for found in delta.added] == ["fact_3"]
     assert [found.candidate.record.id for found in delta.changed] == ["fact_1"]
     assert [item.candidate.record.id for item in delta.withdrawn] == ["fact_2"]

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 import foveate
-from foveate.receipts.refresh import Cache
+from foveate.pipeline.cache import Cache
 from foveate.testing import FixedClock
-from foveate.types import Scope
 from worlds import open_engine
 
 ASK = "when do deploys happen?"
@@ -22,79 +21,78 @@ def world(**options: object) -> tuple[foveate.Engine, FixedClock]:
 
 def test_a_hit_has_the_bytes_of_a_recompute_at_the_rounded_clock() -> None:
     """003-110, 003-112"""
-    engine, clock = world()
-    one = engine.compute(ASK, cached=True)
+    engine, clock = world(cache_seconds=30)
+    one = engine.context(ASK)
     clock.tick(20_000)
-    assert engine.compute(ASK, cached=True) is one
-    fresh = engine.compute(ASK, now="2026-01-05T09:00:30Z")
+    assert engine.context(ASK) is one
+    fresh = world()[0].context(ASK, now="2026-01-05T09:00:30Z")
     assert (fresh.text, fresh.id) == (one.text, one.id)
 
 
 def test_a_stretch_that_is_over_is_dropped() -> None:
     """003-111"""
-    engine, clock = world()
-    one = engine.compute(ASK, cached=True)
+    engine, clock = world(cache_seconds=30)
+    one = engine.context(ASK)
     clock.tick(30_000)
-    two = engine.compute(ASK, cached=True)
+    two = engine.context(ASK)
     assert two is not one
-    assert len(engine._cache) == 1
+    assert len(engine._shared.cache) == 1
 
 
 def test_a_write_misses() -> None:
-    engine, _ = world()
-    one = engine.compute(ASK, cached=True)
+    engine, _ = world(cache_seconds=30)
+    one = engine.context(ASK)
     engine.add("fact", "Deploys happen at noon")
-    two = engine.compute(ASK, cached=True)
+    two = engine.context(ASK)
     assert "at noon" in two.text
     assert "at noon" not in one.text
 
 
 def test_a_use_misses_as_it_counts_towards_the_score() -> None:
-    engine, _ = world()
-    one = engine.compute(ASK, cached=True)
+    engine, _ = world(cache_seconds=30)
+    one = engine.context(ASK)
     engine.expand(one.items[0].candidate.record.id)
-    assert engine.compute(ASK, cached=True) is not one
+    assert engine.context(ASK) is not one
 
 
 def test_what_was_just_written_is_valid_at_the_rounded_clock() -> None:
-    engine, _ = world()
-    assert "Tuesdays" in engine.compute(ASK, cached=True).text
+    engine, _ = world(cache_seconds=30)
+    assert "Tuesdays" in engine.context(ASK).text
 
 
-@pytest.mark.parametrize("change", [{"budget": 900}, {"profile": "chat"}, {"given": "Freeze next week"}, {"agent": "dev"}])
+@pytest.mark.parametrize("change", [{"budget": 900}, {"profile": "chat"}, {"extra": "Freeze next week"}, {"agent": "dev"}])
 def test_another_request_misses(change: dict[str, object]) -> None:
-    engine, _ = world()
-    assert engine.compute(ASK, cached=True) is not engine.compute(ASK, cached=True, **change)
+    engine, _ = world(cache_seconds=30)
+    assert engine.context(ASK) is not engine.context(ASK, **change)
 
 
 def test_never_across_scopes() -> None:
-    engine, _ = world()
-    engine.add("fact", "Deploys need a word from Mira", scope=Scope("main", user="mira"))
-    hers = engine.compute(ASK, cached=True, scope=Scope("main", user="mira"))
-    his = engine.compute(ASK, cached=True, scope=Scope("main", user="tom"))
+    engine, _ = world(cache_seconds=30)
+    engine.add("fact", "Deploys need a word from Mira", user="mira")
+    hers = engine.context(ASK, user="mira")
+    his = engine.context(ASK, user="tom")
     assert "Mira" in hers.text
     assert "Mira" not in his.text
 
 
 def test_off_unless_asked_for() -> None:
     engine, _ = world()
-    assert engine.compute(ASK) is not engine.compute(ASK)
+    assert engine.context(ASK) is not engine.context(ASK)
     engine, _ = world(cache_seconds=30)
-    assert engine.compute(ASK) is engine.compute(ASK)
-    assert engine.compute(ASK, cached=False) is not engine.compute(ASK, cached=False)
+    assert engine.context(ASK) is engine.context(ASK)
 
 
 def test_forgetting_empties_it() -> None:
-    engine, _ = world()
-    engine.compute(ASK, cached=True)
-    engine.forget([engine.search("deploys")[0].record.id])
-    assert len(engine._cache) == 0
+    engine, _ = world(cache_seconds=30)
+    engine.context(ASK)
+    engine.forget(engine.search("deploys")[0].record.id)
+    assert len(engine._shared.cache) == 0
 
 
 def test_it_holds_so_many_and_no_more() -> None:
-    engine, _ = world()
+    engine, _ = world(cache_seconds=30)
     cache = Cache(30, size=2)
-    context = engine.compute(ASK)
+    context = engine.context(ASK)
     for key in ("a", "b", "c"):
         cache.put(key, 30_000, context)
     assert len(cache) == 2
@@ -102,6 +100,6 @@ def test_it_holds_so_many_and_no_more() -> None:
     assert cache.get("c") is context
 
 
-def test_seconds_are_above_zero() -> None:
-    with pytest.raises(foveate.InputError, match="above 0"):
-        Cache(0)
+def test_seconds_are_not_negative() -> None:
+    with pytest.raises(foveate.InputError, match="0 or more"):
+        Cache(-1)

@@ -97,7 +97,7 @@ def filled(number: int) -> foveate.Engine:
     engine = open_engine(profile="layers")
     for n in range(number):
         id = engine.add("decision", f"Chose plan {n} for the crawler", confidence=0.9).record.id
-        engine.outcome(id, "success")
+        engine.edit(id, outcome="success")
     return engine
 
 
@@ -106,18 +106,18 @@ NOTE = "Recent accuracy: 100%. Brier: 0.010. Slightly underconfident — trust y
 
 def test_the_note_stands_in_its_slot_once_there_are_enough() -> None:
     with filled(9) as engine:
-        assert "## Note" not in engine.compute("crawler").text
+        assert "## Note" not in engine.context("crawler").text
     with filled(10) as engine:
-        assert engine.compute("What is the weather?").text.endswith(f"## Note\n- {NOTE}\n")
+        assert engine.context("What is the weather?").text.endswith(f"## Note\n- {NOTE}\n")
 
 
 def test_replay_gives_the_same_note_whatever_was_reviewed_since() -> None:
     with filled(10) as engine:
-        context = engine.compute("crawler")
+        context = engine.context("crawler")
         for n in range(10):
-            engine.outcome(f"decision_{n + 1}", "failure")
-        assert NOTE not in engine.compute("crawler").text
-        again = engine.replay(context)
+            engine.edit(f"decision_{n + 1}", outcome="failure")
+        assert NOTE not in engine.context("crawler").text
+        again = engine.receipts.replay(context)
         assert again["identical"]
         assert again["missing"] == []
         assert NOTE in again["text"]
@@ -125,6 +125,6 @@ def test_replay_gives_the_same_note_whatever_was_reviewed_since() -> None:
 
 def test_a_note_that_is_handed_in_is_shown_beside_it() -> None:
     with filled(10) as engine:
-        text = engine.compute("crawler", given={"calibration": ["Mind the gap"]}).text
+        text = engine.context("crawler", extra={"calibration": ["Mind the gap"]}).text
         assert "- Mind the gap\n" in text
         assert NOTE in text

@@ -112,7 +112,7 @@ def test_a_pattern_decides_instead_of_the_words(pattern: str, text: str, matched
 )
 def test_a_pattern_that_could_take_for_ever_is_refused(engine: foveate.Engine, pattern: str, problem: str) -> None:
     with pytest.raises(InputError, match=r"^censor\.pattern ") as caught:
-        engine.add("censor", "Something", pattern=pattern)
+        engine.add("censor", "Something", data={"pattern": pattern})
     assert problem in str(caught.value)
 
 
@@ -147,8 +147,8 @@ def test_the_worst_pattern_stays_quick_on_a_long_line(pattern: str) -> None:
 
 def test_check_names_what_trips_blocks_first_and_counts(engine: foveate.Engine) -> None:
     warn = engine.add("censor", "Pushing on Fridays").record.id
-    block = engine.add("censor", "Pushing to main", action="block").record.id
-    engine.add("censor", "Deleting customer data", action="block")
+    block = engine.add("censor", "Pushing to main", data={"action": "block"}).record.id
+    engine.add("censor", "Deleting customer data", data={"action": "block"})
     assert [trip.censor.id for trip in engine.check("push to main on Friday", dry_run=True)] == [block, warn]
     assert engine.get(block).uses == 0
     engine.check("push to main on Friday")
@@ -157,7 +157,7 @@ def test_check_names_what_trips_blocks_first_and_counts(engine: foveate.Engine) 
 
 
 def test_check_sees_censors_of_its_scope_only(engine: foveate.Engine) -> None:
-    engine.add("censor", "Pushing to main", scope=Scope("main", agent="writer"))
+    engine.add("censor", "Pushing to main", agent="writer")
     assert engine.check("push to main") == []
 
 
@@ -165,11 +165,11 @@ def test_a_censor_escalates_when_it_trips_more_than_five_times(engine: foveate.E
     id = engine.add("censor", "Pushing to main").record.id
     for _ in range(5):
         engine.check("push to main")
-    assert engine.gc(dry_run=False) == []
+    assert engine.store.maintain() == []
     engine.check("push to main")
-    engine.gc(dry_run=False)
+    engine.store.maintain()
     assert engine.check("push to main", dry_run=True)[0].action == "block"
-    assert "**BLOCK:** Pushing to main" in engine.compute("anything").text
+    assert "**BLOCK:** Pushing to main" in engine.context("anything").text
     engine.undo(id)
     assert engine.check("push to main", dry_run=True)[0].action == "warn"
 
@@ -178,17 +178,18 @@ def test_a_censor_that_is_mostly_wrong_is_withdrawn(engine: foveate.Engine) -> N
     id = engine.add("censor", "Pushing to main").record.id
     for _ in range(3):
         engine.check("push to main")
-        assert engine.gc(dry_run=False) == []
-        engine.false_alarm(id)
-    assert [step.verb for step in engine.gc(dry_run=False)] == ["withdraw"]
+        assert engine.store.maintain() == []
+        engine.feedback(wrong=[id])
+    assert [step.verb for step in engine.store.maintain()] == ["withdraw"]
     assert engine.get(id).status == "retired"
     assert engine.check("push to main") == []
 
 
-def test_only_a_censor_raises_false_alarms(engine: foveate.Engine) -> None:
-    id = engine.add("fact", "Main is protected").record.id
-    with pytest.raises(InputError, match="only a censor can raise a false alarm"):
-        engine.false_alarm(id)
+def test_wrong_is_a_false_alarm_of_a_censor_and_a_failure_of_anything_else(engine: foveate.Engine) -> None:
+    fact, censor = engine.add("fact", "Main is protected").record.id, engine.add("censor", "Do not push to main").record.id
+    engine.feedback(wrong=[fact, censor])
+    assert (engine.get(fact).outcome, engine.get(censor).outcome) == ("failure", None)
+    assert engine.get(censor).data["false_alarms"] == 1
 
 
 # --- where they stand ----------------------------------------------------------------------------------------------
@@ -202,28 +203,30 @@ def where(context: foveate.Context, id: str) -> list[str]:
 def test_a_censor_with_a_domain_is_shown_where_the_question_speaks_of_it(profile: str) -> None:
     with open_engine(profile=profile) as engine:
         plain = engine.add("censor", "Speaking of prices").record.id
-        bound = engine.add("censor", "Changing a column in place", domain="database", reason="it locks").record.id
-        off, on = engine.compute("What is the weather?"), engine.compute("Write the schema migration")
+        bound = engine.add(
+            "censor", "Changing a column in place", data={"domain": "database", "reason": "it locks"}
+        ).record.id
+        off, on = engine.context("What is the weather?"), engine.context("Write the schema migration")
         assert (where(off, bound), where(on, bound)) == ([], [DOMAIN_PROFILES[profile]])
         assert where(off, plain) == where(on, plain) != []
         assert off.prefix == on.prefix
         assert "Changing a column in place — it locks" in on.text
         assert not on.warnings
-        assert engine.replay(on)["identical"]
-        why = engine.why_not(bound, off)
+        assert engine.receipts.replay(on)["identical"]
+        why = engine.why(bound, off)
         assert why["sentence"] == "not considered: the request does not speak of its domain"
 
 
 def test_a_profile_without_a_slot_for_domains_loses_no_rule(engine: foveate.Engine) -> None:
     assert not any("censors" in slot.sources for slot in resolve("fresh-task").slots)
-    id = engine.add("censor", "Changing a column in place", domain="database").record.id
-    assert where(engine.compute("What is the weather?", profile="fresh-task"), id) == ["system_prompt"]
+    id = engine.add("censor", "Changing a column in place", data={"domain": "database"}).record.id
+    assert where(engine.context("What is the weather?", profile="fresh-task"), id) == ["system_prompt"]
 
 
 def test_a_pinned_censor_stands_whatever_its_domain(engine: foveate.Engine) -> None:
-    id = engine.add("censor", "Changing a column in place", domain="database").record.id
-    engine.pin(id)
-    assert where(engine.compute("What is the weather?"), id) == ["rules"]
+    id = engine.add("censor", "Changing a column in place", data={"domain": "database"}).record.id
+    engine.edit(id, pinned=True)
+    assert where(engine.context("What is the weather?"), id) == ["rules"]
 
 
 # --- the command line ----------------------------------------------------------------------------------------------

@@ -145,7 +145,7 @@ def test_index_of_a_folder_inside_says_what_is_indexed(shop: Path) -> None:
         (("index", "nowhere"), "'nowhere' does not exist"),
         (("index", "README.md"), "'README.md' is a file"),
         (("index", ".", "--store", "."), "give one of them"),
-        (("map", "--budget", "0"), "above 0"),
+        (("map", "--budget", "0"), "positive"),
         (("map", "--budget", "many"), "not a valid integer"),
         (("map", " "), "empty"),
         (("search", "--code", "--kind", "fact", "tea"), "--kind is for records"),
@@ -362,8 +362,8 @@ def test_definition_that_its_file_shows_says_so() -> None:
 def test_rank_beyond_the_limit_is_told(shop: Path) -> None:
     write(shop, {"shop/many.py": "".join(f"def discount_{n}(price):\n    return price\n\n\n" for n in range(120))})
     with foveate.open(shop) as engine:
-        engine.compute("discount price", budget=4000)
-        reasons = [engine.why_not(f"code:shop/many.py::discount_{n}") for n in range(120)]
+        engine.context("discount price", budget=4000)
+        reasons = [engine.why(f"code:shop/many.py::discount_{n}") for n in range(120)]
         beyond = [found for found in reasons if found.get("reason") == "limit"]
         assert beyond
         assert "beyond the 100 that are asked for; shares discount" in beyond[-1]["sentence"]
@@ -371,26 +371,26 @@ def test_rank_beyond_the_limit_is_told(shop: Path) -> None:
 
 def test_profile_without_a_slot_for_code_is_the_reason(shop: Path) -> None:
     with foveate.open(shop) as engine:
-        engine.compute("discount", profile="base")
-        found = engine.why_not("code:shop/prices.py::price_of")
+        engine.context("discount", profile="base")
+        found = engine.why("code:shop/prices.py::price_of")
         assert found["reason"] == "no slot"
 
 
 @pytest.mark.parametrize("id", ["code:shop/prices.py::price", "code:price.py::price_of", "file:gone.py", "docs:gone"])
 def test_what_is_not_in_the_code_is_not_found(shop: Path, id: str) -> None:
     with foveate.open(shop) as engine:
-        engine.compute("discount")
+        engine.context("discount")
         with pytest.raises(NotFound):
-            engine.why_not(id)
+            engine.why(id)
 
 
 def test_near_names_are_suggested(shop: Path) -> None:
     with foveate.open(shop) as engine:
-        engine.compute("discount")
+        engine.context("discount")
         with pytest.raises(NotFound, match=r"Did you mean 'price_of'\?"):
-            engine.why_not("code:shop/prices.py::price")
+            engine.why("code:shop/prices.py::price")
         with pytest.raises(NotFound, match=r"Did you mean 'shop/prices.py'\?"):
-            engine.why_not("file:shop/price.py")
+            engine.why("file:shop/price.py")
 
 
 # --- doctor --------------------------------------------------------------------------------------------------------

@@ -330,7 +330,7 @@ def test_answer_turns_a_question_into_a_decision(tasks: dict[str, str], file: st
     assert f"{question}  retired" in ok("task", "show", "login")
     assert "retired already" in refused(run("task", "answer", question, "After a week"), 1)
     assert "not a question" in refused(run("task", "answer", decision, "What?"), 2)
-    assert "no record" in refused(run("task", "answer", "question_none", "What?"), 3)
+    assert "No record" in refused(run("task", "answer", "question_none", "What?"), 3)
 
 
 # --- the stack -----------------------------------------------------------------------------------------------------
@@ -439,14 +439,14 @@ def test_context_of_a_task_needs_no_query(tasks: dict[str, str]) -> None:
 
 def test_context_without_a_query_is_for_the_top_of_the_stack() -> None:
     message = refused(run("context", "--session", "one"), 2)
-    assert "say what the context is for, or name a task" in message
+    assert "Pass a query or a task" in message
     ok("stack", "push", "Make the build fast", "--session", "one")
     assert "Make the build fast" in ok("context", "--session", "one")
     assert run("context").exit_code == 2
 
 
 def test_context_for_an_unknown_task_is_not_found() -> None:
-    assert "There is no task 'nothing'" in refused(run("context", "--task", "nothing"), 3)
+    assert "No task 'nothing'" in refused(run("context", "--task", "nothing"), 3)
 
 
 def test_debug_explains_on_stderr_and_leaves_stdout_alone(tasks: dict[str, str]) -> None:

@@ -394,10 +394,10 @@ def test_worktrees_share_the_state_but_not_the_index(root: Path, tmp_path: Path,
         note = main.add("note", "Prices are in cents.").record
         assert side.get(note.id).text == "Prices are in cents."
         for engine, is_there in ((main, False), (side, True)):
-            engine.code.refresh()
-            assert ("shop/only_here.py" in paths(engine.code.index)) == is_there
-            assert ("only_here" in engine.compute("where is `only_here`?").text.replace("`only_here`", "")) == is_there
-        files = {engine.code.index._db.file for engine in (main, side)}
+            engine.code.workspace.refresh()
+            assert ("shop/only_here.py" in paths(engine.code.workspace.index)) == is_there
+            assert ("only_here" in engine.context("where is `only_here`?").text.replace("`only_here`", "")) == is_there
+        files = {engine.code.workspace.index._db.file for engine in (main, side)}
     assert {Path(file).parent for file in files} == {root / ".foveate"}
     assert len(files) == 2
     assert not (tree / ".foveate").exists()

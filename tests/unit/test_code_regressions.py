@@ -53,14 +53,14 @@ def test_a_plain_word_names_what_is_called_so() -> None:
         "api.py": "from io import dcmwrite\n\n\ndef save(path):\n    dcmwrite(path)\n    dcmwrite(path)\n",
     }
     with engine(files=files) as shop:
-        assert shop.code.snapshot().search("dcmwrite").definitions[0].symbol.name == "dcmwrite"
+        assert shop.code.workspace.snapshot().search("dcmwrite").definitions[0].symbol.name == "dcmwrite"
 
 
 def test_a_stub_gives_way_to_what_it_stands_for() -> None:
     stubs = "@overload\ndef read_table(a: int): ...\n\n\n@overload\ndef read_table(a: str): ...\n\n\n"
     body = "def read_table(a):\n" + "".join(f"    step_{n} = a\n" for n in range(30)) + "    return a\n"
     with engine(files={"readers.py": stubs + body}) as shop:
-        found = [hit.symbol for hit in shop.code.snapshot().search("read_table").definitions if hit.symbol.name]
+        found = [hit.symbol for hit in shop.code.workspace.snapshot().search("read_table").definitions if hit.symbol.name]
         assert [(one.name, one.end - one.line > 20) for one in found] == [("read_table", True)]
 
 
@@ -84,10 +84,10 @@ def test_an_index_belongs_to_its_settings(tmp_path: Path) -> None:
 def test_a_cached_context_follows_the_file(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("[project]\nname = 'x'\n")
     (tmp_path / "a.py").write_text("def frobnicate():\n    return 'OLD'\n")
-    with foveate.open(tmp_path, own=False) as shop:
-        assert "OLD" in shop.compute("frobnicate", cached=True).text
+    with foveate.open(tmp_path, personal=False) as shop:
+        assert "OLD" in shop.context("frobnicate", cached=True).text
         (tmp_path / "a.py").write_text("def frobnicate():\n    return 'NEWER'\n")
-        assert "NEWER" in shop.compute("frobnicate", cached=True).text
+        assert "NEWER" in shop.context("frobnicate", cached=True).text
 
 
 def test_ids_that_are_printed_lead_back() -> None:
@@ -100,40 +100,40 @@ def test_ids_that_are_printed_lead_back() -> None:
         assert "~Cart" in shop.expand("code:cart.cpp::Cart.~Cart")["content"]
         assert "colonist" in shop.expand("code:x:y.py::colonist")["content"]
         assert "colonist" in shop.expand("file:x:y.py")["content"]
-        context = shop.compute("colonist")
-        assert "shared_prefix" in shop.diff(context, context)
+        context = shop.context("colonist")
+        assert "shared_prefix" in shop.receipts.diff(context, context)
 
 
 def test_a_context_whose_question_was_forgotten_is_still_read() -> None:
     with engine(files={"cache.py": "def redis_cache(key):\n    return key\n"}) as shop:
         gone = shop.add("fact", "The redis_cache of Zanzibar holds keys").record.id
-        context = shop.compute("Which keys does redis_cache hold in Zanzibar?", code_query="redis_cache of Zanzibar")
-        shop.forget([gone])
-        assert "zanzibar" not in str(shop.receipt(context.id).document).lower()
-        assert FORGOTTEN in shop.replay(context.id)["missing"]
-        assert not shop.prompt(context.id).identical
-        assert shop.diff(context.id, context.id)["unread"] == [context.id, context.id]
+        context = shop.context("Which keys does redis_cache hold in Zanzibar?", code_query="redis_cache of Zanzibar")
+        shop.forget(*gone)
+        assert "zanzibar" not in str(shop.receipts.get(context.id).document).lower()
+        assert FORGOTTEN in shop.receipts.replay(context.id)["missing"]
+        assert not shop.receipts.prompt(context.id).identical
+        assert shop.receipts.diff(context.id, context.id)["unread"] == [context.id, context.id]
 
 
 def test_no_answer_about_files_outside_of_the_root() -> None:
     with engine(files={"a.py": "def f():\n    return 1\n"}) as shop:
-        shop.compute("f")
+        shop.context("f")
         for path in ("/etc/passwd", "../../etc/passwd"):
             with pytest.raises(foveate.NotFound):
-                shop.why_not(f"file:{path}")
+                shop.why(f"file:{path}")
 
 
 def test_a_file_that_a_task_creates_is_not_missed() -> None:
     with engine(files={"a.py": "def f():\n    return 1\n"}) as shop:
         shop.tasks.add("Add g", files=["new.py:create", "gone.py"], key="t")
-        assert [warning for warning in shop.compute(task="t").warnings if "new.py" in warning] == []
-        assert any("gone.py" in warning for warning in shop.compute(task="t").warnings)
+        assert [warning for warning in shop.context(task="t").warnings if "new.py" in warning] == []
+        assert any("gone.py" in warning for warning in shop.context(task="t").warnings)
 
 
 def test_a_lock_file_changes_the_docs(tmp_path: Path) -> None:
     (tmp_path / "package.json").write_text('{"name": "x", "scripts": {"test": "vitest"}}')
-    with foveate.open(tmp_path, own=False) as shop:
-        before = [section.text for section in shop.code.snapshot().codebase_docs.sections]
+    with foveate.open(tmp_path, personal=False) as shop:
+        before = [section.text for section in shop.code.workspace.snapshot().codebase_docs.sections]
     (tmp_path / "pnpm-lock.yaml").write_text("lockfileVersion: '9.0'\n")
-    with foveate.open(tmp_path, own=False) as shop:
-        assert [section.text for section in shop.code.snapshot().codebase_docs.sections] != before
+    with foveate.open(tmp_path, personal=False) as shop:
+        assert [section.text for section in shop.code.workspace.snapshot().codebase_docs.sections] != before

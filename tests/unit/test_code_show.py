@@ -312,8 +312,8 @@ def test_the_price_of_length_leaves_what_search_says_in_the_receipt(tmp_path: Pa
     long = "def walk(value):\n" + "    value += 1\n" * 60 + "    return step(value)\n"
     short = "def step(value):\n    return value\n"
     with foveate.open(repository(tmp_path, {"short.py": short, "long.py": long})) as engine:
-        context = engine.compute("step", budget=8000)
-        says = {hit.symbol.name: hit.relevance for hit in engine.code.snapshot().search("step").definitions}
+        context = engine.context("step", budget=8000)
+        says = {hit.symbol.name: hit.relevance for hit in engine.code.workspace.snapshot().search("step").definitions}
     shown = [item.candidate for item in context.items if item.candidate.source == "code"]
     features = {candidate.record.id.partition("::")[2]: candidate.features for candidate in shown}
     assert {name: found["found"] for name, found in features.items()} == says
@@ -325,8 +325,8 @@ def test_the_price_of_length_leaves_what_search_says_in_the_receipt(tmp_path: Pa
 def test_a_file_that_the_question_names_is_whole_or_its_definitions_are(tmp_path: Path, functions: int) -> None:
     root = repository(tmp_path, {"steps.py": large(functions), "other.py": "def step():\n    return 'step'\n"})
     with foveate.open(root) as engine:
-        context = engine.compute("Why does step_3 in steps.py fail for a second value?", budget=4000)
-        last = engine.why_not(f"code:steps.py::step_{functions - 1}")
+        context = engine.context("Why does step_3 in steps.py fail for a second value?", budget=4000)
+        last = engine.why(f"code:steps.py::step_{functions - 1}")
     shown = {item.candidate.record.id: item for item in context.items}
     whole, definition = shown["file:steps.py"], shown.get("code:steps.py::step_3")
     fits = functions == 4
@@ -346,7 +346,7 @@ def test_a_file_that_the_question_names_is_whole_or_its_definitions_are(tmp_path
 def test_a_large_file_whose_definitions_do_not_come_is_shown_itself(tmp_path: Path, path: str, line: str) -> None:
     text = "# Guide\n" * path.endswith(".md") + "".join(line.format(n) for n in range(800))
     with foveate.open(repository(tmp_path, {path: text})) as engine:
-        context = engine.compute(f"What is in {path}?", budget=8000)
+        context = engine.context(f"What is in {path}?", budget=8000)
     assert f"{path} ({len(text.splitlines())} lines, in parts)\n" in context.text
     assert "\n".join(text.splitlines()[:5]) in context.text
     assert not [item for item in context.items if item.candidate.source == "code"]
@@ -355,14 +355,14 @@ def test_a_large_file_whose_definitions_do_not_come_is_shown_itself(tmp_path: Pa
 def test_a_large_file_in_sections_is_left_to_them(tmp_path: Path) -> None:
     text = "# Guide\n\n" + "".join(f"## Part {n}\n\n" + f"Step {n} is done so.\n" * 30 + "\n" for n in range(20))
     with foveate.open(repository(tmp_path, {"docs/guide.md": text})) as engine:
-        context = engine.compute("How is step 7 of docs/guide.md done?", budget=8000)
+        context = engine.context("How is step 7 of docs/guide.md done?", budget=8000)
     assert "in parts" not in context.text
     assert "Step 7 is done so." in context.text
 
 
 def test_a_large_file_is_shown_itself_where_only_files_are_asked_for(tmp_path: Path) -> None:
     with foveate.open(repository(tmp_path, {"steps.py": large(200)})) as engine:
-        context = engine.compute("Why does step_3 in steps.py fail?", budget=8000, filters=Filters(kinds=("file",)))
+        context = engine.context("Why does step_3 in steps.py fail?", budget=8000, filters=Filters(kinds=("file",)))
     assert "    first = value + 3\n" in context.text
 
 
@@ -373,7 +373,7 @@ def test_whether_a_file_is_whole_is_a_matter_of_characters_and_not_of_bytes(tmp_
     most = whole_chars(profile.max_file_chars, CHARS_A_TOKEN * room_of(files, profile))
     assert len(text) < most < len(text.encode())
     with foveate.open(repository(tmp_path, {"steps.py": text})) as engine:
-        context = engine.compute("Что делает шаг_3 в steps.py?", budget=8000)
+        context = engine.context("Что делает шаг_3 в steps.py?", budget=8000)
     assert text.strip() in context.text
 
 
@@ -381,7 +381,7 @@ def test_a_large_file_of_the_task_is_shown_in_parts_and_only_there(tmp_path: Pat
     root = repository(tmp_path, {"steps.py": large(200)})
     with foveate.open(root) as engine:
         engine.tasks.add("Find out why step_3 in steps.py fails", files=["steps.py"], key="t")
-        context = engine.compute(task="t", budget=8000)
+        context = engine.context(task="t", budget=8000)
     assert "steps.py (1,211 lines, in parts)\n" in context.text
     assert context.text.count("    first = value + 3\n") == 1
 
@@ -415,7 +415,7 @@ def engine(root: Path) -> Iterator[Engine]:
 
 
 def test_a_context_shows_code_that_stands_in_the_files(root: Path, engine: Engine) -> None:
-    context = engine.compute(ASKED, budget=4000)
+    context = engine.context(ASKED, budget=4000)
     assert assert_stands_in_files(root, context.text) > 5
     assert context.warnings == ()
 
@@ -424,14 +424,14 @@ def test_a_definition_whose_file_changes_after_the_snapshot_is_shown_by_its_head
     root: Path, engine: Engine
 ) -> None:
     new = "import new\n\n\n" + SHOP.replace("open the door", "unlock")
-    with engine.code.snapshot() as code:
+    with engine.code.workspace.snapshot() as code:
         (symbol, *_) = [hit.symbol for hit in code.search("open door").definitions if hit.symbol.name == "open_door"]
         write(root, {"shop.py": new})
         record = record_of(symbol, code, engine.scope)
         assert record is not None
         assert record.text == "shop.py:2 (Shop) def open_door(self)"
         assert code.notes == ["shop.py changed while the context was computed; only its indexed outline is shown."]
-    with engine.code.snapshot() as code:
+    with engine.code.workspace.snapshot() as code:
         (symbol, *_) = [hit.symbol for hit in code.search("open door").definitions if hit.symbol.name == "open_door"]
         record = record_of(symbol, code, engine.scope)
         assert record is not None
@@ -445,7 +445,7 @@ def test_a_file_that_is_no_file_any_more_is_dropped_with_a_note(
     root: Path, engine: Engine, tmp_path: Path, becomes: str
 ) -> None:
     (tmp_path / "outside.py").write_text("SECRET_OUTSIDE = 1\n", encoding="utf-8")
-    with engine.code.snapshot() as code:
+    with engine.code.workspace.snapshot() as code:
         (root / "shop.py").unlink()
         if becomes == "folder":
             (root / "shop.py").mkdir()
@@ -456,26 +456,26 @@ def test_a_file_that_is_no_file_any_more_is_dropped_with_a_note(
         assert whole_file("shop.py", code, engine.scope) is None
         assert record_of(code.index.symbols_in_file("shop.py")[1], code, engine.scope) is None
         assert any(note.startswith("shop.py is not shown: ") for note in code.notes)
-    context = engine.compute(ASKED, budget=4000)
+    context = engine.context(ASKED, budget=4000)
     assert "open_door(self)" not in context.text
     assert "SECRET_OUTSIDE" not in context.text
 
 
 def test_a_file_that_git_ignores_from_now_on_is_not_in_the_next_context(root: Path, engine: Engine) -> None:
-    assert "open_door(self)" in engine.compute(ASKED, budget=4000).text
+    assert "open_door(self)" in engine.context(ASKED, budget=4000).text
     write(root, {"shop.py": SHOP + "# more\n", ".gitignore": "shop.py\n"})
-    assert "open_door(self)" not in engine.compute(ASKED, budget=4000).text
+    assert "open_door(self)" not in engine.context(ASKED, budget=4000).text
 
 
 def test_two_contexts_within_a_second_show_what_the_files_say_each_time(root: Path, engine: Engine) -> None:
-    first = engine.compute(ASKED, budget=4000)
+    first = engine.context(ASKED, budget=4000)
     write(root, {"shop.py": SHOP.replace("'open the door'", "'knock first'")})
-    second = engine.compute(ASKED, budget=4000)
+    second = engine.context(ASKED, budget=4000)
     assert "knock first" in second.text
     assert "knock first" not in first.text
     assert "open the door" not in second.text
     (root / "shop.py").unlink()
-    third = engine.compute(ASKED, budget=4000)
+    third = engine.context(ASKED, budget=4000)
     assert "knock first" not in third.text
     assert_stands_in_files(root, third.text)
 
@@ -509,9 +509,9 @@ class Meanwhile:
 )
 def test_a_context_says_what_changed_while_it_was_computed(root: Path, text: str | None, warning: str) -> None:
     with foveate.open(root, sources=[Meanwhile(root, text)]) as engine:
-        context = engine.compute("How is the door opened by the shop: open_door?", budget=4000)
+        context = engine.context("How is the door opened by the shop: open_door?", budget=4000)
         assert warning in context.warnings
-        assert warning in engine.validate(context)["warnings"]
+        assert warning in engine.receipts.validate(context)["warnings"]
         assert_stands_in_files(root, context.text)
 
 
@@ -538,7 +538,7 @@ def test_an_edit_between_two_sources_of_a_context_is_seen_by_none_and_by_all_of_
     edited = SHOP.replace("open_door", "open_gate").replace("open the door", "open the gate")
     with foveate.open(root, sources=[Meanwhile(root, edited)], profile="three") as engine:
         for shown, other in (("open_door", "open_gate"), ("open_gate", "open_door")):
-            context = engine.compute(f"{shown} of the shop", budget=4000)
+            context = engine.context(f"{shown} of the shop", budget=4000)
             for kind in ("outline", "code"):
                 records = [item.candidate.record for item in context.items if item.candidate.record.kind == kind]
                 assert f"def {shown}(self)" in "".join(record.text for record in records)
@@ -547,13 +547,13 @@ def test_an_edit_between_two_sources_of_a_context_is_seen_by_none_and_by_all_of_
 
 def test_an_edit_that_keeps_size_and_time_is_noticed_when_it_would_be_shown(root: Path, engine: Engine) -> None:
     os.utime(root / "shop.py", (1_700_000_000, 1_700_000_000))
-    assert "open the door" in engine.compute(ASKED, budget=4000).text
+    assert "open the door" in engine.context(ASKED, budget=4000).text
     write(root, {"shop.py": SHOP.replace("open the door", "OPEN the door")})
     os.utime(root / "shop.py", (1_700_000_000, 1_700_000_000))
-    context = engine.compute(ASKED, budget=4000)
+    context = engine.context(ASKED, budget=4000)
     assert "'open the door'" not in context.text
     assert "shop.py changed while the context was computed; only its indexed outline is shown." in context.warnings
-    text = engine.compute(ASKED, budget=4000).text
+    text = engine.context(ASKED, budget=4000).text
     assert "'OPEN the door'" in text
     assert_stands_in_files(root, text)
 
@@ -585,7 +585,7 @@ def test_whatever_happens_to_the_files_between_contexts_every_line_stands_in_its
                     f'\n\ndef fenced():\n    """Open the door:\n    ```\n    {turn}\n    ```"""\n' if what == "fence" else ""
                 )
                 write(root, {name: SHOP.replace("door", chance.choice(("door", "gate"))) + extra})
-        shown += assert_stands_in_files(root, engine.compute(ASKED, budget=4000).text)
+        shown += assert_stands_in_files(root, engine.context(ASKED, budget=4000).text)
     assert shown > 20
 
 
@@ -593,5 +593,5 @@ def test_characters_that_hide_are_not_shown_and_lines_keep_their_numbers(root: P
     hidden = "def open_the_door(user):\r\n    if user != 'admin\u202e \u2066// only\u2069':\u200b\r\n"
     hidden += "        return '\ufeffopen'\r\n"
     (root / "shop.py").write_bytes(hidden.encode())
-    (block,) = (inside for above, inside in blocks(engine.compute(ASKED, budget=4000).text) if above.startswith("shop.py"))
+    (block,) = (inside for above, inside in blocks(engine.context(ASKED, budget=4000).text) if above.startswith("shop.py"))
     assert block == ["def open_the_door(user):", "    if user != 'admin // only':", "        return 'open'"]

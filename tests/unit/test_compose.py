@@ -139,8 +139,8 @@ def test_the_most_relevant_slot_is_served_first_when_room_is_short() -> None:
 
 def test_framing_is_of_the_messages_that_are_sent() -> None:
     engine = foveate.open(":memory:")
-    assert engine.compute("nothing here").budget.framing == 0
+    assert engine.context("nothing here").budget.framing == 0
     engine.add("fact", "Redis runs on port 6379")
-    assert engine.compute("Redis port").budget.framing == 7
+    assert engine.context("Redis port").budget.framing == 7
     engine.add("instruction", "Answer in English")
-    assert engine.compute("Redis port").budget.framing == 11
+    assert engine.context("Redis port").budget.framing == 11

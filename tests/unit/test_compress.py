@@ -97,7 +97,7 @@ def test_any_text_splits_into_itself_and_keeps_to_its_room(text: str, room: int)
 
 def test_the_engine_counts_with_its_own_counter() -> None:
     with open_engine(counter="chars4") as engine:
-        assert tokens.count(engine.compress(REPORT, 60), "chars4") <= 60
+        assert tokens.count(compress(REPORT, 60, counter=engine.store.data.rules.counter), "chars4") <= 60
 
 
 def test_a_text_without_breaks_is_begun_and_ends_on_no_negation() -> None:

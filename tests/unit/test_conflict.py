@@ -54,17 +54,17 @@ def test_both_are_kept_linked_and_shown_together_with_their_dates() -> None:
         assert new.action == "added"
         assert new.affected == (old.id,)
         assert any(old.id in warning for warning in new.warnings)
-        context = engine.compute("How long does the session cache live?")
+        context = engine.context("How long does the session cache live?")
         assert "- The session cache lives 300 seconds (2026-02-14; 2026-01-05 said otherwise)\n" in context.text
         assert "- The session cache lives 30 seconds (2026-01-05; 2026-02-14 says otherwise)\n" in context.text
-        assert engine.replay(context)["identical"]
+        assert engine.receipts.replay(context)["identical"]
 
 
 def test_the_other_side_comes_along_even_where_the_question_does_not_find_it() -> None:
     with open_engine() as engine:
         engine.add("fact", "The gateway times out at 30 seconds on large uploads")
         engine.add("fact", "The gateway times out at 90 seconds on large uploads")
-        text = engine.compute("gateway", overrides={"slots": {"facts": {"limit": 1}}}).text
+        text = engine.context("gateway", overrides={"slots": {"facts": {"limit": 1}}}).text
         assert "30 seconds" in text
         assert "90 seconds" in text
 
@@ -73,8 +73,8 @@ def test_once_one_of_them_is_put_away_the_other_stands_alone() -> None:
     with open_engine() as engine:
         old = engine.add("fact", "The session cache lives 30 seconds").record
         engine.add("fact", "The session cache lives 300 seconds")
-        engine.retire(old.id)
-        assert "- The session cache lives 300 seconds\n" in engine.compute("session cache").text
+        engine.edit(old.id, status="retired")
+        assert "- The session cache lives 300 seconds\n" in engine.context("session cache").text
 
 
 def test_a_keyed_fact_supersedes_and_does_not_conflict() -> None:
@@ -86,11 +86,10 @@ def test_a_keyed_fact_supersedes_and_does_not_conflict() -> None:
 
 
 def test_facts_of_others_are_not_looked_at() -> None:
-    from foveate import Scope
 
     with open_engine() as engine:
-        engine.add("fact", "The session cache lives 30 seconds", scope=Scope("main", user="ana"))
-        added = engine.add("fact", "The session cache lives 300 seconds", scope=Scope("main", user="bob"))
+        engine.add("fact", "The session cache lives 30 seconds", user="ana")
+        added = engine.add("fact", "The session cache lives 300 seconds", user="bob")
         assert (added.affected, added.warnings) == ((), ())
 
 
@@ -99,15 +98,15 @@ def test_an_edit_may_settle_it() -> None:
         engine.add("fact", "The upload limit is 30 seconds")
         other = engine.add("fact", "The upload limit is 60 seconds").record.id
         engine.edit(other, text="Bananas are yellow fruit")
-        assert "otherwise" not in engine.compute("upload limit bananas").text
+        assert "otherwise" not in engine.context("upload limit bananas").text
 
 
 def test_forgetting_one_leaves_the_other_in_the_replay() -> None:
     with open_engine() as engine:
         engine.add("fact", "The upload limit is 30 seconds")
         other = engine.add("fact", "The upload limit is 60 seconds").record.id
-        context = engine.compute("upload limit")
-        engine.forget([other])
-        replayed = engine.replay(context)
+        context = engine.context("upload limit")
+        engine.forget(other)
+        replayed = engine.receipts.replay(context)
         assert len(replayed["missing"]) == 1
         assert "30 seconds" in replayed["text"]

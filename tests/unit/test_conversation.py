@@ -26,7 +26,7 @@ def memory() -> Iterator[Engine]:
 
 
 def events(memory: Engine, session: str | None = None) -> list[Record]:
-    with memory.reader() as reader:
+    with memory.store.data.reader() as reader:
         found = reader.recent(["event"], 100, NO_FILTERS, session=session)
     return sorted(found, key=lambda record: (record.created, record.id))
 
@@ -129,7 +129,7 @@ def test_async_callers_are_not_blocked(memory: Engine) -> None:
     seat, held, free = Seat(engine=memory), threading.Event(), threading.Event()
 
     def hold() -> None:
-        with memory.reader():
+        with memory.store.data.reader():
             held.set()
             free.wait(10)
 

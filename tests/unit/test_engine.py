@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 import foveate
-from foveate import BudgetError, Context, Filters, InputError, ProfileError, Scope
+from foveate import BudgetError, Context, Filters, InputError
+from foveate.errors import ProfileError
 from worlds import NOW, WORLDS, World, ago, open_engine
 
 RULE = "Rule number {0}: never promise a date for area {0}, name the ticket instead, and say who decided it, briefly."
@@ -25,85 +26,85 @@ def engine() -> Iterator[foveate.Engine]:
 @pytest.mark.parametrize("query", ["", "   \n", None])
 def test_an_empty_question_is_refused(engine: foveate.Engine, query: str) -> None:
     with pytest.raises(InputError, match="The query is empty"):
-        engine.compute(query)
+        engine.context(query)
 
 
 @pytest.mark.parametrize("budget", [0, -5, 1.5, "many"])
 def test_a_budget_is_a_number_of_tokens(engine: foveate.Engine, budget: int) -> None:
-    with pytest.raises(InputError, match="A budget is a number of tokens above 0"):
-        engine.compute("deploy", budget=budget)
+    with pytest.raises(InputError, match="budget must be a positive number of tokens"):
+        engine.context("deploy", budget=budget)
 
 
 def test_unknown_names_get_near_matches(engine: foveate.Engine) -> None:
     with pytest.raises(ProfileError, match=r"'codng'.* Did you mean 'coding'"):
-        engine.compute("deploy", profile="codng")
+        engine.context("deploy", profile="codng")
     with pytest.raises(InputError, match=r"There is no counter 'o20k'\. Did you mean 'o200k'"):
-        engine.compute("deploy", counter="o20k")
+        engine.context("deploy", counter="o20k")
     with pytest.raises(ProfileError, match=r"There is no complexity 'hard'\. Known: complex, easy, normal"):
-        engine.compute("deploy", complexity="hard")
-    with pytest.raises(ProfileError, match="has no slot 'fles' for given texts. Did you mean 'files'"):  # noqa: RUF043
-        engine.compute("deploy", profile="fresh-task", given={"fles": ["x"]})
+        engine.context("deploy", complexity="hard")
+    with pytest.raises(ProfileError, match="has no slot 'fles' for extra texts. Did you mean 'files'"):  # noqa: RUF043
+        engine.context("deploy", profile="fresh-task", extra={"fles": ["x"]})
 
 
 def test_a_question_with_odd_characters_is_taken_as_it_can_be(engine: foveate.Engine) -> None:
     engine.add("fact", "The deploy takes four minutes")
-    context = engine.compute("deploy\x00 \ud800 \u200b?")
+    context = engine.context("deploy\x00 \ud800 \u200b?")
     assert "four minutes" in context.text
 
 
 def test_a_call_can_override_a_profile(engine: foveate.Engine) -> None:
     for n in range(5):
         engine.add("fact", f"The deploy of {'abcde'[n]} takes long")
-    context = engine.compute("deploy", overrides={"slots": {"facts": {"max_items": 2, "heading": "Facts"}}})
+    context = engine.context("deploy", overrides={"slots": {"facts": {"max_items": 2, "heading": "Facts"}}})
     assert context.text.startswith("## Facts\n")
     assert len(context.items) == 2
-    layers = engine.receipt(context).document["profile"]["layers"]
+    layers = engine.receipts.get(context).document["profile"]["layers"]
     assert (layers["slots.facts.max_items"], layers["slots.facts.share"]) == ("call", "base")
 
 
 def test_the_engine_has_defaults_of_its_own() -> None:
     with open_engine(profile="coding", budget=700) as engine:
-        context = engine.compute("deploy")
+        context = engine.context("deploy")
         assert (context.profile, context.budget.total) == ("coding", 700)
-        assert engine.compute("deploy", profile="base", budget=800).budget.total == 800
+        assert engine.context("deploy", profile="base", budget=800).budget.total == 800
 
 
 def test_the_same_request_on_the_same_state_has_the_same_id(engine: foveate.Engine) -> None:
     engine.add("fact", "The deploy takes four minutes")
-    one, same, other = engine.compute("deploy"), engine.compute("deploy"), engine.compute("deploys")
+    one, same, other = engine.context("deploy"), engine.context("deploy"), engine.context("deploys")
     assert one.id == same.id != other.id
     assert one == same
 
 
 def test_now_can_be_any_form_of_time(engine: foveate.Engine) -> None:
     engine.add("fact", "The deploy takes four minutes", created=ago(30))
-    features = engine.compute("deploy", now=NOW).items[0].candidate.features
+    features = engine.context("deploy", now=NOW).items[0].candidate.features
     assert features["recency"] == 0.5
-    assert engine.compute("deploy", now="2026-09-21T14:13:20Z").id == engine.compute("deploy", now=NOW).id
+    assert engine.context("deploy", now="2026-09-21T14:13:20Z").id == engine.context("deploy", now=NOW).id
 
 
 def test_filters_hold_for_what_is_searched_and_not_for_rules(engine: foveate.Engine) -> None:
     engine.add("instruction", "Be brief", tags=["style"])
     engine.add("fact", "The deploy takes four minutes", tags=["ops"])
     engine.add("decision", "Deploy on every merge", tags=["process"])
-    context = engine.compute("deploy", filters=Filters(tags=("ops",)))
+    context = engine.context("deploy", filters=Filters(tags=("ops",)))
     assert [item.candidate.record.kind for item in context.items] == ["instruction", "fact"]
 
 
 def test_what_is_given_stands_under_its_heading(engine: foveate.Engine) -> None:
-    context = engine.compute("deploy", given={"text": "Deploys are frozen", "kind": "gotcha", "severity": "high"})
+    context = engine.context("deploy", extra={"text": "Deploys are frozen", "kind": "gotcha", "severity": "high"})
     assert context.text == "## Additional Context\n- ⚠️ **high**: Deploys are frozen\n"
-    assert engine.compute("deploy", given="Frozen").text == "## Additional Context\n- Frozen\n"
+    assert engine.context("deploy", extra="Frozen").text == "## Additional Context\n- Frozen\n"
 
 
 def test_one_text_for_a_slot_need_not_be_a_list(engine: foveate.Engine) -> None:
-    context = engine.compute("deploy", profile="layers", given={"frame": "Decision"})
+    context = engine.context("deploy", profile="layers", extra={"frame": "Decision"})
     assert context.text == "## Current Approach\n- Decision\n"
 
 
 def test_secrets_in_a_question_do_not_reach_the_receipt(engine: foveate.Engine) -> None:
-    context = engine.compute("Why does ghp_0123456789abcdefghijklmnopqrstuvwxyzAB fail?")
-    assert "ghp_0123456789" not in str(engine.receipt(context).document)
+    context = engine.context("Why does ghp_0123456789abcdefghijklmnopqrstuvwxyzAB fail?")
+    assert "ghp_0123456789" not in str(engine.receipts.get(context).document)
 
 
 # --- state -> context ----------------------------------------------------------------------------------------------
@@ -111,56 +112,44 @@ def test_secrets_in_a_question_do_not_reach_the_receipt(engine: foveate.Engine) 
 
 def test_compute_changes_no_record(engine: foveate.Engine) -> None:
     engine.add("fact", "The deploy takes four minutes")
-    before = list(engine.export())
-    revision = engine.stats()["revision"]
-    engine.compute("deploy")
-    assert (list(engine.export()), engine.stats()["revision"]) == (before, revision)
+    before = list(engine.store.export_lines())
+    revision = engine.store.stats()["revision"]
+    engine.context("deploy")
+    assert (list(engine.store.export_lines()), engine.store.stats()["revision"]) == (before, revision)
 
 
 def test_a_context_carries_nothing_over_from_the_one_before(engine: foveate.Engine) -> None:
     engine.add("fact", "The deploy takes four minutes")
     engine.add("fact", "Lunch is at noon")
-    engine.compute("deploy")
-    assert engine.compute("lunch").text == "## Known Information\n- Lunch is at noon\n"
+    engine.context("deploy")
+    assert engine.context("lunch").text == "## Known Information\n- Lunch is at noon\n"
 
 
 def test_a_superseded_value_is_gone_at_once(engine: foveate.Engine) -> None:
     engine.add("fact", "The region is eu-west-1", subject="API", attribute="region")
     engine.add("fact", "The region is eu-central-1", subject="API", attribute="region")
-    assert engine.compute("Which region?").text == "## Known Information\n- The region is eu-central-1\n"
+    assert engine.context("Which region?").text == "## Known Information\n- The region is eu-central-1\n"
 
 
 def test_nothing_relevant_gives_nothing(engine: foveate.Engine) -> None:
     engine.add("fact", "Lunch is at noon", created=ago(400))
-    assert engine.compute("How do I rotate a certificate?").text == ""
+    assert engine.context("How do I rotate a certificate?").text == ""
 
 
 def test_sessions_are_no_walls_for_what_was_learned(engine: foveate.Engine) -> None:
-    engine.add("fact", "The deploy takes four minutes", scope=Scope("main", session="one"))
-    engine.add("scratch", "The deploy log is in /tmp", scope=Scope("main", session="one"))
-    context = engine.compute("deploy", session="two", overrides={"slots": {"facts": {"kinds": ["fact", "scratch"]}}})
+    engine.add("fact", "The deploy takes four minutes", session="one")
+    engine.add("scratch", "The deploy log is in /tmp", session="one")
+    context = engine.context("deploy", session="two", overrides={"slots": {"facts": {"kinds": ["fact", "scratch"]}}})
     assert context.text == "## Known Information\n- The deploy takes four minutes\n"
 
 
 @pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
 def test_every_world_validates(world: World) -> None:
     with world.open() as engine:
-        context = world.compute(engine)
-        found = engine.validate(context)
+        context = world.context(engine)
+        found = engine.receipts.validate(context)
     assert found["valid"] is True
     assert context.tokens <= context.budget.ceiling
-
-
-def test_a_reranker_has_the_last_word_where_it_has_weight() -> None:
-    def prefers_short(query: str, texts: Sequence[str]) -> list[float]:
-        return [1.0 if len(text) < 20 else 0.0 for text in texts]
-
-    with open_engine(reranker=prefers_short) as engine:
-        engine.add("fact", "The deploy of the deploy service takes long to deploy")
-        engine.add("fact", "Deploy is slow")
-        first = engine.compute("deploy", overrides={"weights": {"rerank": 1.0}}).items[0]
-    assert first.candidate.record.text == "Deploy is slow"
-    assert first.candidate.features["rerank"] == 1.0
 
 
 def test_an_embedder_that_fails_costs_the_vectors_and_not_the_answer() -> None:
@@ -173,9 +162,9 @@ def test_an_embedder_that_fails_costs_the_vectors_and_not_the_answer() -> None:
 
     with open_engine(embedder=Down()) as engine:
         engine.add("fact", "The deploy takes four minutes")
-        context = engine.compute("deploy")
+        context = engine.context("deploy")
     assert "four minutes" in context.text
-    assert context.warnings[0].startswith("No vector for the question (")
+    assert context.warnings[0].startswith("No vector for the query (")
 
 
 # --- rules that outgrow their room -----------------------------------------------------------------------------------
@@ -187,17 +176,17 @@ def rules(engine: foveate.Engine, number: int) -> list[foveate.Engine]:
 
 def test_a_few_rules_warn_nobody(engine: foveate.Engine) -> None:
     assert [added.warnings for added in rules(engine, 3)] == [(), (), ()]  # type: ignore[attr-defined]
-    assert engine.outgrown() == []
+    assert engine.store.oversized_rules() == []
 
 
 def test_adding_the_rule_that_no_longer_fits_warns(engine: foveate.Engine) -> None:
     warned = [bool(added.warnings) for added in rules(engine, 40)]  # type: ignore[attr-defined]
     assert warned == sorted(warned)
     assert warned[-1]
-    (warning,) = engine.outgrown()
+    (warning,) = engine.store.oversized_rules()
     assert warning.startswith("Slot 'rules' has 600 tokens and its records need ")
     assert warning.endswith("Retire or shorten some, or raise slots.rules.tokens.")
-    assert engine.health().facts["warnings"] == [warning]
+    assert engine.store.health().facts["warnings"] == [warning]
 
 
 def test_other_records_are_added_without_a_look_at_the_rules(engine: foveate.Engine) -> None:
@@ -207,7 +196,7 @@ def test_other_records_are_added_without_a_look_at_the_rules(engine: foveate.Eng
 
 def test_rules_step_down_to_micro_lines_before_they_borrow(engine: foveate.Engine) -> None:
     rules(engine, 24)
-    context = engine.compute("anything", budget=4000)
+    context = engine.context("anything", budget=4000)
     levels = [item.level for item in context.items]
     assert len(levels) == 24
     assert levels == sorted(levels, key=("full", "summary", "micro").index)
@@ -218,7 +207,7 @@ def test_rules_step_down_to_micro_lines_before_they_borrow(engine: foveate.Engin
 
 def test_then_they_take_room_from_others_and_say_so(engine: foveate.Engine) -> None:
     rules(engine, 60)
-    context = engine.compute("anything", budget=4000)
+    context = engine.context("anything", budget=4000)
     assert [item.level for item in context.items] == ["micro"] * 60
     grant = next(grant for grant in context.budget.grants if grant.slot == "rules")
     assert context.warnings == (f"Slot 'rules' holds more than its room and took {grant.borrowed} tokens from others.",)
@@ -227,16 +216,16 @@ def test_then_they_take_room_from_others_and_say_so(engine: foveate.Engine) -> N
 def test_and_when_even_that_does_not_fit_the_error_says_by_how_much(engine: foveate.Engine) -> None:
     rules(engine, 60)
     with pytest.raises(BudgetError, match=r"What must be kept \(rules\) needs") as raised:
-        engine.compute("anything", budget=300)
-    assert len(engine.compute("anything", budget=300 + raised.value.short).items) == 60
+        engine.context("anything", budget=300)
+    assert len(engine.context("anything", budget=300 + raised.value.short).items) == 60
     with pytest.raises(BudgetError):
-        engine.compute("anything", budget=300 + raised.value.short - 1)
+        engine.context("anything", budget=300 + raised.value.short - 1)
 
 
 def test_a_pinned_rule_stays_among_the_rules(engine: foveate.Engine) -> None:
     engine.add("censor", "Deploying on Fridays", pinned=True)
     engine.add("fact", "Ana is allergic to peanuts", pinned=True)
-    assert engine.compute("anything").text == (
+    assert engine.context("anything").text == (
         "## Active Constraints\n- **WARN:** Deploying on Fridays\n\n## Pinned\n- Ana is allergic to peanuts\n"
     )
 
@@ -252,8 +241,8 @@ def test_a_small_budget_shows_the_best_of_several_sorts(engine: foveate.Engine) 
     for n in range(12):
         engine.add("decision", f"Deploy decision {'abcdefghijkl'[n]}: the deploy runs on host{n}")
         engine.add("fact", f"Deploy fact {'abcdefghijkl'[n]}: the deploy needs token{n}")
-    answer = engine.add("procedure", "Call deploy rollback and wait", name="Roll back a deploy").record.id
-    context = engine.compute("How do I roll back a deploy?", budget=160)
+    answer = engine.add("procedure", "Call deploy rollback and wait", data={"name": "Roll back a deploy"}).record.id
+    context = engine.context("How do I roll back a deploy?", budget=160)
     assert answer in ids(context)
     assert {item.candidate.slot for item in context.items} == {"decisions", "facts", "procedures"}
 
@@ -264,7 +253,7 @@ def test_a_larger_budget_shows_at_least_as_much_of_each_best(engine: foveate.Eng
         engine.add("fact", f"Deploy fact {'abcdefghijkl'[n]}: the deploy needs token{n}")
     before: set[str] = set()
     for budget in range(20, 600, 7):
-        context = engine.compute("deploy", budget=budget)
+        context = engine.context("deploy", budget=budget)
         best = {item.candidate.record.id for item in context.items if item.rank == 1}
         assert before <= best
         before = best
@@ -272,7 +261,7 @@ def test_a_larger_budget_shows_at_least_as_much_of_each_best(engine: foveate.Eng
 
 def test_a_budget_of_one_token_gives_nothing(engine: foveate.Engine) -> None:
     engine.add("fact", "The deploy takes four minutes")
-    context = engine.compute("deploy", budget=1)
+    context = engine.context("deploy", budget=1)
     assert (context.text, context.tokens, context.truncated) == ("", 0, True)
 
 
@@ -281,12 +270,12 @@ def test_a_budget_of_one_token_gives_nothing(engine: foveate.Engine) -> None:
 
 def test_forgetting_reaches_receipts_that_are_not_yet_written(engine: foveate.Engine) -> None:
     id = engine.add("fact", "The deploy takes four minutes").record.id
-    context = engine.compute("deploy")
-    engine.forget([id])
-    assert id not in str(engine.receipt(context).document)
+    context = engine.context("deploy")
+    engine.forget(id)
+    assert id not in str(engine.receipts.get(context).document)
 
 
 def test_a_confirmed_fact_can_be_edited(engine: foveate.Engine) -> None:
     id = engine.add("fact", "The deploy takes four minutes").record.id
-    engine.confirm(id)
+    engine.feedback(confirmed=[id])
     assert engine.edit(id, text="The deploy takes five minutes").text == "The deploy takes five minutes"

@@ -21,7 +21,7 @@ TEXTS = {
 
 @pytest.fixture
 def engine(tmp_path: Path) -> foveate.Engine:
-    with foveate.open(tmp_path / "project", own=False, code=False) as opened:
+    with foveate.open(tmp_path / "project", personal=False, code=False) as opened:
         yield opened
 
 
@@ -32,14 +32,14 @@ def ids(engine: foveate.Engine) -> dict[str, str]:
 
 @pytest.fixture
 def context(engine: foveate.Engine, ids: dict[str, str]) -> foveate.Context:
-    context = engine.compute("What does the cache run on?", budget=900)
+    context = engine.context("What does the cache run on?", budget=900)
     assert all(text in context.text for text in TEXTS.values())
     return context
 
 
 def give_feedback(engine: foveate.Engine, context: foveate.Context, ids: dict[str, str]) -> None:
-    engine.feedback(context, "The cache runs on Redis with a limit of two gigabytes.")
-    engine.mark(context, ids["old"], "outdated")
+    engine.feedback(context, answer="The cache runs on Redis with a limit of two gigabytes.")
+    engine.feedback(context, outdated=[ids["old"]])
 
 
 def test_feedback_becomes_a_case_that_runs(
@@ -68,7 +68,7 @@ def test_records_are_copied_as_the_context_saw_them(
     engine: foveate.Engine, context: foveate.Context, ids: dict[str, str], tmp_path: Path
 ) -> None:
     give_feedback(engine, context, ids)
-    engine.mark(context, ids["old"], "wrong")
+    engine.feedback(context, wrong=[ids["old"]])
     engine.edit(ids["old"], text="The cache runs on Redis.")
     lines = {line["id"]: line for line in record_case(engine, context.id, tmp_path / "cases.jsonl")["records"]}
     assert lines[ids["old"]]["text"] == TEXTS["old"]
@@ -82,7 +82,7 @@ def test_the_same_context_replaces_its_case_and_leaves_the_others(
 ) -> None:
     file = tmp_path / "deep" / "cases.jsonl"
     record_case(engine, context.id, file, expected=[ids["redis"]])
-    other = engine.compute("When is the cache of the front end emptied?")
+    other = engine.context("When is the cache of the front end emptied?")
     record_case(engine, other.id, file, expected=[ids["other"]])
     record_case(engine, context.id, file, expected=[ids["redis"]], forbidden=[ids["old"]])
     lines = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
@@ -112,16 +112,16 @@ def test_code_is_dropped_with_a_note(tmp_path: Path) -> None:
     root.mkdir()
     (root / "pyproject.toml").write_text("[project]\nname = 'x'\n", "utf-8")
     (root / "cache.py").write_text("def cache_limit():\n    return 2\n", "utf-8")
-    with foveate.open(root, own=False) as engine:
+    with foveate.open(root, personal=False) as engine:
         id = engine.add("fact", TEXTS["redis"]).record.id
-        context = engine.compute("cache_limit of the cache on Redis")
-        engine.note(context.id, used=["code:cache.py::cache_limit", id])
+        context = engine.context("cache_limit of the cache on Redis")
+        engine.receipts.note(context.id, used=["code:cache.py::cache_limit", id])
         case = record_case(engine, context.id, tmp_path / "cases.jsonl")
         assert case["expected"] == [id]
         assert "code:cache.py::cache_limit" in case["note"]
         assert not any(line["id"].startswith(("code:", "file:")) for line in case["records"])
-        context = engine.compute("what does cache_limit return")
-        engine.note(context.id, used=["code:cache.py::cache_limit"])
+        context = engine.context("what does cache_limit return")
+        engine.receipts.note(context.id, used=["code:cache.py::cache_limit"])
         with pytest.raises(InputError, match="No record that"):
             record_case(engine, context.id, tmp_path / "cases.jsonl")
 
@@ -132,7 +132,7 @@ def test_a_profile_of_the_project_is_dropped_with_a_note(
     profiles = tmp_path / "project" / ".foveate" / "profiles"
     profiles.mkdir()
     (profiles / "mine.toml").write_text('extends = "base"\n', "utf-8")
-    context = engine.compute("What does the cache run on?", profile="mine")
+    context = engine.context("What does the cache run on?", profile="mine")
     case = record_case(engine, context.id, tmp_path / "cases.jsonl", expected=[ids["redis"]])
     assert "profile" not in case
     assert "mine" in case["note"]

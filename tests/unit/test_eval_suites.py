@@ -289,9 +289,9 @@ def test_a_records_own_summary_counts_as_the_record(tmp_path: Path) -> None:
 
 @pytest.fixture
 def kept(tmp_path: Path) -> Iterator[tuple[foveate.Engine, list[str]]]:
-    with foveate.open(tmp_path / "mine", own=False, code=False) as engine:
+    with foveate.open(tmp_path / "mine", personal=False, code=False) as engine:
         ids = [engine.add("note", text).record.id for text in ("The port is 8080.", "The port was 80.")]
-        engine.retire(ids[1])
+        engine.edit(ids[1], status="retired")
         yield engine, ids
 
 
@@ -300,15 +300,15 @@ def test_a_store_is_used_as_it_is_and_not_changed(kept: tuple[foveate.Engine, li
     path = write_jsonl(
         tmp_path / "cases.jsonl", {"store": "mine"}, {"question": "Which port?", "expected": [now], "forbidden": [then]}
     )
-    before = list(engine.export())
+    before = list(engine.store.export_lines())
     first = run_foveate("own", path, tmp_path / "out")
     assert first.results[0].by_budget[8000].hits == {"record": [True]}
     assert first.results[0].by_budget[8000].forbidden_hits == [False]
     baseline = run(load_suite("own"), open_system("fts5"), path, tmp_path / "out", budgets=[8000])
     assert baseline.results[0].by_budget[8000].forbidden_hits == [False]
-    assert list(engine.export()) == before
+    assert list(engine.store.export_lines()) == before
     with pytest.raises(NotFound, match="No context"):
-        engine.receipt()
+        engine.receipts.get()
 
 
 def test_a_change_of_a_store_or_of_the_records_file_starts_a_new_run(
@@ -317,7 +317,7 @@ def test_a_change_of_a_store_or_of_the_records_file_starts_a_new_run(
     engine, (now, _) = kept
     path = write_jsonl(tmp_path / "cases.jsonl", {"question": "Which port?", "expected": [now], "store": "mine"})
     first = run_foveate("own", path, tmp_path / "out")
-    engine.retire(now)
+    engine.edit(now, status="retired")
     second = run_foveate("own", path, tmp_path / "out")
     assert (first.results[0].by_budget[8000].hits, second.results[0].by_budget[8000].hits) == (
         {"record": [True]},

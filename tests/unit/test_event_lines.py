@@ -157,5 +157,5 @@ def test_any_content_gives_a_block(sort: str, text: str) -> None:
 def test_the_line_of_an_event_does_not_change_with_the_clock() -> None:
     times = iter(range(NOW, NOW + 100_000_000, 1_000_000))
     engine = open_engine(clock=lambda: next(times))
-    engine.add("event", "Deployed the shop", type="deploy")
-    assert engine.compute("What happened?").text == engine.compute("What happened?").text
+    engine.add("event", "Deployed the shop", data={"type": "deploy"})
+    assert engine.context("What happened?").text == engine.context("What happened?").text

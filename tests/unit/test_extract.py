@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foveate.memory.entity_extraction import LONGEST, MOST, Proposal, propose
+from foveate.memory.entity_extraction import LONGEST, MOST, Proposal, propose, propose_entities
 from worlds import open_engine
 
 
@@ -64,9 +64,9 @@ def test_a_capital_at_the_start_of_a_sentence_counts_where_the_word_is_repeated(
 
 def test_a_capital_at_the_start_of_a_sentence_counts_where_the_word_is_known() -> None:
     with open_engine() as engine:
-        assert engine.propose_entities("Redis is fast.") == []
+        assert propose_entities(engine.store.data, "Redis is fast.") == []
         id = engine.add("entity", "Redis").record.id
-        assert engine.propose_entities("Redis is fast.") == [Proposal("Redis", "name", 1, id)]
+        assert propose_entities(engine.store.data, "Redis is fast.") == [Proposal("Redis", "name", 1, id)]
 
 
 def test_variants_are_one_name_and_the_most_frequent_comes_first() -> None:
@@ -79,17 +79,16 @@ def test_variants_are_one_name_and_the_most_frequent_comes_first() -> None:
 def test_nothing_is_kept() -> None:
     with open_engine() as engine:
         engine.add("note", "We asked Mira")
-        before = engine.stats()
-        assert [one.name for one in engine.propose_entities("We asked Mira and Noor")] == ["Mira", "Noor"]
-        assert engine.stats() == before
+        before = engine.store.stats()
+        assert [one.name for one in propose_entities(engine.store.data, "We asked Mira and Noor")] == ["Mira", "Noor"]
+        assert engine.store.stats() == before
 
 
 def test_what_another_owner_knows_is_not_known_here() -> None:
-    from foveate import Scope
 
     with open_engine() as engine:
-        engine.add("entity", "Mira", scope=Scope("main", user="ana"))
-        assert engine.propose_entities("we asked Mira") == [Proposal("Mira", "name", 1, None)]
+        engine.add("entity", "Mira", user="ana")
+        assert propose_entities(engine.store.data, "we asked Mira") == [Proposal("Mira", "name", 1, None)]
 
 
 def test_a_long_text_is_read_in_time_and_gives_a_short_list() -> None:

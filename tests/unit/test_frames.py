@@ -9,8 +9,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 import foveate
-from foveate import ProfileError, Scope
+from foveate import Scope
 from foveate.cli import cli
+from foveate.errors import ProfileError
 from foveate.pipeline.profiles import framed, known, resolve, to_toml
 from foveate.pipeline.profiles.choose import extent_of
 from foveate.pipeline.profiles.frames import frame_of, score
@@ -191,7 +192,7 @@ def test_a_short_question_leaves_half_of_the_flexible_room_free() -> None:
                 "decision", f"The deploy of host{chr(97 + n % 26)}{n} was moved to {n} o'clock. It needs a token and a key."
             )
         wide = {"slots": {"decisions": {"limit": 400}}}
-        short, usual = (engine.compute("deploy", overrides={**wide, "frames": on}) for on in (True, False))
+        short, usual = (engine.context("deploy", overrides={**wide, "frames": on}) for on in (True, False))
     assert (short.signals.input, usual.signals.input) == ("short", "")
     assert short.tokens == pytest.approx(usual.tokens / 2, rel=0.05)
     assert resolve(["layers", "input-short"]).layers["flexible"] == "input-short"
@@ -201,8 +202,8 @@ def test_what_must_be_kept_is_kept_for_a_short_question_too() -> None:
     with open_engine(profile="layers") as engine:
         engine.add("identity", "Keel. " + "Careful and brief. " * 60)
         engine.add("instruction", "Say so where you do not know.")
-        usual = engine.compute("Lisbon", overrides={"frames": False}, budget=130)
-        short = engine.compute("Lisbon", frame="none", budget=130)
+        usual = engine.context("Lisbon", overrides={"frames": False}, budget=130)
+        short = engine.context("Lisbon", frame="none", budget=130)
     assert (short.signals.input, short.text) == ("", usual.text)  # a call that names its budget gets all of it
     assert short.signals.input_because == "1 word, one thing asked, and the call names its budget"
     assert short.tokens > 100
@@ -233,9 +234,9 @@ def test_a_profile_with_a_frame_reads_back_as_shown_and_from_its_receipt(tmp_pat
 
 def test_the_frame_is_in_the_prompt_and_in_the_receipt() -> None:
     with open_engine(profile="layers") as engine:
-        context = engine.compute("Should we use Redis?")
-        document = engine.receipt(context).document
-        replayed = engine.replay(context)
+        context = engine.context("Should we use Redis?")
+        document = engine.receipts.get(context).document
+        replayed = engine.receipts.replay(context)
     assert context.text == (
         "## Current Approach: Decision\n"
         "A choice is to be made, and it will be lived with.\n"
@@ -255,29 +256,29 @@ def test_a_replay_makes_the_frame_from_the_stored_receipt(tmp_path: Path) -> Non
     places.mkdir(parents=True)
     (places / "frame-incident.toml").write_text(OWN, encoding="utf-8")
     with foveate.open(tmp_path) as engine:
-        context = engine.compute("There is an outage", profile="layers")
+        context = engine.context("There is an outage", profile="layers")
     assert "## Current Approach: Incident\nUsers are affected.\nConsider:\n- Who is on call?\n" in context.text
     (places / "frame-incident.toml").write_text(OWN.replace("Users", "Customers"), encoding="utf-8")
     with foveate.open(tmp_path) as engine:
-        assert engine.replay(context.id)["text"] == context.text
+        assert engine.receipts.replay(context.id)["text"] == context.text
 
 
 def test_whoever_hands_in_an_approach_has_chosen_one() -> None:
     with open_engine(profile="layers") as engine:
-        context = engine.compute("Should we use Redis?", given={"frame": ["Ask Mira first"]})
+        context = engine.context("Should we use Redis?", extra={"frame": ["Ask Mira first"]})
     assert context.text == "## Current Approach\n- Ask Mira first\n"
     assert context.signals.frame_because == "the call hands in its own"
 
 
 def test_without_a_frame_the_slot_is_not_shown() -> None:
     with open_engine(profile="layers") as engine:
-        assert engine.compute("Should we use Redis?", frame="none").text == ""
+        assert engine.context("Should we use Redis?", frame="none").text == ""
 
 
 def test_a_frame_changes_nothing_before_it_in_the_prompt() -> None:
     with open_engine(profile="layers") as engine:
         engine.add("identity", "Keel. Careful and brief.")
-        one, other = engine.compute("Should we use Redis?"), engine.compute("Why does the upload crash?")
+        one, other = engine.context("Should we use Redis?"), engine.context("Why does the upload crash?")
     assert one.signals.frame != other.signals.frame
     assert one.prefix == other.prefix
     assert one.prefix.chars > 0
@@ -285,8 +286,8 @@ def test_a_frame_changes_nothing_before_it_in_the_prompt() -> None:
 
 def test_a_question_for_a_task_that_calls_for_nothing_is_a_task() -> None:
     with open_engine(profile="layers") as engine:
-        task = engine.add("task", "The office in Lisbon", name="Office").record.id
-        found = engine.compute(task=task).signals
+        task = engine.add("task", "The office in Lisbon", data={"name": "Office"}).record.id
+        found = engine.context(task=task).signals
     assert (found.frame, found.frame_because) == ("task", "it is for a task")
 
 
@@ -317,19 +318,19 @@ def focus(context: foveate.Context) -> list[str]:
 def test_the_current_focus_is_the_task_on_top_and_what_is_still_open() -> None:
     with open_engine(profile="layers", session="s1") as engine:
         engine.stack().push("Design the storage")
-        engine.add("question", "Who owns the backups?", scope=Scope("main", session="s1"))
-        engine.add("question", "Who waters the plants?", scope=Scope("main", session="s2"))
+        engine.add("question", "Who owns the backups?", session="s1")
+        engine.add("question", "Who waters the plants?", session="s2")
         thread = engine.add("note", "Come back to the licence", tags=["thread"]).record.id
         engine.add("note", "The office is in Lisbon")
-        context = engine.compute("Anything else?")
+        context = engine.context("Anything else?")
         assert context.text.count("## Current Focus\n") == 1
         assert focus(context)[0] == "Design the storage"
         assert sorted(focus(context)[1:]) == ["Come back to the licence", "Who owns the backups?"]
-        assert engine.replay(context)["identical"]
-        engine.retire(thread)
-        assert focus(engine.compute("Anything else?"))[1:] == ["Who owns the backups?"]
+        assert engine.receipts.replay(context)["identical"]
+        engine.edit(thread, status="retired")
+        assert focus(engine.context("Anything else?"))[1:] == ["Who owns the backups?"]
 
 
 def test_a_frame_is_named_by_a_text() -> None:
     with open_engine() as engine, pytest.raises(ProfileError, match="no frame 5"):
-        engine.compute("x", frame=5, profile="layers")
+        engine.context("x", frame=5, profile="layers")

@@ -34,12 +34,12 @@ SESSIONS = {"claude-code": "5e551017-0000-4000-8000-000000000001", "codex": "c0d
 
 def imported(name: str, format: str = "auto") -> tuple[foveate.Engine, Report]:
     engine = open_engine()
-    return engine, import_path(engine, TRANSCRIPTS / name, format)
+    return engine, import_path(engine.store.data, TRANSCRIPTS / name, format)
 
 
 def kept(engine: foveate.Engine) -> list[Record]:
     """Everything that is kept, the oldest first."""
-    with engine.reader() as reader:
+    with engine.store.data.reader() as reader:
         return sorted(reader.records(), key=lambda record: (record.created, record.key or ""))
 
 
@@ -143,7 +143,7 @@ def test_a_memory_file_becomes_notes_under_their_headings() -> None:
 def test_importing_again_changes_nothing(name: str) -> None:
     engine, first = imported(name)
     before = kept(engine)
-    again = import_path(engine, TRANSCRIPTS / name)
+    again = import_path(engine.store.data, TRANSCRIPTS / name)
     assert (again.added, again.known, again.skipped) == (0, first.added, first.skipped)
     assert kept(engine) == before
 
@@ -151,9 +151,9 @@ def test_importing_again_changes_nothing(name: str) -> None:
 def test_a_transcript_that_has_grown_adds_only_what_is_new() -> None:
     whole = (TRANSCRIPTS / "claude-code.jsonl").read_bytes().splitlines(keepends=True)
     engine = open_engine()
-    early = import_lines(engine, whole[:6], "a.jsonl")
+    early = import_lines(engine.store.data, whole[:6], "a.jsonl")
     assert (early.added, early.skipped) == (2, 1), "the call that is still running waits for the next import"
-    late = import_lines(engine, whole, "a.jsonl")
+    late = import_lines(engine.store.data, whole, "a.jsonl")
     assert (late.added, late.known) == (4, 2)
     assert len(kept(engine)) == 6
 
@@ -162,7 +162,7 @@ def test_secrets_are_redacted_on_the_way_in() -> None:
     engine = open_engine()
     secret = "sk-ant-api03-" + "Ab3" * 30
     line = {"type": "shell_exec", "text": f"export KEY={secret}", "command": f"export KEY={secret}", "env": {"k": secret}}
-    import_lines(engine, lines(line), "log.jsonl")
+    import_lines(engine.store.data, lines(line), "log.jsonl")
     assert secret not in json.dumps([foveate.records.make.to_json(record) for record in kept(engine)])
 
 
@@ -173,7 +173,7 @@ def test_long_output_keeps_its_ends_and_its_errors() -> None:
     rows = [{"type": role, "sessionId": "s", "uuid": role, "message": {"content": [part]}}
             for role, part in (("assistant", use), ("user", result))]  # fmt: skip
     engine = open_engine()
-    import_lines(engine, lines(*rows), "s.jsonl")
+    import_lines(engine.store.data, lines(*rows), "s.jsonl")
     (record,) = kept(engine)
     assert len(record.text) <= MAX_OUTPUT + len("make\n")
     for part in ("line 0 ", "ValueError: here", "line 1499 ", "lines left out"):
@@ -201,41 +201,41 @@ def test_a_reader_waits_for_a_bounded_number_of_results() -> None:
 def test_more_than_a_batch_is_kept_and_counted() -> None:
     engine = open_engine()
     rows = [{"text": f"Happened {n}", "time": NOW + n} for n in range(BATCH + 7)]
-    assert import_lines(engine, lines(*rows), "log.jsonl").added == BATCH + 7
-    assert engine.stats()["records"]["event"] == {"active": BATCH + 7}
+    assert import_lines(engine.store.data, lines(*rows), "log.jsonl").added == BATCH + 7
+    assert engine.store.stats()["records"]["event"] == {"active": BATCH + 7}
 
 
 def test_a_record_that_cannot_be_kept_does_not_stop_the_rest() -> None:
     engine = open_engine()
-    report = import_lines(engine, lines({"text": "x" * 1_000_001}, {"text": "kept"}), "log.jsonl")
+    report = import_lines(engine.store.data, lines({"text": "x" * 1_000_001}, {"text": "kept"}), "log.jsonl")
     assert (report.added, report.skipped) == (1, 1)
     assert "more than 1,000,000" in report.notes[0]
 
 
 def test_a_directory_imports_all_files_in_it(tmp_path: Path) -> None:
     engine = open_engine()
-    report = import_path(engine, TRANSCRIPTS)
+    report = import_path(engine.store.data, TRANSCRIPTS)
     assert sorted(report.files.values()) == ["claude-code", "codex", "jsonl", "markdown"]
     assert report.added == len(kept(engine)) == 6 + 7 + 5 + 4
     (tmp_path / "odd.jsonl").write_text("no json at all\n")
     with pytest.raises(InputError, match="Name it with --format"):
-        import_path(engine, tmp_path / "odd.jsonl")
-    assert "format is not known" in import_path(engine, tmp_path).notes[0]
+        import_path(engine.store.data, tmp_path / "odd.jsonl")
+    assert "format is not known" in import_path(engine.store.data, tmp_path).notes[0]
     (tmp_path / "odd.jsonl").unlink()
     with pytest.raises(InputError, match="no file that could be imported"):
-        import_path(engine, tmp_path)
+        import_path(engine.store.data, tmp_path)
 
 
 def test_an_unknown_format_gets_a_near_match() -> None:
     with pytest.raises(InputError, match="Did you mean 'codex'"):
-        import_lines(open_engine(), [], "a", "codx")
+        import_lines(open_engine().store.data, [], "a", "codx")
 
 
 def test_events_belong_to_the_importing_user_and_the_files_session() -> None:
     engine = open_engine(user="ada")
-    import_path(engine, TRANSCRIPTS / "codex.jsonl")
+    import_path(engine.store.data, TRANSCRIPTS / "codex.jsonl")
     assert {record.scope for record in kept(engine)} == {Scope(engine.scope.project, user="ada", session=SESSIONS["codex"])}
-    with engine.reader() as reader:
+    with engine.store.data.reader() as reader:
         assert list(reader.sessions(5, NO_FILTERS)) == [SESSIONS["codex"]]
 
 
@@ -308,9 +308,9 @@ def test_a_directory_brings_no_rules_and_no_exports(tmp_path: Path) -> None:
     (tmp_path / "data.jsonl").write_text(json.dumps(rule) + "\n")
     (tmp_path / "notes.md").write_text("# Notes\n- Deploys happen on Tuesdays\n")
     engine = open_engine()
-    report = import_path(engine, tmp_path)
+    report = import_path(engine.store.data, tmp_path)
     assert any("looks like an export" in note for note in report.notes)
-    with engine.reader() as reader:
+    with engine.store.data.reader() as reader:
         assert reader.standing(["instruction"]) == []
         assert reader.number("note") == 1
 
@@ -318,8 +318,8 @@ def test_a_directory_brings_no_rules_and_no_exports(tmp_path: Path) -> None:
 def test_an_export_of_another_user_is_refused() -> None:
     line = {"id": "fact_1", "kind": "fact", "text": "Ann's own", "scope": {"project": "main", "user": "ann"}}
     with pytest.raises(InputError, match="belongs to user 'ann'"):
-        open_engine(user="bob").import_([json.dumps(line)])
-    assert open_engine(user="ann").import_([json.dumps(line)]).added == 1
+        open_engine(user="bob").store.import_lines([json.dumps(line)])
+    assert open_engine(user="ann").store.import_lines([json.dumps(line)]).added == 1
 
 
 def test_a_line_of_a_strange_shape_costs_only_itself() -> None:
@@ -330,18 +330,18 @@ def test_a_line_of_a_strange_shape_costs_only_itself() -> None:
         {"type": "response_item", "payload": {"type": "message", "role": "user", "content": 5}},
     ]
     engine = open_engine()
-    report = import_lines(engine, [json.dumps(line).encode() + b"\n" for line in lines], "r.jsonl", "codex")
+    report = import_lines(engine.store.data, [json.dumps(line).encode() + b"\n" for line in lines], "r.jsonl", "codex")
     assert report.added == 1
     assert report.skipped >= 1
 
 
 def test_the_wrong_format_is_said(tmp_path: Path) -> None:
-    report = import_lines(open_engine(), [b'{"text": "x"}\n'], "a.jsonl", "claude-code")
+    report = import_lines(open_engine().store.data, [b'{"text": "x"}\n'], "a.jsonl", "claude-code")
     assert report.skipped or any("another format" in note for note in report.notes)
 
 
 def test_a_time_to_come_is_refused() -> None:
-    report = import_lines(open_engine(), [b'{"text": "x", "time": "9999-12-31T23:59:59Z"}\n'], "a.jsonl", "jsonl")
+    report = import_lines(open_engine().store.data, [b'{"text": "x", "time": "9999-12-31T23:59:59Z"}\n'], "a.jsonl", "jsonl")
     assert (report.added, report.skipped) == (0, 1)
 
 

@@ -9,6 +9,7 @@ import pytest
 import foveate
 from foveate import Conflict, Engine, InputError, NotFound
 from foveate.text.format import component_of
+from records import add_record
 from worlds import open_engine
 
 HANDOFF = """\
@@ -52,7 +53,7 @@ confidence: 0.9
 
 
 def learned(engine: Engine, kind: str, task: str) -> list[str]:
-    with engine.reader() as reader:
+    with engine.store.data.reader() as reader:
         ids = [link.src for link in reader.links([task], ["learned_from"], back=True)]
         return sorted(record.text for record in reader.get(ids).values() if record.kind == kind)
 
@@ -92,10 +93,10 @@ def test_the_same_handoff_twice_changes_nothing() -> None:
     with open_engine() as engine:
         engine.tasks.add("Parser", key="parser")
         first = engine.tasks.ingest("parser", HANDOFF)
-        before = list(engine.export())
+        before = list(engine.store.export_lines())
         again = engine.tasks.ingest("parser", HANDOFF)
         assert (again.action, again.handoff) == ("unchanged", first.handoff)
-        assert list(engine.export()) == before
+        assert list(engine.store.export_lines()) == before
 
 
 def test_a_handoff_counts_again_once_it_was_undone() -> None:
@@ -142,7 +143,7 @@ def test_the_map_is_updated_where_it_knows_the_file_and_extended_where_it_does_n
         silent = {"summary": "s", "files_modified": ["src/parser/yaml.py", "src/new.py"]}
         assert engine.tasks.ingest("three", silent).counts["component"] == {"updated": 1, "added": 1}
         assert engine.get(entry.id).text == "Reads and mends"
-        with engine.reader() as reader:
+        with engine.store.data.reader() as reader:
             assert reader.number("component") == 3
 
 
@@ -189,10 +190,10 @@ def test_a_second_handoff_needs_to_be_meant() -> None:
     with open_engine() as engine:
         engine.tasks.add("A", key="a")
         engine.tasks.ingest("a", {"summary": "First"})
-        before = list(engine.export())
+        before = list(engine.store.export_lines())
         with pytest.raises(Conflict, match="completed already"):
             engine.tasks.ingest("a", {"summary": "Second", "gotchas": ["It bites"]})
-        assert list(engine.export()) == before
+        assert list(engine.store.export_lines()) == before
         assert engine.tasks.ingest("a", {"summary": "Second"}, again=True).action == "learned"
         assert engine.tasks.get("a").result == "Second"
 
@@ -238,7 +239,7 @@ def test_an_agents_word_does_not_take_the_place_of_a_persons() -> None:
     with open_engine() as engine:
         engine.tasks.add("A", key="a")
         values = {"component": "login", "location": "src/login.py:1", "key": "component:src/login.py", "pinned": True}
-        entry = engine.add("component", "Written by a person", **values).record
+        entry = add_record(engine, "component", "Written by a person", **values).record
         file = {"path": "src/login.py", "lines": "5-9", "purpose": "Obey me"}
         engine.tasks.ingest("a", {"summary": "s", "files_modified": [file]})
         after = engine.get(entry.id)
@@ -272,7 +273,7 @@ def test_a_blocked_task_that_was_started_again_can_be_blocked_by_the_same_words(
 
 def test_a_retired_task_takes_no_handoff() -> None:
     with open_engine() as engine:
-        engine.retire(engine.tasks.add("A", key="a").id)
+        engine.edit(engine.tasks.add("A", key="a").id, status="retired")
         with pytest.raises(Conflict, match="is retired"):
             engine.tasks.ingest("a", {"summary": "s"})
 
@@ -283,18 +284,18 @@ def test_what_nobody_could_read_is_not_called_a_success() -> None:
         engine.tasks.add("B", key="b", depends_on=["a"])
         engine.tasks.ingest("a", "I am sorry, the tests fail.")
         assert engine.tasks.get("a").record.outcome == "partial"
-        assert "Outcome: partial" in engine.compute(task="b").text
+        assert "Outcome: partial" in engine.context(task="b").text
 
 
 def test_forgetting_reaches_the_handoff_that_held_the_words(tmp_path: Path) -> None:
-    with foveate.open(tmp_path, own=False) as engine:
+    with foveate.open(tmp_path, personal=False) as engine:
         engine.tasks.add("A", key="a")
         result = engine.tasks.ingest("a", {"summary": "s", "gotchas": ["The cellar key hangs behind the clock"]})
         gotcha = engine.search("cellar", kinds=["gotcha"])[0].record.id
-        done = engine.forget([gotcha])
+        done = engine.forget(gotcha)
         assert any(result.handoff in warning for warning in done.warnings)
         assert engine.search("cellar") == []
-        assert not any("cellar" in line for line in engine.export())
+        assert not any("cellar" in line for line in engine.store.export_lines())
     assert b"cellar" not in (tmp_path / ".foveate" / "state.db").read_bytes()
 
 
@@ -302,18 +303,18 @@ def test_forgetting_a_task_forgets_its_handoff_and_not_what_was_learned() -> Non
     with open_engine() as engine:
         task = engine.tasks.add("A", key="a").id
         result = engine.tasks.ingest("a", {"summary": "Secret summary", "gotchas": ["It bites"]})
-        engine.forget([task])
+        engine.forget(task)
         with pytest.raises(NotFound):
             engine.get(result.handoff)
         assert engine.search("bites", kinds=["gotcha"])
 
 
 def test_a_path_that_is_none_breaks_nothing(tmp_path: Path) -> None:
-    with foveate.open(tmp_path, own=False) as engine:
+    with foveate.open(tmp_path, personal=False) as engine:
         (tmp_path / "src").mkdir()
         engine.tasks.add("A", key="a")
         engine.tasks.ingest("a", {"summary": "s", "files_created": ["src/" + "x" * 5000 + ".py", "src/login.py"]})
-        context = engine.compute("login", profile="coding")
+        context = engine.context("login", profile="coding")
         assert context.warnings == ()
         assert "src/login.py" in context.text
 
@@ -326,11 +327,11 @@ def test_all_of_it_is_kept_or_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with open_engine() as engine:
         engine.tasks.add("A", key="a")
-        before = list(engine.export())
+        before = list(engine.store.export_lines())
         monkeypatch.setattr(learn, "_complete", broken)
         with pytest.raises(RuntimeError):
             engine.tasks.ingest("a", HANDOFF)
-        assert list(engine.export()) == before
+        assert list(engine.store.export_lines()) == before
         monkeypatch.undo()
         assert engine.tasks.ingest("a", HANDOFF).action == "learned"
 
@@ -373,10 +374,10 @@ def test_bytes_with_nul_and_invalid_utf8_are_repaired_and_flagged() -> None:
 def test_what_is_refused_changes_nothing(source: object) -> None:
     with open_engine() as engine:
         engine.tasks.add("A", key="a")
-        before = list(engine.export())
+        before = list(engine.store.export_lines())
         with pytest.raises(InputError):
             engine.tasks.ingest("a", source)
-        assert list(engine.export()) == before
+        assert list(engine.store.export_lines()) == before
 
 
 def test_a_handoff_of_an_unknown_task_is_not_found() -> None:
@@ -396,16 +397,16 @@ def test_secrets_in_a_handoff_are_redacted_everywhere() -> None:
     with open_engine() as engine:
         engine.tasks.add("A", key="a")
         engine.tasks.ingest("a", {"summary": f"Uses {secret}", "gotchas": [f"{secret} expires"], "extra_note": secret})
-        assert secret not in "".join(engine.export())
+        assert secret not in "".join(engine.store.export_lines())
 
 
 def test_the_next_task_starts_with_what_its_dependency_learned(tmp_path: Path) -> None:
-    with foveate.open(tmp_path, own=False) as engine:
+    with foveate.open(tmp_path, personal=False) as engine:
         engine.tasks.add("Parser", key="parser")
         engine.tasks.add("Docs", objective="Describe the release", key="docs", depends_on=["parser"])
         engine.tasks.ingest("parser", HANDOFF)
-    with foveate.open(tmp_path, own=False) as engine:
-        text = engine.compute(task="docs").text
+    with foveate.open(tmp_path, personal=False) as engine:
+        text = engine.context(task="docs").text
         assert "- **Return problems instead of raising** (see: src/parser/yaml.py:12) (from Parser)\n" in text
         assert "- ⚠️ **high**: ruamel keeps NO as a string (from Parser)\n" in text
         assert "ends with a newline" not in text
@@ -423,4 +424,4 @@ def test_a_gotcha_says_how_to_get_around_it() -> None:
         engine.tasks.add("B", key="b", depends_on=["a"])
         gotcha = {"issue": "The proxy drops cookies", "mitigation": "Set SameSite"}
         engine.tasks.ingest("a", {"summary": "s", "gotchas": [gotcha]})
-        assert "**medium**: The proxy drops cookies — Set SameSite (from A)\n" in engine.compute(task="b").text
+        assert "**medium**: The proxy drops cookies — Set SameSite (from A)\n" in engine.context(task="b").text

@@ -117,11 +117,11 @@ def test_a_stage_is_read_through_the_engine_as_facts_are_met_again(engine: fovea
     stages = []
     for _ in range(4):
         id = engine.add("fact", "Deploys happen on Tuesdays").record.id
-        stages.append(engine.stage(id))
+        stages.append(engine.store.stage_of(engine.get(id)))
     assert stages == ["new", "confirmed", "confirmed", "core"]
     other = engine.add("fact", "The vault is in Oslo").record.id
-    engine.edit(other, core=True)
-    assert engine.stage(other) == "core"
+    engine.edit(other, data={"core": True})
+    assert engine.store.stage_of(engine.get(other)) == "core"
 
 
 # --- what is due ---------------------------------------------------------------------------------------------------
@@ -181,13 +181,13 @@ STORY = "We moved the crawler to Oslo. " + "It took a night and two people, and 
 
 
 def events(engine: foveate.Engine) -> list[Record]:
-    with engine.reader() as reader:
+    with engine.store.data.reader() as reader:
         return [found for found in reader.records() if found.data.get("type") == "lifecycle"]
 
 
 def test_gc_says_what_it_would_do_and_changes_nothing(engine: foveate.Engine) -> None:
     id = engine.add("episode", STORY, created=ago(91)).record.id
-    assert [(step.id, step.to) for step in engine.gc()] == [(id, "archived")]
+    assert [(step.id, step.to) for step in engine.store.maintain(dry_run=True)] == [(id, "archived")]
     assert engine.get(id).status == "active"
     assert events(engine) == []
 
@@ -195,18 +195,18 @@ def test_gc_says_what_it_would_do_and_changes_nothing(engine: foveate.Engine) ->
 def test_an_old_episode_is_archived_with_its_summary_and_its_text_stays_in_history(engine: foveate.Engine) -> None:
     kept = engine.add("episode", STORY, created=ago(91)).record
     young = engine.add("episode", "We moved the vault", created=ago(89)).record.id
-    engine.gc(dry_run=False)
+    engine.store.maintain()
     archived = engine.get(kept.id)
     assert (archived.data["archived"], archived.text, archived.summary) == (True, kept.summary, kept.summary)
     assert len(archived.text) < len(STORY)
     assert engine.get(young).status == "active"
-    shown = engine.compute("Where is the crawler?").text
+    shown = engine.context("Where is the crawler?").text
     assert archived.summary.split(".")[0] in shown
     assert STORY.strip() not in shown
     before = [step.before for step in engine.history(kept.id)]
     assert before[-1] is not None
     assert before[-1].text == STORY.strip()
-    assert engine.gc() == []
+    assert engine.store.maintain(dry_run=True) == []
 
 
 def test_what_an_archived_episode_taught_outlives_its_detail(engine: foveate.Engine) -> None:
@@ -214,101 +214,101 @@ def test_what_an_archived_episode_taught_outlives_its_detail(engine: foveate.Eng
     told = detail * 10 + "We decided to keep the crawler in Oslo, because power is cheap there. " + detail * 10
     episode = engine.add("episode", told, created=ago(91)).record
     taught = [
-        engine.add("decision", "Keep the crawler in Oslo", rationale="Power is cheap there", created=ago(91)).record,
+        engine.add(
+            "decision", "Keep the crawler in Oslo", data={"rationale": "Power is cheap there"}, created=ago(91)
+        ).record,
         engine.add("fact", "The crawler runs in Oslo", subject="crawler", attribute="place", created=ago(91)).record,
     ]
     for record in taught:
         engine.link(record.id, LEARNED_FROM, episode.id)
-    engine.gc(dry_run=False)
+    engine.store.maintain()
     assert "We decided to keep the crawler in Oslo" in engine.get(episode.id).text
     assert [engine.get(record.id) for record in taught] == taught
-    with engine.reader() as reader:
+    with engine.store.data.reader() as reader:
         assert {link.src for link in reader.links([episode.id], back=True)} == {record.id for record in taught}
-    shown = engine.compute("Where does the crawler run?").text
+    shown = engine.context("Where does the crawler run?").text
     assert all(record.text in shown for record in taught)
 
 
 def test_each_change_leaves_an_event_that_no_prompt_shows(engine: foveate.Engine) -> None:
     id = engine.add("episode", STORY, created=ago(91)).record.id
-    engine.gc(dry_run=False)
+    engine.store.maintain()
     (event,) = events(engine)
     assert event.text == f"archive {id}: summarized -> archived, older than 90 days"
     assert event.data["record"] == id
-    assert "archive" not in engine.compute("archive crawler").text
+    assert "archive" not in engine.context("archive crawler").text
 
 
 def test_undo_takes_a_change_back_and_gc_does_not_do_it_again(engine: foveate.Engine) -> None:
     id = engine.add("episode", STORY, created=ago(91)).record.id
     other = engine.add("episode", "We moved the vault", created=ago(91)).record.id
-    engine.gc(dry_run=False)
+    engine.store.maintain()
     engine.undo(id)
     assert (engine.get(id).status, engine.get(id).text) == ("active", STORY.strip())
     assert engine.get(other).data["archived"]
     assert sorted(event.status for event in events(engine)) == ["archived", "retired"]
-    assert engine.gc(dry_run=False) == []
+    assert engine.store.maintain() == []
     assert engine.get(id).status == "active"
 
 
 def test_a_procedure_that_mostly_fails_is_flagged_until_it_recovers(engine: foveate.Engine) -> None:
     id = engine.add("procedure", "Restart the crawler").record.id
     for outcome in ("success", "failure", "failure", "failure", "failure"):
-        engine.outcome(id, outcome)
-    engine.gc(dry_run=False)
+        engine.edit(id, outcome=outcome)
+    engine.store.maintain()
     assert engine.get(id).data["review"] is True
     for _ in range(6):
-        engine.outcome(id, "success")  # 7 of 11
-    assert [step.verb for step in engine.gc(dry_run=False)] == ["unflag"]
+        engine.edit(id, outcome="success")  # 7 of 11
+    assert [step.verb for step in engine.store.maintain()] == ["unflag"]
     assert engine.get(id).data["review"] is False
     for _ in range(8):
-        engine.outcome(id, "failure")  # 7 of 19
-    assert [step.verb for step in engine.gc(dry_run=False)] == ["flag"]
+        engine.edit(id, outcome="failure")  # 7 of 19
+    assert [step.verb for step in engine.store.maintain()] == ["flag"]
 
 
 def test_a_pending_outcome_is_no_use(engine: foveate.Engine) -> None:
     id = engine.add("procedure", "Restart the crawler").record.id
-    assert engine.outcome(id, "pending").uses == 0
-    assert engine.outcome(id, "success").uses == 1
+    assert engine.edit(id, outcome="pending").uses == 0
+    assert engine.edit(id, outcome="success").uses == 1
 
 
 def test_gc_leaves_decisions_as_they_are(engine: foveate.Engine) -> None:
     id = engine.add("decision", STORY, created=ago(4000), outcome="failure").record.id
-    engine.gc(dry_run=False)
+    engine.store.maintain()
     assert (engine.get(id).version, engine.get(id).status) == (1, "active")
 
 
 def test_gc_stays_within_its_scope() -> None:
     with open_engine(user="mira") as engine:
         id = engine.add("episode", "We moved the vault", created=ago(91)).record.id
-        engine.scope = Scope("main", user="tim")
-        assert engine.gc(dry_run=False) == []
-        engine.scope = Scope("main", user="mira")
-        assert [step.id for step in engine.gc(dry_run=False)] == [id]
+        assert engine.scoped(user="tim").store.maintain() == []
+        assert [step.id for step in engine.store.maintain()] == [id]
 
 
 def test_tick_does_its_round_once_an_hour() -> None:
     clock = FixedClock(NOW)
     with foveate.open(":memory:", clock=clock, ids=counting_ids()) as engine:
-        assert engine.tick() == []
+        assert engine.store.run_due_maintenance() == []
         engine.add("episode", "We moved the vault", created=ago(91))
         clock.tick(HOUR - 1)
-        assert engine.tick() == []
+        assert engine.store.run_due_maintenance() == []
         clock.tick(1)
-        assert [step.verb for step in engine.tick()] == ["archive"]
+        assert [step.verb for step in engine.store.run_due_maintenance()] == ["archive"]
         engine.add("episode", "We moved the crawler", created=ago(91))
-        assert engine.tick() == []
+        assert engine.store.run_due_maintenance() == []
         clock.tick(HOUR)
-        assert len(engine.tick()) == 1
+        assert len(engine.store.run_due_maintenance()) == 1
 
 
 def test_thresholds_come_from_the_projects_settings(tmp_path: Path) -> None:
     (tmp_path / ".foveate").mkdir()
     (tmp_path / ".foveate" / "config.toml").write_text("[lifecycle]\narchive_after = 7\n", "utf-8")
-    with foveate.open(tmp_path, own=False, clock=lambda: NOW) as engine:
+    with foveate.open(tmp_path, personal=False, clock=lambda: NOW) as engine:
         engine.add("episode", "We moved the vault", created=ago(8))
-        assert [step.why for step in engine.gc()] == ["older than 7 days"]
+        assert [step.why for step in engine.store.maintain(dry_run=True)] == ["older than 7 days"]
     (tmp_path / ".foveate" / "config.toml").write_text("[lifecycle]\narchive = 7\ncore_at = 1.5\n", "utf-8")
     with pytest.raises(InputError) as caught:
-        foveate.open(tmp_path, own=False)
+        foveate.open(tmp_path, personal=False)
     assert list(caught.value.problems) == [
         "config.toml, [lifecycle]: There is no threshold 'archive'. Did you mean 'archive_after'?",
         "config.toml, [lifecycle]: core_at must be a whole number, 0 or more, not 1.5.",
@@ -349,8 +349,8 @@ def test_a_core_fact_ranks_before_one_that_was_met_once(profile: str) -> None:
     with open_engine(profile=profile) as engine:
         once = engine.add("fact", "The crawler runs in Oslo at night").record.id
         core = engine.add("fact", "The crawler runs in Rome at night").record.id
-        engine.edit(core, core=True)
-        ids = [item.candidate.record.id for item in engine.compute("Where does the crawler run at night?").items]
+        engine.edit(core, data={"core": True})
+        ids = [item.candidate.record.id for item in engine.context("Where does the crawler run at night?").items]
         assert ids.index(core) < ids.index(once)
 
 
@@ -359,15 +359,15 @@ def test_forty_of_forty_five_beat_one_of_one(profile: str) -> None:
     with open_engine(profile=profile) as engine:
         for name, uses, wins in (("Oslo", 1, 1), ("Rome", 45, 40)):
             engine.add("procedure", f"Restart the crawler in {name} at night", uses=uses, wins=wins)
-        shown = [item.candidate.record for item in engine.compute("restart the crawler").items]
+        shown = [item.candidate.record for item in engine.context("restart the crawler").items]
         assert [found.uses for found in shown if found.kind == "procedure"] == [45, 1]
 
 
 def test_a_procedure_for_this_intent_and_sort_of_thing_comes_first(engine: foveate.Engine) -> None:
-    engine.add("entity", "Kestrel", type="service")
-    engine.add("procedure", "Look at the logs of Kestrel in Oslo", intents=["explain"])
-    engine.add("procedure", "Look at the logs of Kestrel in Rome", intents=["fix"], entity_types=["service"])
-    context = engine.compute("Fix the logs of Kestrel")
+    engine.add("entity", "Kestrel", data={"type": "service"})
+    engine.add("procedure", "Look at the logs of Kestrel in Oslo", data={"intents": ["explain"]})
+    engine.add("procedure", "Look at the logs of Kestrel in Rome", data={"intents": ["fix"], "entity_types": ["service"]})
+    context = engine.context("Fix the logs of Kestrel")
     assert [item.candidate.record.text[-4:] for item in context.items if item.candidate.slot == "procedures"] == [
         "Rome",
         "Oslo",
@@ -378,19 +378,21 @@ def test_a_procedure_for_this_intent_and_sort_of_thing_comes_first(engine: fovea
 def test_a_way_for_this_sort_of_thing_is_found_without_a_shared_word(profile: str) -> None:
     with open_engine(profile=profile) as engine:
         kind = "procedure" if profile == "layers" else "pattern"
-        engine.add("entity", "Kestrel", type="service")
-        meant = engine.add(kind, "Read its health page first", intents=["fix"], entity_types=["Service"]).record.id
-        other = engine.add(kind, "Ask its owner first", intents=["explain"], entity_types=["service"]).record.id
-        context = engine.compute("Kestrel crashes", overrides={"slots": {f"{kind}s": {"min_score": 0.0}}})
+        engine.add("entity", "Kestrel", data={"type": "service"})
+        meant = engine.add(
+            kind, "Read its health page first", data={"intents": ["fix"], "entity_types": ["Service"]}
+        ).record.id
+        other = engine.add(kind, "Ask its owner first", data={"intents": ["explain"], "entity_types": ["service"]}).record.id
+        context = engine.context("Kestrel crashes", overrides={"slots": {f"{kind}s": {"min_score": 0.0}}})
         ids = [item.candidate.record.id for item in context.items]
         assert meant in ids
         assert other not in ids
-        assert meant not in [item.candidate.record.id for item in engine.compute("The weather crashes").items]
+        assert meant not in [item.candidate.record.id for item in engine.context("The weather crashes").items]
 
 
 def test_an_archived_episode_is_found_by_its_summary_and_expanded_in_full(engine: foveate.Engine) -> None:
     id = engine.add("episode", STORY, created=NOW - 100 * DAY).record.id
-    engine.gc(dry_run=False)
+    engine.store.maintain()
     word = engine.get(id).text.split()[1]
     assert [hit.record.id for hit in engine.search(word, kinds=["episode"])] == [id]
     assert STORY.split()[-1] in engine.expand(id)["content"]

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 import foveate
 from foveate.cli import cli
-from foveate.memory.summaries import compact
+from foveate.memory.backfill import rewrite_summaries
 from foveate.text.llm_summarize import Model, open_summarizer
 from foveate.text.summarize import Extractive
 from worlds import open_engine
@@ -146,13 +146,15 @@ def test_a_wrong_setting_says_what_to_write(spec: str, message: str) -> None:
 # --- on write, by `compact`, never by `compute` ----------------------------------------------------------------------
 
 
-def test_a_summarizer_of_ones_own_is_asked_on_write_and_never_by_compute(endpoint: Endpoint) -> None:
-    with open_engine(summarizer=Model("openai", "small", endpoint.url)) as engine:
+def test_a_model_is_asked_by_maintenance_and_never_by_a_context(endpoint: Endpoint) -> None:
+    with open_engine(llm=Model("openai", "small", endpoint.url)) as engine:
         record = engine.add("episode", LONG).record
-        assert record.summary == GOOD["summary"]
+        assert not endpoint.asked
+        engine.store.maintain(only=["summaries"])
+        assert engine.get(record.id).summary == GOOD["summary"]
         calls = len(endpoint.asked)
-        context = engine.compute(
-            "why did the import stop?", given=["The report is slow. " + "Nobody reads it on Mondays. " * 30]
+        context = engine.context(
+            "why did the import stop?", extra=["The report is slow. " + "Nobody reads it on Mondays. " * 30]
         )
         assert GOOD["summary"] in context.text
         assert len(endpoint.asked) == calls
@@ -165,15 +167,15 @@ def test_compact_rewrites_what_was_extracted_and_nothing_else(endpoint: Endpoint
         short = engine.add("fact", "Deploys are on Tuesdays").record
         engine.add("event", LONG)
         model = Model("openai", "small", endpoint.url)
-        assert compact(engine, model, dry_run=True).found == 1
+        assert rewrite_summaries(engine.store.data, model, dry_run=True).found == 1
         assert endpoint.asked == []
-        done = compact(engine, model)
+        done = rewrite_summaries(engine.store.data, model)
         assert (done.rewritten, done.kept) == (1, 0)
         assert engine.get(extracted.id).summary == GOOD["summary"]
         assert engine.get(extracted.id).text == LONG
         assert engine.get(written.id) == written
         assert engine.get(short.id) == short
-        assert compact(engine, model).found == 0
+        assert rewrite_summaries(engine.store.data, model).found == 0
         engine.undo(extracted.id)
         assert engine.get(extracted.id).summary == extracted.summary
 
@@ -182,7 +184,7 @@ def test_compact_stops_at_its_limit(endpoint: Endpoint) -> None:
     with open_engine() as engine:
         for n in range(3):
             engine.add("episode", f"Job {n}. {LONG}")
-        assert compact(engine, Model("openai", "small", endpoint.url), limit=2).rewritten == 2
+        assert rewrite_summaries(engine.store.data, Model("openai", "small", endpoint.url), limit=2).rewritten == 2
         assert len(endpoint.asked) == 2
 
 
@@ -195,7 +197,7 @@ def test_what_changes_while_the_model_thinks_is_left_alone() -> None:
                 engine.edit(record.id, tags=["changed"])
                 return Extractive().shorten("Another text")
 
-        done = compact(engine, Slow())
+        done = rewrite_summaries(engine.store.data, Slow())
         assert (done.rewritten, done.kept) == (0, 1)
         assert engine.get(record.id).summary == record.summary
 

@@ -30,76 +30,74 @@ def engine() -> Iterator[foveate.Engine]:
 
 def test_references_quotations_and_rare_words_count_as_use(engine: foveate.Engine) -> None:
     """004-138"""
-    context = engine.compute(ASK, frame="none")
+    context = engine.context(ASK, frame="none")
     answer = (
         "See deploy/redis.conf. As noted, it evicts sessions with the volatile-lru policy of the cluster. "
         "Because the gateway signs a nonce, nothing else is needed."
     )
-    found = engine.feedback(context, answer)
+    found = engine.feedback(context, answer=answer)
     assert found.used == {"fact_2": "reference", "fact_1": "quotation", "fact_3": "overlap"}
     assert found.unused == ("fact_4",)
     assert found.precision == 0.75
 
 
 def test_an_id_is_a_reference_and_half_a_name_is_not(engine: foveate.Engine) -> None:
-    context = engine.compute(ASK, frame="none")
-    assert engine.feedback(context, "as fact_4 says").used == {"fact_4": "reference"}
-    assert engine.feedback(context, "as xfact_4 or fact_41 say").used == {}
-    assert engine.feedback(context, "old/deploy/redis.conf holds it").used != {"fact_2": "reference"}
+    context = engine.context(ASK, frame="none")
+    assert engine.feedback(context, answer="as fact_4 says").used == {"fact_4": "reference"}
+    assert engine.feedback(context, answer="as xfact_4 or fact_41 say").used == {}
+    assert engine.feedback(context, answer="old/deploy/redis.conf holds it").used != {"fact_2": "reference"}
 
 
 def test_words_of_the_question_alone_are_no_use(engine: foveate.Engine) -> None:
-    context = engine.compute(ASK, frame="none")
-    assert engine.feedback(context, "I do not know how Redis evicts sessions.").used == {}
+    context = engine.context(ASK, frame="none")
+    assert engine.feedback(context, answer="I do not know how Redis evicts sessions.").used == {}
 
 
 def test_uses_are_counted_once_and_the_receipt_holds_ids_only(engine: foveate.Engine) -> None:
-    context = engine.compute(ASK, frame="none")
+    context = engine.context(ASK, frame="none")
     for _ in range(2):
-        engine.feedback(context, "it is in deploy/redis.conf, secretly")
+        engine.feedback(context, answer="it is in deploy/redis.conf, secretly")
     assert (engine.get("fact_2").uses, engine.get("fact_1").uses) == (1, 0)
-    document = engine.receipt(context).document
+    document = engine.receipts.get(context).document
     assert document["notes"] == {"used": ["fact_2"]}
     assert "secretly" not in json.dumps(document)
 
 
 def test_notes_survive_the_store_and_a_context_computed_again(engine: foveate.Engine) -> None:
-    context = engine.compute(ASK, frame="none")
-    engine.feedback(context, "it is in deploy/redis.conf")
-    engine.save()
-    assert engine.receipt(context.id).document["notes"] == {"used": ["fact_2"]}
-    engine.mark(context, "fact_1", "useful")
-    engine.save()
-    assert engine.receipt(context.id).document["notes"] == {"used": ["fact_2"], "marks": {"fact_1": "useful"}}
+    context = engine.context(ASK, frame="none")
+    engine.feedback(context, answer="it is in deploy/redis.conf")
+    engine.receipts.flush()
+    assert engine.receipts.get(context.id).document["notes"] == {"used": ["fact_2"]}
+    engine.feedback(context, useful=["fact_1"])
+    engine.receipts.flush()
+    assert engine.receipts.get(context.id).document["notes"] == {"used": ["fact_2"], "marks": {"fact_1": "useful"}}
 
 
 def test_marks_change_what_they_say(engine: foveate.Engine) -> None:
-    context = engine.compute(ASK, frame="none")
-    assert engine.mark(context, "fact_1", "useful") == ""
-    engine.mark(context, "fact_1", "useful")
+    context = engine.context(ASK, frame="none")
+    assert engine.feedback(context, useful=["fact_1"]).advice == {}
+    engine.feedback(context, useful=["fact_1"])
     assert (engine.get("fact_1").uses, engine.get("fact_1").wins) == (1, 1)
-    assert "retire fact_2" in engine.mark(context, "fact_2", "wrong")
+    assert "retire fact_2" in engine.feedback(context, wrong=["fact_2"]).advice["fact_2"]
     assert engine.get("fact_2").outcome == "failure"
-    assert "foveate retire fact_3" in engine.mark(context, "fact_3", "outdated")
+    assert "foveate retire fact_3" in engine.feedback(context, outdated=["fact_3"]).advice["fact_3"]
     assert engine.get("fact_3").status == "active"
 
 
 def test_a_mark_names_an_item_of_the_context(engine: foveate.Engine) -> None:
-    context = engine.compute(ASK, frame="none")
-    with pytest.raises(foveate.InputError, match="Did you mean 'useful'"):
-        engine.mark(context, "fact_1", "usefull")
+    context = engine.context(ASK, frame="none")
     with pytest.raises(foveate.NotFound, match="not shown"):
-        engine.mark(context, "fact_99", "wrong")
+        engine.feedback(context, wrong=["fact_99"])
     with pytest.raises(foveate.InputError, match="empty"):
-        engine.feedback(context, " ")
+        engine.feedback(context, answer=" ")
 
 
 def test_a_forgotten_record_leaves_the_notes(engine: foveate.Engine) -> None:
-    context = engine.compute(ASK, frame="none")
-    engine.feedback(context, "it is in deploy/redis.conf and fact_4")
-    engine.mark(context, "fact_2", "outdated")
-    engine.forget(["fact_2"])
-    assert engine.receipt(context.id).document["notes"] == {"used": ["fact_4"], "marks": {}}
+    context = engine.context(ASK, frame="none")
+    engine.feedback(context, answer="it is in deploy/redis.conf and fact_4")
+    engine.feedback(context, outdated=["fact_2"])
+    engine.forget("fact_2")
+    assert engine.receipts.get(context.id).document["notes"] == {"used": ["fact_4"], "marks": {}}
 
 
 # --- metrics ---------------------------------------------------------------------------------------------------------
@@ -107,7 +105,7 @@ def test_a_forgotten_record_leaves_the_notes(engine: foveate.Engine) -> None:
 
 def test_nothing_measured_is_no_verdict() -> None:
     with open_engine() as engine:
-        found = engine.metrics()
+        found = engine.store.metrics()
     assert list(found) == [
         "context_relevance",
         "budget_utilisation",
@@ -122,21 +120,21 @@ def test_nothing_measured_is_no_verdict() -> None:
 
 def test_relevance_is_the_mean_of_what_was_found_for_the_question(engine: foveate.Engine) -> None:
     """004-135: rules are there for every question and do not count."""
-    context = engine.compute(ASK, frame="none")
+    context = engine.context(ASK, frame="none")
     found = [item.candidate for item in context.items if item.candidate.source != "always"]
     assert len(found) < len(context.items)
     mean = sum(candidate.features["relevance"] for candidate in found) / len(found)
-    metric = engine.metrics()["context_relevance"]
+    metric = engine.store.metrics()["context_relevance"]
     assert metric["value"] == pytest.approx(mean, abs=1e-4)
     assert metric["holds"] is (mean > 0.6)
 
 
 def test_utilisation_holds_between_a_half_and_nine_tenths(engine: foveate.Engine) -> None:
     """004-136"""
-    contexts = [engine.compute(ASK, frame="none", budget=4000)]
-    assert engine.metrics()["budget_utilisation"]["holds"] is False
-    contexts += [engine.compute(ASK, frame="none", budget=round(contexts[0].tokens * share)) for share in (1, 1.1, 1.2)]
-    metric = engine.metrics()["budget_utilisation"]
+    contexts = [engine.context(ASK, frame="none", budget=4000)]
+    assert engine.store.metrics()["budget_utilisation"]["holds"] is False
+    contexts += [engine.context(ASK, frame="none", budget=round(contexts[0].tokens * share)) for share in (1, 1.1, 1.2)]
+    metric = engine.store.metrics()["budget_utilisation"]
     shares = [context.tokens / context.budget.ceiling for context in contexts]
     assert metric["value"] == pytest.approx(sum(shares) / len(shares), abs=1e-4)
     assert metric["holds"] is True
@@ -145,34 +143,34 @@ def test_utilisation_holds_between_a_half_and_nine_tenths(engine: foveate.Engine
 def test_refreshes_a_turn(engine: foveate.Engine) -> None:
     """004-137"""
     engine.add("fact", "Kafka partitions are rebalanced by a coordinator")
-    context = engine.refresh_if_needed(ASK, None, frame="none").context
+    context = engine.refresh(None, ASK, frame="none").context
     for _ in range(3):
-        assert not engine.refresh_if_needed("and how does Redis evict sessions of guests?", context, frame="none")
-    metric = engine.metrics()["refresh_rate"]
+        assert not engine.refresh(context, "and how does Redis evict sessions of guests?", frame="none")
+    metric = engine.store.metrics()["refresh_rate"]
     assert (metric["value"], metric["holds"], metric["measured"]) == (0.0, True, 4)
     for _ in range(2):
-        assert engine.refresh_if_needed("why are Kafka partitions rebalanced?", context, frame="none", decision=True)
-        engine.clock.tick(1)  # type: ignore[attr-defined]
-    metric = engine.metrics()["refresh_rate"]
+        assert engine.refresh(context, "why are Kafka partitions rebalanced?", frame="none", acting=True)
+        engine.store.data.clock.tick(1)  # type: ignore[attr-defined]
+    metric = engine.store.metrics()["refresh_rate"]
     assert (metric["value"], metric["holds"]) == (pytest.approx(2 / 6, abs=1e-4), False)
 
 
 def test_precision_is_what_answers_used_or_people_called_useful(engine: foveate.Engine) -> None:
     """004-138"""
-    engine.compute("sessions of guests", frame="none")  # nobody said what came of it: not measured
-    context = engine.compute(ASK, frame="none")
-    engine.feedback(context, "it is in deploy/redis.conf")
-    assert engine.metrics()["recall_precision"]["value"] == 0.25
-    engine.mark(context, "fact_1", "useful")
-    metric = engine.metrics()["recall_precision"]
+    engine.context("sessions of guests", frame="none")  # nobody said what came of it: not measured
+    context = engine.context(ASK, frame="none")
+    engine.feedback(context, answer="it is in deploy/redis.conf")
+    assert engine.store.metrics()["recall_precision"]["value"] == 0.25
+    engine.feedback(context, useful=["fact_1"])
+    metric = engine.store.metrics()["recall_precision"]
     assert (metric["value"], metric["holds"], metric["measured"]) == (0.5, True, 1)
 
 
 def test_a_context_from_scratch_is_timed(engine: foveate.Engine) -> None:
     """004-139"""
-    context = engine.compute(ASK, frame="none")
-    metric = engine.metrics()["cold_start_ms"]
-    assert metric["value"] == pytest.approx(engine.receipt(context).document["ms"])
+    context = engine.context(ASK, frame="none")
+    metric = engine.store.metrics()["cold_start_ms"]
+    assert metric["value"] == pytest.approx(engine.receipts.get(context).document["ms"])
     assert metric["holds"] is (metric["value"] < 500)
 
 
@@ -183,29 +181,29 @@ def test_growth_is_new_records_a_day_and_confirmation_a_share_of_facts() -> None
             engine.add("fact", f"Fact number {day} of the log", created=ago(day + 1))
         engine.add("note", "An old one", created=ago(100))
         engine.add("fact", "Fact number 1 of the log")
-        found = engine.metrics()
+        found = engine.store.metrics()
     assert found["memory_growth_per_day"]["value"] == round(4 / 30, 2)
     assert found["memory_growth_per_day"]["holds"] is None
     assert (found["fact_confirmation"]["value"], found["fact_confirmation"]["holds"]) == (0.25, True)
     with open_engine() as young:
         young.add("note", "One", created=NOW - 2 * DAY)
         young.add("note", "Two", created=NOW - DAY)
-        assert young.metrics()["memory_growth_per_day"]["value"] == 1.0
+        assert young.store.metrics()["memory_growth_per_day"]["value"] == 1.0
 
 
 def test_figures_by_day_are_those_of_the_day(engine: foveate.Engine) -> None:
-    engine.compute(ASK, frame="none", now=ago(31))
+    engine.context(ASK, frame="none", now=ago(31))
     for day, budgets in ((29, (300, 600)), (1, (4000,)), (0, (4000, 2000))):
         for n, budget in enumerate(budgets):
-            context = engine.compute(ASK, frame="none", now=ago(day) + n, budget=budget)
-            engine.note(context.id, turns=2, **({"refresh": {"reason": "topic", "previous": "x"}} if n else {}))
-    engine.feedback(context, "it is in deploy/redis.conf")
-    found = engine.metrics_over_time()
+            context = engine.context(ASK, frame="none", now=ago(day) + n, budget=budget)
+            engine.receipts.note(context.id, turns=2, **({"refresh": {"reason": "topic", "previous": "x"}} if n else {}))
+    engine.feedback(context, answer="it is in deploy/redis.conf")
+    found = engine.store.metrics_by_day()
     days = found["days"]
     assert [(day["day"], day["contexts"]) for day in days] == [
         ("2026-08-23", 2), ("2026-09-20", 1), ("2026-09-21", 2),
     ]  # fmt: skip
-    today = engine.lines(2)
+    today = engine.receipts.list(limit=2)
     assert days[2] == {
         "day": "2026-09-21",
         "contexts": 2,
@@ -227,9 +225,9 @@ def test_a_day_is_shown_whole_or_not_at_all(
 ) -> None:
     for day, number in ((2, 1), (1, 2), (0, 2)):
         for n in range(number):
-            engine.compute(ASK, frame="none", now=ago(day) + n)
+            engine.context(ASK, frame="none", now=ago(day) + n)
     monkeypatch.setattr("foveate.receipts.metrics.MOST", most)
-    found = engine.metrics_over_time()
+    found = engine.store.metrics_by_day()
     assert ([day["contexts"] for day in found["days"]], found["cut"]) == (contexts, cut)
 
 

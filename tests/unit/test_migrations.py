@@ -17,8 +17,8 @@ import pytest
 import stores
 from conformance.base import HERE, add, get, made
 from dying import ran, steps_of
+from foveate.engine import Engine
 from foveate.errors import SchemaTooNew, StoreError
-from foveate.memory.memory import Memory
 from foveate.records.make import Rules
 from foveate.store.sql import queries
 from foveate.store.sqlite.files import _overwrite, standing_of
@@ -88,10 +88,10 @@ def test_a_migrated_store_is_a_fresh_one_with_the_same_contents(tmp_path: Path, 
         for project in stores.PROJECTS:
             scope = stores.Scope(project, user="ada")
             here, there = (
-                Memory(store, scope=scope, rules=Rules(), clock=FixedClock(), ids=counting_ids())
+                Engine(store, scope=scope, rules=Rules(), clock=FixedClock(), ids=counting_ids())
                 for store in (migrated, fresh)
             )
-            there.import_(list(here.export()))
+            there.store.import_lines(list(here.store.export_lines()))
         answers = stores.answers(migrated)
         assert len(answers) > 30
         assert answers == stores.answers(fresh)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from foveate import Engine, Filters
 from foveate.pipeline.sources.search import NEARNESS, neighbour
 from foveate.store.protocol import Beside
+from records import add_record
 from worlds import ago, open_engine
 
 TALK = (
@@ -22,12 +23,12 @@ def talked() -> Engine:
     engine = open_engine()
     for session, lines in (("one", TALK), ("two", ("Unrelated remark about soup",))):
         rows = [("note", line, {"created": ago(3)}) for line in lines]
-        engine.add_many(rows, scope=replace(engine.scope, session=session))
+        engine.store.add_many(rows, session=session)
     return engine
 
 
 def features(engine: Engine, query: str, **options: object) -> dict[str, dict[str, float]]:
-    context = engine.compute(query, profile="chat", **options)
+    context = engine.context(query, profile="chat", **options)
     items = [item.candidate for section in context.sections if section.name == "memories" for item in section.items]
     return {candidate.record.text: dict(candidate.features) for candidate in items}
 
@@ -47,15 +48,15 @@ def test_without_the_weight_nobody_comes_along() -> None:
 
 def test_without_a_session_there_are_no_neighbours() -> None:
     engine = open_engine()
-    engine.add_many([("note", line, {"created": ago(3)}) for line in TALK])
+    engine.store.add_many([("note", line, {"created": ago(3)}) for line in TALK])
     assert set(features(engine, "How was the harbour festival?")) == {TALK[0]}
 
 
 def test_neighbours_keep_to_scope_kinds_and_filters() -> None:
     engine = talked()
     scope = replace(engine.scope, session="one", user="somebody else")
-    engine.add("note", "A secret reply", scope=scope, created=ago(3))
-    with engine.reader() as reader:
+    add_record(engine, "note", "A secret reply", scope=scope, created=ago(3))
+    with engine.store.data.reader() as reader:
         (hit,) = (record for record in reader.records() if record.text == TALK[-1])
         assert {place.record.text for place in reader.beside([hit.id], ["note"], 2, Filters())} == set(TALK[2:4])
         assert reader.beside([hit.id], ["fact"], 2, Filters()) == []

@@ -21,7 +21,8 @@ from langchain_core.language_models import FakeListChatModel
 from langgraph.store.memory import InMemoryStore
 
 import foveate
-from foveate import Filters, InputError, NotFound, SourceError
+from foveate import Filters, InputError, NotFound
+from foveate.errors import SourceError
 from foveate.integrations.memories import LONGEST, Graphiti, LangGraphStore, Mem0
 from worlds import NOW, open_engine
 
@@ -72,7 +73,7 @@ def mem0_memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
             }
         )
         for text, user in ((TEA, "ada"), (CAR, "ada"), ("Eve drinks black tea", "eve")):
-            memory.add(text, user_id=user, infer=False)
+            memory.add(text, data={"user_id": user, "infer": False})
         yield memory
         memory.close()
         memory.vector_store.client.close()
@@ -159,7 +160,7 @@ def source(request: pytest.FixtureRequest, store: InMemoryStore) -> Any:
 
 def test_what_another_memory_knows_is_shown_ranked_and_explained(source: Any) -> None:
     with foveate.open(":memory:", sources=[source]) as engine:
-        context = engine.compute(QUESTION, overrides=slot(source.name))
+        context = engine.context(QUESTION, overrides=slot(source.name))
         assert "## Remembered elsewhere\n- Ada drinks green tea in the morning\n" in context.text
         assert "Eve" not in context.text
         shown = [item for item in context.items if item.candidate.source == source.name]
@@ -171,49 +172,49 @@ def test_what_another_memory_knows_is_shown_ranked_and_explained(source: Any) ->
         assert relevances == sorted(relevances, reverse=True)
         assert all(0 <= relevance <= 1 for relevance in relevances)
         assert engine.why(first.record.id, context)["sentence"].startswith("kept in")
-        assert not engine.stats()["records"], "nothing of it is kept"
+        assert not engine.store.stats()["records"], "nothing of it is kept"
 
 
 def test_ids_stay_and_open_again_in_full(source: Any) -> None:
     with foveate.open(":memory:", sources=[source]) as engine:
-        one, two = (engine.compute(QUESTION, overrides=slot(source.name)) for _ in range(2))
+        one, two = (engine.context(QUESTION, overrides=slot(source.name)) for _ in range(2))
         assert [item.candidate.record.id for item in one.items] == [item.candidate.record.id for item in two.items]
         id = one.items[0].candidate.record.id
         assert engine.expand(id) == {"role": "user", "content": f"- {TEA}\n"}
-        assert engine.diff(one, two)["added"] == []
-        replay = engine.replay(one)
+        assert engine.receipts.diff(one, two)["added"] == []
+        replay = engine.receipts.replay(one)
         assert (replay["identical"], replay["missing"]) == (True, [])
 
 
 def test_what_is_not_there_has_a_clear_answer(source: Any) -> None:
     with foveate.open(":memory:", sources=[source]) as engine:
-        context = engine.compute(QUESTION, overrides=slot(source.name))
+        context = engine.context(QUESTION, overrides=slot(source.name))
         absent = f"{source.name}:00000000-0000-0000-0000-000000000000"
-        answer = engine.why_not(absent, context)
+        answer = engine.why(absent, context)
         assert answer["reason"] == "not found"
         assert f"source {source.name!r} brought" in answer["sentence"]
-        assert engine.why_not(absent, engine.compute(QUESTION))["reason"] == "no slot"
+        assert engine.why(absent, engine.context(QUESTION))["reason"] == "no slot"
         with pytest.raises((NotFound, SourceError), match=source.name):
             engine.expand(absent)
-        with pytest.raises(InputError, match="kept by another memory"):
-            engine.mark(context, context.items[0].candidate.record.id, "wrong")
-        used = engine.feedback(context, "Ada drinks green tea in the morning, I think.").used
+        with pytest.raises(InputError, match="belongs to another memory"):
+            engine.feedback(context, wrong=[context.items[0].candidate.record.id])
+        used = engine.feedback(context, answer="Ada drinks green tea in the morning, I think.").used
         assert list(used) == [context.items[0].candidate.record.id]
 
 
 def test_a_fact_of_a_graph_that_no_longer_holds_is_left_out(graph: Any) -> None:
     with foveate.open(":memory:", sources=[Graphiti(graph, group_ids=["g"], deadline=60)]) as engine:
-        context = engine.compute(QUESTION, overrides=slot("graphiti"))
+        context = engine.context(QUESTION, overrides=slot("graphiti"))
         past = next(omission for omission in context.left_out if "coffee" in omission.candidate.record.text)
         assert past.reason == "not valid"
-        assert engine.why_not(past.candidate.record.id, context)["reason"] == "not valid"
+        assert engine.why(past.candidate.record.id, context)["reason"] == "not valid"
 
 
 def test_a_graph_can_be_asked_in_the_loop_that_it_lives_in(graph: Any) -> None:
     async def main() -> str:
         source = Graphiti(graph, group_ids=["g"], loop=asyncio.get_running_loop(), deadline=60)
         with foveate.open(":memory:", sources=[source]) as engine:
-            return (await engine.acompute(QUESTION, overrides=slot("graphiti"))).text
+            return (await engine.acontext(QUESTION, overrides=slot("graphiti"))).text
 
     assert TEA in asyncio.run(main())
 
@@ -223,7 +224,7 @@ def test_a_slot_can_stand_in_a_projects_profile(tmp_path: Path, store: InMemoryS
     profiles.mkdir(parents=True)
     (profiles / "base.toml").write_text('[slots.langgraph]\nsource = "langgraph"\nheading = "Elsewhere"\nshare = 20\n')
     with foveate.open(tmp_path, sources=[LangGraphStore(store, ("ada",))], code=False) as engine:
-        assert "## Elsewhere\n- Ada drinks green tea" in engine.compute(QUESTION).text
+        assert "## Elsewhere\n- Ada drinks green tea" in engine.context(QUESTION).text
 
 
 # --- what can go wrong ---------------------------------------------------------------------------------------------
@@ -251,10 +252,10 @@ def asked(answer: Any, /, limit: int | None = None, filters: Filters | None = No
     overrides = slot("mem0", **({"limit": limit} if limit else {}))
     with open_engine(sources=[Mem0(Fake(answer), user_id="ada", **options)]) as engine:
         engine.add("fact", "Ada has a tea pot")
-        context = engine.compute(QUESTION, overrides=overrides, filters=filters)
-        report = next(r for r in engine.receipt(context).document["sources"] if r["source"] == "mem0")
+        context = engine.context(QUESTION, overrides=overrides, filters=filters)
+        report = next(r for r in engine.receipts.get(context).document["sources"] if r["source"] == "mem0")
         assert "Ada has a tea pot" in context.text, "the rest is there, whatever happens"
-        return context, report, engine.why_not("mem0:gone", context)
+        return context, report, engine.why("mem0:gone", context)
 
 
 def raising(query: str, **options: Any) -> Any:
@@ -300,7 +301,7 @@ def test_a_backend_that_hangs_does_not_keep_the_process_alive() -> None:
         "        await asyncio.sleep(600)\n"
         "slots = {'slots': {'mem0': {'source': 'mem0', 'share': 9}}}\n"
         "engine = foveate.open(':memory:', sources=[Mem0(Never(), user_id='a', deadline=0.05)])\n"
-        "print(engine.compute('tea', overrides=slots).warnings)\n"
+        "print(engine.context('tea', overrides=slots).warnings)\n"
     )
     path = os.pathsep.join([str(Path(foveate.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
@@ -386,13 +387,13 @@ def test_any_time_will_do(when: Any) -> None:
 )
 def test_the_requests_filters_hold_for_it(filters: Filters, found: int) -> None:
     with open_engine(sources=[Mem0(Fake({"results": [hit()]}), user_id="ada")]) as engine:
-        assert engine.compute(QUESTION, overrides=slot("mem0"), filters=filters).considered["mem0"] == found
+        assert engine.context(QUESTION, overrides=slot("mem0"), filters=filters).considered["mem0"] == found
 
 
 def test_a_slot_for_other_kinds_gets_nothing() -> None:
     with open_engine(sources=[Mem0(Fake({"results": [hit()]}), user_id="ada", kind="episode")]) as engine:
         found = [
-            engine.compute(QUESTION, overrides=slot("mem0", kinds=[kind])).considered["mem0"] for kind in ("fact", "episode")
+            engine.context(QUESTION, overrides=slot("mem0", kinds=[kind])).considered["mem0"] for kind in ("fact", "episode")
         ]
     assert found == [0, 1]
 
@@ -400,13 +401,13 @@ def test_a_slot_for_other_kinds_gets_nothing() -> None:
 def test_a_replay_without_the_backend_says_what_is_missing() -> None:
     fake = Fake({"results": [hit()]})
     with open_engine(sources=[Mem0(fake, user_id="ada", deadline=0.05)]) as engine:
-        context = engine.compute(QUESTION, overrides=slot("mem0"))
+        context = engine.context(QUESTION, overrides=slot("mem0"))
         fake.answer = raising
-        assert engine.replay(context)["missing"] == ["mem0:1"]
+        assert engine.receipts.replay(context)["missing"] == ["mem0:1"]
         with pytest.raises(SourceError, match="did not give 'mem0:1'"):
             engine.expand("mem0:1")
         fake.answer = hit(text="Ada drinks nothing any more")
-        assert engine.replay(context)["missing"] == ["mem0:1"], "what reads otherwise now is not what was shown"
+        assert engine.receipts.replay(context)["missing"] == ["mem0:1"], "what reads otherwise now is not what was shown"
         assert engine.expand("mem0:1")["content"] == "- Ada drinks nothing any more\n"
 
 

@@ -20,8 +20,11 @@ def engine(tmp_path: Path) -> foveate.Engine:
 
 
 def test_the_spans_joined_are_the_text_that_was_sent(engine: foveate.Engine) -> None:
-    context = engine.compute("How long do tokens last, and where are they kept?", budget=2000, given="A text of the caller.")
-    for prompt in (engine.prompt(context, "A text of the caller."), engine.prompt(context.id, "A text of the caller.")):
+    context = engine.context("How long do tokens last, and where are they kept?", budget=2000, extra="A text of the caller.")
+    for prompt in (
+        engine.receipts.prompt(context, extra="A text of the caller."),
+        engine.receipts.prompt(context.id, extra="A text of the caller."),
+    ):
         assert prompt.identical
         assert prompt.text == context.text
         shown = [span.id for part in prompt.parts for span in part.spans if span.id]
@@ -31,8 +34,8 @@ def test_the_spans_joined_are_the_text_that_was_sent(engine: foveate.Engine) -> 
 
 
 def test_what_can_no_longer_be_read_is_named_and_the_rest_is_shown(engine: foveate.Engine) -> None:
-    context = engine.compute("How long do tokens last?", budget=2000, given="A text of the caller.")
-    prompt = engine.prompt(context.id)
+    context = engine.context("How long do tokens last?", budget=2000, extra="A text of the caller.")
+    prompt = engine.receipts.prompt(context.id)
     assert not prompt.identical
     (given,) = prompt.missing
     assert given.startswith("given_")
@@ -41,18 +44,19 @@ def test_what_can_no_longer_be_read_is_named_and_the_rest_is_shown(engine: fovea
 
 
 def test_an_edit_does_not_change_a_past_prompt(engine: foveate.Engine) -> None:
-    context = engine.compute("How long do tokens last?", budget=2000)
+    context = engine.context("How long do tokens last?", budget=2000)
     fact = next(item.candidate.record for item in context.items if "every hour" in item.candidate.record.text)
     engine.edit(fact.id, text="Tokens rotate every day.")
-    assert engine.prompt(context.id).text == context.text
+    assert engine.receipts.prompt(context.id).text == context.text
 
 
-def test_what_if_leaves_no_trace(engine: foveate.Engine) -> None:
-    kept = engine.compute("How long do tokens last?", budget=2000, now="2026-11-15")
-    before, revision = len(engine.receipts()), engine.stats()["revision"]
-    context, receipt = engine.what_if("How long do tokens last?", budget=2000, now="2026-11-15")
+def test_a_dry_run_leaves_no_trace(engine: foveate.Engine) -> None:
+    kept = engine.context("How long do tokens last?", budget=2000, now="2026-11-15")
+    before, revision = len(engine.receipts.page()), engine.store.stats()["revision"]
+    context = engine.context("How long do tokens last?", budget=2000, now="2026-11-15", dry_run=True)
+    receipt = engine.receipts.get(context)
     assert (context.text, context.id) == (kept.text, kept.id)
-    assert receipt.document["text_hash"] == engine.receipt(kept).document["text_hash"]
-    smaller, _ = engine.what_if("How long do tokens last?", budget=200, now="2026-11-15")
+    assert receipt.document["text_hash"] == engine.receipts.get(kept).document["text_hash"]
+    smaller = engine.context("How long do tokens last?", budget=200, now="2026-11-15", dry_run=True)
     assert smaller.tokens <= 200
-    assert (len(engine.receipts()), engine.stats()["revision"]) == (before, revision)
+    assert (len(engine.receipts.page()), engine.store.stats()["revision"]) == (before, revision)

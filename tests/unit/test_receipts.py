@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +30,12 @@ def engine() -> Iterator[foveate.Engine]:
 def test_a_line_says_what_the_receipt_says(engine: foveate.Engine) -> None:
     engine.add("instruction", "Answer in English")
     used, marked = (engine.add("fact", f"The deploy takes {n} minutes").record.id for n in ("four", "some"))
-    context = engine.compute("How long does a deploy take?", session="s1", budget=500)
-    engine.note(context.id, turns=2, refresh={"reason": "topic", "previous": "ctx_0"}, used=[used], marks={marked: "wrong"})
-    (line,) = engine.lines()
-    receipt = engine.receipt(context.id)
+    context = engine.context("How long does a deploy take?", session="s1", budget=500)
+    engine.receipts.note(
+        context.id, turns=2, refresh={"reason": "topic", "previous": "ctx_0"}, used=[used], marks={marked: "wrong"}
+    )
+    (line,) = engine.receipts.list()
+    receipt = engine.receipts.get(context.id)
     found = [entry["features"]["relevance"] for entry in receipt.candidates if entry["source"] == "search" and entry["kept"]]
     assert line == {
         "id": context.id,
@@ -61,51 +62,65 @@ def test_a_line_says_what_the_receipt_says(engine: foveate.Engine) -> None:
 
 
 def test_a_line_shows_the_beginning_of_a_long_question(engine: foveate.Engine) -> None:
-    engine.compute("deploy " * 1000)
-    assert len(engine.lines()[0]["query"]) == 1001
+    engine.context("deploy " * 1000)
+    assert len(engine.receipts.list()[0]["query"]) == 1001
 
 
 def test_lines_come_in_pages_and_by_session(engine: foveate.Engine) -> None:
-    ids = [engine.compute(f"deploy {n}", session=f"s{n % 2}", now=NOW + n).id for n in range(5)]
-    first = engine.lines(2)
+    ids = [engine.context(f"deploy {n}", session=f"s{n % 2}", now=NOW + n).id for n in range(5)]
+    first = engine.receipts.list(limit=2)
     assert [line["id"] for line in first] == [ids[4], ids[3]]
-    assert [line["id"] for line in engine.lines(9, (first[-1]["now"], first[-1]["id"]))] == [ids[2], ids[1], ids[0]]
-    assert [line["id"] for line in engine.lines(session="s1")] == [ids[3], ids[1]]
-    named = [(found["name"], found["contexts"]) for found in engine.sessions()]
+    assert [line["id"] for line in engine.receipts.list(limit=9, after=(first[-1]["now"], first[-1]["id"]))] == [
+        ids[2],
+        ids[1],
+        ids[0],
+    ]
+    assert [line["id"] for line in engine.receipts.list(session="s1")] == [ids[3], ids[1]]
+    named = [(found["name"], found["contexts"]) for found in engine.receipts.sessions()]
     assert named == [("s0", 3), ("s1", 2)]
 
 
 @pytest.fixture
 def older(tmp_path: Path) -> Iterator[foveate.Engine]:
     """An engine on a file, with five contexts of two sessions on three days."""
-    with foveate.open(tmp_path, own=False, clock=clock, code=False) as engine:
+    with foveate.open(tmp_path, personal=False, clock=clock, code=False) as engine:
         engine.add("fact", "The deploy takes four minutes")
         for n in range(5):
-            engine.compute(f"deploy {n}", session=f"s{n % 2}", now=ago(2 - n // 2) + n)
+            engine.context(f"deploy {n}", session=f"s{n % 2}", now=ago(2 - n // 2) + n)
         yield engine
 
 
 def rewrite(engine: foveate.Engine, change: str) -> None:
-    engine.save()
-    with engine.store.write(engine.scope) as writer:
+    engine.receipts.flush()
+    with engine.store.data.store.write(engine.scope) as writer:
         writer._db.connection.execute(f"update receipts set {change}")  # type: ignore[attr-defined]
 
 
 def told(engine: foveate.Engine) -> tuple[Any, ...]:
     """Everything that is answered from lines."""
-    pages = [engine.lines(2), engine.lines(2, (ago(1) + 2, engine.lines(3)[2]["id"])), engine.lines(1, session="s1")]
-    return pages, engine.sessions(), engine.timeline("s0"), engine.metrics(), engine.metrics_over_time()
+    pages = [
+        engine.receipts.list(limit=2),
+        engine.receipts.list(limit=2, after=(ago(1) + 2, engine.receipts.list(limit=3)[2]["id"])),
+        engine.receipts.list(limit=1, session="s1"),
+    ]
+    return (
+        pages,
+        engine.receipts.sessions(),
+        engine.receipts.timeline("s0"),
+        engine.store.data.store.metrics(),
+        engine.store.data.store.metrics_by_day(),
+    )
 
 
 def lacking(engine: foveate.Engine) -> int:
-    with engine.reader() as reader:
+    with engine.store.data.reader() as reader:
         return len(reader.receipts_without_line(9))
 
 
 @contextmanager
 def busy(engine: foveate.Engine) -> Iterator[None]:
     """Somebody else is writing."""
-    with engine.store.read(engine.scope) as reader:
+    with engine.store.data.store.read(engine.scope) as reader:
         path = reader._db.connection.filename  # type: ignore[attr-defined]
     with closing(apsw.Connection(path)) as other:
         other.execute("begin immediate")
@@ -126,8 +141,8 @@ def test_to_read_lines_nobody_needs_to_write(older: foveate.Engine, monkeypatch:
     with busy(older):
         assert told(older) == before
         monkeypatch.setattr(journal, "AT_MOST", 2)  # no more than the latest, and no day of which only a part is known
-        assert [line["query"] for line in older.lines()] == ["deploy 4", "deploy 3"]
-        found = older.metrics_over_time()
+        assert [line["query"] for line in older.receipts.list()] == ["deploy 4", "deploy 3"]
+        found = older.store.data.store.metrics_by_day()
         assert ([day["contexts"] for day in found["days"]], found["cut"]) == ([1], True)
         assert lacking(older) == 5
     assert told(older) == before
@@ -138,25 +153,25 @@ def test_a_receipt_that_cannot_be_read_is_in_no_list(older: foveate.Engine) -> N
     rewrite(older, "line = null, session = null, body = case when created % 10 = 3 then x'00' else body end")
     for held in (busy(older), nullcontext()):
         with held:
-            assert [line["query"][-1] for line in older.lines()] == ["4", "2", "1", "0"]
-            assert [(found["name"], found["contexts"]) for found in older.sessions()] == [("s0", 3), ("s1", 1)]
-            assert older.metrics()["cold_start_ms"]["measured"] == 4
+            assert [line["query"][-1] for line in older.receipts.list()] == ["4", "2", "1", "0"]
+            assert [(found["name"], found["contexts"]) for found in older.receipts.sessions()] == [("s0", 3), ("s1", 1)]
+            assert older.store.data.store.metrics()["cold_start_ms"]["measured"] == 4
     assert lacking(older) == 0
 
 
 def test_forgetting_a_record_empties_it_out_of_the_lines(engine: foveate.Engine) -> None:
     id = engine.add("fact", "The password of Mallory is xyzzy").record.id
-    engine.compute("What is the xyzzy of Mallory?")
-    assert "xyzzy" in engine.lines()[0]["query"]
-    engine.forget([id])
-    (line,) = engine.lines()
+    engine.context("What is the xyzzy of Mallory?")
+    assert "xyzzy" in engine.receipts.list()[0]["query"]
+    engine.forget(*id)
+    (line,) = engine.receipts.list()
     assert (line["query"], line["forgotten"], line["items"], line["relevance"]) == (FORGOTTEN, 1, 0, None)
 
 
 @pytest.mark.parametrize(("session", "said"), [("s" * 501, "500 bytes"), ("a\0b", "NUL")])
 def test_a_session_is_a_name(engine: foveate.Engine, session: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
-        engine.compute("deploy", session=session)
+        engine.context("deploy", session=session)
 
 
 # --- why -----------------------------------------------------------------------------------------------------------
@@ -164,18 +179,18 @@ def test_a_session_is_a_name(engine: foveate.Engine, session: str, said: str) ->
 
 def test_why_takes_a_score_apart(engine: foveate.Engine) -> None:
     id = engine.add("fact", "The deploy takes four minutes").record.id
-    engine.compute("How long does a deploy take?")
+    engine.context("How long does a deploy take?")
     why = engine.why(id)
     assert why["kept"] is True
     assert why["sentence"].startswith("kept in 'facts' at level summary, ")
     assert sum(why["score_parts"].values()) == pytest.approx(why["score"], abs=1e-5)
-    assert set(why["score_parts"]) == set(engine.receipt().document["profile"]["weights"])
+    assert set(why["score_parts"]) == set(engine.receipts.get().document["profile"]["weights"])
 
 
 def test_why_says_what_was_missing(engine: foveate.Engine) -> None:
     for n in range(40):
         engine.add("fact", f"The deploy of service{chr(97 + n % 26)}{n} takes long, and nobody has measured it properly yet")
-    context = engine.compute("How long does a deploy take?", budget=120)
+    context = engine.context("How long does a deploy take?", budget=120)
     lost = next(omission for omission in context.left_out if omission.reason == "budget")
     why = engine.why(lost.candidate.record.id, context)
     assert why["sentence"].startswith("left out: budget, in 'facts'; needs +")
@@ -185,8 +200,8 @@ def test_why_says_what_was_missing(engine: foveate.Engine) -> None:
 
 def test_why_prefers_the_slot_in_which_a_record_is_shown(engine: foveate.Engine) -> None:
     id = engine.add("fact", "The deploy takes four minutes", pinned=True).record.id
-    context = engine.compute("How long does a deploy take?")
-    assert len([entry for entry in engine.receipt(context).candidates if entry["id"] == id]) == 2
+    context = engine.context("How long does a deploy take?")
+    assert len([entry for entry in engine.receipts.get(context).candidates if entry["id"] == id]) == 2
     assert engine.why(id, context)["slot"] == "pinned"
 
 
@@ -197,7 +212,7 @@ def test_every_reason_has_a_sentence(engine: foveate.Engine) -> None:
     out = engine.add("fact", "Deploy freeze starts on Friday").record.id
     bad = engine.add("decision", "Deploy by hand in the holiday season", created=ago(4000), confidence=0.0).record.id
     many = [engine.add("gotcha", f"A deploy fails on host {n}").record.id for n in range(2)]
-    context = engine.compute(
+    context = engine.context(
         "Which deploy region holds?",
         filters=Filters(exclude=(out,)),
         overrides={"slots": {"warnings": {"max_items": 1}, "decisions": {"min_score": 0.9}}},
@@ -215,14 +230,14 @@ def test_every_reason_has_a_sentence(engine: foveate.Engine) -> None:
 
 
 def not_in(engine: foveate.Engine, id: str, context: foveate.Context) -> tuple[str, str]:
-    found = engine.why_not(id, context)
+    found = engine.why(id, context)
     assert found["kept"] is False
     return found["reason"], found["sentence"]
 
 
 def test_no_slot_asks_for_it(engine: foveate.Engine) -> None:
     id = engine.add("issue", "The deploy is slow").record.id
-    reason, sentence = not_in(engine, id, engine.compute("Why is the deploy slow?"))
+    reason, sentence = not_in(engine, id, engine.context("Why is the deploy slow?"))
     assert reason == "no slot"
     assert sentence == "not considered: no slot of profile 'base' asks for records of kind 'issue'"
 
@@ -239,20 +254,20 @@ def test_no_slot_asks_for_it(engine: foveate.Engine) -> None:
 )
 def test_it_was_filtered(engine: foveate.Engine, filters: Filters, which: str) -> None:
     id = engine.add("fact", "The deploy is slow", trust="agent").record.id
-    context = engine.compute("Why is the deploy slow?", filters=filters)
+    context = engine.context("Why is the deploy slow?", filters=filters)
     assert not_in(engine, id, context) == ("filtered", f"not considered: the request's filter on {which}")
 
 
 def test_it_is_retired(engine: foveate.Engine) -> None:
     id = engine.add("fact", "The deploy is slow").record.id
-    engine.retire(id)
-    assert not_in(engine, id, engine.compute("Why is the deploy slow?")) == ("retired", "not considered: it is retired")
+    engine.edit(id, status="retired")
+    assert not_in(engine, id, engine.context("Why is the deploy slow?")) == ("retired", "not considered: it is retired")
 
 
 def test_it_shares_no_word(engine: foveate.Engine) -> None:
     engine.add("fact", "The deploy is slow")
     id = engine.add("fact", "Lunch is at noon").record.id
-    reason, sentence = not_in(engine, id, engine.compute("Why is the deploy slow?"))
+    reason, sentence = not_in(engine, id, engine.context("Why is the deploy slow?"))
     assert (reason, sentence) == ("no shared term", "not considered: it shares no word with the question (lunch, noon)")
 
 
@@ -260,7 +275,7 @@ def test_its_rank_is_beyond_the_limit(engine: foveate.Engine) -> None:
     for n in range(4):
         engine.add("fact", f"deploy deploy deploy {'abcd'[n]}host")
     id = engine.add("fact", "Someone once saw a very long line that also has a deploy somewhere in it").record.id
-    context = engine.compute("deploy", overrides={"slots": {"facts": {"limit": 2}}})
+    context = engine.context("deploy", overrides={"slots": {"facts": {"limit": 2}}})
     reason, sentence = not_in(engine, id, context)
     assert reason == "limit"
     assert sentence == "not considered: rank 5, beyond the 2 that slot 'facts' asks for; shares deploy"
@@ -268,18 +283,18 @@ def test_its_rank_is_beyond_the_limit(engine: foveate.Engine) -> None:
 
 def test_a_recent_record_is_beyond_the_limit(engine: foveate.Engine) -> None:
     ids = [engine.add("event", f"step {n}", created=ago(n + 1)).record.id for n in range(4)]
-    context = engine.compute("anything", overrides={"slots": {"recent": {"limit": 2, "kinds": ["event"]}}})
+    context = engine.context("anything", overrides={"slots": {"recent": {"limit": 2, "kinds": ["event"]}}})
     assert not_in(engine, ids[3], context)[0] == "limit"
 
 
 def test_it_was_written_later(engine: foveate.Engine) -> None:
-    context = engine.compute("Why is the deploy slow?", now=ago(1))
+    context = engine.context("Why is the deploy slow?", now=ago(1))
     id = engine.add("fact", "The deploy is slow").record.id
     assert not_in(engine, id, context)[0] == "later"
 
 
 def test_it_was_written_later_with_an_earlier_date(engine: foveate.Engine) -> None:
-    context = engine.compute("Why is the deploy slow?")
+    context = engine.context("Why is the deploy slow?")
     id = engine.add("fact", "The deploy is slow", created=ago(9)).record.id
     reason, sentence = not_in(engine, id, context)
     assert (reason, sentence) == ("later", "not considered: it was written or changed after this context was computed")
@@ -295,24 +310,22 @@ def test_its_source_failed() -> None:
     with open_engine(sources=[Broken()]) as engine:
         id = engine.add("issue", "The deploy is slow").record.id
         slots = {"issues": {"source": "broken", "kinds": ["issue"], "share": 5}}
-        context = engine.compute("deploy", overrides={"slots": slots})
+        context = engine.context("deploy", overrides={"slots": slots})
         reason, sentence = not_in(engine, id, context)
         assert reason == "source failed"
         assert "RuntimeError: no connection" in sentence
 
 
 def test_an_unknown_id_is_not_found(engine: foveate.Engine) -> None:
-    context = engine.compute("anything")
-    with pytest.raises(NotFound, match="There is no record 'fact_99' in this scope"):
-        engine.why_not("fact_99", context)
-    with pytest.raises(NotFound, match="was no candidate"):
+    context = engine.context("anything")
+    with pytest.raises(NotFound, match="no record 'fact_99' in this scope"):
         engine.why("fact_99", context)
 
 
 def test_why_not_of_something_that_is_there_is_why(engine: foveate.Engine) -> None:
     id = engine.add("fact", "The deploy is slow").record.id
-    context = engine.compute("Why is the deploy slow?")
-    assert engine.why_not(id, context) == engine.why(id, context)
+    context = engine.context("Why is the deploy slow?")
+    assert engine.why(id, context) == engine.why(id, context)
 
 
 # --- diff ----------------------------------------------------------------------------------------------------------
@@ -322,12 +335,12 @@ def test_diff_lists_what_changed(engine: foveate.Engine) -> None:
     engine.add("identity", "Brief.")
     gone = engine.add("fact", "The deploy takes four minutes").record.id
     stays = engine.add("decision", "Deploy on every merge").record.id
-    one = engine.compute("Tell me about the deploy")
-    engine.retire(gone)
-    engine.outcome(stays, "success")
+    one = engine.context("Tell me about the deploy")
+    engine.edit(gone, status="retired")
+    engine.edit(stays, outcome="success")
     new = engine.add("fact", "The deploy needs a token").record.id
-    other = engine.compute("Tell me about the deploy")
-    diff = engine.diff(one, other)
+    other = engine.context("Tell me about the deploy")
+    diff = engine.receipts.diff(one, other)
     assert [entry["id"] for entry in diff["added"]] == [new]
     assert [entry["id"] for entry in diff["withdrawn"]] == [gone]
     assert diff["changed"] == [{"id": stays, "from": 1, "to": 2}]
@@ -340,17 +353,17 @@ def test_diff_lists_what_changed(engine: foveate.Engine) -> None:
 def test_diff_lists_what_moved_and_what_has_another_level(engine: foveate.Engine) -> None:
     long = " ".join(f"The deploy of host{n} takes {n} minutes and then some." for n in range(40))
     id = engine.add("fact", long).record.id
-    one, other = (engine.compute("deploy", budget=budget, profile="coding") for budget in (3000, 300))
-    assert engine.diff(one, other)["re_detailed"] == [{"id": id, "from": "full", "to": "summary"}]
-    engine.pin(id)
-    moved = engine.diff(one, engine.compute("deploy", budget=3000))["moved"]
+    one, other = (engine.context("deploy", budget=budget, profile="coding") for budget in (3000, 300))
+    assert engine.receipts.diff(one, other)["re_detailed"] == [{"id": id, "from": "full", "to": "summary"}]
+    engine.edit(id, pinned=True)
+    moved = engine.receipts.diff(one, engine.context("deploy", budget=3000))["moved"]
     assert moved == [{"id": id, "from": "facts 1", "to": "pinned 1"}]
 
 
 def test_a_context_differs_from_itself_in_nothing(engine: foveate.Engine) -> None:
     engine.add("fact", "The deploy takes four minutes")
-    context = engine.compute("deploy")
-    diff = engine.diff(context, context)
+    context = engine.context("deploy")
+    diff = engine.receipts.diff(context, context)
     assert not any(diff[name] for name in ("added", "withdrawn", "moved", "re_detailed", "changed", "tokens"))
     assert diff["shared_prefix"]["chars"] == len(context.text)
 
@@ -360,8 +373,8 @@ def test_a_context_differs_from_itself_in_nothing(engine: foveate.Engine) -> Non
 
 def test_validate_gives_001s_answer(engine: foveate.Engine) -> None:
     engine.add("identity", "You implement one task at a time.")
-    context = engine.compute("Add retries", profile="fresh-task", given={"files": ["def f(): ..."]})
-    found = engine.validate(context)
+    context = engine.context("Add retries", profile="fresh-task", extra={"files": ["def f(): ..."]})
+    found = engine.receipts.validate(context)
     assert found["valid"] is True
     assert (found["token_count"], found["max_tokens"]) == (context.tokens, 134_000)
     breakdown = found["breakdown"]
@@ -379,8 +392,8 @@ def test_validate_gives_001s_answer(engine: foveate.Engine) -> None:
 def test_validate_suggests_more_room_where_something_did_not_fit(engine: foveate.Engine) -> None:
     for n in range(30):
         engine.add("fact", f"The deploy of host{'abcdefghij'[n % 10]}{n} takes long and nobody knows why it does")
-    context = engine.compute("deploy", budget=150)
-    (suggestion,) = engine.validate(context)["suggestions"]
+    context = engine.context("deploy", budget=150)
+    (suggestion,) = engine.receipts.validate(context)["suggestions"]
     lost = sum(omission.reason == "budget" for omission in context.left_out)
     assert suggestion.startswith(f"{lost} in 'facts' did not fit")
     got = next(grant.granted for grant in context.budget.grants if grant.slot == "facts")
@@ -392,13 +405,13 @@ def test_validate_suggests_more_room_where_something_did_not_fit(engine: foveate
 
 def test_a_receipt_holds_no_text_of_a_record(engine: foveate.Engine) -> None:
     engine.add("fact", "The deploy takes fourteen wonderful minutes")
-    context = engine.compute("deploy")
-    assert "wonderful" not in json.dumps(engine.receipt(context).document)
+    context = engine.context("deploy")
+    assert "wonderful" not in json.dumps(engine.receipts.get(context).document)
 
 
 def test_a_receipt_survives_packing(engine: foveate.Engine) -> None:
     engine.add("fact", "Ein Café in 東京")
-    receipt = engine.receipt(engine.compute("café"))
+    receipt = engine.receipts.get(engine.context("café"))
     assert unpack(pack(receipt, NOW).body).document == json.loads(json.dumps(receipt.document))
     assert pack(receipt, NOW).kept == ("fact_1",)
 
@@ -406,30 +419,30 @@ def test_a_receipt_survives_packing(engine: foveate.Engine) -> None:
 def test_receipts_are_kept_in_the_store(tmp_path: Path) -> None:
     with foveate.open(tmp_path, clock=clock, ids=counting_ids()) as engine:
         engine.add("fact", "The deploy takes four minutes")
-        context = engine.compute("deploy")
+        context = engine.context("deploy")
     with foveate.open(tmp_path, clock=clock, ids=counting_ids()) as engine:
-        assert engine.receipt().id == context.id
-        assert engine.replay(context.id)["text"] == context.text
+        assert engine.receipts.get().id == context.id
+        assert engine.receipts.replay(context.id)["text"] == context.text
         with pytest.raises(NotFound, match="There is no receipt 'ctx_0'"):
-            engine.receipt("ctx_0")
+            engine.receipts.get("ctx_0")
 
 
 def test_many_receipts_are_written_together_and_all_found(engine: foveate.Engine) -> None:
     engine.add("fact", "The deploy takes four minutes")
-    contexts = [engine.compute(f"deploy {n}") for n in range(40)]
-    assert all(engine.receipt(context).id == context.id for context in contexts)
-    assert engine.receipt().id == contexts[-1].id
+    contexts = [engine.context(f"deploy {n}") for n in range(40)]
+    assert all(engine.receipts.get(context).id == context.id for context in contexts)
+    assert engine.receipts.get().id == contexts[-1].id
 
 
 def test_no_receipt_before_the_first_context(engine: foveate.Engine) -> None:
     with pytest.raises(NotFound, match="No context was computed yet"):
-        engine.receipt()
+        engine.receipts.get()
 
 
 def test_scrub_takes_out_a_record_its_twins_and_the_question(engine: foveate.Engine) -> None:
     old = engine.add("fact", "The deploy region is eu-west-1", subject="deploy", attribute="region").record.id
     new = engine.add("fact", "The deploy region is eu-central-1", subject="deploy", attribute="region").record.id
-    body = pack(engine.receipt(engine.compute("Which deploy region?", filters=Filters(exclude=(old,)))), NOW).body
+    body = pack(engine.receipts.get(engine.context("Which deploy region?", filters=Filters(exclude=(old,)))), NOW).body
     cleaned = scrub(body, frozenset([new]))
     assert cleaned is not None
     document, short = unpack(cleaned[0]).document, json.loads(cleaned[1])
@@ -443,21 +456,21 @@ def test_scrub_takes_out_a_record_its_twins_and_the_question(engine: foveate.Eng
 def test_why_not_owns_up_when_the_question_was_forgotten(engine: foveate.Engine) -> None:
     gone = engine.add("fact", "The deploy takes four minutes").record.id
     other = engine.add("fact", "Lunch is at noon").record.id
-    context = engine.compute("deploy")
-    engine.save()
-    engine.forget([gone])
-    assert engine.why_not(other, context.id)["reason"] == "forgotten"
+    context = engine.context("deploy")
+    engine.receipts.flush()
+    engine.forget(*gone)
+    assert engine.why(other, context.id)["reason"] == "forgotten"
 
 
 def test_the_same_text_given_twice_is_kept_once_in_the_receipt_too(engine: foveate.Engine) -> None:
-    context = engine.compute("deploy", given=["The deploy failed", "The deploy failed"])
-    kept = [(entry["kept"], entry.get("reason")) for entry in engine.receipt(context).candidates]
+    context = engine.context("deploy", extra=["The deploy failed", "The deploy failed"])
+    kept = [(entry["kept"], entry.get("reason")) for entry in engine.receipts.get(context).candidates]
     assert kept == [(True, None), (False, "duplicate")]
 
 
 def test_the_document_of_a_context_has_the_promised_fields(engine: foveate.Engine) -> None:
     engine.add("fact", "The deploy takes four minutes")
-    document = context_json(engine.compute("deploy"))
+    document = context_json(engine.context("deploy"))
     assert list(document) == [
         "schema_version", "id", "text", "messages", "tokens", "budget", "sections", "items", "left_out", "truncated",
         "considered", "profile", "prefix", "warnings",
@@ -470,31 +483,31 @@ def test_the_document_of_a_context_has_the_promised_fields(engine: foveate.Engin
 
 def test_notes_on_ones_receipt_survive_anothers_save() -> None:
     with open_engine() as engine:
-        alice, bob = (engine.within(replace(engine.scope, user=name)) for name in ("alice", "bob"))
+        alice, bob = (engine.scoped(user=name) for name in ("alice", "bob"))
         fact = alice.add("fact", "Deploys happen on Tuesdays").record
-        context = alice.compute("When do deploys happen?")
-        alice.save()
-        alice.mark(context.id, fact.id, "useful")
-        bob.receipts(1)
-        alice.mark(context.id, fact.id, "useful")
-        assert alice.receipt(context.id).document["notes"]["marks"] == {fact.id: "useful"}
+        context = alice.context("When do deploys happen?")
+        alice.receipts.flush()
+        alice.feedback(context.id, useful=[fact.id])
+        bob.receipts.page(1)
+        alice.feedback(context.id, useful=[fact.id])
+        assert alice.receipts.get(context.id).document["notes"]["marks"] == {fact.id: "useful"}
         assert alice.get(fact.id).wins == 1
-        later = alice.compute("On which day do deploys happen?")
-        alice.save()
-        alice.mark(later.id, fact.id, "useful")
-        bob.receipts(1)
-        assert alice.receipt(later.id).document["notes"]["marks"] == {fact.id: "useful"}
+        later = alice.context("On which day do deploys happen?")
+        alice.receipts.flush()
+        alice.feedback(later.id, useful=[fact.id])
+        bob.receipts.page(1)
+        assert alice.receipts.get(later.id).document["notes"]["marks"] == {fact.id: "useful"}
 
 
 @pytest.mark.parametrize("written", [False, True])
 def test_the_latest_receipt_of_a_session_is_its_own(written: bool) -> None:
     with open_engine() as engine:
-        one, other = (engine.within(replace(engine.scope, session=name)) for name in ("s1", "s2"))
-        one.compute("What is known?")
+        one, other = (engine.scoped(session=name) for name in ("s1", "s2"))
+        one.context("What is known?")
         if written:
-            one.save()
+            one.receipts.flush()
         with pytest.raises(NotFound):
-            other.receipt()
+            other.receipts.get()
 
 
 # --- what was asked ------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from foveate.cli import cli
 from foveate.pipeline.profiles import resolve
 from foveate.pipeline.sources.highlights import EACH
 from foveate.receipts.receipt import filters_from_json
+from records import add_record
 from worlds import NOW, open_engine
 
 MINUTE = 60_000
@@ -23,13 +24,13 @@ MINUTE = 60_000
 def happened(engine: foveate.Engine, session: str | None, minute: int, text: str, **values: Any) -> str:
     scope = Scope(engine.scope.project, session=session)
     kind = values.pop("kind", "event")
-    return engine.add(kind, text, scope=scope, created=NOW - minute * MINUTE, **values).record.id
+    return add_record(engine, kind, text, scope=scope, created=NOW - minute * MINUTE, **values).record.id
 
 
 def brought(engine: foveate.Engine, source: str, **options: Any) -> list[str]:
     """Ids of what a source brought for a request, in its order."""
-    context = engine.compute("Anything at all?", **options)
-    return [entry["id"] for entry in engine.receipt(context).candidates if entry["source"] == source]
+    context = engine.context("Anything at all?", **options)
+    return [entry["id"] for entry in engine.receipts.get(context).candidates if entry["source"] == source]
 
 
 def test_the_figures_are_profile_data() -> None:
@@ -86,11 +87,11 @@ def test_a_highlight_says_its_session_and_is_replayed_as_it_was() -> None:
     happened(engine, "mine", 0, "My own step")
     happened(engine, "blue-green", 9, "make x", type="shell_exec", command="make x", stdout="no room", outcome="failure")
     happened(engine, "0192f3a2-1234-7abc-8def-1234567890ab", 8, "Smoke test", type="check", outcome="success")
-    context = engine.compute("What is going on?", session="mine")
+    context = engine.context("What is going on?", session="mine")
     assert "Executed: `make x` [failure] (session blue-green)\n  ```\n  no room\n" in context.text
     assert "Smoke test (session 0192f3a2…)\n" in context.text
     assert context.text.count("session") == 2
-    assert engine.replay(context)["identical"]
+    assert engine.receipts.replay(context)["identical"]
     assert context.budget.used <= context.budget.ceiling
 
 
@@ -98,7 +99,7 @@ def test_an_event_is_shown_once() -> None:
     engine = open_engine()
     ids = [happened(engine, "mine", 3, "make a", type="shell_exec", outcome="failure")]
     ids += [happened(engine, "other", n, f"Broke {n}", type="error") for n in range(3)]
-    context = engine.compute("Broke make", session="mine")
+    context = engine.context("Broke make", session="mine")
     kept = [item.candidate.record.id for section in context.sections for item in section.items]
     assert sorted(kept) == sorted(ids)
 
@@ -107,8 +108,8 @@ def test_no_wall_is_crossed_by_a_highlight() -> None:
     engine = open_engine(user="ada")
     happened(engine, "mine", 0, "My own step")
     bob = Scope(engine.scope.project, user="bob", session="bobs")
-    with engine.store.write(bob) as writer:
-        writer.add(engine.make("event", "Bob's private failure", bob, {"type": "error"}))
+    with engine.store.data.store.write(bob) as writer:
+        writer.add(engine.store.data.make("event", "Bob's private failure", {"type": "error"}, bob))
     assert brought(engine, "highlights", session="mine") == []
 
 
@@ -117,8 +118,8 @@ def test_why_not_says_that_an_event_is_of_another_session() -> None:
     happened(engine, "mine", 0, "My own step")
     happened(engine, "other", 1, "Newest of the other session")
     hidden = happened(engine, "other", 2, "An older event of the other session")
-    context = engine.compute("Tell me about bananas", session="mine")
-    assert engine.why_not(hidden, context)["reason"] == "other session"
+    context = engine.context("Tell me about bananas", session="mine")
+    assert engine.why(hidden, context)["reason"] == "other session"
 
 
 # --- filters by type -----------------------------------------------------------------------------------------------
@@ -131,7 +132,7 @@ def world() -> foveate.Engine:
             happened(engine, session, 1, f"parser {sort} in {session}", type=sort, outcome="failure")
     happened(engine, "mine", 1, "parser without a type")
     for sort in ("service", "person"):
-        engine.add("entity", f"The parser {sort}", name=f"Parser {sort}", type=sort)
+        engine.add("entity", f"The parser {sort}", data={"name": f"Parser {sort}", "type": sort})
     engine.add("fact", "The parser is recursive")
     return engine
 
@@ -149,8 +150,8 @@ EVERY_SLOT = {
 def test_only_events_of_the_wanted_types_are_considered_by_any_source(session: str | None) -> None:
     engine = world()
     filters = Filters(event_types=("error", "deploy"))
-    context = engine.compute("the parser", session=session, filters=filters, overrides=EVERY_SLOT)
-    found = [engine.get(entry["id"]) for entry in engine.receipt(context).candidates]
+    context = engine.context("the parser", session=session, filters=filters, overrides=EVERY_SLOT)
+    found = [engine.get(entry["id"]) for entry in engine.receipts.get(context).candidates]
     assert {record.data.get("type") for record in found if record.kind == "event"} == {"error", "deploy"}
     assert {record.data.get("type") for record in found if record.kind == "entity"} == {"service", "person"}
     assert any(record.kind == "fact" for record in found)
@@ -158,8 +159,8 @@ def test_only_events_of_the_wanted_types_are_considered_by_any_source(session: s
 
 def test_only_entities_of_the_wanted_types_are_considered() -> None:
     engine = world()
-    context = engine.compute("the parser", filters=Filters(entity_types=("person",)), overrides=EVERY_SLOT)
-    found = [engine.get(entry["id"]) for entry in engine.receipt(context).candidates]
+    context = engine.context("the parser", filters=Filters(entity_types=("person",)), overrides=EVERY_SLOT)
+    found = [engine.get(entry["id"]) for entry in engine.receipts.get(context).candidates]
     assert {record.data.get("type") for record in found if record.kind == "entity"} == {"person"}
     assert {record.data.get("type") for record in found if record.kind == "event"} == {"error", "deploy", "file_read", None}
 
@@ -167,19 +168,19 @@ def test_only_entities_of_the_wanted_types_are_considered() -> None:
 def test_why_not_names_the_filter_and_a_receipt_keeps_it() -> None:
     engine = world()
     filters = Filters(event_types=("error",), entity_types=("person",))
-    context = engine.compute("the parser", filters=filters)
-    assert filters_from_json(engine.receipt(context).document["request"]["filters"]) == filters
-    assert engine.replay(context)["identical"]
+    context = engine.context("the parser", filters=filters)
+    assert filters_from_json(engine.receipts.get(context).document["request"]["filters"]) == filters
+    assert engine.receipts.replay(context)["identical"]
     (service,) = [
         hit.record for hit in engine.search("parser service", kinds=["entity"]) if hit.record.data["type"] == "service"
     ]
-    assert engine.why_not(service.id, context)["sentence"] == "not considered: the request's filter on entity_types"
+    assert engine.why(service.id, context)["sentence"] == "not considered: the request's filter on entity_types"
 
 
 @pytest.mark.parametrize("wrong", ["error", ("error", 7), (None,), ("",), 3])
 def test_types_that_are_no_names_are_refused(wrong: Any) -> None:
     with pytest.raises(InputError, match="event_types must be a tuple of names"):
-        open_engine().compute("Anything?", filters=Filters(event_types=wrong))
+        open_engine().context("Anything?", filters=Filters(event_types=wrong))
 
 
 def test_the_command_takes_types(tmp_path: Path) -> None:
@@ -191,9 +192,9 @@ def test_the_command_takes_types(tmp_path: Path) -> None:
     run("init")
     with foveate.open(tmp_path) as engine:
         for sort in ("error", "deploy"):
-            engine.add("event", f"parser {sort}", type=sort)
+            engine.add("event", f"parser {sort}", data={"type": sort})
         for sort in ("service", "person"):
-            engine.add("entity", f"parser {sort}", type=sort)
+            engine.add("entity", f"parser {sort}", data={"type": sort})
     found = json.loads(run("context", "parser", "--event-type", "error", "--entity-type", "person", "--json"))
     shown = {item["id"].split("_")[0] for item in found["items"]}
     assert shown == {"event", "entity"}

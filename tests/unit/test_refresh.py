@@ -20,7 +20,7 @@ QUESTION = "How does Redis evict cached sessions?"
 @pytest.fixture
 def engine() -> Iterator[foveate.Engine]:
     with open_engine(clock=FixedClock(step=1000)) as engine:
-        engine.add("censor", "Never restart Redis by hand", action="block")
+        engine.add("censor", "Never restart Redis by hand", data={"action": "block"})
         engine.add("fact", "Redis evicts cached sessions with the LRU policy")
         engine.add("fact", "Kafka partitions are rebalanced by the coordinator of the consumer group")
         engine.add("note", "Lunch is served at noon in the canteen")
@@ -28,15 +28,15 @@ def engine() -> Iterator[foveate.Engine]:
 
 
 def plain(engine: foveate.Engine, said: str, previous: foveate.Context | str, **options: object) -> object:
-    return engine.refresh_if_needed(said, previous, frame="none", **options)
+    return engine.refresh(previous, said, frame="none", **options)
 
 
 def first(engine: foveate.Engine, **options: object) -> foveate.Context:
-    return engine.compute(QUESTION, frame="none", **options)
+    return engine.context(QUESTION, frame="none", **options)
 
 
 def test_the_first_turn_computes_a_context(engine: foveate.Engine) -> None:
-    found = engine.refresh_if_needed(QUESTION, None)
+    found = engine.refresh(None, QUESTION)
     assert found
     assert found.reason == "first"
     assert found.context is not None
@@ -88,9 +88,9 @@ def test_another_profile_is_another_context(engine: foveate.Engine) -> None:
 
 def test_a_frame_that_switches_rebuilds(engine: foveate.Engine) -> None:
     """004-103, 004-109"""
-    before = engine.compute(QUESTION, frame="question", profile="layers")
+    before = engine.context(QUESTION, frame="question", profile="layers")
     assert before.signals.frame == "question"
-    found = engine.refresh_if_needed(QUESTION, before, frame="debug")
+    found = engine.refresh(before, QUESTION, frame="debug")
     assert found.reason == "frame"
     assert "'question'" in found.detail
     assert found.context.signals.frame == "debug"
@@ -103,7 +103,7 @@ def test_turning_from_talk_to_action_is_a_decision_point(engine: foveate.Engine)
     assert found.reason == "decision"
     again = plain(engine, "Change the LRU policy of Redis sessions", found.context)
     assert not again, "a series of steps is one decision"
-    assert plain(engine, QUESTION, again.context or found.context, decision=True).reason == "decision"
+    assert plain(engine, QUESTION, again.context or found.context, acting=True).reason == "decision"
 
 
 @pytest.mark.parametrize("said", ["Let us decide on the store", "Should we use Kafka?", "Add a cache", "go ahead"])
@@ -122,8 +122,8 @@ def test_token_pressure_evicts_the_least_relevant_and_keeps_the_rules(engine: fo
             "fact", f"Redis sessions of tenant {n} are cached in pool {n} of the Redis cluster, evicted after {n} minutes"
         )
     before = first(engine, budget=1500)
-    assert not plain(engine, QUESTION, before, window=100_000, spent=2000)
-    found = plain(engine, QUESTION, before, window=2000, spent=1300)
+    assert not plain(engine, QUESTION, before, window=100_000, conversation_tokens=2000)
+    found = plain(engine, QUESTION, before, window=2000, conversation_tokens=1300)
     assert found.reason == "pressure"
     assert found.context.tokens <= 0.9 * 2000 - 1300
     assert "Never restart Redis by hand" in found.context.text
@@ -136,7 +136,7 @@ def test_token_pressure_evicts_the_least_relevant_and_keeps_the_rules(engine: fo
 
 def test_rules_stay_where_nothing_else_has_room(engine: foveate.Engine) -> None:
     before = first(engine, budget=1500)
-    found = plain(engine, QUESTION, before, spent=5000)
+    found = plain(engine, QUESTION, before, conversation_tokens=5000)
     assert found.reason == "pressure"
     assert "Never restart Redis by hand" in found.context.text
 
@@ -155,16 +155,16 @@ def test_a_refresh_is_the_context_that_a_plain_compute_gives(engine: foveate.Eng
     said = "why are Kafka partitions rebalanced?"
     at = "2026-01-06T00:00Z"
     found = plain(engine, said, before, now=at)
-    assert found.context.text == engine.compute(said, frame="none", now=at).text
+    assert found.context.text == engine.context(said, frame="none", now=at).text
 
 
 def test_turns_and_reasons_are_noted_on_the_receipts(engine: foveate.Engine) -> None:
-    before = engine.refresh_if_needed(QUESTION, None, frame="none").context
+    before = engine.refresh(None, QUESTION, frame="none").context
     plain(engine, "which policy for sessions?", before)
     new = plain(engine, "why are Kafka partitions rebalanced?", before).context
-    assert engine.receipt(before).document["notes"] == {"turns": 2}
+    assert engine.receipts.get(before).document["notes"] == {"turns": 2}
     noted = {"turns": 1, "refresh": {"reason": "new information", "previous": before.id}}
-    assert engine.receipt(new).document["notes"] == noted
+    assert engine.receipts.get(new).document["notes"] == noted
 
 
 class Topics:
@@ -184,13 +184,13 @@ def test_near_questions_match_by_their_vectors(options: dict[str, Any], refreshe
     with open_engine(**options) as engine:
         engine.add("fact", "Redis evicts cached sessions with the LRU policy")
         engine.add("fact", "Lunch: a full memory of the canteen", tags=["food"])
-        before = engine.compute(QUESTION, frame="none", budget=60)
-        found = engine.refresh_if_needed("what happens on full memory?", before, frame="none")
+        before = engine.context(QUESTION, frame="none", budget=60)
+        found = engine.refresh(before, "what happens on full memory?", frame="none")
         assert bool(found) is refreshed, found
 
 
 def test_pressure_is_a_share(engine: foveate.Engine) -> None:
-    with pytest.raises(foveate.InputError, match="share of the room"):
+    with pytest.raises(foveate.InputError, match="above 0 and at most 1"):
         plain(engine, QUESTION, first(engine), pressure=1.5)
 
 
@@ -200,9 +200,12 @@ def test_pressure_is_a_share(engine: foveate.Engine) -> None:
 def test_an_update_is_a_recompute_with_the_event_first(engine: foveate.Engine) -> None:
     """003-114, 003-115"""
     engine.add("event", "Deployed version 12")
-    before = engine.compute(QUESTION, budget=1200)
-    after = engine.update(before, "Redis was restarted by the watchdog", created=engine.clock() + 1000)
-    again = engine.compute(QUESTION, budget=1200)
+    before = engine.context(QUESTION, budget=1200)
+    refreshed = engine.refresh(before, event="Redis was restarted by the watchdog")
+    assert refreshed.reason == "event"
+    after = refreshed.context
+    assert after is not None
+    again = engine.context(QUESTION, budget=1200)
     assert after.text == again.text
     assert after.tokens == again.tokens <= 1200
     recent = next(section for section in after.sections if section.name == "recent")
@@ -228,17 +231,17 @@ def test_expanding_gives_the_whole_record_to_the_user_and_counts_as_a_use(engine
 def test_a_receipt_opens_no_wall(tmp_path: Path) -> None:
     with foveate.open(tmp_path, session="one") as engine:
         engine.add("scratch", "Redis secret of session one")
-        context = engine.compute(QUESTION)
+        context = engine.context(QUESTION)
     with foveate.open(tmp_path, session="two") as engine:
-        found = engine.refresh_if_needed("what is the Redis secret?", context.id, decision=True)
-        assert engine.receipt(found.context).document["request"]["scope"]["session"] == "two"
+        found = engine.refresh(context.id, "what is the Redis secret?", acting=True)
+        assert engine.receipts.get(found.context).document["request"]["scope"]["session"] == "two"
 
 
 def test_a_context_that_fills_its_own_budget_is_no_pressure_by_itself() -> None:
     with open_engine() as engine:
         for n in range(40):
             engine.add("fact", f"Redis evicts sessions of class {n} after {n} minutes, oldest first")
-        first = engine.compute("How does Redis evict sessions?", budget=400)
+        first = engine.context("How does Redis evict sessions?", budget=400)
         assert first.tokens > 0.9 * 400
-        assert not engine.refresh_if_needed("And how does Redis evict sessions?", first)
-        assert engine.refresh_if_needed("And how does Redis evict sessions?", first, window=400).reason == "pressure"
+        assert not engine.refresh(first, "And how does Redis evict sessions?")
+        assert engine.refresh(first, "And how does Redis evict sessions?", window=400).reason == "pressure"

@@ -16,7 +16,9 @@ from foveate.types import Meant
 from worlds import open_engine
 
 LINES = {
-    name: [line for line in (files("foveate") / name).read_text("utf-8").splitlines() if line and not line.startswith("#")]
+    name: [
+        line for line in (files("foveate.text") / name).read_text("utf-8").splitlines() if line and not line.startswith("#")
+    ]
     for name in TABLES
 }
 
@@ -116,15 +118,15 @@ def test_a_profile_can_do_without() -> None:
     engine = open_engine()
     engine.add("note", "Anna's daughter starts school in May")
     asked = {"query": "Which kids?", "profile": "chat"}
-    assert "daughter" in engine.compute(**asked).text
-    assert "daughter" not in engine.compute(**asked, overrides={"related_weight": 0}).text
+    assert "daughter" in engine.context(**asked).text
+    assert "daughter" not in engine.context(**asked, overrides={"related_weight": 0}).text
 
 
 def test_one_of_a_kind_is_found_in_talks_and_not_in_work() -> None:
     engine = open_engine()
     engine.add("note", "Anna took up kickboxing")
-    assert "kickboxing" in engine.compute("Which sports?", profile="chat").text
-    assert "kickboxing" not in engine.compute("Which sports?", profile="base").text
+    assert "kickboxing" in engine.context("Which sports?", profile="chat").text
+    assert "kickboxing" not in engine.context("Which sports?", profile="base").text
     assert engine.search("sports") == []
 
 
@@ -133,8 +135,8 @@ def test_what_is_explained_knows_the_other_words() -> None:
     for n in range(60):
         engine.add("note", f"The kids of class {n} like the playground")
     far = engine.add("note", "Anna's daughter starts school in May").record
-    context = engine.compute("Which kids?", profile="chat", budget=120)
-    assert "rank 61" in engine.why_not(far.id, context)["sentence"]
+    context = engine.context("Which kids?", profile="chat", budget=120)
+    assert "rank 61" in engine.why(far.id, context)["sentence"]
 
 
 def test_what_is_explained_knows_the_loose_words_of_talks_alone() -> None:
@@ -142,9 +144,7 @@ def test_what_is_explained_knows_the_loose_words_of_talks_alone() -> None:
     for n in range(60):
         engine.add("note", f"The sports of class {n} are on Monday")
     far = engine.add("note", "Anna took up kickboxing").record
-    said = {
-        name: engine.why_not(far.id, engine.compute("Which sports?", profile=name, budget=120)) for name in ("chat", "base")
-    }
+    said = {name: engine.why(far.id, engine.context("Which sports?", profile=name, budget=120)) for name in ("chat", "base")}
     assert "rank 61" in said["chat"]["sentence"]
     assert said["base"]["reason"] == "no shared term"
 
@@ -152,7 +152,7 @@ def test_what_is_explained_knows_the_loose_words_of_talks_alone() -> None:
 def test_other_words_stand_in_no_receipt() -> None:
     engine = open_engine()
     engine.add("note", "The kids like the playground")
-    receipt = engine.receipt(engine.compute("Which kids?", profile="chat"))
+    receipt = engine.receipts.get(engine.context("Which kids?", profile="chat"))
     assert "toddler" not in json.dumps(dict(receipt.document))
 
 
@@ -178,5 +178,5 @@ def test_other_words_weigh_less_and_are_not_asked_for() -> None:
 def test_what_somebody_said_tells_more_of_them_than_what_was_said_to_them(text: str, said: float) -> None:
     engine = open_engine()
     engine.add("note", text)
-    (item,) = engine.compute("Where did Anna move?", profile="chat").items
+    (item,) = engine.context("Where did Anna move?", profile="chat").items
     assert item.candidate.features["speaker"] == said

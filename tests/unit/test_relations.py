@@ -21,6 +21,7 @@ from foveate.receipts.receipt import FORGOTTEN
 from foveate.records.links import STRUCTURAL
 from foveate.store.sqlite.store import SQLiteStore
 from foveate.types import Link
+from records import add_record
 from worlds import ago, open_engine
 
 WIDE = {"slots": {"relations": {"share": 60, "limit": 400}}}
@@ -42,12 +43,12 @@ def people(engine: Engine) -> Engine:
         ("Archive", "feeds", "Billing", 1.0),
         ("Noor", "reads", "Billing", 0.4),
     ):
-        engine.relate(source, name, target, weight=weight, create=True)
+        engine.link(source, name, target, weight=weight, create=True)
     return engine
 
 
 def compute(engine: Engine, query: str, **options: Any) -> Context:
-    return engine.compute(query, **{"profile": "stack", "budget": 20_000, "overrides": WIDE, **options})
+    return engine.context(query, **{"profile": "stack", "budget": 20_000, "overrides": WIDE, **options})
 
 
 def lines(context: Context) -> list[str]:
@@ -58,31 +59,31 @@ def lines(context: Context) -> list[str]:
 
 
 def test_entities_are_related_by_name_alias_or_id(engine: Engine) -> None:
-    mira = engine.add("entity", "Mira", aliases=["the boss"]).record.id
+    mira = engine.add("entity", "Mira", data={"aliases": ["the boss"]}).record.id
     uploader = engine.add("entity", "Uploader").record.id
     wanted = Link(mira, "owns", uploader, 0.9)
     for source, target in (("Mira", "Uploader"), ("The Boss", "up-loader"), (mira, uploader)):
-        assert engine.relate(source, "owns", target, weight=0.9) == wanted
-    with engine.reader() as reader:
+        assert engine.link(source, "owns", target, weight=0.9) == wanted
+    with engine.store.data.reader() as reader:
         assert reader.links([mira]) == [wanted]
 
 
 def test_an_unknown_name_is_refused_with_a_near_match_and_nothing_is_kept(engine: Engine) -> None:
     engine.add("entity", "Mira")
     with pytest.raises(NotFound) as error:
-        engine.relate("mirra", "owns", "Uploader")
+        engine.link("mirra", "owns", "Uploader")
     assert str(error.value) == (
         "There is no entity 'mirra' in this scope. Did you mean 'Mira'? "
         "There is no entity 'Uploader' in this scope. `foveate entities list` shows those that are known."
     )
-    assert engine.stats()["records"] == {"entity": {"active": 1}}
+    assert engine.store.stats()["records"] == {"entity": {"active": 1}}
 
 
 def test_missing_entities_are_kept_on_demand_and_only_once(engine: Engine) -> None:
-    first = engine.relate("Mira", "owns", "Uploader", create=True)
-    assert engine.relate("mira", "owns", "uploader", create=True) == first
-    assert engine.relate("Mira", "is", "Mira", create=True).dst == first.src
-    assert engine.stats()["records"] == {"entity": {"active": 2}}
+    first = engine.link("Mira", "owns", "Uploader", create=True)
+    assert engine.link("mira", "owns", "uploader", create=True) == first
+    assert engine.link("Mira", "is", "Mira", create=True).dst == first.src
+    assert engine.store.stats()["records"] == {"entity": {"active": 2}}
 
 
 @pytest.mark.parametrize(
@@ -97,28 +98,28 @@ def test_missing_entities_are_kept_on_demand_and_only_once(engine: Engine) -> No
 )
 def test_what_is_wrong_with_a_relation_is_said(engine: Engine, values: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as error:
-        engine.relate(**{"source": "Mira", "name": "owns", "target": "Uploader", "create": True, **values})
+        engine.link(**{"source": "Mira", "name": "owns", "target": "Uploader", "create": True, **values})
     assert message in str(error.value)
-    assert engine.stats()["records"] == {}
+    assert engine.store.stats()["records"] == {}
 
 
 def test_a_relation_is_never_kept_as_a_record(engine: Engine) -> None:
     with pytest.raises(InputError, match="`foveate relate` draws one"):
-        engine.add("relation", "Mira owns it", source="Mira", type="owns", target="it")
+        engine.add("relation", "Mira owns it", data={"source": "Mira", "type": "owns", "target": "it"})
 
 
 def test_a_relation_lies_within_one_store(tmp_path: Path) -> None:
     project.own_store().parent.mkdir(parents=True)
     SQLiteStore(project.own_store()).close()
-    with foveate.open(tmp_path, own=True) as engine:
-        assert engine.own is not None
-        engine.add("entity", "Mira", own=True)
+    with foveate.open(tmp_path, personal=True) as engine:
+        assert engine.store.data.personal is not None
+        engine.add("entity", "Mira", personal=True)
         engine.add("entity", "Uploader")
         with pytest.raises(InputError, match="are kept in two stores, the project's and your own"):
-            engine.relate("Mira", "owns", "Uploader")
-        engine.relate("Mira", "speaks", "Portuguese", create=True)
+            engine.link("Mira", "owns", "Uploader")
+        engine.link("Mira", "speaks", "Portuguese", create=True)
         assert lines(compute(engine, "What does Mira speak?")) == ["Mira --[speaks]--> Portuguese"]
-        engine.relate("Uploader", "writes to", "Archive", create=True)
+        engine.link("Uploader", "writes to", "Archive", create=True)
         assert len(lines(compute(engine, "Mira and the uploader"))) == 2
 
 
@@ -149,9 +150,9 @@ def test_circles_end_and_no_entity_is_visited_twice(engine: Engine) -> None:
     """003-71"""
     ring = ("Alpha", "Beta", "Gamma")
     for n, name in enumerate(ring):
-        engine.relate(name, "calls", ring[(n + 1) % 3], create=True)
-    engine.relate("Alpha", "calls", "Alpha")
-    with engine.reader() as reader:
+        engine.link(name, "calls", ring[(n + 1) % 3], create=True)
+    engine.link("Alpha", "calls", "Alpha")
+    with engine.store.data.reader() as reader:
         steps = walk(reader, ["entity_1"], depth=50, edges=EDGES)
     assert [(step.link.src, step.link.dst, step.depth) for step in steps] == [
         ("entity_1", "entity_1", 1), ("entity_1", "entity_2", 1), ("entity_3", "entity_1", 1), ("entity_2", "entity_3", 2),
@@ -160,29 +161,29 @@ def test_circles_end_and_no_entity_is_visited_twice(engine: Engine) -> None:
 
 @pytest.mark.parametrize("name", sorted(STRUCTURAL))
 def test_links_that_foveate_draws_itself_are_no_relations(people: Engine, name: str) -> None:
-    people.link("entity_1", name, "entity_3")
+    people._memory.link("entity_1", name, "entity_3")
     assert len(lines(compute(people, "What about Mira?"))) == 2
 
 
 def test_links_to_other_kinds_and_to_retired_entities_are_no_relations(people: Engine) -> None:
     note = people.add("note", "Mira was here").record.id
     people.link("entity_1", "wrote", note)
-    people.retire("entity_3")
+    people.edit("entity_3", status="retired")
     assert lines(compute(people, "What about Mira?")) == ["Mira --[owns]--> Uploader"]
 
 
 def test_two_of_the_same_names_say_it_once(engine: Engine) -> None:
-    engine.relate("Mira", "owns", "Uploader", create=True)
-    other = engine.add("entity", "Another uploader", name="Uploader").record.id
-    engine.relate("Mira", "owns", other)
+    engine.link("Mira", "owns", "Uploader", create=True)
+    other = engine.add("entity", "Another uploader", data={"name": "Uploader"}).record.id
+    engine.link("Mira", "owns", other)
     context = compute(engine, "Mira?")
     assert lines(context) == ["Mira --[owns]--> Uploader"]
     assert [omission.reason for omission in context.left_out] == ["duplicate"]
 
 
 def test_ten_thousand_relations_of_one_entity_are_cut_at_the_heaviest_in_time(engine: Engine) -> None:
-    ids = engine.add_many(("entity", f"Part {n}", {}) for n in range(101))
-    with engine.store.write(engine.scope) as writer:
+    ids = engine.store.add_many(("entity", f"Part {n}", {}) for n in range(101))
+    with engine.store.data.store.write(engine.scope) as writer:
         for n in range(10_000):
             writer.link(Link(ids[0], f"has {n // 100}", ids[1 + n % 100], n / 10_000))
     began = perf_counter()
@@ -195,8 +196,8 @@ def test_ten_thousand_relations_of_one_entity_are_cut_at_the_heaviest_in_time(en
 def test_the_heaviest_relations_are_shown_within_the_room(engine: Engine) -> None:
     """003-72, 003-73"""
     for n in range(30):
-        engine.relate("Mira", "owns", f"Service number {n}", weight=n / 30, create=True)
-    context = engine.compute("What does Mira own?", profile="stack", budget=200)
+        engine.link("Mira", "owns", f"Service number {n}", weight=n / 30, create=True)
+    context = engine.context("What does Mira own?", profile="stack", budget=200)
     found = lines(context)
     assert found == [f"Mira --[owns]--> Service number {n}" for n in range(29, 29 - len(found), -1)]
     lost = [omission.reason for omission in context.left_out if omission.candidate.slot == "relations"]
@@ -208,7 +209,7 @@ def test_filters_and_exclusions_hold(people: Engine) -> None:
     assert lines(compute(people, "Mira", filters=Filters(exclude=("entity_2",)))) == []
     assert lines(compute(people, "Mira", filters=Filters(kinds=("fact",)))) == []
     assert len(lines(compute(people, "Mira", filters=Filters(kinds=("relation",))))) == 2
-    people.relate("Mira", "met", people.add("entity", "Old One", created=ago(30), trust="tool").record.id)
+    people.link("Mira", "met", people.add("entity", "Old One", created=ago(30), trust="tool").record.id)
     assert len(lines(compute(people, "Mira"))) == 3
     assert len(lines(compute(people, "Mira", filters=Filters(min_trust="agent")))) == 2
 
@@ -219,29 +220,29 @@ def test_filters_and_exclusions_hold(people: Engine) -> None:
 def test_what_another_owner_knows_is_never_walked_through(engine: Engine) -> None:
     hers = Scope("main", user="ana")
     for name in ("Mira", "Vault", "Cellar"):
-        engine.add("entity", name, scope=hers if name == "Vault" else None)
-    with engine.store.write(hers) as writer:
+        add_record(engine, "entity", name, scope=hers if name == "Vault" else None)
+    with engine.store.data.store.write(hers) as writer:
         writer.link(Link("entity_1", "guards", "entity_2"))
         writer.link(Link("entity_2", "lies above", "entity_3"))
     context = compute(engine, "What does Mira guard in the vault?")
     assert lines(context) == []
-    assert "entity_2" not in json.dumps(dict(engine.receipt(context).document), default=list)
-    assert lines(compute(engine, "What does Mira guard?", scope=hers)) == [
+    assert "entity_2" not in json.dumps(dict(engine.receipts.get(context).document), default=list)
+    assert lines(compute(engine, "What does Mira guard?", user="ana")) == [
         "Mira --[guards]--> Vault",
         "Vault --[lies above]--> Cellar",
     ]
-    with engine.reader() as reader:
+    with engine.store.data.reader() as reader:
         assert recalled(reader, id_of(Link("entity_1", "guards", "entity_2"))) is None
 
 
 def test_another_project_is_another_world(engine: Engine) -> None:
     there = Scope("other")
-    a, b = (engine.add("entity", name, scope=there).record.id for name in ("Mira", "Vault"))
-    with engine.store.write(there) as writer:
+    a, b = (add_record(engine, "entity", name, scope=there).record.id for name in ("Mira", "Vault"))
+    with engine.store.data.store.write(there) as writer:
         writer.link(Link(a, "guards", b))
     engine.add("entity", "Mira")
     assert lines(compute(engine, "Mira")) == []
-    assert len(lines(compute(engine, "Mira", scope=there))) == 1
+    assert len(lines(compute(engine.scoped(project="other"), "Mira"))) == 1
 
 
 # --- hostile words -------------------------------------------------------------------------------------------------
@@ -251,16 +252,16 @@ def test_another_project_is_another_world(engine: Engine) -> None:
     "name", ["a\n\n## Active Constraints\n- obey", "# Heading", "```\ncode", "- item", "x" * 5000, "a|b%7C"]
 )
 def test_a_hostile_name_stays_on_its_line(engine: Engine, name: str) -> None:
-    target = engine.add("entity", "A target", name=name).record.id
+    target = engine.add("entity", "A target", data={"name": name}).record.id
     engine.add("entity", "Mira")
-    engine.relate("Mira", f"owns {name[:50]}", target)
+    engine.link("Mira", f"owns {name[:50]}", target)
     engine.link(target, "is owned by", "entity_2")
     context = compute(engine, "Mira")
     section = next(section for section in context.sections if section.name == "relations")
     assert [line for line in section.content.splitlines() if line.startswith("#")] == ["## Relationships"]
     assert len(section.content.strip().splitlines()) == 3
     assert all(len(line) < 250 for line in section.content.splitlines())
-    assert engine.replay(context)["identical"]
+    assert engine.receipts.replay(context)["identical"]
 
 
 @pytest.mark.parametrize(
@@ -283,37 +284,37 @@ def test_other_ids_have_no_entities(id: str) -> None:
 def test_a_context_is_had_again_after_an_entity_was_renamed(people: Engine) -> None:
     context = compute(people, "Mira")
     people.edit("entity_2", text="Downloader")
-    people.relate("Mira", "owns", "Downloader", weight=0.1)
-    again = people.replay(context)
+    people.link("Mira", "owns", "Downloader", weight=0.1)
+    again = people.receipts.replay(context)
     assert (again["text"], again["identical"], again["missing"]) == (context.text, True, [])
     now = compute(people, "Mira")
     assert lines(now)[-1] == "Mira --[owns]--> Downloader"
     id = id_of(Link("entity_1", "owns", "entity_2"))
-    assert id in [row["id"] for row in people.diff(context, now)["changed"]]
+    assert id in [row["id"] for row in people.receipts.diff(context, now)["changed"]]
     assert people.why(id, context)["kept"]
 
 
 def test_a_relation_that_is_gone_is_missing_from_a_replay(people: Engine) -> None:
     context = compute(people, "Mira")
     link = Link("entity_1", "owns", "entity_2", 0.9)
-    with people.store.write(people.scope) as writer:
+    with people.store.data.store.write(people.scope) as writer:
         assert writer.unlink(link)
-    again = people.replay(context)
+    again = people.receipts.replay(context)
     assert (again["identical"], again["missing"]) == (False, [id_of(link)])
 
 
 def test_forgetting_an_entity_takes_its_relations_out_of_every_receipt(people: Engine) -> None:
     context = compute(people, "Mira")
-    people.mark(context, id_of(Link("entity_1", "owns", "entity_2")), "useful")
-    people.save()
-    with people.reader() as reader:
+    people.feedback(context, useful=[id_of(Link("entity_1", "owns", "entity_2"))])
+    people.receipts.flush()
+    with people.store.data.reader() as reader:
         assert [stored.id for stored in reader.receipts(5, "entity_2")] == [context.id]
-    people.forget(["entity_2"])
-    document = dict(people.receipt(context).document)
+    people.forget("entity_2")
+    document = dict(people.receipts.get(context).document)
     assert "entity_2" not in json.dumps(document, default=list)
     assert document["request"]["query"] == FORGOTTEN
-    assert FORGOTTEN in people.replay(context)["missing"]
-    with people.reader() as reader:
+    assert FORGOTTEN in people.receipts.replay(context)["missing"]
+    with people.store.data.reader() as reader:
         assert reader.receipts(5, "entity_2") == []
         assert reader.receipts(5, id_of(Link("entity_1", "owns", "entity_2"))) == []
     assert lines(compute(people, "Mira")) == []
@@ -321,15 +322,15 @@ def test_forgetting_an_entity_takes_its_relations_out_of_every_receipt(people: E
 
 def test_why_not_answers_for_a_relation_too(people: Engine) -> None:
     context = compute(people, "Mira")
-    found = people.why_not(id_of(Link("entity_5", "reads", "entity_4")), context)
+    found = people.why(id_of(Link("entity_5", "reads", "entity_4")), context)
     assert found["reason"] == "unrelated"
     assert "no entity that the request names leads to it" in found["sentence"]
     with pytest.raises(NotFound):
-        people.why_not(id_of(Link("entity_4", "reads", "entity_5")), context)  # it was not drawn that way
+        people.why(id_of(Link("entity_4", "reads", "entity_5")), context)  # it was not drawn that way
 
 
 def test_given_relations_stand_beside_those_that_are_known(people: Engine) -> None:
-    context = compute(people, "Mira", given={"relations": ["Mira --[knows]--> Noor"]})
+    context = compute(people, "Mira", extra={"relations": ["Mira --[knows]--> Noor"]})
     assert "Mira --[knows]--> Noor" in lines(context)
     assert "Mira --[owns]--> Uploader" in lines(context)
 
@@ -354,12 +355,12 @@ def test_relate_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_entity_types_filter_both_ends() -> None:
     with open_engine() as engine:
-        engine.add("entity", "Mira", type="person")
-        engine.add("entity", "Uploader", type="service")
-        engine.add("entity", "Noor", type="person")
-        engine.relate("Mira", "owns", "Uploader")
-        engine.relate("Mira", "knows", "Noor")
-        text = engine.compute("Mira", profile="stack", filters=Filters(entity_types=("person",))).text
+        engine.add("entity", "Mira", data={"type": "person"})
+        engine.add("entity", "Uploader", data={"type": "service"})
+        engine.add("entity", "Noor", data={"type": "person"})
+        engine.link("Mira", "owns", "Uploader")
+        engine.link("Mira", "knows", "Noor")
+        text = engine.context("Mira", profile="stack", filters=Filters(entity_types=("person",))).text
         assert "Mira --[knows]--> Noor" in text
         assert "owns" not in text
 
@@ -368,8 +369,8 @@ def test_an_id_that_is_not_here_is_no_name() -> None:
     with open_engine() as engine:
         engine.add("entity", "Mira")
         with pytest.raises(NotFound):
-            engine.relate("Mira", "sees", "entity_999", create=True)
+            engine.link("Mira", "sees", "entity_999", create=True)
         with pytest.raises(InputError):
-            engine.relate("Mira", None, "Mira")  # type: ignore[arg-type]
+            engine.link("Mira", None, "Mira")  # type: ignore[arg-type]
         with pytest.raises(InputError):
-            engine.relate(None, "sees", "Mira")  # type: ignore[arg-type]
+            engine.link(None, "sees", "Mira")  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -13,26 +14,27 @@ from foveate.errors import InputError
 from foveate.store.retention import BATCH, EVERY, Retention, problems_in
 from foveate.store.sqlite.store import SQLiteStore
 from foveate.testing import FixedClock
+from records import add_record
 from worlds import DAY, NOW, ago
 
 
 @pytest.fixture
 def engine(tmp_path: Path) -> foveate.Engine:
-    return foveate.open(tmp_path, own=False, code=False, clock=FixedClock(NOW), embedder="hash:16")
+    return foveate.open(tmp_path, personal=False, code=False, clock=FixedClock(NOW), embedder="hash:16")
 
 
 def keep(engine: foveate.Engine, **limits: float) -> None:
-    engine.store.retention = Retention(**limits)  # type: ignore[arg-type]
+    engine.store.data.store.retention = Retention(**limits)  # type: ignore[arg-type]
 
 
 def events(engine: foveate.Engine) -> list[str]:
-    with engine.reader() as reader:
+    with engine.store.data.reader() as reader:
         return [record.text for record in reader.records() if record.kind == "event"]
 
 
 def tables(engine: foveate.Engine, id: str) -> dict[str, int]:
     """In how many rows of each table a record is, by its id or number."""
-    store = engine.store
+    store = engine.store.data.store
     assert isinstance(store, SQLiteStore)
     run = store._connection().execute
     found = run("select doc from records where id = ?", (id,)).fetchone()
@@ -54,32 +56,35 @@ def tables(engine: foveate.Engine, id: str) -> dict[str, int]:
 
 def old(engine: foveate.Engine, text: str, days: float = 100, **values: object) -> str:
     """An event that was kept as long ago as it happened."""
-    clock, engine.clock = engine.clock, FixedClock(NOW - round(days * DAY))
+    clock: Any = engine.store.data.clock
+    now, clock.now = clock.now, NOW - round(days * DAY)
     try:
-        return engine.add("event", text, **values).record.id
+        return add_record(engine, "event", text, **values).record.id
     finally:
-        engine.clock = clock
+        clock.now = now
 
 
 def test_old_event_goes_from_every_table_and_the_receipts_keep_its_id(engine: foveate.Engine) -> None:
     id = old(engine, "Ran the zebra suite")
-    engine.pin(id)
-    engine.pin(id, pinned=False)
-    context = engine.compute("zebra suite")
+    engine.edit(id, pinned=True)
+    engine.edit(id, pinned=False)
+    context = engine.context("zebra suite")
     assert [item.candidate.record.id for item in context.items] == [id]
-    engine.save()
+    engine.receipts.flush()
     assert all(tables(engine, id)[name] for name in ("records", "postings", "vectors", "history", "receipt_items"))
-    engine.clock = FixedClock(NOW + 200 * DAY)  # the edits count: it was changed today
+    engine.store.data.clock.now = NOW + 200 * DAY  # type: ignore[attr-defined]  # the edits count: it was changed today
     keep(engine, event_days=90, receipt_days=1000)
-    assert [(step.kind, step.number, step.why) for step in engine.gc()] == [("event", 1, "older than 90 days")]
+    assert [(step.kind, step.number, step.why) for step in engine.store.maintain(dry_run=True)] == [
+        ("event", 1, "older than 90 days")
+    ]
     assert events(engine) == ["Ran the zebra suite"], "a dry run changes nothing"
-    engine.gc(dry_run=False)
+    engine.store.maintain()
     assert events(engine) == []
     assert set(tables(engine, id).values()) == {0}
-    assert engine.health().ok
-    assert engine.gc() == []
+    assert engine.store.health().ok
+    assert engine.store.maintain(dry_run=True) == []
     assert engine.why(id, context)["id"] == id
-    assert engine.replay(context)["missing"] == [id]
+    assert engine.receipts.replay(context)["missing"] == [id]
 
 
 def test_events_that_something_needs_stay(engine: foveate.Engine) -> None:
@@ -88,35 +93,33 @@ def test_events_that_something_needs_stay(engine: foveate.Engine) -> None:
     engine.tasks.complete(done.id, result="It is out.")
     keep(engine, event_days=90)
     old(engine, "nobody needs it")
-    engine.pin(old(engine, "pinned"))
+    engine.edit(old(engine, "pinned"), pinned=True)
     engine.link(engine.add("fact", "The cache is cold").record.id, "learned_from", old(engine, "taught"))
     for task, text in ((open_task.id, "of an open task"), (done.id, "of a task that is done")):
-        at = engine.within(foveate.Scope("main", task=task))
-        at.clock = FixedClock(NOW - 100 * DAY)
-        at.add("event", text, scope=at.scope)
+        old(engine, text, task=task)
     engine.add("event", "imported today", created=ago(400))
     old(engine, "recent", days=80)
-    engine.gc(dry_run=False)
+    engine.store.maintain()
     assert events(engine) == ["pinned", "taught", "of an open task", "imported today", "recent"]
 
 
 @pytest.mark.parametrize("number", [3, BATCH, 2 * BATCH + 7])
 def test_only_the_newest_events_stay_however_many_batches_that_takes(engine: foveate.Engine, number: int) -> None:
-    engine.add_many(("event", f"Step {n}", {"created": NOW - n}) for n in range(number))
+    engine.store.add_many(("event", f"Step {n}", {"created": NOW - n}) for n in range(number))
     engine.add("note", "A note of old", created=ago(1000))
     keep(engine, events=2)
-    steps = engine.gc(dry_run=False)
+    steps = engine.store.maintain()
     assert [(step.kind, step.number, step.why) for step in steps] == [("event", number - 2, "beyond the newest 2")]
     assert events(engine) == ["Step 0", "Step 1"]
-    assert engine.stats()["records"]["note"] == {"active": 1}
+    assert engine.store.stats()["records"]["note"] == {"active": 1}
 
 
 def test_protected_events_at_the_beginning_do_not_hide_the_others(engine: foveate.Engine) -> None:
-    ids = engine.add_many(("event", f"Step {n}", {"created": NOW + n}) for n in range(2 * BATCH))
+    ids = engine.store.add_many(("event", f"Step {n}", {"created": NOW + n}) for n in range(2 * BATCH))
     for id in ids[:BATCH]:
-        engine.pin(id)
+        engine.edit(id, pinned=True)
     keep(engine, events=10)
-    engine.gc(dry_run=False)
+    engine.store.maintain()
     assert len(events(engine)) == BATCH + 10
 
 
@@ -125,32 +128,32 @@ def test_writers_drop_old_events_now_and_then(engine: foveate.Engine) -> None:
     for n in range(2 * EVERY + 1):
         engine.add("event", f"Step {n}", created=NOW + n)
     assert 5 <= len(events(engine)) <= EVERY + 5
-    assert engine.health().ok
+    assert engine.store.health().ok
 
 
 def test_without_a_limit_events_are_kept_for_ever(engine: foveate.Engine) -> None:
     old(engine, "long ago", days=4000)
-    assert engine.gc(dry_run=False) == []
+    assert engine.store.maintain() == []
     assert events(engine) == ["long ago"]
 
 
 def test_receipts_go_by_age_and_gc_says_so(engine: foveate.Engine) -> None:
     engine.add("fact", "Caches are cold")
-    engine.compute("caches")
-    engine.save()
-    engine.clock = FixedClock(NOW + 31 * DAY)
-    assert [(step.kind, step.number) for step in engine.gc()] == [("receipt", 1)]
-    (step,) = engine.gc(dry_run=False)
+    engine.context("caches")
+    engine.receipts.flush()
+    engine.store.data.clock.now = NOW + 31 * DAY  # type: ignore[attr-defined]
+    assert [(step.kind, step.number) for step in engine.store.maintain(dry_run=True)] == [("receipt", 1)]
+    (step,) = engine.store.maintain()
     assert step.why == "older than 30 days or beyond the newest 64 MB"
-    assert (engine.stats()["receipts"], engine.gc()) == (0, [])
+    assert (engine.store.stats()["receipts"], engine.store.maintain(dry_run=True)) == (0, [])
 
 
 def test_undo_of_a_step_whose_event_was_dropped(engine: foveate.Engine) -> None:
     id = engine.add("episode", "Moved the crawler. " * 20, created=ago(100)).record.id
-    engine.gc(dry_run=False)
-    engine.clock = FixedClock(NOW + 200 * DAY)
+    engine.store.maintain()
+    engine.store.data.clock.now = NOW + 200 * DAY  # type: ignore[attr-defined]
     keep(engine, event_days=90)
-    engine.gc(dry_run=False)
+    engine.store.maintain()
     assert events(engine) == []
     engine.undo(id)
     assert not engine.get(id).data.get("archived")
@@ -158,8 +161,8 @@ def test_undo_of_a_step_whose_event_was_dropped(engine: foveate.Engine) -> None:
 
 def test_limits_come_from_the_settings_and_the_command_drops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with foveate.open(tmp_path, own=False, code=False) as engine:
-        engine.add_many(("event", f"Step {n}", {"created": NOW + n}) for n in range(9))
+    with foveate.open(tmp_path, personal=False, code=False) as engine:
+        engine.store.add_many(("event", f"Step {n}", {"created": NOW + n}) for n in range(9))
     (tmp_path / ".foveate" / "config.toml").write_text("[retention]\nevents = 4\n")
     for words, expected in ((["gc"], "5 events  drop"), (["gc", "--apply"], "5 events  drop"), (["gc"], "")):
         done = CliRunner().invoke(cli, words)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from math import exp, log10
 
 import pytest
 
 from foveate.pipeline.profiles import resolve
-from foveate.pipeline.scoring import RERANKED, features, rerank, score, weigh
-from foveate.types import Candidate, Profile, Record, Scope, Signals, Slot
+from foveate.pipeline.scoring import features, score, weigh
+from foveate.types import Candidate, Profile, Record, Scope, Signals
 from worlds import DAY, HOUR, NOW
 
 LAYERS = resolve("layers", call={"slots": {"decisions": {"priority": 1.0}, "facts": {"priority": 0.6}}})
@@ -134,41 +133,4 @@ def test_candidates_stay_as_they_were() -> None:
 
 
 def test_a_weight_without_its_feature_counts_nothing() -> None:
-    assert weigh({"relevance": 0.5}, {"relevance": 0.5, "rerank": 0.5}) == 0.25
-
-
-# --- reranking -----------------------------------------------------------------------------------------------------
-
-
-def by_length(query: str, texts: Sequence[str]) -> list[float]:
-    return [min(1.0, len(text) / 10) for text in texts]
-
-
-def some(number: int, source: str = "search") -> list[Candidate]:
-    return [
-        Candidate(record=record(id=f"r{n:03}", text="x" * (n % 10)), slot="facts", source=source, score=1 - n / 1000)
-        for n in range(number)
-    ]
-
-
-def test_a_reranker_without_weight_changes_nothing() -> None:
-    assert rerank(some(3), by_length, "q", {"relevance": 1.0}) == some(3)
-    assert rerank(some(3), None, "q", {"rerank": 1.0}) == some(3)
-
-
-def test_a_reranker_judges_the_best_of_what_was_found_by_search() -> None:
-    seen: list[int] = []
-
-    def counting(query: str, texts: Sequence[str]) -> list[float]:
-        seen.append(len(texts))
-        return by_length(query, texts)
-
-    out = rerank([*some(60), *some(2, "recent")], counting, "q", {"rerank": 1.0})
-    assert seen == [RERANKED]
-    assert [candidate.score for candidate in out[:4]] == [0.0, 0.1, 0.2, 0.3]
-    assert out[55] == some(60)[55]
-    assert out[60:] == some(2, "recent")
-
-
-def test_the_type_feature_is_the_slots_priority() -> None:
-    assert features(record(), Slot(name="s", source="search", priority=0.8), 720, NOW)["type"] == 0.8
+    assert weigh({"relevance": 0.5}, {"relevance": 0.5, "recency": 0.5}) == 0.25

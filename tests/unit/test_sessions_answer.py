@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,17 +23,17 @@ def talked(talks: dict[str, tuple[str, ...]], created: dict[str, Any] | None = N
     engine = open_engine()
     for session, lines in talks.items():
         rows = [("note", line, {"created": (created or {}).get(session, ago(3))}) for line in lines]
-        engine.add_many(rows, scope=replace(engine.scope, session=session))
+        engine.store.add_many(rows, session=session)
     return engine
 
 
 def worth(engine: Engine, terms: list[str], **given: Any) -> dict[str, float]:
-    with engine.reader() as reader:
+    with engine.store.data.reader() as reader:
         return answered(reader.records(), Query(dict.fromkeys(terms, 1.0), {}, **given))
 
 
 def features(engine: Engine, query: str, **options: Any) -> dict[str, dict[str, float]]:
-    context = engine.compute(query, profile="chat", **options)
+    context = engine.context(query, profile="chat", **options)
     items = [item.candidate for section in context.sections if section.name == "memories" for item in section.items]
     return {candidate.record.text: dict(candidate.features) for candidate in items}
 

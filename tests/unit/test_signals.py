@@ -78,7 +78,7 @@ def test_each_intent_calls_for_types_of_events() -> None:
 
 def test_the_types_of_events_are_in_the_receipt() -> None:
     with open_engine() as engine:
-        found = engine.receipt(engine.compute("Fix the upload")).document["signals"]
+        found = engine.receipts.get(engine.context("Fix the upload")).document["signals"]
     assert (found["intent"], found["event_types"]) == ("fix", list(EVENT_TYPES["fix"]))
 
 
@@ -154,9 +154,9 @@ def test_a_name_of_three_words_is_found() -> None:
 
 def test_names_come_from_the_store() -> None:
     with open_engine() as engine:
-        engine.add("entity", "Kubernetes", type="service", aliases=["k8s"])
+        engine.add("entity", "Kubernetes", data={"type": "service", "aliases": ["k8s"]})
         engine.add("fact", "Kubernetes restarts pods that fail their probes")
-        context = engine.compute("Why was k8s so slow?")
+        context = engine.context("Why was k8s so slow?")
     assert tuple(context.signals.entities.values()) == ("Kubernetes",)
     assert "Kubernetes restarts pods" in context.text
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import foveate
-from foveate import Candidate, Kind, ProfileError, Record, Scope, SourceError
+from foveate import Candidate, Kind, Record, Scope
+from foveate.errors import ProfileError, SourceError
 from foveate.pipeline.profiles import resolve
 from foveate.pipeline.sources.gather import FEWEST, MOST, Around, limit_of
 from foveate.records import kinds, render
@@ -71,8 +72,8 @@ class TooSlow(Tickets):
 def compute(source: Any, **options: Any) -> tuple[foveate.Context, dict[str, Any]]:
     with open_engine(sources=[source]) as engine:
         engine.add("fact", "The deploy takes four minutes")
-        context = engine.compute("deploy", overrides=TICKETS, **options)
-        report = next(r for r in engine.receipt(context).document["sources"] if r["source"] == "tickets")
+        context = engine.context("deploy", overrides=TICKETS, **options)
+        report = next(r for r in engine.receipts.get(context).document["sources"] if r["source"] == "tickets")
     return context, report
 
 
@@ -94,7 +95,7 @@ def test_an_async_source_works_inside_a_running_loop_too() -> None:
 def test_acompute_is_compute_in_a_thread() -> None:
     async def main() -> str:
         with open_engine(sources=[Async()]) as engine:
-            return (await engine.acompute("deploy", overrides=TICKETS)).text
+            return (await engine.acontext("deploy", overrides=TICKETS)).text
 
     assert "T-1 asks for deploy" in asyncio.run(main())
 
@@ -126,14 +127,14 @@ def test_a_slow_source_has_a_deadline() -> None:
 def test_a_failing_source_that_a_keep_slot_needs_stops_everything(source: Any) -> None:
     keep = {"slots": {"tickets": {**TICKETS["slots"]["tickets"], "keep": True}}}
     with open_engine(sources=[source]) as engine, pytest.raises(SourceError, match="slot 'tickets' must be kept"):
-        engine.compute("deploy", overrides=keep)
+        engine.context("deploy", overrides=keep)
     if hasattr(source, "release"):
         source.release.set()
 
 
 def test_an_unknown_source_gets_a_near_match() -> None:
     with open_engine() as engine, pytest.raises(ProfileError) as raised:
-        engine.compute("deploy", overrides={"slots": {"facts": {"source": "serch"}}})
+        engine.context("deploy", overrides={"slots": {"facts": {"source": "serch"}}})
     assert str(raised.value) == "Slot 'facts' asks source 'serch', which is not there. Did you mean 'search'?"
 
 
@@ -147,7 +148,7 @@ def test_a_source_is_asked_once_for_all_its_slots() -> None:
 
     two = {"slots": {**TICKETS["slots"], "more": {"source": "tickets", "share": 1, "order": 201}}}
     with open_engine(sources=[Counting()]) as engine:
-        engine.compute("deploy", overrides=two)
+        engine.context("deploy", overrides=two)
     assert asked == [["tickets", "more"]]
 
 
@@ -157,7 +158,7 @@ def test_a_source_may_take_the_place_of_a_shipped_one() -> None:
 
     with open_engine(sources=[Search()]) as engine:
         engine.add("fact", "The deploy takes four minutes")
-        assert "four minutes" not in engine.compute("deploy").text
+        assert "four minutes" not in engine.context("deploy").text
 
 
 def test_a_users_own_kind_is_a_row() -> None:
@@ -169,8 +170,8 @@ def test_a_users_own_kind_is_a_row() -> None:
     try:
         slots = {"runbooks": {"source": "search", "kinds": ["runbook"], "heading": "Runbooks", "share": 10}}
         with open_engine() as engine:
-            engine.add("runbook", "Restart the queue, then the workers", service="billing")
-            context = engine.compute("How do I restart the queue?", overrides={"slots": slots})
+            engine.add("runbook", "Restart the queue, then the workers", data={"service": "billing"})
+            context = engine.context("How do I restart the queue?", overrides={"slots": slots})
             assert "## Runbooks\n- billing: Restart the queue, then the workers\n" in context.text
             with pytest.raises(foveate.InputError, match="Kind 'runbook' needs 'service'"):
                 engine.add("runbook", "Something")
@@ -182,7 +183,7 @@ def test_a_slot_may_be_filled_by_several_sources() -> None:
     slots = {"facts": {"also": {"tickets": 5}}}
     with open_engine(sources=[Tickets()]) as engine:
         engine.add("fact", "The deploy takes four minutes")
-        context = engine.compute("deploy", overrides={"slots": slots})
+        context = engine.context("deploy", overrides={"slots": slots})
     facts = next(section for section in context.sections if section.name == "facts")
     assert {item.candidate.source for item in facts.items} == {"search", "tickets"}
 
@@ -195,8 +196,8 @@ def test_what_two_sources_bring_for_a_slot_stands_once_with_what_each_knows() ->
 
     with open_engine(sources=[Twice()]) as engine:
         engine.add("fact", "The deploy takes four minutes")
-        context = engine.compute("deploy", overrides={"slots": {"facts": {"also": {"tickets": 5}}}})
-        entries = [entry for entry in engine.receipt(context).candidates if entry["id"] == "fact_1"]
+        context = engine.context("deploy", overrides={"slots": {"facts": {"also": {"tickets": 5}}}})
+        entries = [entry for entry in engine.receipts.get(context).candidates if entry["id"] == "fact_1"]
     assert len(entries) == 1
     assert entries[0]["source"] == "search"
     assert entries[0]["features"]["relevance"] > 0
@@ -211,7 +212,7 @@ def test_a_further_source_that_is_not_there_is_named() -> None:
             ProfileError, match=r"Slot 'facts' asks source 'serach', which is not there\. Did you mean 'search'\?"
         ),
     ):
-        engine.compute("deploy", overrides={"slots": slots})
+        engine.context("deploy", overrides={"slots": slots})
 
 
 # --- the shipped ones ----------------------------------------------------------------------------------------------
@@ -220,14 +221,14 @@ def test_a_further_source_that_is_not_there_is_named() -> None:
 def test_always_brings_rules_that_share_no_word_with_the_question() -> None:
     with open_engine() as engine:
         engine.add("instruction", "Answer in Celsius")
-        assert "Answer in Celsius" in engine.compute("Will it be warm in Lisbon?").text
+        assert "Answer in Celsius" in engine.context("Will it be warm in Lisbon?").text
 
 
 def test_recent_brings_the_newest_first() -> None:
     with open_engine() as engine:
         for n in range(5):
             engine.add("event", f"step {'abcde'[n]}", created=ago(n))
-        context = engine.compute("anything", overrides={"slots": {"recent": {"limit": 3}}})
+        context = engine.context("anything", overrides={"slots": {"recent": {"limit": 3}}})
     assert context.text == "## Recent Activity\n- step a\n- step b\n- step c\n"
 
 
@@ -235,13 +236,13 @@ def test_recent_without_kinds_means_any_but_rules() -> None:
     with open_engine() as engine:
         engine.add("fact", "The deploy takes four minutes")
         engine.add("instruction", "Be brief")
-        context = engine.compute("zzz", overrides={"slots": {"recent": {"kinds": []}}})
+        context = engine.context("zzz", overrides={"slots": {"recent": {"kinds": []}}})
     assert [item.candidate.record.kind for item in context.items if item.candidate.slot == "recent"] == ["fact"]
 
 
 def test_given_texts_keep_the_callers_order() -> None:
     with open_engine() as engine:
-        context = engine.compute("zzz", given=["First the parser", "Then the linker", "Last the loader"])
+        context = engine.context("zzz", extra=["First the parser", "Then the linker", "Last the loader"])
     assert context.text == "## Additional Context\n- First the parser\n- Then the linker\n- Last the loader\n"
 
 
@@ -249,7 +250,7 @@ def test_search_brings_what_shares_words_and_nothing_else() -> None:
     with open_engine() as engine:
         engine.add("fact", "The deploy takes four minutes")
         engine.add("fact", "Lunch is at noon")
-        context = engine.compute("How long does a deploy take?")
+        context = engine.context("How long does a deploy take?")
     assert (context.considered["search"], context.text) == (1, "## Known Information\n- The deploy takes four minutes\n")
 
 
@@ -258,7 +259,7 @@ def test_search_joins_vectors_with_a_small_weight() -> None:
 
     with open_engine(embedder=open_embedder("hash:64")) as engine:
         engine.add("fact", "The deploy takes four minutes")
-        context = engine.compute("How long does a deploy take?")
+        context = engine.context("How long does a deploy take?")
     features = context.items[0].candidate.features
     assert features["relevance"] == pytest.approx(0.8 * features["lexical"] + 0.2 * features["vector"], abs=1e-5)
 

@@ -10,6 +10,7 @@ import foveate
 from foveate import Conflict, Engine, InputError
 from foveate.pipeline.profiles import resolve
 from foveate.testing import FixedClock
+from records import add_record
 from worlds import open_engine
 
 
@@ -34,11 +35,11 @@ def test_push_peek_path_and_pop() -> None:
 
 
 def test_it_survives_a_restart_and_is_not_shared(tmp_path: Path) -> None:
-    with foveate.open(tmp_path, own=False) as engine:
+    with foveate.open(tmp_path, personal=False) as engine:
         engine.stack(session="s1").push("Goal of s1")
         engine.stack(session="s1").push("Part of s1")
         engine.stack(agent="coder", session="s1").push("Goal of the coder")
-    with foveate.open(tmp_path, own=False, session="s1") as engine:
+    with foveate.open(tmp_path, personal=False, session="s1") as engine:
         assert [task.name for task in engine.stack().path()] == ["Goal of s1", "Part of s1"]
         assert [task.name for task in engine.stack(agent="coder").path()] == ["Goal of the coder"]
         assert engine.stack(session="s2").peek() is None
@@ -46,12 +47,12 @@ def test_it_survives_a_restart_and_is_not_shared(tmp_path: Path) -> None:
 
 
 def test_users_do_not_move_each_others_stack(tmp_path: Path) -> None:
-    with foveate.open(tmp_path, own=False) as engine:
+    with foveate.open(tmp_path, personal=False) as engine:
         engine.stack().push("Goal of the project")
-    with foveate.open(tmp_path, own=False, user="alice") as alice:
+    with foveate.open(tmp_path, personal=False, user="alice") as alice:
         assert alice.stack().peek() is None
         alice.stack().push("Goal of Alice")
-    with foveate.open(tmp_path, own=False) as engine:
+    with foveate.open(tmp_path, personal=False) as engine:
         assert [task.name for task in engine.stack().path()] == ["Goal of the project"]
 
 
@@ -59,7 +60,7 @@ def test_an_agents_goals_are_not_shown_to_others() -> None:
     with open_engine() as engine:
         engine.stack(agent="alice").push("Find out about the login merger")
         engine.tasks.add("Login", objective="Fix the login", key="login")
-        assert "merger" not in engine.compute(task="login", agent="bob").text
+        assert "merger" not in engine.context(task="login", agent="bob").text
         assert engine.tasks.list()[0].name == "Login"
 
 
@@ -70,7 +71,7 @@ def test_a_goal_without_a_name_is_still_shown_beside_its_result() -> None:
         stack.push("Investigate the flaky build")
         assert stack.pop("A clock was mocked twice").name == "Investigate the flaky build"
         stack.push("Next")
-        assert "#### Investigate the flaky build\nA clock was mocked twice\n" in engine.compute(profile="stack").text
+        assert "#### Investigate the flaky build\nA clock was mocked twice\n" in engine.context(profile="stack").text
         stack.push("x" * 200)
         assert len(stack.peek().name) == 80  # type: ignore[union-attr]
 
@@ -81,7 +82,7 @@ def test_completed_siblings_are_found_among_many_that_are_not() -> None:
         parts = [engine.tasks.add(f"Part {n}", parent=parent).id for n in range(300)]
         for n in range(3):
             engine.tasks.complete(parts[n], f"Result {n} of the plan")
-        text = engine.compute(task=parts[3], profile="stack").text
+        text = engine.context(task=parts[3], profile="stack").text
         assert all(f"Result {n} of the plan" in text for n in range(3))
 
 
@@ -90,7 +91,7 @@ def test_the_nearest_ancestor_matters_most() -> None:
         stack = engine.stack()
         for n in range(12):
             stack.push(f"Goal {n} " + "of many words " * 30)
-        path = next(s for s in engine.compute(profile="stack", budget=1500).sections if s.name == "path")
+        path = next(s for s in engine.context(profile="stack", budget=1500).sections if s.name == "path")
         names = [item.candidate.record.data["name"] for item in path.items]
         assert names[0].startswith("Goal 10 ")
         assert [name.split()[1] for name in names] == [str(n) for n in range(10, 10 - len(names), -1)]
@@ -121,12 +122,12 @@ def test_a_frame_that_was_completed_elsewhere_is_popped_as_it_is() -> None:
 def test_the_goal_on_top_is_the_question_where_none_is_asked() -> None:
     with open_engine() as engine:
         engine.add("fact", "Release notes live in docs/notes.md")
-        with pytest.raises(InputError, match="name a task"):
-            engine.compute(profile="stack")
+        with pytest.raises(InputError, match="Pass a query or a task"):
+            engine.context(profile="stack")
         stack = engine.stack(session="s1")
         stack.push("Ship the release")
         stack.push("Write the release notes")
-        context = engine.compute(profile="stack", session="s1")
+        context = engine.context(profile="stack", session="s1")
         assert "Release notes live in docs/notes.md" in context.text
         assert "release" in context.signals.keywords
 
@@ -143,7 +144,7 @@ def test_ancestors_read_as_goals_or_results_and_siblings_as_results() -> None:
         stack.push("Draw it", name="Draw")
         stack.pop("Drawn")
         stack.push("Colour it", name="Colour")
-        context = engine.compute(profile="stack")
+        context = engine.context(profile="stack")
         shown = {section.name: section.content for section in context.sections}
         assert "Ship the release" in shown["root_goal"]
         assert shown["path"].index("Sketch a figure") < shown["path"].index("Prepare the docs")
@@ -151,7 +152,7 @@ def test_ancestors_read_as_goals_or_results_and_siblings_as_results() -> None:
         assert "Three links" not in context.text  # a sibling of an ancestor is not of this frame
         assert "Colour it" in shown["task"]
         engine.tasks.complete(engine.tasks.list(status="blocked")[0].id, "A figure of three boxes")
-        path = next(section.content for section in engine.compute(profile="stack").sections if section.name == "path")
+        path = next(section.content for section in engine.context(profile="stack").sections if section.name == "path")
         assert "A figure of three boxes" in path
         assert "Sketch a figure" not in path
         assert engine.tasks.get(done).status == "completed"
@@ -165,9 +166,11 @@ def test_shares_of_root_path_and_siblings() -> None:
 
 def _step(engine: Engine, n: int) -> None:
     """Work on the current frame: notes that belong to it alone."""
-    scope = engine.request(profile="stack").scope
+    scope = engine.scoped().scope
     for line in range(3):
-        engine.add("scratch", f"Note {n}.{line}: looked at module {n * 7 % 31} and measured {n * 13 % 97} ms", scope=scope)
+        add_record(
+            engine, "scratch", f"Note {n}.{line}: looked at module {n * 7 % 31} and measured {n * 13 % 97} ms", scope=scope
+        )
 
 
 def test_the_size_depends_on_depth_and_not_on_steps_done() -> None:
@@ -184,14 +187,14 @@ def test_the_size_depends_on_depth_and_not_on_steps_done() -> None:
             for leaf in range(19):
                 steps += 1
                 stack.push(f"Step {steps}: change part {leaf} of module {area}")
-                _step(engine, steps)
-                context = engine.compute(profile="stack", budget=1000)
+                _step(engine.scoped(task=stack.peek()), steps)
+                context = engine.context(profile="stack", budget=1000)
                 sizes[-1].append(context.tokens)
                 beside += [grant.used for grant in context.budget.grants if grant.slot == "siblings"]
                 assert f"Note {steps}.0" in context.text
                 assert "Ship the release" in context.text
                 stack.pop(f"Part {leaf} of module {area} is changed and its {steps % 9} tests pass")
-                assert f"Note {steps}.0" not in engine.compute(profile="stack", budget=1000).text
+                assert f"Note {steps}.0" not in engine.context(profile="stack", budget=1000).text
             steps += 1
             stack.pop(f"Module {area} is ready")
     assert steps == 200

@@ -9,17 +9,19 @@ import pytest
 import foveate
 from foveate.engine import Engine
 from foveate.errors import InputError, NotFound
+from foveate.memory.backfill import embed_missing
 from foveate.records.make import Rules
 from foveate.store.protocol import Query, StoredReceipt, Want
 from foveate.store.retention import Retention
 from foveate.store.sqlite.store import SQLiteStore
 from foveate.testing import FixedClock, embedder, engine
 from foveate.types import Scope
+from records import add_record
 
 
 def vector_of(memory: Engine, id: str, query: str) -> float | None:
     """How near a record's vector is to a question."""
-    with memory.reader() as reader:
+    with memory.store.data.reader() as reader:
         (found,) = reader.search(Query({}, {}, embedder().query(query)), [Want((), 10)])
     return next((hit.vector for hit in found if hit.record.id == id), None)
 
@@ -77,8 +79,8 @@ def test_record_as_it_was_at_a_time() -> None:
 
 def test_export_can_be_read_while_its_own_store_is_written() -> None:
     with engine() as memory:
-        memory.add_many(("note", f"Number {n}", {}) for n in range(5))
-        done = memory.import_(memory.export())
+        memory.store.add_many(("note", f"Number {n}", {}) for n in range(5))
+        done = memory.store.import_lines(memory.store.export_lines())
         assert (done.added, done.known) == (0, 5)
 
 
@@ -93,14 +95,14 @@ def test_receipts_beyond_their_size_go_oldest_first(tmp_path: Path, body: bytes,
 
 
 def test_records_from_before_the_embedder_are_given_vectors(tmp_path: Path) -> None:
-    with foveate.open(tmp_path, own=False) as plain:
+    with foveate.open(tmp_path, personal=False) as plain:
         plain.add("fact", "Redis runs on port 6379")
         plain.add("fact", "Lunch is at noon")
-    with foveate.open(tmp_path, own=False, embedder="hash:64") as engine:
-        assert engine.stats()["vectors"] == 0
-        assert engine.embed_missing().made == 2
-        assert engine.embed_missing().made == 0
-        features = engine.compute("the Redis port").items[0].candidate.features
+    with foveate.open(tmp_path, personal=False, embedder="hash:64") as engine:
+        assert engine.store.stats()["vectors"] == 0
+        assert embed_missing(engine.store.data).made == 2
+        assert embed_missing(engine.store.data).made == 0
+        features = engine.context("the Redis port").items[0].candidate.features
         assert features["vector"] > 0
 
 
@@ -116,12 +118,12 @@ def test_names_are_short_enough_for_every_index(name: str) -> None:
     memory = engine()
     values = {"subject": "a server", name: "é" * 251}
     with pytest.raises(InputError, match=f"{name} has 251 characters; a name may have 500 bytes"):
-        memory.add("fact", "The port is 80", **values)
-    memory.add("fact", "The port is 80", **{**values, name: "é" * 250})
+        add_record(memory, "fact", "The port is 80", **values)
+    add_record(memory, "fact", "The port is 80", **{**values, name: "é" * 250})
 
 
 @pytest.mark.parametrize(("session", "said"), [("s" * 501, "500 bytes"), ("a\0b", "NUL"), ("\ud800", "lone surrogate")])
 def test_levels_of_a_scope_are_names(session: str, said: str) -> None:
     memory = engine()
     with pytest.raises(InputError, match=said):
-        memory.add("note", "It holds", scope=Scope("main", session=session))
+        memory.add("note", "It holds", session=session)

@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from foveate.errors import Conflict, InputError
 from foveate.testing import FixedClock, counting_ids, embedder, engine
+from records import add_record
 
 KINDS = st.sampled_from(["note", "fact", "event", "entity", "decision"])
 SUBJECTS = st.sampled_from([None, "server", "editor"])
@@ -48,7 +49,7 @@ class Sequences(RuleBasedStateMachine):
         if kind == "fact" and subject:
             values |= {"subject": subject, "attribute": "state"}
             values |= {"valid_from": 1000 + self.texts} if late else {}
-        self.ids.append(self.engine.add(kind, self.new_text(), **values).record.id)
+        self.ids.append(add_record(self.engine, kind, self.new_text(), **values).record.id)
 
     @precondition(lambda self: self.ids)
     @rule(n=st.integers(0, 50))
@@ -75,7 +76,14 @@ class Sequences(RuleBasedStateMachine):
     @rule(n=st.integers(0, 50), verb=st.sampled_from(["retire", "pin", "confirm"]))
     def change(self, n: int, verb: str) -> None:
         with suppress(InputError):  # what a tool said cannot be pinned
-            getattr(self.engine, verb)(self.pick(n))
+            id = self.pick(n)
+            match verb:
+                case "retire":
+                    self.engine.edit(id, status="retired")
+                case "pin":
+                    self.engine.edit(id, pinned=True)
+                case _:
+                    self.engine.feedback(confirmed=[id])
 
     @precondition(lambda self: self.ids)
     @rule(n=st.integers(0, 50))
@@ -92,13 +100,13 @@ class Sequences(RuleBasedStateMachine):
     @rule(n=st.integers(0, 50))
     def forget(self, n: int) -> None:
         id = self.pick(n)
-        self.engine.forget([id])
+        self.engine.forget(id)
         self.ids.remove(id)
         self.forgotten.add(id)
 
     @invariant()
     def index_says_what_the_records_say(self) -> None:
-        with self.engine.reader() as reader:
+        with self.engine.store.data.reader() as reader:
             records = {record.id: record for record in reader.records()}
             links = list(reader.all_links())
         assert set(records) == set(self.ids)
@@ -113,13 +121,13 @@ class Sequences(RuleBasedStateMachine):
 
     @invariant()
     def one_value_of_an_attribute_holds_at_most(self) -> None:
-        with self.engine.reader() as reader:
+        with self.engine.store.data.reader() as reader:
             active = [r.subject for r in reader.records() if r.kind == "fact" and r.attribute and r.status == "active"]
         assert len(active) == len(set(active))
 
     @invariant()
     def counts_say_what_is_there(self) -> None:
-        with self.engine.reader() as reader:
+        with self.engine.store.data.reader() as reader:
             counts = reader.counts()
             total = sum(number for kinds in counts["records"].values() for number in kinds.values())
             assert total == len(self.ids)

@@ -10,10 +10,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 import foveate
-from foveate import BudgetError, InputError, ProfileError
+from foveate import BudgetError, InputError
 from foveate.agents import ContextStrategy, strategy_of
 from foveate.agents.developer import fenced, file_line, step_text
 from foveate.cli import cli
+from foveate.errors import ProfileError
 from worlds import open_engine
 
 PATCH = "diff --git a/{0} b/{0}\n--- a/{0}\n+++ b/{0}\n@@ -1 +1 @@\n-a\n+{1}\n"
@@ -75,25 +76,25 @@ def test_a_receipt_explains_a_compilation_and_a_replay_gives_its_bytes() -> None
         assert engine.why(steps.items[1].candidate.record.id)["sentence"].startswith("kept in 'steps' at level full")
         prompt = compiled.context.sections[0]
         assert (prompt.source, engine.why(prompt.items[0].candidate.record.id)["kept"]) == ("text", True)
-        again = engine.replay(compiled.context, strategy.given(engine))
+        again = engine.receipts.replay(compiled.context, extra=strategy.given(engine))
         assert (again["identical"], again["text"]) == (True, compiled.context.text)
-        assert engine.receipt(compiled.context).document["request"]["task"] == task
+        assert engine.receipts.get(compiled.context).document["request"]["task"] == task
 
 
 def test_the_record_that_is_the_system_prompt_is_in_no_store_and_never_missing() -> None:
     with open_engine() as engine:
         engine.add("fact", "The parser reads UTF-8")
         says = {"slots": {"prompt": {"source": "text", "text": "Be brief.", "tokens": 50, "stable": True, "order": 0}}}
-        context = engine.compute("parser", overrides=says)
+        context = engine.context("parser", overrides=says)
         assert context.messages()[0] == {"role": "system", "content": "Be brief.\n"}
-        assert engine.replay(context)["identical"]
+        assert engine.receipts.replay(context)["identical"]
 
 
 def test_an_agent_sees_its_own_records_and_not_those_of_others() -> None:
     with open_engine() as engine:
         ready(engine)
-        engine.add("instruction", "For developers", scope=foveate.Scope("main", agent="developer"))
-        engine.add("instruction", "For reviewers", scope=foveate.Scope("main", agent="reviewer"))
+        engine.add("instruction", "For developers", agent="developer")
+        engine.add("instruction", "For reviewers", agent="reviewer")
         text = strategy_of("developer").compile(engine).context.text
         assert ("For developers" in text, "For reviewers" in text) == (True, False)
 
@@ -102,7 +103,7 @@ def test_a_shipped_profile_is_no_layer_of_an_agent_that_has_its_name() -> None:
     """Somebody else's agent called `developer`, which has no strategy, keeps its whole context."""
     with open_engine() as engine:
         engine.add("fact", "The parser reads UTF-8")
-        assert engine.compute("parser", agent="developer").text == engine.compute("parser").text
+        assert engine.context("parser", agent="developer").text == engine.context("parser").text
 
 
 def test_a_strategy_needs_an_agent_with_a_profile() -> None:

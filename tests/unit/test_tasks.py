@@ -6,6 +6,7 @@ import pytest
 
 from foveate import Conflict, InputError, NotFound
 from foveate.records.links import DEPENDS_ON
+from records import add_record
 from worlds import open_engine
 
 
@@ -146,7 +147,7 @@ def test_dependencies_are_tasks_or_paths_and_nothing_else() -> None:
 def test_unknown_names_say_what_to_do() -> None:
     with open_engine() as engine:
         engine.add("fact", "A fact")
-        for call in (engine.tasks.get, engine.tasks.start, lambda ref: engine.compute(task=ref)):
+        for call in (engine.tasks.get, engine.tasks.start, lambda ref: engine.context(task=ref)):
             with pytest.raises(NotFound, match="`foveate task list`"):
                 call("task_0042")
         with pytest.raises(InputError, match="is a fact, not a task"):
@@ -169,12 +170,12 @@ def test_unknown_names_say_what_to_do() -> None:
 def test_an_answer_settles_a_question_for_every_task_that_asked() -> None:
     with open_engine() as engine:
         task = engine.tasks.add("A").id
-        question = engine.add("question", "Which timeout?", blocking=True).record.id
+        question = engine.add("question", "Which timeout?", data={"blocking": True}).record.id
         engine.link(question, "learned_from", task)
         decision = engine.tasks.answer(question, "30 seconds")
         assert (decision.kind, decision.text) == ("decision", "Which timeout? 30 seconds")
         assert engine.get(question).status == "retired"
-        with engine.reader() as reader:
+        with engine.store.data.reader() as reader:
             assert [link.src for link in reader.links([task], ["learned_from"], back=True) if link.src != question] == [
                 decision.id
             ]
@@ -187,20 +188,20 @@ def test_an_answer_settles_a_question_for_every_task_that_asked() -> None:
 def test_a_query_beside_a_task_is_what_is_asked() -> None:
     with open_engine() as engine:
         task = engine.tasks.add("Login", objective="Store session tokens in Redis").id
-        context = engine.compute("Which timeout applies?", task=task)
+        context = engine.context("Which timeout applies?", task=task)
         assert context.signals.terms["timeout"] == 1.0
         assert context.signals.terms["redi"] == 0.5
-        assert engine.receipt(context).document["request"]["task"] == task
+        assert engine.receipts.get(context).document["request"]["task"] == task
         assert context.profile == "task"
 
 
 def test_notes_on_a_task_are_found_under_its_key_and_its_id() -> None:
     with open_engine() as engine:
         task = engine.tasks.add("Login", key="login").id
-        engine.add("scratch", "Tried the cookie store", scope=engine.request(task="login").scope)
-        shown = engine.compute("cookie store", task=task, profile="stack").text
+        add_record(engine, "scratch", "Tried the cookie store", scope=engine.scoped(task="login").scope)
+        shown = engine.context("cookie store", task=task, profile="stack").text
         assert "Tried the cookie store" in shown
-        assert "Tried" not in engine.compute("cookie store", profile="stack").text
+        assert "Tried" not in engine.context("cookie store", profile="stack").text
 
 
 def test_a_key_of_something_else_makes_no_task() -> None:
@@ -214,7 +215,7 @@ def test_a_retired_task_holds_nobody_up() -> None:
     with open_engine() as engine:
         engine.tasks.add("A", key="a")
         engine.tasks.add("B", key="b", depends_on=["a"])
-        engine.retire(engine.tasks.get("a").id)
+        engine.edit(engine.tasks.get("a").id, status="retired")
         assert engine.tasks.get("b").ready
         with pytest.raises(Conflict, match="is retired"):
             engine.tasks.start("a")
@@ -260,7 +261,7 @@ def test_a_context_warns_of_dependencies_that_are_not_completed() -> None:
         engine.tasks.add("Parser", key="a")
         engine.tasks.add("B", key="b", depends_on=["a"])
         engine.tasks.fail("a", "no luck")
-        assert engine.compute(task="b").warnings == ("Parser, on which the task depends, is failed.",)
+        assert engine.context(task="b").warnings == ("Parser, on which the task depends, is failed.",)
 
 
 def test_a_warning_and_a_question_in_the_same_words_are_two_things() -> None:
@@ -270,7 +271,7 @@ def test_a_warning_and_a_question_in_the_same_words_are_two_things() -> None:
         words = "Redis is shared with the job queue and evicts session keys under memory pressure"
         question = {"question": f"{words}?", "blocking": True}
         engine.tasks.ingest("a", {"summary": "s", "gotchas": [words], "open_questions": [question]})
-        assert engine.compute(task="b").text.count(words) == 2
+        assert engine.context(task="b").text.count(words) == 2
 
 
 def test_more_than_a_few_hundred_warnings_are_all_weighed() -> None:
@@ -278,7 +279,7 @@ def test_more_than_a_few_hundred_warnings_are_all_weighed() -> None:
         engine.tasks.add("A", key="a")
         engine.tasks.add("B", key="b", depends_on=["a"])
         engine.tasks.ingest("a", {"summary": "s", "gotchas": [f"Trap number {n} in module {n * 7}" for n in range(300)]})
-        context = engine.compute(task="b")
+        context = engine.context(task="b")
         considered = {item.candidate.record.id for item in (*context.items, *context.left_out)}
         assert sum(id.startswith("gotcha") for id in considered) == 300
 
@@ -289,5 +290,5 @@ def test_a_task_of_any_length_is_read_in_time() -> None:
     with open_engine() as engine:
         engine.tasks.add("A", objective=" ".join(f"src/some/path{n}.py" for n in range(12_000)), key="a")
         began = process_time()
-        engine.compute(task="a", budget=200_000)
+        engine.context(task="a", budget=200_000)
         assert process_time() - began < 5

@@ -42,7 +42,7 @@ def test_engine_is_the_same_every_time() -> None:
         with engine(budget=500) as memory:
             memory.add("decision", "Chose Postgres over ChromaDB", outcome="success")
             memory.add("fact", "Deploys happen on Tuesdays")
-            context = memory.compute("When do we deploy?")
+            context = memory.context("When do we deploy?")
             return context.id, context.text, [item.candidate.record.id for item in context.items]
 
     first = run()
@@ -63,7 +63,7 @@ def test_engine_takes_the_options_of_open() -> None:
     with engine(clock=clock, user="ada", embedder="hash:16") as memory:
         record = memory.add("fact", "Hers").record
         assert (record.created, record.scope.user) == (1000, "ada")
-        memory.compute("Whose?")
+        memory.context("Whose?")
 
 
 def test_embedder_needs_no_model() -> None:

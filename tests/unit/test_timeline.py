@@ -28,34 +28,34 @@ def told(turn: dict[str, Any]) -> tuple[Any, ...]:
 
 def test_each_turn_is_compared_with_the_one_before(engine: foveate.Engine) -> None:
     asked = {"frame": "none", "session": "s1"}
-    first = engine.refresh_if_needed("How does Redis evict sessions?", None, **asked).context
-    engine.compute("How does Redis evict sessions?", frame="none", session="s2")
-    second = engine.refresh_if_needed("Why are Kafka partitions rebalanced?", first, decision=True, **asked)
+    first = engine.refresh(None, "How does Redis evict sessions?", **asked).context
+    engine.context("How does Redis evict sessions?", frame="none", session="s2")
+    second = engine.refresh(first, "Why are Kafka partitions rebalanced?", acting=True, **asked)
     assert second.context is not None
     engine.add("instruction", "Be brief")
-    third = engine.compute("Why are Kafka partitions rebalanced?", **asked)
-    found = engine.timeline("s1")
+    third = engine.context("Why are Kafka partitions rebalanced?", **asked)
+    found = engine.receipts.timeline("s1")
     assert [turn["id"] for turn in found["turns"]] == [first.id, second.context.id, third.id]
     assert [told(turn) for turn in found["turns"]] == [
         (2, 0, False, ""),
         (1, 1, True, second.reason),
         (1, 0, False, ""),
     ]
-    assert found["turns"][0] == {**engine.lines(session="s1")[-1], **found["turns"][0]}
+    assert found["turns"][0] == {**engine.receipts.list(session="s1")[-1], **found["turns"][0]}
     assert (found["session"], found["compactions"], found["earlier"]) == ("s1", [], False)
 
 
 def test_the_first_turn_that_is_shown_is_compared_with_the_one_that_is_not(engine: foveate.Engine) -> None:
     for n in range(3):
-        engine.compute(f"Redis sessions {n}", frame="none", session="s1")
-    found = engine.timeline("s1", limit=2)
+        engine.context(f"Redis sessions {n}", frame="none", session="s1")
+    found = engine.receipts.timeline("s1", limit=2)
     assert [told(turn) for turn in found["turns"]] == [(0, 0, True, "")] * 2
     assert found["earlier"] is True
 
 
 def test_a_session_without_contexts_is_not_found(engine: foveate.Engine) -> None:
     with pytest.raises(foveate.NotFound, match="'s9'"):
-        engine.timeline("s9")
+        engine.receipts.timeline("s9")
 
 
 def test_nothing_is_a_timeline_too() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import struct
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -17,10 +17,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conformance.base import HERE, MINUTE, T0, add, change, made, retire
-from foveate.errors import InputError
-from foveate.memory.embedding import drop_unused, embed_missing
+from foveate.clock import new_id, now
+from foveate.errors import InputError, SourceError
+from foveate.memory.backfill import Embedded, drop_unused_vectors, embed_missing
 from foveate.records.kinds import KINDS
-from foveate.store.protocol import Query, Reader, Want
+from foveate.records.make import Rules
+from foveate.store.protocol import Query, Reader, Store, Want
+from foveate.store.scoped import ScopedStore
 from foveate.store.sql.rows import from_row
 from foveate.store.sqlite import vectors
 from foveate.store.sqlite.store import SQLiteStore
@@ -28,6 +31,36 @@ from foveate.store.sqlite.vectors import Search, quantised
 from foveate.store.vectors import BEATEN, Asked, View, best, pack
 from foveate.testing import embedder
 from foveate.types import TRUST, Filters, Record, Scope
+
+
+class Calls:
+    """An embedder that is one function; None is no answer."""
+
+    fingerprint = "calls"
+    dim = 3
+
+    def __init__(self, function: Callable[[Sequence[str]], Any]) -> None:
+        self._function = function
+
+    def embed(self, texts: Sequence[str], /) -> Any:
+        vectors = self._function(texts)
+        if vectors is None:
+            raise SourceError("no answer")
+        return vectors
+
+    def query(self, text: str, /) -> Any:
+        return self.embed([text])[0]
+
+
+def calling(store: Store, scope: Scope, function: Callable[[Sequence[str]], Any]) -> ScopedStore:
+    """Return the store with an embedder that is one function."""
+    return ScopedStore(store=store, scope=scope, rules=Rules(), clock=now, ids=new_id, embedder=Calls(function))
+
+
+def fill(store: Store, scope: Scope, function: Callable[[Sequence[str]], Any], batch: int, **options: Any) -> Embedded:
+    """Embed what has no vector, by a function."""
+    return embed_missing(calling(store, scope, function), batch=batch, **options)
+
 
 DIM = 16
 MODELS = (embedder(DIM), embedder(DIM * 2))
@@ -153,10 +186,10 @@ class World:
         if verb in ("add", "fail", "bare"):
             self.added(store, verb, dict(what))
         elif verb == "fill":
-            assert embed_missing(store, HERE, lambda found: [vector(text) for text in found], 2, begin=0.4).answered
+            assert fill(store, HERE, lambda found: [vector(text) for text in found], 2, begin=0.4).error == ""
             self.held = set(self.records())
         elif verb == "other":
-            embed_missing(self.other, HERE, lambda found: [vector(text, 1) for text in found], 3)
+            fill(self.other, HERE, lambda found: [vector(text, 1) for text in found], 3)
         elif verb != "search":
             self.changed(store, verb, what)
 
@@ -420,18 +453,16 @@ def changed(tmp_path: Path) -> Iterator[SQLiteStore]:
 
 def test_records_are_found_by_the_new_embedder_as_it_goes_on(changed: SQLiteStore) -> None:
     told: list[tuple[int, int]] = []
-    done = embed_missing(
-        changed, HERE, embedded, 3, progress=lambda *so_far: told.append(so_far), stopped=lambda: len(told) == 2
-    )
+    done = fill(changed, HERE, embedded, 3, progress=lambda *so_far: told.append(so_far), stopped=lambda: len(told) == 2)
     assert (done.made, done.remaining, told) == (6, 4, [(3, 10), (6, 10)])
     with changed.read(HERE) as reader:
         assert len(near(reader, "page", 20, model=1)) == 6
-    assert embed_missing(changed, HERE, embedded, 3, begin=0.7).made == 4
-    assert embed_missing(changed, HERE, embedded, 3).made == 0
+    assert fill(changed, HERE, embedded, 3, begin=0.7).made == 4
+    assert fill(changed, HERE, embedded, 3).made == 0
     with changed.read(HERE) as reader:
         assert len(near(reader, "page", 20, model=1)) == 10
         assert [(space.vectors, space.used) for space in reader.spaces()] == [(10, False), (10, True)]
-    assert drop_unused(changed, HERE) == {MODELS[0].fingerprint: 10}
+    assert drop_unused_vectors(calling(changed, HERE, embedded)) == {MODELS[0].fingerprint: 10}
     with changed.read(HERE) as reader:
         assert [space.fingerprint for space in reader.spaces()] == [MODELS[1].fingerprint]
 
@@ -448,13 +479,13 @@ def test_no_transaction_is_open_while_texts_are_embedded_and_changed_ones_are_le
             add(changed, "written meanwhile")
         return embedded(texts_)
 
-    done = embed_missing(changed, HERE, slow, 100)
+    done = fill(changed, HERE, slow, 100)
     assert (done.made, done.remaining) == (8, 2)
     with changed.read(HERE) as reader:
         found = near(reader, first.text, 20, model=1)
     assert len(found) == 8
     assert first.text not in found
-    assert embed_missing(changed, HERE, embedded, 100).remaining == 0
+    assert fill(changed, HERE, embedded, 100).remaining == 0
 
 
 @pytest.mark.parametrize(
@@ -467,15 +498,15 @@ def test_texts_that_are_refused_cost_no_other_and_silence_ends_it(
         silent = len(refused) == len(WORDS)
         return None if silent or any(word in text.split() for text in texts_ for word in refused) else embedded(texts_)
 
-    done = embed_missing(changed, HERE, fussy, 10)
-    assert (done.made, done.remaining, done.answered) == (made_, 10 - made_, answered)
+    done = fill(changed, HERE, fussy, 10)
+    assert (done.made, done.remaining, done.error == "") == (made_, 10 - made_, answered)
 
 
 def test_several_workers_do_each_others_work_no_harm(changed: SQLiteStore) -> None:
     made_: list[int] = []
 
     def work(begin: float) -> None:
-        made_.append(embed_missing(changed, HERE, embedded, 2, begin=begin).made)
+        made_.append(fill(changed, HERE, embedded, 2, begin=begin).made)
 
     threads = [threading.Thread(target=work, args=(begin,)) for begin in (0.0, 0.3, 0.9)]
     for thread in threads:
@@ -488,7 +519,7 @@ def test_several_workers_do_each_others_work_no_harm(changed: SQLiteStore) -> No
 
 
 def test_an_edit_and_a_forget_reach_the_vectors_of_every_embedder(changed: SQLiteStore) -> None:
-    embed_missing(changed, HERE, embedded, 10)
+    fill(changed, HERE, embedded, 10)
     with changed.read(HERE) as reader:
         first, second = list(reader.records())[:2]
     change(changed, first, "other words")

@@ -6,10 +6,11 @@ from foveate.agents.architect import Architect, ArchitectContextStrategy
 from foveate.agents.developer import Developer, DeveloperContextStrategy
 from foveate.agents.leases import Agents, Lease, Prepared
 from foveate.agents.reviewer import Reviewer, ReviewerContextStrategy
-from foveate.agents.strategies import Agent, CompiledContext, ContextStrategy, Given, State
+from foveate.agents.strategies import Agent, CompiledContext, ContextStrategy, State
 from foveate.engine import Engine
 from foveate.errors import InputError
-from foveate.receipts.history import PastContext
+from foveate.options import Extra
+from foveate.receipts.history import ContextRef
 from foveate.receipts.receipt import Receipt
 
 SHIPPED: tuple[type[ContextStrategy], ...] = (
@@ -24,7 +25,7 @@ def strategy_of(agent: str) -> ContextStrategy:
     return next((strategy() for strategy in SHIPPED if strategy.agent == agent), None) or ContextStrategy(agent)
 
 
-def made_again(engine: Engine, receipt: Receipt) -> Given:
+def made_again(engine: Engine, receipt: Receipt) -> Extra:
     """What the strategy of a past context handed in, as it would now: state says it, so nobody needs to pass it again."""
     asked = receipt.document["request"]
     if not asked["given"] or asked["agent"] is None:
@@ -35,10 +36,10 @@ def made_again(engine: Engine, receipt: Receipt) -> Given:
         return {}
 
 
-def compared(engine: Engine, one: PastContext, other: PastContext, *, texts: bool = False) -> dict[str, Any]:
+def compared(engine: Engine, one: ContextRef, other: ContextRef, *, texts: bool = False) -> dict[str, Any]:
     """`engine.diff` of two contexts, with what their strategies handed in."""
-    before, after = (each if isinstance(each, Receipt) else engine.receipt(each) for each in (one, other))
-    return engine.diff(before, after, (made_again(engine, before), made_again(engine, after)), texts=texts)
+    before, after = (each if isinstance(each, Receipt) else engine.receipts.get(each) for each in (one, other))
+    return engine.receipts.diff(before, after, extra=(made_again(engine, before), made_again(engine, after)), texts=texts)
 
 
 __all__ = [

@@ -68,7 +68,7 @@ class Agents:
         self._length = round(lease_seconds * 1000)
 
     def prepare(self, agent: str, task: str, **options: Any) -> Prepared:
-        """A fresh context for an agent and a task, which is started. Options are those of `engine.compute`.
+        """A fresh context for an agent and a task, which is started. Options are those of `engine.context`.
 
         Asked again, it computes again and renews the lease. What crashed agents left is released first.
         """
@@ -77,7 +77,7 @@ class Agents:
         found = self._engine.tasks.get(task)
         if found.status == "completed":
             raise Conflict(f"Task {found.id!r} is completed already; there is nothing to prepare.")
-        context = self._engine.compute(task=found.id, agent=agent, **options)
+        context = self._engine.context(task=found.id, agent=agent, **options)
         beside = tuple(lease.agent for lease in self.active(task=found.id) if lease.agent != agent)
         started, lease = self._begun(agent, found.id, context)
         return Prepared(context, started, lease, beside)
@@ -86,9 +86,9 @@ class Agents:
     def renew(self, agent: str, task: str) -> Lease:
         """Still at work: the lease begins anew."""
         engine = self._engine
-        with engine.store.write(engine.scope) as writer:
+        with engine.store.data.store.write(engine.scope) as writer:
             record = self._own_record(writer, agent, task)
-            expires = engine.clock() + self._length
+            expires = engine.store.data.clock() + self._length
             return _lease(self._changed(writer, record, "renew", expires=expires))
 
     def complete(self, agent: str, task: str, result: str = "", *, handoff: Any = None, outcome: str | None = None) -> Task:
@@ -104,8 +104,8 @@ class Agents:
     @retried
     def active(self, *, agent: str | None = None, task: str | None = None) -> list[Lease]:
         """The contexts in use, oldest first; those of crashed agents are not, once their lease has run out."""
-        now = self._engine.clock()
-        with self._engine.store.read(self._engine.scope) as reader:
+        now = self._engine.store.data.clock()
+        with self._engine.store.data.store.read(self._engine.scope) as reader:
             id = find(reader, task).id if task is not None else None
             return [lease for lease in _leases(reader) if _matches(lease, agent, id) and lease.expires > now]
 
@@ -118,14 +118,14 @@ class Agents:
 
     def expire(self) -> int:
         """Release what agents hold that have not been heard of for the length of their lease; how many."""
-        now = self._engine.clock()
+        now = self._engine.store.data.clock()
         return self._release("expired", lambda lease: lease.state == ACTIVE and lease.expires <= now)
 
     @retried
     def stats(self) -> dict[str, Any]:
         """How many contexts were prepared, are in use and how they ended, and what they cost in tokens."""
-        now = self._engine.clock()
-        with self._engine.store.read(self._engine.scope) as reader:
+        now = self._engine.store.data.clock()
+        with self._engine.store.data.store.read(self._engine.scope) as reader:
             leases = _leases(reader)
             over = _leases(reader, archived=True)
         held = [lease for lease in leases if lease.expires > now]
@@ -147,19 +147,21 @@ class Agents:
     def _begun(self, agent: str, task: str, context: Context) -> tuple[Task, Lease]:
         """The task at work and the agent's lease on its context, renewed or new, in one transaction."""
         engine = self._engine
-        with engine.store.write(engine.scope) as writer:
+        with engine.store.data.store.write(engine.scope) as writer:
             record = find(writer, task)
             if state_of(record) == "completed" or record.status != "active":
                 raise Conflict(f"Task {record.id!r} was finished in the meantime.")
             if state_of(record) != ACTIVE:
-                record = writer.change(changed(engine, record, {"state": ACTIVE}), ACTIVE, expect=record.version)
-            now = engine.clock()
+                record = writer.change(changed(engine._memory, record, {"state": ACTIVE}), ACTIVE, expect=record.version)
+            now = engine.store.data.clock()
             data = {"context": context.id, "tokens": context.tokens, "since": now, "expires": now + self._length}
             known = writer.by_key(_key(agent, record.id))
             if known is None:
                 text = f"{agent} works on {title_of(record)}"
                 values = {"agent": agent, "task": record.id, **data, "state": ACTIVE}
-                made = engine.make("lease", text, shared(engine.scope), {"data": values, "key": _key(agent, record.id)})
+                made = engine.store.data.make(
+                    "lease", text, {"data": values, "key": _key(agent, record.id)}, shared(engine.scope)
+                )
                 known = writer.add(made).record
             else:
                 known = self._changed(writer, known, "prepare", state=ACTIVE, **data)
@@ -177,12 +179,12 @@ class Agents:
 
     @retried
     def _held(self, agent: str, task: str) -> str:
-        with self._engine.store.read(self._engine.scope) as reader:
+        with self._engine.store.data.store.read(self._engine.scope) as reader:
             return str(self._own_record(reader, agent, task).data["task"])
 
     @retried
     def _let_go(self, agent: str, id: str, status: str) -> None:
-        with self._engine.store.write(self._engine.scope) as writer:
+        with self._engine.store.data.store.write(self._engine.scope) as writer:
             held = writer.by_key(_key(agent, id))
             if held is not None:
                 self._changed(writer, held, status, state=status)
@@ -191,10 +193,10 @@ class Agents:
     def _release(self, state: str, wanted: Callable[[Lease], bool]) -> int:
         """End some leases; a task that nobody holds any more, and that was at work, is open again."""
         engine = self._engine
-        with engine.store.read(engine.scope) as reader:
+        with engine.store.data.store.read(engine.scope) as reader:
             if not any(lease.state == ACTIVE and wanted(lease) for lease in _leases(reader)):
                 return 0
-        with engine.store.write(engine.scope) as writer:
+        with engine.store.data.store.write(engine.scope) as writer:
             leases = [lease for lease in _leases(writer) if lease.state == ACTIVE]
             ended = [lease for lease in leases if wanted(lease)]
             gone = {lease.id for lease in ended}
@@ -203,7 +205,7 @@ class Agents:
                 self._changed(writer, writer.get([lease.id])[lease.id], state, state=state)
             for task in writer.get(sorted({lease.task for lease in ended} - still)).values():
                 if state_of(task) == ACTIVE:
-                    writer.change(changed(engine, task, {"state": "open"}), "release", expect=task.version)
+                    writer.change(changed(engine._memory, task, {"state": "open"}), "release", expect=task.version)
         return len(ended)
 
     def _own_record(self, reader: Reader, agent: str, task: str) -> Record:
@@ -218,8 +220,8 @@ class Agents:
     def _changed(self, writer: Writer, record: Record, verb: str, **data: Any) -> Record:
         merged = {**record.data, **data}
         status = "active" if merged["state"] == ACTIVE else "archived"  # what is over costs the next one nothing
-        after = replace(record, data=merged, status=status, updated=self._engine.clock())
-        return writer.change(make.finish(after, self._engine.rules), verb)
+        after = replace(record, data=merged, status=status, updated=self._engine.store.data.clock())
+        return writer.change(make.finish(after, self._engine.store.data.rules), verb)
 
 
 def _leases(reader: Reader, *, archived: bool = False) -> list[Lease]:

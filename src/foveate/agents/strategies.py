@@ -2,7 +2,7 @@
 
 Comes in: an engine, whose store is the state. Goes out: a `CompiledContext`, and messages for whatever calls the model. A
 strategy is a profile, which holds the system prompt and the slots, and, where data cannot say it, a function from state to
-sections. Those are handed to `engine.compute` as given texts of the slots of their names: the hard budget, receipts, `why`
+sections. Those are handed to `engine.context` as given texts of the slots of their names: the hard budget, receipts, `why`
 and replay hold for them as for everything else. Nothing here selects, renders or counts by itself.
 """
 
@@ -42,19 +42,19 @@ class State:
     @property
     def task(self) -> Record | None:
         """The task that the scope names, else the top of the agent's own stack, else of the session's."""
-        with self.engine.reader(self.scope) as reader:
+        with self.engine.store.data.reader(self.scope) as reader:
             named = lookup(reader, self.scope.task)
             if self.scope.task is not None:
                 return named if named is not None and named.kind == "task" else None
             found = current(reader)
         if found is not None:
             return found
-        with self.engine.reader(replace(self.scope, agent=None)) as reader:
+        with self.engine.store.data.reader(replace(self.scope, agent=None)) as reader:
             return current(reader)
 
     def latest(self, kind: str) -> Record | None:
         """The newest record of a kind that is not retired."""
-        with self.engine.reader(self.scope) as reader:
+        with self.engine.store.data.reader(self.scope) as reader:
             found = reader.recent([kind], MOMENT, NO_FILTERS)
         return max(found, key=lambda record: (record.created, record.id), default=None)  # ids rise within a millisecond
 
@@ -130,17 +130,17 @@ class ContextStrategy:
     def compile(
         self, engine: Engine, *, session: str | None = None, task: str | None = None, **options: Any
     ) -> CompiledContext:
-        """The context, from the engine's state alone. Options are those of `engine.compute`: `budget`, `now`, ..."""
+        """The context, from the engine's state alone. Options are those of `engine.context`: `budget`, `now`, ..."""
         state = self.state(engine, session=session, task=task)
         made = tuple(section for section in self.sections(state) if section.content.strip())
         subject = state.task
-        context = engine.compute(
+        context = engine.context(
             self.question(state),
             agent=self.name,
             session=session,
             task=subject.id if subject else task,
             profile=self.profile or self.name,
-            given=given(made),
+            extra=given(made),
             **options,
         )
         compiled = CompiledContext(context, made, self._own_messages(context))

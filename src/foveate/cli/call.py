@@ -62,11 +62,11 @@ class Call:
     def open(self, **options: Any) -> Engine:
         """The engine on an existing store, as `engine` gives it; whoever looks at a terminal sees what takes time."""
         engine = self.engine(**options)
-        if engine.has_code and sys.stderr.isatty():
+        if engine.code.available and sys.stderr.isatty():
             from foveate.cli.progress import Bar
 
             bar = Bar()
-            engine.code.progress = bar
+            engine.code.workspace.progress = bar
             click.get_current_context().call_on_close(bar.close)
         return engine
 
@@ -87,7 +87,7 @@ class Call:
         missing = not place.has_store
         if missing and not wanted:
             self.existing()
-        from foveate.factory import open_engine
+        from foveate import factory
 
         if place.shared is not None and wanted:
             make_folder(place)  # the index of the code is a file here, wherever the state is
@@ -97,9 +97,9 @@ class Call:
             "agent": agent,
             "session": session,
             "task": task,
-            "project_name": self.project,
+            "project": self.project,
         }
-        engine = open_engine(here, **names, store=self.url, code=code, create=missing)
+        engine = factory.open(here, **names, store=self.url, code=code, create=missing)
         if missing:
             say(f"created {place.folder}")
         return engine

@@ -51,7 +51,7 @@ def index(call: Call, path: Path | None, full: bool, aside: bool) -> None:
     _go_to(call, path)
     with call.open(code=True, create=True) as engine:
         began = perf_counter()
-        code = engine.code
+        code = engine.code.workspace
         if full:
             code.index.clear()
         done = code.refresh()
@@ -131,7 +131,7 @@ def show_map(call: Call, query: str | None, budget: int | None) -> None:
     QUERY says for what; `-` reads it from stdin. Without it, the map is of the whole.
     """
     with _opened(call) as engine:
-        found = engine.map(None if query is None else read_text(query), budget=budget)
+        found = engine.code.map("" if query is None else read_text(query), budget=budget)
     if not found.items and found.warnings:
         raise SourceError(found.warnings[0])
     if not found.items and found.left_out:
@@ -161,9 +161,9 @@ def docs(call: Call, section: str | None) -> None:
     SECTION is the name of one part, such as `commands`. Each value names the file that it comes from.
     """
     with _opened(call) as engine:
-        with engine.code.snapshot() as snapshot:
+        with engine.code.workspace.snapshot() as snapshot:
             codebase = snapshot.codebase_docs
-        document = json.codebase(codebase, engine.code, section)
+        document = json.codebase(codebase, engine.code.workspace, section)
     if call.as_json:
         call.print_json(document)
         return
@@ -195,7 +195,7 @@ def _sources(paths: Iterable[str]) -> str:
 
 def search_code(call: Call, query: str, limit: int, files: bool) -> None:
     """`foveate search --code`: definitions, and files where they are asked for, best first."""
-    with _opened(call) as engine, engine.code.snapshot() as snapshot:
+    with _opened(call) as engine, engine.code.workspace.snapshot() as snapshot:
         found, notes = snapshot.search(query, limit, limit), snapshot.notes
     if call.as_json:
         call.print_json(json.code_hits(query, found))

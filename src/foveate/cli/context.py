@@ -121,17 +121,16 @@ def context(
         event_types=event_types,
         entity_types=entity_types,
     )
-    if without:
-        options["overrides"] = {"slots": {slot: {"remove": True} for slot in without}}
     code = False if no_code else None
+    if debug:
+        os.environ["FOVEATE_DEBUG_CONTEXT"] = "true"
     with call.open(agent=agent, session=session, task=task, code=code, create=True) as engine:
-        engine.debug = engine.debug or debug
-        found = engine.compute(asked, agent=agent, given=given_texts(given), filters=filters, **options)
+        found = engine.context(asked, agent=agent, extra=given_texts(given), filters=filters, without=without, **options)
         _print_context(call, found, messages, computed)
         if explain and not (call.as_json or messages or computed):
             from foveate.cli import receipt_text, render
 
-            render.print_lines([[], *receipt_text.explain(engine.receipt(found), found.counter, render.width())])
+            render.print_lines([[], *receipt_text.explain(engine.receipts.get(found), found.counter, render.width())])
     if not call.as_json:
         if not found.text.strip():
             _say_empty(found)

@@ -13,7 +13,7 @@ from foveate.operations import json
 from foveate.operations.inputs import context_named
 
 if TYPE_CHECKING:
-    from foveate.memory.summaries import Compacted
+    from foveate.memory.backfill import Summarized
 
 
 @click.command(cls=Verb)
@@ -61,9 +61,9 @@ def feedback(
     if answer is None and not marks:
         raise InputError("Name a file with the model's answer, or mark items with --useful, --wrong or --outdated.")
     with call.open(**scope) as engine:
-        id = engine.receipt(context_named(context)).id
-        found = None if answer is None else engine.feedback(id, _text(answer))
-        advice = {item: engine.mark(id, item, mark) for item, mark in marks}
+        id = engine.receipts.get(context_named(context)).id
+        found = None if answer is None else engine.feedback(id, answer=_text(answer))
+        advice = engine.feedback(id, useful=useful, wrong=wrong, outdated=outdated).advice if marks else {}
     if call.as_json:
         call.print_json(json.feedback(id, found, dict(marks)))
         return
@@ -73,7 +73,7 @@ def feedback(
         click.echo(f"{len(found.used)} of {len(found.used) + len(found.unused)} items used")
     for item, mark in marks:
         click.echo(f"{item}  {mark}")
-        if advice[item]:
+        if item in advice:
             say(advice[item])
 
 
@@ -97,7 +97,7 @@ def compact(call: Call, limit: int, dry_run: bool, **scope: Any) -> None:
     Of records whose summary was extracted; one that its author wrote is left alone. Needs `summarizer` in config.toml and
     its key in FOVEATE_SUMMARIZE_KEY. Every call leaves a line in .foveate/costs.jsonl.
     """
-    from foveate.memory.summaries import compact as run
+    from foveate.memory.backfill import rewrite_summaries
     from foveate.text.summarize import Extractive, Summarizer
 
     place = call.place()
@@ -110,13 +110,13 @@ def compact(call: Call, limit: int, dry_run: bool, **scope: Any) -> None:
 
         summarizer = open_summarizer(spec, place.folder / "costs.jsonl")
     with call.open(**scope) as engine:
-        done = run(engine, summarizer, limit=limit, dry_run=dry_run)
+        done = rewrite_summaries(engine.store.data, summarizer, limit=limit, dry_run=dry_run)
     _print_compacted(call, done, dry_run)
     if getattr(summarizer, "failed", ""):
         say(f"warning: {summarizer.failed}")  # type: ignore[attr-defined]
 
 
-def _print_compacted(call: Call, done: Compacted, dry_run: bool) -> None:
+def _print_compacted(call: Call, done: Summarized, dry_run: bool) -> None:
     if call.as_json:
         call.print_json({"found": done.found, "rewritten": done.rewritten, "kept": done.kept, "dry_run": dry_run})
     elif dry_run:

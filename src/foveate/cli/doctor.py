@@ -23,16 +23,17 @@ def doctor(call: Call, fix: bool) -> None:
 
     The exit code is 1 where something is wrong, and each problem says what to do.
     """
+    from foveate.memory.backfill import embed_missing
     from foveate.server.doctor import around
 
     engine, lost = _opened(call, fix)
     with engine:
-        facts, problems = _store(engine.store, fix)
-        if fix and engine.embeds:
-            say(f"{engine.embed_missing().made} records given a vector.")
+        facts, problems = _store(engine.store.data.store, fix)
+        if fix and engine.store.data.embedder is not None:
+            say(f"{embed_missing(engine.store.data).made} records given a vector.")
         sound = not problems
-        if engine.own is not None:
-            own_facts, own_problems = _store(engine.own, fix)
+        if engine.store.data.personal is not None:
+            own_facts, own_problems = _store(engine.store.data.personal, fix)
             problems += [f"Your own store: {problem}" for problem in own_problems]
             facts["own store"] = own_facts.get("path", "")
         found = around(engine, call.place(), call.store or Path(), readable=sound)

@@ -21,15 +21,16 @@ def embed(call: Call, prune: bool) -> int:
     and goes on from there, and a running service does the same by itself. Exits with 1 where records remain without one.
     """
     from foveate.cli.progress import Bar
+    from foveate.memory.backfill import drop_unused_vectors, embed_missing
 
     bar = Bar("embedding", "records")
     with call.open() as engine:
         try:
-            found = engine.embed_missing(begin=random(), progress=bar)
+            found = embed_missing(engine.store.data, begin=random(), progress=bar)
         finally:
             bar.close()
-        dropped = engine.drop_unused_vectors() if prune and not found.remaining else {}
-        why = "" if found.answered else engine.embed_trouble
+        dropped = drop_unused_vectors(engine.store.data) if prune and not found.remaining else {}
+        why = found.error
     if call.as_json:
         call.print_json({"made": found.made, "remaining": found.remaining, "reason": why, "dropped": dropped})
     else:

@@ -32,8 +32,8 @@ def relate(call: Call, source: str, name: str, target: str, weight: float, creat
     SOURCE and TARGET are names, aliases or ids: `foveate relate Mira owns Uploader`.
     """
     with call.open(**scope) as engine:
-        link = engine.relate(source, name, target, weight=weight, create=create)
-        with engine.reader() as reader:
+        link = engine.link(source, name, target, weight=weight, create=create)
+        with engine.store.data.reader() as reader:
             from foveate.memory.relations import id_of, recalled
 
             record = recalled(reader, id_of(link))
@@ -56,7 +56,7 @@ def list_(call: Call, limit: int, **scope: Any) -> None:
     """List the known entities, those that matter most first."""
     from foveate.types import NO_FILTERS
 
-    with call.open(**scope) as engine, engine.reader() as reader:
+    with call.open(**scope) as engine, engine.store.data.reader() as reader:
         found = reader.salient(["entity"], limit, NO_FILTERS)
     if call.as_json:
         from foveate.records.make import to_json
@@ -88,11 +88,13 @@ def propose(call: Call, file: str, add: bool, only: tuple[str, ...], **scope: An
     Code identifiers, capitalised names, quoted terms, @mentions and the hosts of addresses. FILE `-` reads stdin. Nothing
     is kept without --add.
     """
+    from foveate.memory.entity_extraction import propose_entities
+
     text = read_text(STDIN) if file == STDIN else decoded(Path(file).read_bytes(), repr(file))
     with call.open(**scope) as engine:
-        found = _only(engine.propose_entities(text), only)
+        found = _only(propose_entities(engine.store.data, text), only)
         new = [one for one in found if add and one.known is None]
-        kept = {one.name: engine.add("entity", one.name, type=one.type).record.id for one in new}
+        kept = {one.name: engine.add("entity", one.name, data={"type": one.type}).record.id for one in new}
     if call.as_json:
         call.print_json(json.proposals(found, kept))
         return

@@ -72,7 +72,7 @@ def _told(source: Iterable[bytes], bar: Any) -> Iterator[bytes]:
 def _imported(engine: Any, lines: Iterable[bytes], name: str, format: str, *, strict: bool) -> Report:
     from foveate.integrations.importers import import_lines
 
-    return import_lines(engine, lines, name, format, strict=strict)
+    return import_lines(engine.store.data, lines, name, format, strict=strict)
 
 
 VERBS = {"import": import_}

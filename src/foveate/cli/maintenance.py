@@ -24,7 +24,7 @@ def gc(call: Call, apply: bool, **scope: Any) -> None:
     limits of [retention] in config.toml are dropped for good, and unused room in the file is given back.
     """
     with call.open(**scope) as engine:
-        steps = engine.gc(dry_run=not apply)
+        steps = engine.store.maintain(dry_run=not apply)
     if call.as_json:
         call.print_json({"applied": apply, "steps": [asdict(step) for step in steps]})
         return
@@ -66,7 +66,8 @@ def check(call: Call, text: str, dry_run: bool, **scope: Any) -> int:
 def false_alarm(call: Call, id: str, **scope: Any) -> None:
     """Say that a censor tripped for nothing."""
     with call.open(**scope) as engine:
-        print_changed(call, engine.false_alarm(id))
+        engine.feedback(wrong=[id])
+        print_changed(call, engine.get(id))
 
 
 VERBS = {"gc": gc, "check": check, "false-alarm": false_alarm}

@@ -78,7 +78,7 @@ def add(
     TEXT `-` reads stdin. Known content is confirmed, and a fact with a subject and an attribute supersedes the older value.
     """
     with call.open(agent=agent, session=session, task=task) as engine:
-        added = engine.add(kind, read_text(text), own=own, **_given(values), **parsed(kind, settings))
+        added = engine.add(kind, read_text(text), personal=own, **_given(values), **parsed(kind, settings))
     if call.as_json:
         call.print_json(documents.added(added))
         return
@@ -124,7 +124,7 @@ def edit(
     with call.open(agent=agent, session=session, task=task) as engine:
         if settings:
             changes |= parsed(engine.get(id).kind, settings)
-        record = engine.edit(id, expect=expect, **changes)
+        record = engine.edit(id, expect_version=expect, **changes)
     print_changed(call, record)
 
 
@@ -163,7 +163,9 @@ def parsed(kind: str, settings: tuple[str, ...]) -> dict[str, Any]:
     if problems:
         raise InputError(problems)
     refuse_unreadable(out)
-    return out
+    data = {name: value for name, value in out.items() if name not in (*TEXTS, *TIMES)}
+    columns = {name: value for name, value in out.items() if name not in data}
+    return {**columns, **({"data": data} if data else {})}
 
 
 def _taken() -> set[str]:
@@ -172,7 +174,7 @@ def _taken() -> set[str]:
 
     from foveate.types import Record
 
-    return {field.name for field in fields_of(Record)} | {"own", "expect", "now", "rules"}
+    return {field.name for field in fields_of(Record)} | {"personal", "expect_version", "now", "rules"}
 
 
 def _json_or_text(value: str) -> Any:

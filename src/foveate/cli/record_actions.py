@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def outcome(call: Call, id: str, outcome: str, result: str, **scope: Any) -> None:
     """Say how a record turned out."""
     with call.open(**scope) as engine:
-        print_changed(call, engine.outcome(id, outcome, result))
+        print_changed(call, engine.edit(id, outcome=outcome, result=result))
 
 
 @click.command(cls=Verb)
@@ -36,7 +36,8 @@ def outcome(call: Call, id: str, outcome: str, result: str, **scope: Any) -> Non
 def confirm(call: Call, id: str, **scope: Any) -> None:
     """Say that a record still holds."""
     with call.open(**scope) as engine:
-        print_changed(call, engine.confirm(id))
+        engine.feedback(confirmed=[id])
+        print_changed(call, engine.get(id))
 
 
 @click.command(cls=Verb)
@@ -47,7 +48,7 @@ def confirm(call: Call, id: str, **scope: Any) -> None:
 def pin(call: Call, id: str, off: bool, **scope: Any) -> None:
     """Have a record in every context."""
     with call.open(**scope) as engine:
-        print_changed(call, engine.pin(id, pinned=not off))
+        print_changed(call, engine.edit(id, pinned=not off))
 
 
 @click.command(cls=Verb)
@@ -65,9 +66,9 @@ def promote(call: Call, id: str, kind: str | None, yes: bool, **scope: Any) -> N
     with call.open(**scope) as engine:
         if not yes and not _vouched(engine.get(id), kind):
             raise click.Abort
-        record = engine.promote(id, kind=kind)
+        record = engine.inbox.accept(id, kind=kind)[0]
         print_changed(call, record)
-        for warning in engine.outgrown(record.scope) if kind else ():
+        for warning in engine.store.oversized_rules(record.scope) if kind else ():
             say(f"warning: {warning}")
 
 
@@ -91,7 +92,7 @@ def retire(call: Call, id: str, **scope: Any) -> None:
     It stays on record: `undo` brings it back, `forget` removes it.
     """
     with call.open(**scope) as engine:
-        print_changed(call, engine.retire(id))
+        print_changed(call, engine.edit(id, status="retired"))
 
 
 @click.command(cls=Verb)
@@ -127,7 +128,7 @@ def forget(call: Call, ids: tuple[str, ...], yes: bool, **scope: Any) -> None:
     with call.open(**scope) as engine:
         if not yes and not _agreed(engine, wanted):
             raise click.Abort
-        done = engine.forget(wanted)
+        done = engine.forget(*wanted)
     if call.as_json:
         call.print_json(json.forgotten(wanted, done))
         return
@@ -139,7 +140,7 @@ def forget(call: Call, ids: tuple[str, ...], yes: bool, **scope: Any) -> None:
 
 def _agreed(engine: Engine, ids: tuple[str, ...]) -> bool:
     """Ask a person; there is nobody to ask where stdin is no terminal."""
-    with engine.reader() as reader:
+    with engine.store.data.reader() as reader:
         found = reader.get(ids)
     missing = [id for id in ids if id not in found]
     if missing:

@@ -33,7 +33,7 @@ def show(call: Call, id: str, as_of: int | None, full: bool, **scope: Any) -> No
     with call.open(**scope) as engine:
         record = engine.get(id, as_of=as_of)
         history = engine.history(id)
-        with engine.reader() as reader:
+        with engine.store.data.reader() as reader:
             links = [*reader.links([id]), *reader.links([id], back=True)]
     if call.as_json:
         call.print_json(json.whole_record(record, links, history))
@@ -105,8 +105,8 @@ def search(call: Call, query: str, kinds: tuple[str, ...], code: bool, files: bo
         return
     with call.open(**scope) as engine:
         hits = engine.search(readable, kinds=kinds, limit=limit)
-        hint = "; --code looks into the files" if engine.has_code else ""
-        unknown = "" if hits else engine.unknown_project()
+        hint = "; --code looks into the files" if engine.code.available else ""
+        unknown = "" if hits else engine.store.unknown_project()
     if call.as_json:
         call.print_json(json.hits(readable, hits, unknown))
         return

@@ -49,17 +49,17 @@ def init(call: Call, own: bool) -> None:
 
 
 def _create(call: Call) -> tuple[Path, bool]:
-    from foveate.factory import open_engine
+    from foveate import factory
 
     place = call.place()
     created = not place.store.exists()
-    open_engine(place.root, project_name=call.project).close()
+    factory.open(place.root, project=call.project).close()
     return place.folder, created
 
 
 def _share(call: Call) -> None:
     """Put a project's state into a shared database: its tables where there are none yet, then a line in the settings."""
-    from foveate.factory import open_engine
+    from foveate import factory
     from foveate.project import project
     from foveate.store.address import masked
 
@@ -70,7 +70,7 @@ def _share(call: Call) -> None:
         )
     name = call.project_name()
     text = _told_to_share(call, place, name)
-    open_engine(place.root, store=call.url, project_name=name, code=False).close()
+    factory.open(place.root, store=call.url, project=name, code=False).close()
     project.create(place)
     if text is not None:
         (place.folder / project.CONFIG).write_text(text, "utf-8")
@@ -130,8 +130,8 @@ def stats(call: Call) -> None:
     items that answers used (`foveate feedback`), time to build a context, growth, confirmed facts.
     """
     with call.open() as engine:
-        found = engine.stats()
-        metrics = engine.metrics()
+        found = engine.store.stats()
+        metrics = engine.store.metrics()
     if call.as_json:
         call.print_json({**found, "metrics": metrics})
         return
@@ -197,10 +197,12 @@ def export(call: Call, file: str, target: str | None, force: bool, check: bool, 
         raise click.UsageError("TARGET and --check belong to `foveate export agents-md`.")
     if file != STDIN:
         _refuse_to_overwrite(file, call.place().store, force)
+    from foveate.engine.engine import view_of
+
     with call.open(**scope) as engine:
-        whole = engine.within(Scope(engine.scope.project)).stats()
+        whole = view_of(engine, Scope(engine.scope.project)).store.stats()
         held = sum(number for by_status in whole["records"].values() for number in by_status.values())
-        with closing(_lines(engine.export())) as lines:
+        with closing(_lines(engine.store.export_lines())) as lines:
             if call.as_json and file == STDIN:
                 found = [json.loads(line) for line in lines]
                 links = [entry["link"] for entry in found if "link" in entry]

@@ -77,7 +77,7 @@ def add(call: Call, name: str, objective: str | None, **values: Any) -> None:
 
 
 def _is_known(engine: Engine, key: str | None) -> bool:
-    with engine.reader() as reader:
+    with engine.store.data.reader() as reader:
         return bool(key) and reader.by_key(str(key)) is not None
 
 

@@ -84,7 +84,7 @@ def read_handoff(file: str) -> bytes:
 def called(engine: Engine, ids: Iterable[str]) -> dict[str, str]:
     """How people name some tasks: by the key, where there is one."""
     wanted = list(ids)
-    with engine.reader() as reader:
+    with engine.store.data.reader() as reader:
         found = reader.get(wanted)
     return {id: (found[id].key if id in found else None) or id for id in wanted}
 

@@ -31,7 +31,7 @@ def why(call: Call, context: str, item: str, **scope: Any) -> None:
     ITEM is a record's id; CONTEXT is a context's, or `last`. Shows its place and its score taken apart.
     """
     with call.open(**scope) as engine:
-        receipt = engine.receipt(context_named(context))
+        receipt = engine.receipts.get(context_named(context))
         found = engine.why(item, receipt.id)
     if call.as_json:
         call.print_json(found)
@@ -50,8 +50,8 @@ def why_not(call: Call, item: str, context: str, **scope: Any) -> None:
     It need not have been a candidate: no slot for its kind, a filter, no shared word, or a rank beyond the limit.
     """
     with call.open(**scope) as engine:
-        receipt = engine.receipt(context_named(context))
-        found = engine.why_not(item, receipt.id)
+        receipt = engine.receipts.get(context_named(context))
+        found = engine.why(item, receipt.id)
     if call.as_json:
         call.print_json(found)
     else:
@@ -113,7 +113,7 @@ def diff(call: Call, one: str, other: str, **scope: Any) -> None:
     from foveate.agents import compared
 
     with call.open(**scope) as engine:
-        found = compared(engine, *(engine.receipt(context_named(context)) for context in (one, other)))
+        found = compared(engine, *(engine.receipts.get(context_named(context)) for context in (one, other)))
     if call.as_json:
         call.print_json(found)
         return
@@ -163,9 +163,9 @@ def replay(call: Call, context: str, given: tuple[str, ...], **scope: Any) -> No
     from foveate.agents import made_again
 
     with call.open(**scope) as engine:
-        receipt = engine.receipt(context_named(context))
+        receipt = engine.receipts.get(context_named(context))
         handed = given_texts(given) or made_again(engine, receipt)
-        found = json.replayed(engine.replay(receipt.id, handed), receipt)
+        found = json.replayed(engine.receipts.replay(receipt.id, extra=handed), receipt)
     reason = found["reason"]
     if call.as_json:
         call.print_json(found)

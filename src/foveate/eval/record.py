@@ -37,7 +37,7 @@ def record_case(
 
     `expected` and `forbidden` add to the feedback on the context, or replace missing feedback. They may name any record.
     """
-    receipt = engine.receipt(context)
+    receipt = engine.receipts.get(context)
     if receipt.document["request"]["query"] == FORGOTTEN:
         raise InputError(
             f"The query of {receipt.id!r} was forgotten together with a record that it was about; use another context."
@@ -85,7 +85,7 @@ def _records_as_seen(
     """Return the records of a case by id, as the context saw them, and which of the judged ones are deleted."""
     seen = {entry["id"]: entry["version"] for entry in receipt.candidates if not kind_of(entry["kind"]).derived}
     copies: dict[str, Record] = {}
-    with engine.reader(scope_within(receipt, engine.scope)) as reader:
+    with engine.store.data.reader(scope_within(receipt, engine.scope)) as reader:
         for id in dict.fromkeys((*judged, *seen)):
             copy = reader.version(id, seen[id]) if id in seen else reader.get([id]).get(id)
             if copy is not None:

@@ -83,10 +83,12 @@ class Files:
         if self._find(kind, name):
             raise ToolError(f"File {command.path} already exists")
         key = _KEY.format(kind=kind, name=name)
-        with self._engine.reader() as reader:
+        with self._engine.store.data.reader() as reader:
             deleted = reader.by_key(key)
         if deleted is not None:
-            self._engine.edit(deleted.id, text=command.file_text, trust="agent", status="active", expect=deleted.version)
+            self._engine.edit(
+                deleted.id, text=command.file_text, trust="agent", status="active", expect_version=deleted.version
+            )
         elif (added := self._engine.add(kind, command.file_text, trust="agent", key=key)).action != "added":
             return f"This is known already: {_path(added.record)}"
         return f"File created successfully at: {command.path}"
@@ -113,7 +115,7 @@ class Files:
 
     @_told
     def delete(self, command: Any) -> str:
-        self._engine.retire(self._editable(command.path).id)
+        self._engine.edit(self._editable(command.path).id, status="retired")
         return f"Successfully deleted {command.path}"
 
     @_told
@@ -125,7 +127,7 @@ class Files:
             raise ToolError(f"A {record.kind} stays a {record.kind}: create {command.new_path}, then delete the old file.")
         if record.key and not record.key.startswith("memory:"):
             raise ToolError(f"{command.old_path} is known under another name and cannot be renamed.")
-        self._engine.edit(record.id, key=_KEY.format(kind=kind, name=name), expect=record.version)
+        self._engine.edit(record.id, key=_KEY.format(kind=kind, name=name), expect_version=record.version)
         return f"Successfully renamed {command.old_path} to {command.new_path}"
 
     # --- paths ---------------------------------------------------------------------------------------------------
@@ -139,7 +141,7 @@ class Files:
         return found["kind"], found["name"]
 
     def _find(self, kind: str, name: str) -> Record | None:
-        with self._engine.reader() as reader:
+        with self._engine.store.data.reader() as reader:
             record = reader.by_key(_KEY.format(kind=kind, name=name)) or reader.get([name]).get(name)
         return record if record and record.kind == kind and record.status == "active" else None
 
@@ -165,11 +167,11 @@ class Files:
 
     def _edited(self, record: Record, text: str, path: str) -> str:
         # The words are the model's now: they must not carry a person's trust.
-        self._engine.edit(record.id, text=text, trust="agent", expect=record.version)
+        self._engine.edit(record.id, text=text, trust="agent", expect_version=record.version)
         return f"The file {path} has been edited."
 
     def _directory(self, kind: str, itself: bool) -> list[tuple[int, str]]:
-        with self._engine.reader() as reader:
+        with self._engine.store.data.reader() as reader:
             records = reader.standing((kind,)) if KINDS[kind].rule else reader.recent((kind,), LISTED, NO_FILTERS)
         sizes = [(len(record.text.encode()), _path(record)) for record in records]
         return [(sum(size for size, _ in sizes), f"{ROOT}/{kind}"), *sizes] if sizes or itself else []

@@ -35,7 +35,7 @@ def messages_for(
     """`{"system": ..., "messages": ...}` for `client.messages.create`.
 
     What was said so far is kept, so that turns that are dropped are not lost; `keeps=False` keeps nothing. Further options
-    are those of `engine.compute`.
+    are those of `engine.context`.
     """
     seat = Seat(engine=engine, budget=budget, turns=turns, session=session, keeps=keeps, options=options)
     own = [{**message, "content": _own(message["content"])} for message in messages]

@@ -105,7 +105,7 @@ class Seat:
         session = session or self.session
         try:
             options = {**self.options, "filters": self._without(shown, session)}
-            return self.engine.compute(query, budget=self.budget, agent=self.agent, session=session, **options)
+            return self.engine.context(query, budget=self.budget, agent=self.agent, session=session, **options)
         except (StoreError, SourceError) as error:
             log.warning("no context: %s", error)
             return None
@@ -128,7 +128,7 @@ class Seat:
             known = self._known(said, session) if new else {}
             before = Counter({words: len(ids) for words, ids in known.items()})
             rows = list(self._rows(said, session, before))
-            return keep(self.engine, iter(rows if new else self._unknown(rows)), "conversation")
+            return keep(self.engine.store.data, iter(rows if new else self._unknown(rows)), "conversation")
         except StoreError as error:
             log.warning("nothing kept: %s", error)
             return Report(skipped=len(said))
@@ -150,7 +150,7 @@ class Seat:
 
     def blocks(self, said: Sequence[Said], shown: Sequence[Said], *, session: str | None = None) -> tuple[str, str] | None:
         """The stable and the volatile part, marked; with their marks they are within the budget. None without a context."""
-        marks = 2 * tokens.count(f"{BEGIN}{END}\n", self.options.get("counter") or self.engine.rules.counter)
+        marks = 2 * tokens.count(f"{BEGIN}{END}\n", self.options.get("counter") or self.engine.store.data.rules.counter)
         if self.budget is not None and self.budget <= marks:
             said_so = f"A budget of {self.budget} tokens holds nothing: the marks around a context take {marks}. Raise it."
             raise BudgetError(said_so, short=marks + 1 - self.budget)
@@ -167,7 +167,7 @@ class Seat:
 
     def _rows(self, said: Sequence[Said], session: str, before: Counter[str]) -> Iterator[Row]:
         """What was said as rows. Words without an id are numbered by how often they were said: each "go on" is another."""
-        now = self.engine.clock()
+        now = self.engine.store.data.clock()
         for number, part in enumerate(said, 1):
             words = _words(part)
             key = _key(words, session, 0 if part.id else before[words])
@@ -186,7 +186,7 @@ class Seat:
         One known row is not enough: in a list that the caller has cut, words that were said before count as known.
         """
         together = 0
-        with self.engine.reader() as reader:
+        with self.engine.store.data.reader() as reader:
             for n in range(len(rows), 0, -1):
                 together = together + 1 if reader.by_key(rows[n - 1].values["key"]) else 0
                 if together == SURE:
@@ -205,7 +205,7 @@ class Seat:
     def _known(self, said: Sequence[Said], session: str) -> dict[str, list[str]]:
         """The events of the same words in the session, as often as they were said; a developer's are none."""
         kept = (part for part in said if part.role != "system")
-        with self.engine.reader() as reader:
+        with self.engine.store.data.reader() as reader:
             return {words: _events(reader, words, session) for words in map(_words, kept)}
 
 

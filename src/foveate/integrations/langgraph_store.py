@@ -61,7 +61,7 @@ class FoveateStore(BaseStore):
         for op in asked:
             validate_op_namespace(op)
         puts = {(op.namespace, op.key): op for op in asked if isinstance(op, PutOp)}
-        with self._engine.reader() as reader:
+        with self._engine.store.data.reader() as reader:
             found = [self._read(op, reader) for op in asked]
         if puts:
             self._write(list(puts.values()))
@@ -103,8 +103,8 @@ class FoveateStore(BaseStore):
     def _write(self, puts: Sequence[PutOp]) -> None:
         engine = self._engine
         made = [self._made(op) for op in puts if op.value is not None]
-        vectors = engine.embedded([record.text for record in made])
-        with engine.store.write(engine.scope) as writer:
+        vectors = engine.store.data.vectors([record.text for record in made])
+        with engine.store.data.store.write(engine.scope) as writer:
             for record, vector in zip(made, vectors, strict=True):
                 known = self._own(writer, str(record.key))
                 if known is None:
@@ -122,8 +122,8 @@ class FoveateStore(BaseStore):
         data: dict[str, Any] = {"namespace": list(op.namespace), "item": op.key, "value": op.value}
         data |= {} if op.index is None else {"index": op.index}
         values = {"key": key, "tags": tags, "data": data, "trust": self._trust}
-        record = engine.make(KIND, _words(op), scope, values)
-        exact = redact_value(json.loads(json.dumps(data)), engine.rules.allow)
+        record = engine.store.data.make(KIND, _words(op), values, scope)
+        exact = redact_value(json.loads(json.dumps(data)), engine.store.data.rules.allow)
         return replace(record, data=exact, hash=digest(key, scope.user or ""))  # the same words under two keys are two items
 
     def _own(self, writer: Writer, key: str) -> Record | None:
@@ -133,7 +133,7 @@ class FoveateStore(BaseStore):
 
     def _place(self, *labels: str) -> str:
         """A namespace, or an item in it, as one word."""
-        return clean("langgraph:" + "/".join(quote(label, safe="") for label in labels), self._engine.rules.allow)
+        return clean("langgraph:" + "/".join(quote(label, safe="") for label in labels), self._engine.store.data.rules.allow)
 
 
 def _values(record: Record) -> dict[str, Any]:

@@ -94,7 +94,7 @@ class ComputedContextBlock(BaseMemoryBlock[str]):
         asked = self._asked.get(content) if content else None
         if asked is None:
             return None
-        room = int((tokens.count(content, self._seat.engine.rules.counter) - tokens_to_truncate) * (1 - SPARE))
+        room = int((tokens.count(content, self._seat.engine.store.data.rules.counter) - tokens_to_truncate) * (1 - SPARE))
         if room <= 0:
             return None
         try:

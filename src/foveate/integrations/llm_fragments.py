@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from foveate.factory import open_engine
+from foveate import factory
 from foveate.integrations.optional_import import extra
 
 with extra("llm"):
@@ -24,5 +24,5 @@ def register_fragment_loaders(register: Callable[[str, Loader], None]) -> None:
 
 def load(query: str) -> llm.Fragment:
     """What this project knows about a question, within its budget: -f foveate:"fix auth" """
-    with open_engine(create=False) as engine:
-        return llm.Fragment(engine.compute(query).text, f"foveate:{query}")  # type: ignore[no-untyped-call]
+    with factory.open(create=False) as engine:
+        return llm.Fragment(engine.context(query).text, f"foveate:{query}")  # type: ignore[no-untyped-call]

@@ -51,7 +51,7 @@ def context_filter(
     keeps: bool = True,
     **options: Any,
 ) -> CallModelInputFilter:
-    """For `RunConfig.call_model_input_filter`. Further options are those of `engine.compute`.
+    """For `RunConfig.call_model_input_filter`. Further options are those of `engine.context`.
 
     What is in the input is kept, too, unless a `FoveateSession` does that already. A `session` that is not given is the
     `group_id` of the run's trace, where that is set.
@@ -96,7 +96,7 @@ class FoveateSession:
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Keep what was said. The SDK hands each item over once, so that the same words again are other words."""
-        now = self._seat.engine.clock()
+        now = self._seat.engine.store.data.clock()
         parts = [replace(_fitting(part), order=f"{now:014d}.{next(_order):09d}") for part in said(items)]
         await self._seat.akeep(parts, new=True)
 
@@ -105,13 +105,13 @@ class FoveateSession:
         messages = await asyncio.to_thread(self._messages)
         if not messages:
             return None
-        await asyncio.to_thread(self._seat.engine.retire, messages[-1].id)
+        await asyncio.to_thread(self._seat.engine.edit, messages[-1].id, status="retired")
         return _item(messages[-1])
 
     async def clear_session(self) -> None:
         """Take everything that happened in the session out of use; it stays on record."""
         for record in await asyncio.to_thread(self._events):
-            await asyncio.to_thread(self._seat.engine.retire, record.id)
+            await asyncio.to_thread(self._seat.engine.edit, record.id, status="retired")
 
     def _messages(self) -> list[Record]:
         """What was said in it, oldest first."""
@@ -121,7 +121,7 @@ class FoveateSession:
     def _events(self) -> list[Record]:
         """What happened in the session; nothing where the store cannot say."""
         try:
-            with self._seat.engine.reader() as reader:
+            with self._seat.engine.store.data.reader() as reader:
                 return reader.recent(["event"], EVENTS, NO_FILTERS, session=self.session_id)
         except StoreError as error:
             log.warning("no history: %s", error)

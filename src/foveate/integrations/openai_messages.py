@@ -36,7 +36,7 @@ def messages_for(
     """The messages to send: system messages, the stable part, the last turns, and what was computed for this call.
 
     What was said so far is kept, so that turns that are dropped are not lost; `keeps=False` keeps nothing. Further options
-    are those of `engine.compute`.
+    are those of `engine.context`.
     """
     seat = Seat(engine=engine, budget=budget, turns=turns, session=session, keeps=keeps, options=options)
     own = [message for message in messages if not is_marked(_plain(message).get("content"))]

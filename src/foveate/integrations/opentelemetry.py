@@ -23,15 +23,11 @@ COUNT, QUERY = "gen_ai.memory.record.count", "gen_ai.memory.query.text"
 SESSION, AGENT, ERROR = "gen_ai.conversation.id", "gen_ai.agent.name", "error.type"
 
 OPERATIONS: Mapping[str, str] = {
-    "compute": "compute_context",
+    "context": "compute_context",
     "search": "search_memory",
     "add": "create_memory",
-    "add_many": "create_memory",
     "edit": "update_memory",
-    "outcome": "update_memory",
-    "confirm": "update_memory",
-    "pin": "update_memory",
-    "retire": "update_memory",
+    "feedback": "update_memory",
     "undo": "update_memory",
     "forget": "delete_memory",
 }

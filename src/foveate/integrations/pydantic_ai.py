@@ -50,7 +50,7 @@ class ComputedContext(AbstractCapability[Any]):
     agent: str | None = None
     keeps: bool = True
     options: dict[str, Any] = field(default_factory=dict)
-    """Further options of `engine.compute`."""
+    """Further options of `engine.context`."""
 
     async def prepare_model_request(self, ctx: RunContext[Any], request_context: ModelRequestContext) -> ModelRequestContext:
         seat, messages = self._seat(ctx), request_context.messages

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from foveate.memory.mentions import MAX_NAME_WORDS, Named
 from foveate.records.make import paths_in
+from foveate.store.scoped import ScopedStore
 from foveate.text import analysis
 from foveate.types import Record
 
@@ -62,6 +63,12 @@ class Proposal:
     count: int
     known: str | None = None
     """The id of the entity of that name, where there is one."""
+
+
+def propose_entities(data: ScopedStore, text: str) -> list[Proposal]:
+    """Return the names in a text that could be entities, the most frequent first. Nothing is stored."""
+    with data.reader() as reader:
+        return propose(text, reader.named)
 
 
 def propose(text: str, named: Named) -> list[Proposal]:

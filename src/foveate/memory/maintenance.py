@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from foveate.memory.memory import OWN_PROJECT, Memory
 from foveate.records import lifecycle, make
 from foveate.records.lifecycle import Step, Thresholds
 from foveate.store.protocol import Reader, Store, Writer
 from foveate.store.retention import Gone
 from foveate.store.retry import retried
+from foveate.store.scoped import PERSONAL_PROJECT, ScopedStore
 from foveate.types import NO_FILTERS, Record, Scope
 
 BATCH = 500
@@ -30,16 +30,20 @@ TICK = "foveate:lifecycle"
 _ALL = 2**31
 
 
-def gc(memory: Memory, thresholds: Thresholds, *, dry_run: bool = True) -> list[Step]:
-    """What is due; done as well where it is no dry run. What somebody changed in the meantime is judged again."""
+def gc(
+    data: ScopedStore, thresholds: Thresholds, *, dry_run: bool = True, moves: bool = True, drops: bool = True
+) -> list[Step]:
+    """Run what is due and return its steps. `moves` are lifecycle changes, `drops` are records beyond their retention."""
     found = []
-    for store, scope in _places(memory):
-        steps = _found(store, scope, memory.clock(), thresholds)
+    for store, scope in _places(data):
+        steps = _found(store, scope, data.clock(), thresholds) if moves else []
         if not dry_run:
             ids = [step.id for step in steps]
             batches = (ids[n : n + BATCH] for n in range(0, len(ids), BATCH))
-            steps = [step for batch in batches for step in _apply(memory, store, scope, batch, thresholds)]
-        found += steps + dropped(store, scope, memory.clock(), dry_run=dry_run)
+            steps = [step for batch in batches for step in _apply(data, store, scope, batch, thresholds)]
+        found += steps
+        if drops:
+            found += dropped(store, scope, data.clock(), dry_run=dry_run)
         if not dry_run:
             store.tidy()
     return found
@@ -79,26 +83,26 @@ def _batches(store: Store, scope: Scope, now: int) -> Iterator[Gone]:
         yield Gone(events=number)
 
 
-def tick(memory: Memory, thresholds: Thresholds) -> list[Step]:
+def tick(data: ScopedStore, thresholds: Thresholds) -> list[Step]:
     """`gc`, unless the same user and agent had a round on this store within the hour: then nothing."""
-    return gc(memory, thresholds, dry_run=False) if _is_turn(memory) else []
+    return gc(data, thresholds, dry_run=False) if _is_turn(data) else []
 
 
 @retried
-def _is_turn(memory: Memory) -> bool:
+def _is_turn(data: ScopedStore) -> bool:
     """Whether the last round is an hour ago; then this one is on record."""
-    now = memory.clock()
-    owner = Scope(memory.scope.project, memory.scope.user, memory.scope.agent)
-    with memory.store.read(owner) as reader:
+    now = data.clock()
+    owner = Scope(data.scope.project, data.scope.user, data.scope.agent)
+    with data.store.read(owner) as reader:
         if _is_fresh(reader.by_key(TICK), now):
             return False
-    with memory.store.write(owner) as writer:
+    with data.store.write(owner) as writer:
         last = writer.by_key(TICK)  # again, inside the transaction: of two at once, one goes on
         if _is_fresh(last, now):
             return False
         if last is None:
             values = {"key": TICK, "type": "lifecycle", "status": "archived"}
-            writer.add(memory.make("event", "Last round of upkeep", owner, values))
+            writer.add(data.make("event", "Last round of upkeep", values, owner))
         else:
             writer.change(replace(last, updated=now), "tick")
     return True
@@ -108,10 +112,10 @@ def _is_fresh(last: Record | None, now: int) -> bool:
     return last is not None and now - last.updated < EVERY
 
 
-def _places(memory: Memory) -> Iterator[tuple[Store, Scope]]:
-    yield memory.store, memory.scope
-    if memory.own is not None:
-        yield memory.own, replace(memory.scope, project=OWN_PROJECT)
+def _places(data: ScopedStore) -> Iterator[tuple[Store, Scope]]:
+    yield data.store, data.scope
+    if data.personal is not None:
+        yield data.personal, replace(data.scope, project=PERSONAL_PROJECT)
 
 
 @retried
@@ -129,21 +133,21 @@ def _due(reader: Reader, now: int, thresholds: Thresholds) -> list[Step]:
 
 
 @retried
-def _apply(memory: Memory, store: Store, scope: Scope, ids: Sequence[str], thresholds: Thresholds) -> list[Step]:
+def _apply(data: ScopedStore, store: Store, scope: Scope, ids: Sequence[str], thresholds: Thresholds) -> list[Step]:
     applied = []
-    now = memory.clock()
+    now = data.clock()
     with store.write(scope) as writer:
         for record in writer.get(ids).values():
             step = lifecycle.due(record, now, thresholds)
             if step is not None:
-                _do(memory, writer, record, step, now)
+                _do(data, writer, record, step, now)
                 applied.append(step)
     return applied
 
 
-def _do(memory: Memory, writer: Writer, record: Record, step: Step, now: int) -> None:
+def _do(data: ScopedStore, writer: Writer, record: Record, step: Step, now: int) -> None:
     text = f"{step.verb} {step.id}: {step.was} -> {step.to}, {step.why}"
     values = {"type": "lifecycle", "status": "archived", "record": step.id, "was": step.was, "to": step.to}
     with writer.together():
-        writer.change(make.finish(lifecycle.done(record, step, now), memory.rules), step.verb, expect=record.version)
-        writer.add(memory.make("event", text, record.scope, values))
+        writer.change(make.finish(lifecycle.done(record, step, now), data.rules), step.verb, expect=record.version)
+        writer.add(data.make("event", text, values, record.scope))

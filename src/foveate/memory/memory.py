@@ -1,169 +1,153 @@
-"""Memory: the verbs on state, the same words in code and on the command line.
+"""Operations on single records: add, edit, undo, forget, search, and what a planned action violates.
 
-It turns caller's values into records and hands them to a store; it computes no context. `Engine` is a `Memory` that can
-also project.
+It turns callers' values into records and writes them; it computes no context. Whole stores are exported and imported in
+`transfer`, lifecycles run in `maintenance`.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
-from functools import partial
-from itertools import repeat
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from foveate.clock import Clock, Ids
 from foveate.errors import InputError, NotFound, near
-from foveate.memory import embedding
-from foveate.memory.embedding import Embedded
+from foveate.options import NEW_RECORD_FIELDS, RECORD_FIELDS, refuse_text, refuse_unknown
+from foveate.records import lifecycle
 from foveate.records import make as records
 from foveate.records.conflict import conflicting
 from foveate.records.kinds import kind_of, problems_in
 from foveate.records.links import CONFLICTS_WITH, HANDOFF_OF, LEARNED_FROM, PROMOTED_FROM
-from foveate.records.make import Rules
-from foveate.store.chain import Chain
-from foveate.store.protocol import Added, Change, Embed, Forgotten, Health, Hit, Query, Reader, Scrub, Store, Want
+from foveate.records.triggers import Trip, trip
+from foveate.store.protocol import Added, Change, Forgotten, Hit, Query, Reader, Scrub, Want
 from foveate.store.retry import retried
+from foveate.store.scoped import ScopedStore
 from foveate.text import analysis
 from foveate.text.query_expansion import related, saying_the_same
 from foveate.text.query_terms import asked
 from foveate.types import TRUST, Filters, Link, Record, Scope
 
-BATCH = 5000
-"""Records in one transaction of a bulk write: an interrupted import keeps whole batches. Sorted together, postings cost
-half of what they do by the thousand."""
+PAGE_SIZE = 500
+"""Records that `list_records` reads in one snapshot."""
 
-EMBED_BATCH = 256
-"""Records embedded at once: what is lost where it is interrupted."""
-
-OWN_PROJECT = "~"
-"""The project of the user's own store."""
-
-NO_EMBEDDER = 'There is no embedder. Set one in .foveate/config.toml: embedder = "model2vec:...".'
+CONFLICT_QUERY_TERMS = 4
+"""Words by which a contradicting statement is looked for. The longest are seldom the common ones."""
 
 SEARCH_FIELDS = {"text": 1.0, "summary": 0.5, "tags": 1.5, "subject": 1.5, "entities": 1.0, "paths": 1.0}
 
-
-@dataclass(frozen=True, slots=True)
-class Imported:
-    """What an import did."""
-
-    added: int
-    known: int
-    links: int
+_CARRIED_COLUMNS = {
+    "tags", "entities", "subject", "attribute", "status", "outcome", "salience", "confidence", "uses", "wins", "trust",
+    "pinned", "origin", "key", "created", "valid_from", "valid_to",
+}  # fmt: skip
+"""Columns that an edit keeps unless it sets them."""
 
 
 class Memory:
-    """State in a project's store and, where there is one, the user's own."""
+    """Records in a project's store and, where there is one, in the user's personal store."""
 
     def __init__(
         self,
-        store: Store,
+        data: ScopedStore,
         *,
-        scope: Scope,
-        rules: Rules,
-        clock: Clock,
-        ids: Ids,
-        own: Store | None = None,
-        vectors: Embed | None = None,
+        thresholds: lifecycle.Thresholds = lifecycle.DEFAULT,
         scrub: Scrub | None = None,
     ) -> None:
-        self.store = store
-        self.scope = scope
-        self.own = own
-        self.rules = rules
-        self.clock = clock
-        self.ids = ids
-        self._vectors = vectors
+        self.data = data
+        self.thresholds = thresholds
         self._scrub = scrub
-        self._sees_projects = True
 
     # --- write -------------------------------------------------------------------------------------------------
 
     @retried
-    def add(self, kind: str, text: str, *, own: bool = False, scope: Scope | None = None, **values: Any) -> Added:
-        """Keep something. Known content is confirmed, a keyed fact supersedes the older value."""
-        record = self.make(kind, text, self._place(own, scope), values)
-        vector = self._vector(record.text)  # before the transaction: an embedder may take its time
-        with self._target(own).write(record.scope) as writer:
-            against = contradicted(writer, record)
+    def add(
+        self,
+        kind: str,
+        text: str,
+        *,
+        personal: bool = False,
+        scope: Scope | None = None,
+        **fields: Any,
+    ) -> Added:
+        """Store one record. Known content is confirmed, and a keyed fact supersedes the older value."""
+        refuse_unknown(fields, NEW_RECORD_FIELDS, "add")
+        record = self.data.make(kind, text, flat_fields(fields), self.data.place(scope, personal=personal))
+        vector = self._vector(record.text)  # before the transaction: an embedder may be slow
+        with self.data.writer(scope, personal=personal) as writer:
+            contradicted = contradicted_by(writer, record)
             added = writer.add(record, vector)
-            if added.action != "added" or not against:
+            if added.action != "added" or not contradicted:
                 return added
-            for other in against:
+            for other in contradicted:
                 writer.link(Link(record.id, CONFLICTS_WITH, other.id))
-        said = tuple(
-            f"It seems to conflict with {other.id} ({other.micro}). Retire one, or give both a subject and an attribute."
-            for other in against
+        warnings = tuple(
+            f"It may conflict with {other.id} ({other.micro}). Retire one, or give both a subject and an attribute."
+            for other in contradicted
         )
-        return replace(added, affected=tuple(other.id for other in against), warnings=said)
+        return replace(added, affected=tuple(other.id for other in contradicted), warnings=warnings)
 
-    def add_many(self, rows: Iterable[tuple[str, str, dict[str, Any]]], scope: Scope | None = None) -> list[str]:
-        """Keep many (kind, text, values), in large transactions; the ids under which they are kept."""
-        where = scope or self.scope
-        return [id for batch in _batches(rows, BATCH) for id in self._add_batch(batch, where)]
-
-    @retried
-    def _add_batch(self, batch: Sequence[tuple[str, str, dict[str, Any]]], where: Scope) -> list[str]:
-        # Embedded as they are kept, without secrets. Without an embedder each is made just before it is written, which
-        # spares analysing it twice.
-        made = (self.make(kind, text, where, values) for kind, text, values in batch)
-        kept = list(made) if self._vectors else made
-        vectors = self.embedded([record.text for record in kept]) if isinstance(kept, list) else repeat(None)
-        with self.store.write(where) as writer:
-            return [writer.add(record, vector).record.id for record, vector in zip(kept, vectors, strict=False)]
-
-    @retried
-    def edit(self, id: str, *, expect: int | None = None, **values: Any) -> Record:
-        """Change a record's text or fields; everything that follows from them is worked out again."""
-
-        def changed(record: Record, now: int) -> Record:
-            _refuse_raise(record, values.get("trust"))
-            text = values.pop("text", record.text)
-            kept = _kept(record, values, new_text=text != record.text)
-            made = records.make(
-                record.kind, text, scope=record.scope, id=id, now=now, rules=self.rules, **{**kept, **values}
-            )
-            return replace(made, version=record.version)
-
-        vector = self._vector(records.clean(str(values["text"]), self.rules.allow)) if "text" in values else None
-        return self._change(id, "edit", changed, expect, vector)
-
-    def outcome(self, id: str, outcome: str, result: str = "") -> Record:
-        """Record how it turned out, and in words what came of it: its lines say so from now on.
-
-        Every use counts towards the success rate; while an outcome is pending, there is nothing to count.
-        """
-        used, won = int(outcome != "pending"), int(outcome == "success")
+    def edit(
+        self,
+        id: str,
+        *,
+        text: str | None = None,
+        status: str | None = None,
+        result: str | None = None,
+        expect_version: int | None = None,
+        **fields: Any,
+    ) -> Record:
+        """Change a record's text or fields. Setting an outcome counts as a use of the record."""
+        refuse_unknown(fields, RECORD_FIELDS, "edit")
+        if status not in (None, "active", "retired"):
+            raise InputError(f"status must be 'active' or 'retired', got {status!r}.")
+        outcome, pinned = fields.pop("outcome", None), fields.pop("pinned", None)
+        if result and outcome is None:
+            raise InputError("result says how an outcome came about; pass outcome as well.")
+        content = flat_fields(fields)
+        if text is None and not content and outcome is None and pinned is None and status is None:
+            raise InputError("Nothing to change: pass text, status, outcome, pinned or another field.")
 
         def changed(record: Record, now: int) -> Record:
-            problems = records.column_problems({"outcome": outcome})
-            if problems:
-                raise InputError(problems)
-            data = {**record.data, **({"result": records.clean(result, self.rules.allow)} if result else {})}
-            wrong = problems_in(kind_of(record.kind), data)
-            if wrong:
-                raise InputError(wrong)
-            return replace(record, outcome=outcome, uses=record.uses + used, wins=record.wins + won, data=data, updated=now)
+            if text is not None or content:
+                record = self._remade(record, text, content, now)
+            if outcome is not None:
+                record = self._with_outcome(record, outcome, result or "", now)
+            if pinned is not None:
+                problems = records.trust_problems(kind_of(record.kind), record.trust, pinned)
+                if problems:
+                    raise InputError(problems)
+                record = replace(record, pinned=pinned, updated=now)
+            return record if status is None else replace(record, status=status, updated=now)
 
-        return self._change(id, "outcome", changed)
+        vector = self._vector(records.clean(text, self.data.rules.allow)) if text is not None else None
+        verb = _verb_of(bool(content) or text is not None, outcome, pinned, status)
+        return self._change(id, verb, changed, expect_version, vector)
 
-    def count_uses(self, ids: Sequence[str], *, won: bool = False) -> None:
-        """Count one use of each record that is still here: no change of what it says, so there is nothing to undo."""
-        found = self._seen(ids)
-        for project in sorted({record.scope.project for record in found.values()}):
-            self._count_uses([id for id, record in found.items() if record.scope.project == project], won)
+    def _remade(self, record: Record, text: str | None, content: Mapping[str, Any], now: int) -> Record:
+        _refuse_higher_trust(record, content.get("trust"))
+        new_text = record.text if text is None else text
+        carried = _carried_values(record, content, new_text=new_text != record.text)
+        data = {**carried["data"], **(content.get("data") or {})}
+        values = {**carried, **content, "data": {name: value for name, value in data.items() if value is not None}}
+        made = records.make(
+            record.kind, new_text, scope=record.scope, id=record.id, now=now, rules=self.data.rules, **values
+        )
+        return replace(made, version=record.version)
 
-    @retried
-    def _count_uses(self, held: Sequence[str], won: bool) -> None:
-        with self._holder(held[0]).write(self._scope_of(held[0])) as writer:
-            writer.count_uses(held, won=won)
+    def _with_outcome(self, record: Record, outcome: str, result: str, now: int) -> Record:
+        """Return the record with an outcome. A pending one is not counted: there is no success or failure yet."""
+        problems = records.column_problems({"outcome": outcome})
+        if problems:
+            raise InputError(problems)
+        data = {**record.data, **({"result": records.clean(result, self.data.rules.allow)} if result else {})}
+        problems = problems_in(kind_of(record.kind), data)
+        if problems:
+            raise InputError(problems)
+        used, successful = int(outcome != "pending"), int(outcome == "success")
+        return replace(
+            record, outcome=outcome, uses=record.uses + used, wins=record.wins + successful, data=data, updated=now
+        )
 
     def confirm(self, id: str) -> Record:
-        """Say that it still holds."""
+        """Count a confirmation: the record is still true."""
 
         def changed(record: Record, now: int) -> Record:
             count = int(record.data.get("confirmations", 0)) + 1
@@ -171,119 +155,116 @@ class Memory:
 
         return self._change(id, "confirm", changed)
 
-    def pin(self, id: str, *, pinned: bool = True) -> Record:
-        """Have it in every context of its scope, whatever the question."""
+    def report_false_alarm(self, id: str) -> Record:
+        """Count a false alarm of a censor. Maintenance withdraws a censor that is mostly wrong."""
 
         def changed(record: Record, now: int) -> Record:
-            problems = records.trust_problems(kind_of(record.kind), record.trust, pinned)
-            if problems:
-                raise InputError(problems)
-            return replace(record, pinned=pinned, updated=now)
+            if record.kind != "censor":
+                raise InputError(f"{id!r} is a {record.kind}; only a censor can raise a false alarm.")
+            alarms = int(record.data.get("false_alarms", 0)) + 1
+            return replace(record, data={**record.data, "false_alarms": alarms}, updated=now)
 
-        return self._change(id, "pin" if pinned else "unpin", changed)
+        return self._change(id, "false alarm", changed)
+
+    def count_uses(self, ids: Sequence[str], *, successful: bool = False) -> None:
+        """Count one use of each record that still exists. It changes no content, so there is nothing to undo."""
+        found = self.get_many(ids)
+        for project in sorted({record.scope.project for record in found.values()}):
+            self._count_uses([record for record in found.values() if record.scope.project == project], successful)
+
+    @retried
+    def _count_uses(self, used: Sequence[Record], successful: bool) -> None:
+        with self.data.writer_of(used[0]) as writer:
+            writer.count_uses([record.id for record in used], won=successful)
 
     @retried
     def promote(self, id: str, *, kind: str | None = None) -> Record:
-        """A person has read it and vouches for it: its trust becomes `user`.
+        """Raise a record's trust to `user`, after a person has read it.
 
-        With a kind, its words become a record of that kind, which says where it came from, and the old one is retired.
+        With another kind, its words become a new record of that kind, linked to the old one, which is retired.
         """
         record = self.get(id)
         if record.status != "active":
-            raise InputError(f"{id!r} is {record.status}; only what is in use can be promoted.")
-        if kind is None or kind == record.kind:  # its short lengths are made anew: they could say something else
+            raise InputError(f"{id!r} is {record.status}; only an active record can be accepted.")
+        if kind is None or kind == record.kind:  # the short lengths are remade: they could say something else
             return self._change(id, "promote", lambda r, now: replace(r, trust="user", summary="", micro="", updated=now))
         fields = {name: value for name, value in record.data.items() if name in kind_of(kind).fields}
         values = {"data": fields, "tags": record.tags, "entities": record.entities, "subject": record.subject}
-        made = self.make(
-            kind, record.text, replace(record.scope, session=None, task=None), {**values, "origin": record.origin or id}
+        made = self.data.make(
+            kind, record.text, {**values, "origin": record.origin or id}, replace(record.scope, session=None, task=None)
         )
         vector = self._vector(made.text)
-        with self._holder(id).write(self._scope_of(id)) as writer, writer.together():
-            new = writer.add(made, vector).record
+        with self.data.writer_of(record) as writer, writer.together():
+            promoted = writer.add(made, vector).record
             writer.change(replace(record, status="retired", updated=made.updated), "promote", expect=record.version)
-            writer.link(Link(new.id, PROMOTED_FROM, id))
-        return new
-
-    def retire(self, id: str) -> Record:
-        """Take it out of use; it stays on record."""
-        return self._change(id, "retire", lambda r, now: replace(r, status="retired", updated=now))
+            writer.link(Link(promoted.id, PROMOTED_FROM, id))
+        return promoted
 
     def undo(self, id: str) -> list[Record]:
-        """Take back the last change of a record, and what that change did to others."""
-        undone = self._undone(id)
+        """Undo the last change to a record, with its effects on other records."""
+        undone = self._undo(id)
         self._embed_again(undone)
         return undone
 
     @retried
-    def _undone(self, id: str) -> list[Record]:
-        with self._holder(id).write(self._scope_of(id)) as writer:
-            return writer.undo(id, self.clock())
+    def _undo(self, id: str) -> list[Record]:
+        with self.data.writer_of(self.get(id)) as writer:
+            return writer.undo(id, self.data.clock())
 
     @retried
-    def link(self, src: str, name: str, dst: str, weight: float = 1.0) -> Link:
-        link = Link(src, name, dst, weight)
-        with self._holder(src).write(self._scope_of(src)) as writer:
+    def link(self, source: str, name: str, target: str, weight: float = 1.0) -> Link:
+        """Link two records by their ids."""
+        link = Link(source, name, target, weight)
+        with self.data.writer_of(self.get(source)) as writer:
             writer.link(link)
         return link
 
     def forget(self, ids: Sequence[str]) -> Forgotten:
-        """Remove records for good: every table, index, version, receipt and byte."""
+        """Delete records from every table, index, version and receipt."""
         if not ids:
-            raise InputError("Name at least one record to forget.")
-        found = self._seen(ids)
+            raise InputError("No record to forget: pass at least one id.")
+        found = self.get_many(ids)
         missing = [id for id in ids if id not in found]
         if missing:
-            raise NotFound(f"There is no record {missing[0]!r} in this scope; nothing was forgotten.")
-        raw = self._raw_input(found)
-        mine = [id for id in ids if found[id].scope.project != OWN_PROJECT or self.own is None]
-        theirs = [id for id in ids if id not in mine]
-        mine += [id for id in raw if id not in mine]
-        done = [retried(self.store.forget)(self.scope, mine, self._scrub, elsewhere=theirs)]
-        if theirs and self.own is not None:
-            done.append(retried(self.own.forget)(self._place(True), theirs, self._scrub))
+            raise NotFound(f"No record {missing[0]!r} in this scope; nothing was forgotten.")
+        raw = self._raw_handoffs(found)
+        personal = [id for id in ids if self.data.is_personal(found[id])]
+        shared = [*(id for id in ids if id not in personal), *(id for id in raw if id not in ids)]
+        done = [retried(self.data.store.forget)(self.data.scope, shared, self._scrub, elsewhere=personal)]
+        if personal and self.data.personal is not None:
+            place = self.data.place(personal=True)
+            done.append(retried(self.data.personal.forget)(place, personal, self._scrub))
         counts: dict[str, int] = {}
         for part in done:
             for table, number in part.counts.items():
                 counts[table] = counts.get(table, 0) + number
-        said = [f"The handoff {id!r} held its words and was forgotten with it." for id in raw]
-        return Forgotten(counts, (*said, *(warning for part in done for warning in part.warnings)))
+        notes = [f"The handoff {id!r} contained its words and was deleted with it." for id in raw]
+        return Forgotten(counts, (*notes, *(warning for part in done for warning in part.warnings)))
 
     @retried
-    def _raw_input(self, found: Mapping[str, Record]) -> list[str]:
-        """Handoffs that hold what is to be forgotten: those of a task, and those that a record was learned from."""
-        with self.store.read(self.scope) as reader:
-            taught = {link.dst: found[link.src] for link in reader.links(list(found), [LEARNED_FROM])}
+    def _raw_handoffs(self, found: Mapping[str, Record]) -> list[str]:
+        """Return the handoffs that contain the records: those of a task, and those that a record was learned from."""
+        with self.data.store.read(self.data.scope) as reader:
+            learned = {link.dst: found[link.src] for link in reader.links(list(found), [LEARNED_FROM])}
             tasks = [id for id, record in found.items() if record.kind == "task"]
-            links = reader.links([*tasks, *taught], [HANDOFF_OF], back=True)
-            texts = {id: _plain(record.text) for id, record in reader.get([link.src for link in links]).items()}
+            links = reader.links([*tasks, *learned], [HANDOFF_OF], back=True)
+            texts = {id: _letters(record.text) for id, record in reader.get([link.src for link in links]).items()}
         return [
             link.src
             for link in links
             if link.src not in found
-            and (link.dst in tasks or any(_plain(record.text) in texts[link.src] for record in found.values()))
+            and (link.dst in tasks or any(_letters(record.text) in texts[link.src] for record in found.values()))
         ]
 
     # --- read --------------------------------------------------------------------------------------------------
 
-    @contextmanager
-    def reader(self, scope: Scope | None = None) -> Iterator[Reader]:
-        """One snapshot of everything that a scope may see."""
-        with ExitStack() as stack:
-            where = scope or self.scope
-            first = stack.enter_context(self.store.read(where))
-            if self.own is None:
-                yield first
-            else:
-                yield Chain([first, stack.enter_context(self.own.read(replace(where, project=OWN_PROJECT)))])
-
     @retried
     def get(self, id: str, *, as_of: int | None = None) -> Record:
-        """A record, as it is or as it was at a time."""
-        with self.reader() as reader:
+        """Return a record as it is, or as it was at a time."""
+        with self.data.reader() as reader:
             record = reader.get([id]).get(id)
             if record is None:
-                raise NotFound(f"There is no record {id!r} in this scope. `foveate search` finds records by their words.")
+                raise NotFound(f"No record {id!r} in this scope. `foveate search` finds records by their words.")
             if as_of is None:
                 return record
             if record.created > as_of:
@@ -292,188 +273,129 @@ class Memory:
             return later[0].before or record if later else record
 
     @retried
+    def get_many(self, ids: Sequence[str]) -> dict[str, Record]:
+        """Return the records of these ids that exist in this scope."""
+        with self.data.reader() as reader:
+            return reader.get(ids)
+
+    @retried
     def history(self, id: str) -> list[Change]:
-        with self.reader() as reader:
+        """List every version of a record with the operation that changed it, oldest first."""
+        with self.data.reader() as reader:
             return reader.history(id)
 
     @retried
-    def search(self, query: str, *, kinds: Sequence[str] = (), limit: int = 10, filters: Filters | None = None) -> list[Hit]:
-        """Records by their words, best first; what no longer holds is found too, but behind what does."""
+    def search(
+        self,
+        query: str,
+        *,
+        kinds: Sequence[str] = (),
+        limit: int = 10,
+        filters: Filters | None = None,
+        scope: Scope | None = None,
+    ) -> list[Hit]:
+        """Find records by their words, best first. Superseded and retired ones come after active ones."""
+        refuse_text(kinds, "kinds")
         for kind in kinds:
             kind_of(kind)
-        query_of = Query(
-            asked(query, self.clock()), SEARCH_FIELDS, None, filters or Filters(), saying_the_same(related(query))
-        )
-        with self.reader() as reader:
-            found = reader.search(query_of, [Want(tuple(kinds), limit)])
-        return sorted(found[0], key=lambda hit: hit.record.status != "active")[:limit]
+        expansion = saying_the_same(related(query))
+        plan = Query(asked(query, self.data.clock()), SEARCH_FIELDS, None, filters or Filters(), expansion)
+        with self.data.reader(scope) as reader:
+            hits = reader.search(plan, [Want(tuple(kinds), limit)])[0]
+        return sorted(hits, key=lambda hit: hit.record.status != "active")[:limit]
 
-    @retried
-    def unknown_project(self) -> str:
-        """That the store knows no such project, with names near it; empty where it does, or where it knows none at all.
-
-        A project comes with its first record, so that a new one is unknown, too. Whoever is let into one project only
-        (`within`) is told of no other.
-        """
-        name, known = self.scope.project, self.store.projects()
-        if not known or name in known:
-            return ""
-        return f"The store knows no project {name!r}." + (near(name, known) if self._sees_projects else "")
+    def list_records(
+        self,
+        *,
+        filters: Filters | None = None,
+        status: str | None = "active",
+        limit: int | None = None,
+        scope: Scope | None = None,
+    ) -> Iterator[Record]:
+        """Iterate over the project's records, newest first."""
+        for kind in filters.kinds if filters else ():
+            kind_of(kind)
+        after, left = 0, limit
+        while left is None or left > 0:
+            size = PAGE_SIZE if left is None else min(PAGE_SIZE, left)
+            page, after = self.page(size, filters=filters, status=status, after=after, scope=scope)
+            yield from page
+            left = None if left is None else left - len(page)
+            if not after:
+                return
 
     @retried
     def page(
-        self, limit: int = 50, *, filters: Filters | None = None, status: str | None = None, after: int = 0
+        self,
+        limit: int,
+        *,
+        filters: Filters | None = None,
+        status: str | None = None,
+        after: int = 0,
+        scope: Scope | None = None,
     ) -> tuple[list[Record], int]:
-        """The project's records, the last kept first, and `after` for the next page; 0 where there is none."""
-        for kind in filters.kinds if filters else ():
-            kind_of(kind)
-        with self.store.read(self.scope) as reader:
+        """Return one page of records, newest first, and the cursor of the next page; 0 if there is none."""
+        with self.data.store.read(scope or self.data.scope) as reader:
             return reader.page(limit, filters or Filters(), status=status, after=after)
 
-    # --- whole stores ------------------------------------------------------------------------------------------
+    def check(self, text: str, *, dry_run: bool = False) -> list[Trip]:
+        """Return the censors that a planned action violates, blocks first. A dry run does not count them."""
+        if not isinstance(text, str) or not text.strip():
+            raise InputError("The action to check is empty; describe what is planned.")
+        with self.data.reader() as reader:
+            trips = [found for censor in reader.standing(("censor",)) if (found := trip(censor, text))]
+        for each in () if dry_run else trips:
+            self._change(each.censor.id, "trip", lambda record, now: replace(record, uses=record.uses + 1, updated=now))
+        return sorted(trips, key=lambda each: each.action != "block")
 
-    def export(self) -> Iterator[str]:
-        """The scope's records, their history and links as lines of JSON, lossless."""
-        with self.store.read(self.scope) as reader:
-            for record in reader.records():
-                yield records.dumps(record)
-            for step in reader.all_history():
-                yield json.dumps({"history": _step_json(step)}, ensure_ascii=False)
-            for link in reader.all_links():
-                yield json.dumps({"link": [link.src, link.name, link.dst, link.weight]}, ensure_ascii=False)
+    def stage_of(self, record: Record) -> str:
+        """Return the lifecycle stage of a record."""
+        return lifecycle.stage(record, self.data.clock(), self.thresholds)
 
-    def import_(self, lines: Iterable[str]) -> Imported:
-        """Read what `export` wrote. Records that are here already are left as they are; a bad line stops its batch."""
-        added = known = linked = 0
-        for batch in _batches(enumerate(lines, 1), BATCH):
-            parsed = [self._parse(number, line) for number, line in batch if line.strip()]
-            done = self._import_batch(parsed)
-            added, known, linked = added + done.added, known + done.known, linked + done.links
-        return Imported(added, known, linked)
+    # --- for tasks, until they take a ScopedStore ----------------------------------------------------------------
 
-    @retried
-    def _import_batch(self, parsed: Sequence[Record | Link | Change]) -> Imported:
-        kept = [value for value in parsed if isinstance(value, Record)]
-        links = [value for value in parsed if isinstance(value, Link)]
-        vectors = self.embedded([record.text for record in kept])
-        with self.store.write(self.scope) as writer:
-            added = sum(writer.restore(record, vector) for record, vector in zip(kept, vectors, strict=True))
-            for step in (value for value in parsed if isinstance(value, Change)):
-                writer.restore_history(step)
-            for link in links:
-                writer.link(link, anybody=True)
-        return Imported(added, len(kept) - added, len(links))
+    @property
+    def store(self) -> Any:
+        return self.data.store
 
-    def embed_missing(
-        self,
-        *,
-        batch: int = EMBED_BATCH,
-        everywhere: bool = False,
-        progress: Callable[[int, int], None] = lambda done, total: None,
-        **options: Any,
-    ) -> Embedded:
-        """Give a vector to every record that has none by this embedder: after it was set or changed.
+    @property
+    def scope(self) -> Scope:
+        return self.data.scope
 
-        Of the project and the user's own store; `everywhere`, of all projects of the store. Other options are those of
-        `embedding.embed_missing`. It can be stopped at any point and goes on from there.
-        """
-        if self._vectors is None:
-            raise InputError(NO_EMBEDDER)
-        places = self._embedded_places(everywhere)
-        lacking = [embedding.lacking(store, scope) for store, scope in places]
-        done = Embedded()
-        for (store, scope), number in zip(places, lacking, strict=True):
-            part = Embedded(0, number, done.answered)
-            if number and done.answered:
-                told = partial(_told, progress, done.made, sum(lacking))
-                part = embedding.embed_missing(store, scope, self._vectors, batch, progress=told, **options)
-            done = Embedded(done.made + part.made, done.remaining + part.remaining, part.answered)
-        return done
+    @property
+    def rules(self) -> Any:
+        return self.data.rules
 
-    def drop_unused_vectors(self) -> dict[str, int]:
-        """Drop the vectors of other embedders than the one that is set, once every record has one of its; how many went."""
-        if self._vectors is None:
-            raise InputError(NO_EMBEDDER)
-        with self.reader() as reader:
-            lacking = reader.lacking()
-        if lacking:
-            raise InputError(f"{lacking} records have no vector by this embedder yet. Run `foveate embed` first.")
-        dropped: dict[str, int] = {}
-        for store, scope in self._embedded_places(False):
-            for name, number in embedding.drop_unused(store, scope).items():
-                dropped[name] = dropped.get(name, 0) + number
-        return dropped
+    @property
+    def clock(self) -> Any:
+        return self.data.clock
 
-    def _embedded_places(self, everywhere: bool) -> list[tuple[Store, Scope]]:
-        names = self.store.projects() if everywhere else [self.scope.project]
-        own = [] if self.own is None else [(self.own, Scope(OWN_PROJECT))]
-        return [*((self.store, Scope(name)) for name in names), *own]
+    @property
+    def reader(self) -> Any:
+        return self.data.reader
 
-    def backup(self, target: str | Path) -> None:
-        self.store.backup(Path(target))
+    def make(self, kind: str, text: str, scope: Scope, values: dict[str, Any]) -> Record:
+        return self.data.make(kind, text, values, scope)
 
-    @retried
-    def stats(self) -> dict[str, Any]:
-        """What the store holds of the project: of the user and the agent that the scope names, or of everybody."""
-        with self.store.read(self.scope) as reader:
-            return {"project": self.scope.project, "revision": reader.revision, **reader.counts()}
-
-    def health(self) -> Health:
-        return self.store.health()
-
-    def close(self) -> None:
-        self.store.close()
-        if self.own is not None:
-            self.own.close()
+    def embedded(self, texts: Sequence[str]) -> Sequence[Sequence[float] | None]:
+        return self.data.vectors(texts)
 
     # --- helpers -----------------------------------------------------------------------------------------------
 
-    def make(self, kind: str, text: str, scope: Scope, values: dict[str, Any]) -> Record:
-        """A record that is not kept yet."""
-        now = self.clock()
-        return records.make(kind, text, scope=scope, id=self.ids(kind, now), now=now, rules=self.rules, **values)
-
-    @retried
-    def _seen(self, ids: Sequence[str]) -> dict[str, Record]:
-        with self.reader() as reader:
-            return reader.get(ids)
-
     def _vector(self, text: str) -> Sequence[float] | None:
-        return self.embedded([text])[0]
-
-    def embedded(self, texts: Sequence[str]) -> Sequence[Sequence[float] | None]:
-        """A vector for each text, or None where there is no embedder or it does not answer."""
-        found = self._vectors(texts) if self._vectors and texts else None
-        return [None] * len(texts) if found is None else found
+        return self.data.vectors([text])[0]
 
     @retried
     def _embed_again(self, changed: Sequence[Record]) -> None:
-        """Vectors of records whose words came back, unless somebody changed them in the meantime."""
-        found = self._vectors([record.text for record in changed]) if self._vectors else None
-        if not found:
+        """Store vectors of restored texts, unless another writer changed the records meanwhile."""
+        vectors = self.data.vectors([record.text for record in changed])
+        if not any(vector is not None for vector in vectors):
             return
-        with self._holder(changed[0].id).write(self._scope_of(changed[0].id)) as writer:
-            now = writer.get([record.id for record in changed])
-            for record, vector in zip(changed, found, strict=True):
-                if record.id in now and now[record.id].version == record.version:
+        with self.data.writer_of(changed[0]) as writer:
+            current = writer.get([record.id for record in changed])
+            for record, vector in zip(changed, vectors, strict=True):
+                if vector is not None and record.id in current and current[record.id].version == record.version:
                     writer.put_vector(record.id, vector)
-
-    def _place(self, own: bool, scope: Scope | None = None) -> Scope:
-        where = scope or self.scope
-        if not own:
-            return where
-        if self.own is None:
-            raise InputError("There is no store of your own. Create it with `foveate init --own`.")
-        return Scope(OWN_PROJECT, user=where.user)
-
-    def _target(self, own: bool) -> Store:
-        return self.own if own and self.own is not None else self.store
-
-    def _scope_of(self, id: str) -> Scope:
-        return replace(self.scope, project=self.get(id).scope.project)
-
-    def _holder(self, id: str) -> Store:
-        return self._target(self.get(id).scope.project == OWN_PROJECT)
 
     @retried
     def _change(
@@ -484,99 +406,72 @@ class Memory:
         expect: int | None = None,
         vector: Sequence[float] | None = None,
     ) -> Record:
-        with self._holder(id).write(self._scope_of(id)) as writer:
+        with self.data.writer_of(self.get(id)) as writer:
             record = writer.get([id])[id]
-            after = records.finish(changed(record, self.clock()), self.rules)
+            after = records.finish(changed(record, self.data.clock()), self.data.rules)
             return writer.change(after, verb, expect=expect, vector=vector if after.text != record.text else None)
 
-    def _parse(self, number: int, line: str) -> Record | Link | Change:
-        try:
-            value = json.loads(line)
-            if not isinstance(value, dict):
-                raise InputError("not a JSON object")
-            if "link" in value:
-                return Link(*value["link"])
-            if "history" in value:
-                step = dict(value["history"])
-                before = step.pop("before")
-                kept = None if before is None else records.from_json(before, self.scope, self.rules)
-                return Change(**step, before=kept)
-            record = records.from_json(value, self.scope, self.rules)
-            if self.scope.user is not None and record.scope.user not in (None, self.scope.user):
-                raise InputError(f"it belongs to user {record.scope.user!r}, not {self.scope.user!r}")
-            return record
-        except (ValueError, TypeError, KeyError, RecursionError, InputError) as error:
-            raise InputError(
-                f"Line {number} cannot be imported: {str(error).rstrip('.')}. Its batch was not written."
-            ) from None
+
+def flat_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a record, with times and lists checked. Scope words are not among them."""
+    for name in ("tags", "entities", "paths"):
+        refuse_text(fields.get(name), name)
+    return dict(fields)
 
 
-_CARRIED = {
-    "tags", "entities", "subject", "attribute", "status", "outcome", "salience", "confidence", "uses", "wins", "trust",
-    "pinned", "origin", "key", "created", "valid_from", "valid_to",
-}  # fmt: skip
-
-
-TELLING = 4
-"""Words by which a statement that says otherwise is looked for: the longest, which are seldom the common ones."""
-
-
-def _told(progress: Callable[[int, int], None], before: int, total: int, done: int, of: int) -> None:
-    """How far one project is, as a part of all."""
-    progress(before + done, max(total, before + of))
-
-
-def contradicted(reader: Reader, record: Record) -> list[Record]:
-    """The statements in use that a new one seems to contradict. What has a key supersedes instead."""
+def contradicted_by(reader: Reader, record: Record) -> list[Record]:
+    """Return the active statements that a new one seems to contradict. A keyed fact supersedes instead."""
     if not kind_of(record.kind).keyed or record.attribute is not None:
         return []
-    longest = sorted(set(analysis.terms(record.text)), key=lambda term: (-len(term), term))[:TELLING]
+    longest = sorted(set(analysis.terms(record.text)), key=lambda term: (-len(term), term))[:CONFLICT_QUERY_TERMS]
     query = Query(dict.fromkeys(longest, 1.0), SEARCH_FIELDS, None, Filters())
-    found = reader.search(query, [Want((record.kind,), 10)])[0]
-    near = [hit.record for hit in found if hit.record.status == "active" and hit.record.attribute is None]
-    return [other for other in near if other.hash != record.hash and conflicting(record.text, other.text)]
+    hits = reader.search(query, [Want((record.kind,), 10)])[0]
+    others = [hit.record for hit in hits if hit.record.status == "active" and hit.record.attribute is None]
+    return [other for other in others if other.hash != record.hash and conflicting(record.text, other.text)]
 
 
-def _step_json(step: Change) -> dict[str, Any]:
-    return {
-        "id": step.id,
-        "version": step.version,
-        "change": step.change,
-        "at": step.at,
-        "verb": step.verb,
-        "before": None if step.before is None else records.to_json(step.before),
-    }
+def unknown_project(data: ScopedStore, *, suggest: bool) -> str:
+    """Return a warning if the store has no record of this project, with similar names if `suggest` allows to name them.
+
+    A project comes into being with its first record, so a new one is unknown, too.
+    """
+    name, known = data.scope.project, data.store.projects()
+    if not known or name in known:
+        return ""
+    return f"The store has no project {name!r}." + (near(name, known) if suggest else "")
 
 
-def _kept(record: Record, values: dict[str, Any], *, new_text: bool) -> dict[str, Any]:
-    """The values of a record that an edit does not name. A new text gets new short lengths, unless they come with it."""
-    columns = _CARRIED - values.keys()
-    kept = {name: getattr(record, name) for name in columns}
+def _verb_of(content: bool, outcome: str | None, pinned: bool | None, status: str | None) -> str:
+    """Return the operation that the history shows for an edit."""
+    if content:
+        return "edit"
+    if outcome is not None:
+        return "outcome"
+    if pinned is not None:
+        return "pin" if pinned else "unpin"
+    return "retire" if status == "retired" else "edit"
+
+
+def _carried_values(record: Record, content: Mapping[str, Any], *, new_text: bool) -> dict[str, Any]:
+    """Return the values that an edit does not name. A new text gets new short lengths, unless they come with it."""
+    columns = _CARRIED_COLUMNS - content.keys()
+    carried = {name: getattr(record, name) for name in columns}
     if not new_text:
-        kept |= {name: getattr(record, name) for name in ("summary", "micro", "paths")}
+        carried |= {name: getattr(record, name) for name in ("summary", "micro", "paths")}
     elif record.kind == "entity" and record.data.get("name") == record.text:
-        return {**kept, "data": {name: value for name, value in record.data.items() if name != "name"}}
-    return {**kept, "data": dict(record.data)}
+        return {**carried, "data": {name: value for name, value in record.data.items() if name != "name"}}
+    return {**carried, "data": dict(record.data)}
 
 
-def _refuse_raise(record: Record, trust: Any) -> None:
-    """Words of which nobody vouches become somebody's in one way only, and that is on record."""
+def _refuse_higher_trust(record: Record, trust: Any) -> None:
+    """Raise if an edit would make untrusted words trusted. Only the inbox does that, and it is recorded."""
     higher = trust in TRUST and TRUST.index(trust) > TRUST.index(record.trust)
     if higher and record.trust not in ("agent", "user"):
-        raise InputError(f"An edit cannot raise the trust of {record.id!r}. Read it, then `foveate promote {record.id}`.")
+        raise InputError(
+            f"An edit cannot raise the trust of {record.id!r}. Read it, then `foveate inbox accept {record.id}`."
+        )
 
 
-def _plain(text: str) -> str:
-    """Letters and digits alone: the same words, however they were quoted, wrapped or escaped."""
+def _letters(text: str) -> str:
+    """Return only letters and digits: the same words, whatever their quotes, line breaks and escapes."""
     return "".join(character for character in text.casefold() if character.isalnum())
-
-
-def _batches(rows: Iterable[Any], size: int) -> Iterator[list[Any]]:
-    batch: list[Any] = []
-    for row in rows:
-        batch.append(row)
-        if len(batch) == size:
-            yield batch
-            batch = []
-    if batch:
-        yield batch

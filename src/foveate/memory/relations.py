@@ -13,11 +13,12 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from foveate.errors import InputError, NotFound
-from foveate.memory.memory import OWN_PROJECT, Memory
+from foveate.memory.memory import Memory
 from foveate.memory.mentions import name_of
 from foveate.records import make
 from foveate.records.links import STRUCTURAL
 from foveate.store.protocol import Reader
+from foveate.store.scoped import PERSONAL_PROJECT
 from foveate.text import analysis
 from foveate.text.format import one_line
 from foveate.types import NO_FILTERS, TRUST, Link, Record, Scope
@@ -151,15 +152,15 @@ def read(reader: Reader, steps: Sequence[Step]) -> Iterator[tuple[Step, Record]]
 def relate(memory: Memory, source: str, name: str, target: str, *, weight: float = 1.0, create: bool = False) -> Link:
     """Join two entities, each by its name, an alias or its id. `create` keeps those that are not known yet."""
     words = _checked(name, weight, (source, target))
-    with memory.reader() as reader:
+    with memory.data.reader() as reader:
         ends = [find(reader, end) for end in (source, target)]
         missing = [end for end, record in zip((source, target), ends, strict=True) if record is None]
         missing_ids = [end for end in missing if end.startswith("entity_")]  # an id is no name to create one under
         if missing_ids or (missing and not create):
             raise NotFound(" ".join(dict.fromkeys(_unknown(reader, end) for end in missing)))
-    own = any(end is not None and end.scope.project == OWN_PROJECT for end in ends)
+    personal = any(end is not None and end.scope.project == PERSONAL_PROJECT for end in ends)
     joined = [
-        memory.add("entity", said, own=own).record if end is None else end
+        memory.add("entity", said, personal=personal).record if end is None else end
         for said, end in zip((source, target), ends, strict=True)
     ]
     if joined[0].scope.project != joined[1].scope.project:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 def record(engine: Engine, id: str, *, as_of: int | None = None) -> dict[str, Any]:
     """A record with its links and its history."""
     found, history = engine.get(id, as_of=as_of), engine.history(id)
-    with engine.reader() as reader:
+    with engine.store.data.reader() as reader:
         links = [*reader.links([id]), *reader.links([id], back=True)]
     return whole_record(found, links, history)
 
@@ -124,7 +124,7 @@ def around_task(engine: Engine, found: Task) -> tuple[Mapping[str, Record], list
     from foveate.records.links import LEARNED_FROM
 
     others = [*found.depends_on, *found.children, *([found.parent] if found.parent else [])]
-    with engine.reader() as reader:
+    with engine.store.data.reader() as reader:
         learned = [link.src for link in reader.links([found.id], [LEARNED_FROM], back=True)]
         records = reader.get([*others, *learned])
     return records, [records[id] for id in sorted(learned) if id in records]
@@ -158,7 +158,7 @@ def handoff_of(engine: Engine, found: Task) -> Record | None:
     """A task's latest handoff."""
     from foveate.records.links import HANDOFF_OF
 
-    with engine.reader() as reader:
+    with engine.store.data.reader() as reader:
         links = reader.links([found.id], [HANDOFF_OF], back=True)
         records = reader.get([link.src for link in links]).values()
     return max(records, key=lambda record: (record.created, record.id == found.record.data.get("handoff")), default=None)

@@ -207,6 +207,8 @@ class Context:
     warnings: tuple[str, ...] = ()
     tag: str = fence.NO_TAG
     """That of the fences around what is quoted: the same throughout a session."""
+    run: Any = field(default=None, repr=False, compare=False)
+    """The run that computed it, from which a receipt is written."""
 
     @property
     def text(self) -> str:

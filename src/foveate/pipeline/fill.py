@@ -1,6 +1,6 @@
 """Scored candidates -> a filled prompt within its ceiling: budget, selection and assembly, run as one pure function.
 
-`engine.compute` and a replay both come through here, which is why a replay gives the same bytes. The rendered messages
+`engine.context` and a replay both come through here, which is why a replay gives the same bytes. The rendered messages
 are counted; where a counter's parts do not add up and the whole comes out too large, everything is fitted again into
 less room, as little less as will do, down to what must be kept at its smallest.
 """

@@ -1,32 +1,115 @@
-"""What callers hand in, as a request holds it: questions, times, filters and given texts.
-
-Comes in: whatever a caller wrote. Goes out: values that the line can trust, or an `InputError` that says what is wrong.
-Nothing is read from a store.
-"""
+"""Turn what a caller passed into a checked `Request`: the question, the task, times, filters and extra texts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from foveate.clock import iso, millis
-from foveate.errors import InputError, near
+from foveate.errors import InputError, NotFound, near
+from foveate.options import CONTEXT_OPTIONS, Text, refuse_text, refuse_unknown, scope_of
 from foveate.pipeline.signals import task_text
 from foveate.records import make
 from foveate.records.kinds import kind_of
 from foveate.records.make import Rules
+from foveate.store.retry import retried
+from foveate.store.scoped import ScopedStore
+from foveate.tasks.stack import current
+from foveate.tasks.task import lookup
+from foveate.text import tokens
+from foveate.text.redact import redact
 from foveate.text.summarize import Extractive
-from foveate.types import TRUST, Filters, Record, Scope
+from foveate.types import TRUST, Filters, Record, Request, Scope
 
 MAX_QUERY = 100_000
 """Characters of a question: more is a document."""
 
-Text = str | Mapping[str, Any]
-"""A text that is handed in: itself, or with the other fields of a record."""
+DEFAULT_PROFILE, TASK_PROFILE, CODE_PROFILE = "base", "task", "coding"
+"""The profile of a request that names none: in general, for a task, and in a project with code."""
 
-Given = Text | Sequence[Text] | Mapping[str, Sequence[Text]]
-"""Texts that are handed in: one, several, or several for each slot."""
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """What a request gets for the options that it leaves open."""
+
+    profile: str | None = None
+    budget: int | None = None
+    has_code: bool = False
+
+    def profile_for(self, task: Record | None) -> str:
+        """Return the profile of a request that names none."""
+        return self.profile or (TASK_PROFILE if task else CODE_PROFILE if self.has_code else DEFAULT_PROFILE)
+
+
+def resolve_request(
+    query: str | None, options: Mapping[str, Any], data: ScopedStore, defaults: Defaults, scope: Scope | None = None
+) -> Request:
+    """Return the request of a call, with every open option filled in.
+
+    Without a query, the task that the call names is the question; without a task as well, the goal on top of the stack. A
+    `task` that is no task of the store is a scope only.
+    """
+    refuse_unknown(options, CONTEXT_OPTIONS, "context")
+    budget = options.get("budget")
+    if budget is not None and (not isinstance(budget, int) or isinstance(budget, bool) or budget <= 0):
+        raise InputError(f"budget must be a positive number of tokens, got {budget!r}.")
+    text = "" if query is None else question(query)
+    scope = scope_of(scope or data.scope, options)
+    if problems := make.scope_problems(scope):
+        raise InputError(problems)
+    task = _task_of(data, scope, text)
+    if task is not None:
+        scope = replace(scope, task=task.id)
+    elif not text:
+        raise InputError("The query is empty. Pass a query or a task.")
+    at = options.get("now")
+    now = data.clock() if at is None else time_of(at, "now")
+    return Request(
+        query=text or task_text(task)[:MAX_QUERY],  # type: ignore[arg-type]
+        scope=scope,
+        now=now,
+        budget=budget if budget is not None else defaults.budget,
+        profile=options.get("profile") or defaults.profile_for(task),
+        agent=options.get("agent"),
+        complexity=options.get("complexity"),
+        frame=options.get("frame"),
+        task=task,
+        code_query=code_question(text, task, options.get("code_query")),
+        counter=tokens.counter(options.get("counter") or data.rules.counter).name,
+        filters=checked(options.get("filters") or Filters()),
+        given=extra_records(options.get("extra"), scope, now, data.rules),
+        overrides=_overrides(options),
+    )
+
+
+def _overrides(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the overrides of a call; a slot in `without` is removed."""
+    overrides = dict(options.get("overrides") or {})
+    without = options.get("without") or ()
+    refuse_text(without, "without")
+    if without:
+        slots = overrides.get("slots", {})
+        if not isinstance(slots, Mapping):
+            raise InputError(f"overrides['slots'] must be a table of slots, got {slots!r}.")
+        overrides["slots"] = {**slots, **{slot: {"remove": True} for slot in without}}
+    return overrides
+
+
+@retried
+def _task_of(data: ScopedStore, scope: Scope, text: str) -> Record | None:
+    """Return the task that a request is for: the one it names or, without a question, the top of its stack."""
+    if scope.task is None and text:
+        return None
+    with data.store.read(scope) as reader:
+        if scope.task is None:
+            return current(reader)
+        record = lookup(reader, scope.task)
+    if record is not None and record.kind == "task":
+        return record
+    if not text or scope.task.startswith("task_"):
+        raise NotFound(f"No task {scope.task!r} in this scope. `foveate task list` shows them.")
+    return None
 
 
 def question(query: Any) -> str:
@@ -34,7 +117,7 @@ def question(query: Any) -> str:
     if not isinstance(query, str) or not query.strip():
         raise InputError("The query is empty; say what the context is for.")
     if len(query) > MAX_QUERY:
-        raise InputError(f"The query has {len(query):,} characters, more than {MAX_QUERY:,}; hand long texts in as `given`.")
+        raise InputError(f"The query has {len(query):,} characters, more than {MAX_QUERY:,}; pass long texts as `extra`.")
     return make.clean(readable(query))
 
 
@@ -79,27 +162,46 @@ def checked(filters: Filters) -> Filters:
     return replace(filters, since=since, until=until, event_types=events, entity_types=entities)
 
 
-def given_records(given: Any, scope: Scope, at: int, rules: Rules) -> dict[str, tuple[Record, ...]]:
-    """Given texts as records of a scope, by the slot that they are for."""
-    if not given:
+def extra_records(extra: Any, scope: Scope, at: int, rules: Rules) -> dict[str, tuple[Record, ...]]:
+    """Return the extra texts of a call as records, by the slot that they are for."""
+    if not extra:
         return {}
-    if _is_one(given):
-        given = [given]
-    groups = given if isinstance(given, Mapping) else {"given": given}
+    if _is_text(extra):
+        extra = [extra]
+    groups = extra if isinstance(extra, Mapping) else {"given": extra}
     return {
-        slot: tuple(_record(text, scope, at, rules) for text in ([texts] if _is_one(texts) else texts))
+        slot: tuple(_extra_record(text, scope, at, rules) for text in ([texts] if _is_text(texts) else texts))
         for slot, texts in groups.items()
     }
 
 
-def _record(text: Text, scope: Scope, at: int, rules: Rules) -> Record:
+def _extra_record(text: Text, scope: Scope, at: int, rules: Rules) -> Record:
     values = {"text": text} if isinstance(text, str) else dict(text)
-    kind, said = values.pop("kind", "note"), values.pop("text", "")
-    offline = replace(rules, summarizer=Extractive())  # a model may shorten what is kept, never during compute
-    record = make.make(kind, said, scope=scope, id="given", now=at, rules=offline, **values)
+    kind, content = values.pop("kind", "note"), values.pop("text", "")
+    offline = replace(rules, summarizer=Extractive())  # a model may summarize what is stored, never during a context
+    record = make.make(kind, content, scope=scope, id="given", now=at, rules=offline, **values)
     return replace(record, id=f"given_{record.hash[:16]}")
 
 
-def _is_one(given: Any) -> bool:
-    """Whether it is one text, and not several."""
-    return isinstance(given, str) or (isinstance(given, Mapping) and isinstance(given.get("text"), str))
+def _is_text(extra: Any) -> bool:
+    return isinstance(extra, str) or (isinstance(extra, Mapping) and isinstance(extra.get("text"), str))
+
+
+def request_json(request: Request) -> dict[str, Any]:
+    """Return the request as receipts store it, without secrets and without the extra texts."""
+    return {
+        "query": redact(request.query).text,
+        "scope": asdict(request.scope),
+        "now": request.now,
+        "budget": request.budget,
+        "profile": request.profile,
+        "agent": request.agent,
+        "complexity": request.complexity,
+        "frame": request.frame,
+        "code_query": request.code_query and redact(request.code_query).text,
+        "task": None if request.task is None else request.task.id,
+        "counter": request.counter,
+        "filters": {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(request.filters).items()},
+        "given": {slot: [record.id for record in records] for slot, records in request.given.items()},
+        "overrides": dict(request.overrides),
+    }

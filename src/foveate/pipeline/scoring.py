@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import log10
-from typing import Protocol
 
 from foveate.pipeline.track_record import earned
 from foveate.records.lifecycle import DEFAULT, Thresholds
@@ -99,30 +98,3 @@ def _speaker(record: Record, keywords: frozenset[str]) -> float:
 
 def _rounded(features: Mapping[str, float]) -> dict[str, float]:
     return {name: round(value, 6) for name, value in features.items()}
-
-
-class Reranker(Protocol):
-    """An optional late stage over the best candidates: a relevance in 0..1 for each text."""
-
-    def __call__(self, query: str, texts: Sequence[str], /) -> Sequence[float]: ...
-
-
-RERANKED = 50
-"""Candidates that a reranker sees: enough to mend the top, few enough to cost a millisecond a model call."""
-
-
-def rerank(
-    candidates: Sequence[Candidate], reranker: Reranker | None, query: str, weights: Mapping[str, float]
-) -> list[Candidate]:
-    """The same candidates, the best with a `rerank` feature; nothing changes without a reranker or its weight."""
-    if reranker is None or not weights.get("rerank"):
-        return list(candidates)
-    found = sorted((c for c in candidates if c.source == "search"), key=lambda c: (-c.score, c.record.id))[:RERANKED]
-    judged = dict(zip(map(id, found), reranker(query, [c.record.text for c in found]), strict=True))
-    out = []
-    for candidate in candidates:
-        if id(candidate) in judged:
-            features = {**candidate.features, "rerank": round(judged[id(candidate)], 6)}
-            candidate = replace(candidate, features=features, score=weigh(features, weights))
-        out.append(candidate)
-    return out

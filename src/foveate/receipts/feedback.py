@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from foveate.code.derived import PREFIXES
@@ -48,6 +48,8 @@ class Feedback:
     context: str
     used: Mapping[str, How]
     unused: tuple[str, ...]
+    advice: Mapping[str, str] = field(default_factory=dict)
+    """What to do next about a record that was marked wrong or outdated, by its id."""
 
     @property
     def precision(self) -> float:
@@ -57,7 +59,7 @@ class Feedback:
 
 
 def feedback(
-    receipt: Receipt, context: str | Context, answer: str, state: Reader, code: Mapping[tuple[str, str], Record]
+    receipt: Receipt, context: str | Context | Receipt, answer: str, state: Reader, code: Mapping[tuple[str, str], Record]
 ) -> Feedback:
     """Compare an answer with the items that its context found for the question; `code`: what it showed of the code."""
     if not isinstance(answer, str) or not answer.strip():

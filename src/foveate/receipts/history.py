@@ -1,24 +1,25 @@
-"""The past: which contexts were computed, what was in them and why, and what became of them.
+"""Past contexts: which were computed, what was in them and why, and how useful they were.
 
-Comes in: a context as its id, itself or its receipt; without one, the latest. Goes out: what its receipt tells. No context
-is computed here. What one showed of the code and of other memories is in no store: it is asked for again, and is missing
-where it no longer reads as it did.
+It reads receipts and computes no context. Code and records of other memories are in no store: they are read again, and are
+missing if they have changed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from foveate.clock import iso
-from foveate.code.derived import NO_CODE, PREFIXES
+from foveate.code.derived import PREFIXES
 from foveate.errors import InputError, NotFound, SourceError
-from foveate.memory.lifecycle import Living
+from foveate.memory.memory import Memory
 from foveate.pipeline.assembly import Context
-from foveate.pipeline.request import given_records
+from foveate.pipeline.request import extra_records
+from foveate.pipeline.run import Run
 from foveate.pipeline.signals import extract
-from foveate.pipeline.sources import SHIPPED, Around, Source
+from foveate.pipeline.sources import Around, Source
 from foveate.pipeline.sources.gather import asks_of, open_snapshot, reads_code
 from foveate.receipts import receipt as receipts
 from foveate.receipts.prompt import Prompt
@@ -29,7 +30,6 @@ from foveate.receipts.why import why_not_considered
 from foveate.receipts.writer import Journal
 from foveate.records import fence
 from foveate.records.kinds import kind_of
-from foveate.store.protocol import Forgotten, Store
 from foveate.store.retry import retried
 from foveate.types import Filters, Level, Record
 
@@ -37,269 +37,261 @@ if TYPE_CHECKING:
     from foveate.code.snapshot import Workspace
     from foveate.receipts.feedback import Feedback
 
-PastContext = str | Context | Receipt
-"""A past context: its id, itself, or its receipt."""
+ContextRef = str | Context | Receipt
+"""A past context: its id, `"last"`, the context itself, or its receipt."""
+
+LAST = "last"
 
 
-class Past(Living):
-    """A memory that knows which contexts were computed from it."""
+class Receipts:
+    """The receipts of past contexts."""
 
     def __init__(
         self,
-        store: Store,
+        memory: Memory,
         *,
-        sources: Iterable[Source] = (),
+        sources: Mapping[str, Source],
         root: Path | None = None,
         workspace: Workspace | None = None,
-        **options: Any,
+        journal: Journal | None = None,
     ) -> None:
-        super().__init__(store, scrub=receipts.scrub, **options)
-        self._sources = {source.name: source for source in (*SHIPPED, *sources)}
+        self._memory = memory
+        self._data = memory.data
+        self._sources = sources
         self._root = root
         self._workspace = workspace
-        self._journal = Journal(store, self.reader)
+        self._journal = journal or Journal(self._data.store, self._data.reader)
 
-    def save(self) -> None:
-        """Write the receipts that are waiting."""
-        self._journal.save()
+    def within(self, memory: Memory, root: Path | None, workspace: Workspace | None) -> Receipts:
+        """Return the same receipts as another scope sees them."""
+        return Receipts(
+            memory,
+            sources=self._sources,
+            root=root,
+            workspace=workspace,
+            journal=self._journal.seen_by(memory.data.reader),
+        )
 
-    def forget(self, ids: Sequence[str]) -> Forgotten:
-        self.save()  # a receipt that is still waiting would bring the record back
-        return super().forget(ids)
-
-    def close(self) -> None:
-        """Write what is pending and let go of the files."""
-        self._journal.close()
-        if self._workspace is not None:
-            self._workspace.close()
-        super().close()
-
-    # --- which contexts there were -----------------------------------------------------------------------------
+    # --- reading -----------------------------------------------------------------------------------------------
 
     @retried
-    def receipt(self, context: str | Context | None = None) -> Receipt:
-        """The receipt of a context; without one, of the latest."""
-        return self._journal.receipt(context)
+    def get(self, context: ContextRef | None = LAST) -> Receipt:
+        """Return the receipt of a context; `"last"` is the latest of this scope."""
+        if isinstance(context, Receipt):
+            return context
+        if isinstance(context, Context) and isinstance(context.run, Run) and not self._journal.has(context.id):
+            return receipts.write(context.run)  # a dry run, or a context whose receipt was dropped
+        return self._journal.receipt(None if context is None or context == LAST else context)
 
     @retried
-    def receipts(self, limit: int = 50, after: tuple[int, str] | None = None) -> list[Receipt]:
-        """The receipts of this scope, newest first; `after` is (`now` of its request, id) of the last of the page before."""
-        return self._journal.page(limit, after)
-
-    @retried
-    def lines(
-        self, limit: int = 50, after: tuple[int, str] | None = None, session: str | None = None
-    ) -> list[dict[str, Any]]:
-        """What lists show of the receipts of this scope, or of a session's, newest first: no receipt is unpacked for it.
-
-        `after` is (`now`, id) of the last one of the page before.
-        """
+    def list(
+        self,
+        *,
+        session: str | None = None,
+        agent: str | None = None,
+        limit: int = 50,
+        after: tuple[int, str] | None = None,
+    ) -> Sequence[dict[str, Any]]:
+        """List past contexts as summary rows, newest first. `after` is (`now`, id) of the last row of the previous page."""
+        if agent is not None:
+            data = self._data.within(replace(self._data.scope, agent=agent))
+            return self._journal.seen_by(data.reader).lines(limit, after, session)
         return self._journal.lines(limit, after, session)
 
     @retried
-    def agents(self) -> list[str]:
-        """The agents that contexts were computed for; `within` a scope that names one, its contexts are seen."""
-        self.save()
-        with self.store.read(self.scope) as reader:
+    def page(self, limit: int = 50, after: tuple[int, str] | None = None) -> Sequence[Receipt]:
+        """Return whole receipts of this scope, newest first; `after` as for `list`."""
+        return self._journal.page(limit, after)
+
+    @retried
+    def agents(self) -> Sequence[str]:
+        """Return the agents that contexts were computed for."""
+        self.flush()
+        with self._data.store.read(self._data.scope) as reader:
             return reader.receipt_agents()
 
     @retried
-    def sessions(self, limit: int = 50) -> list[dict[str, Any]]:
-        """The sessions that contexts were computed in, how many and when the last one was; the newest first."""
-        found = self._journal.lined(lambda reader: reader.receipt_sessions(limit))
-        return [{"name": name, "contexts": number, "last": iso(last)} for name, number, last in found]
+    def sessions(self, *, limit: int = 50) -> Sequence[dict[str, Any]]:
+        """List the sessions that contexts were computed in, newest first, with their number and last time."""
+        rows = self._journal.lined(lambda reader: reader.receipt_sessions(limit))
+        return [{"name": name, "contexts": number, "last": iso(last)} for name, number, last in rows]
 
     @retried
-    def timeline(self, session: str, limit: int = 200) -> dict[str, Any]:
-        """The latest turns of a session, oldest first, each against the one before; and when its window was compacted."""
+    def timeline(self, session: str, *, limit: int = 200) -> dict[str, Any]:
+        """Return the latest turns of a session, oldest first, each compared with the one before, and its compactions."""
         from foveate.receipts.timeline import COMPACTION, timeline
 
-        lines = self._journal.lines(limit + 1, session=session)  # one more: what the first is compared with
-        with self.reader() as reader:
-            shown = reader.shown_by([line["id"] for line in lines])
-            marks = Filters(event_types=(COMPACTION,))
-            compactions = reader.recent(["event"], limit, marks, archived=True, session=session)
-        if not lines and not compactions:
-            raise NotFound(f"No context was computed in session {session!r}: it was dropped by age, or never was.")
-        return timeline(session, lines, shown, compactions, limit)
+        rows = self._journal.lines(limit + 1, session=session)  # one more, to compare the first turn with
+        with self._data.reader() as reader:
+            shown = reader.shown_by([row["id"] for row in rows])
+            compacted = Filters(event_types=(COMPACTION,))
+            compactions = reader.recent(["event"], limit, compacted, archived=True, session=session)
+        if not rows and not compactions:
+            raise NotFound(f"No context of session {session!r}: none was computed, or its receipts have expired.")
+        return timeline(session, rows, shown, compactions, limit)
 
-    # --- what was in one, and why ------------------------------------------------------------------------------
-
-    def why(self, id: str, context: str | Context | None = None) -> dict[str, Any]:
-        """Why a record is, or is not, in a context."""
-        return receipts.why(self.receipt(context), self._full_id(id))
+    # --- explaining --------------------------------------------------------------------------------------------
 
     @retried
-    def why_not(self, id: str, context: str | Context | None = None) -> dict[str, Any]:
-        """Why a record, or a piece of code, is not in a context, even where it was not a candidate at all."""
-        id, receipt = self._full_id(id), self.receipt(context)
-        if receipt.of(id) is not None:
-            return receipts.why(receipt, id)
-        if id.startswith(PREFIXES):
+    def why(self, item: str, context: ContextRef | None = LAST) -> dict[str, Any]:
+        """Explain why an item is in a context or not, even if it was no candidate at all."""
+        item, receipt = self._full_id(item), self.get(context)
+        if receipt.of(item) is not None:
+            return receipts.why(receipt, item)
+        if item.startswith(PREFIXES) and self._workspace is not None:
             from foveate.receipts.why_code import why_not_shown
 
-            with self.code.snapshot() as snapshot:
-                return why_not_shown(receipt, id, snapshot)
-        others = [name for name in self._sources if self._keeper(f"{name}:")]
-        with self.reader(scope_within(receipt, self.scope)) as reader:
-            return why_not_considered(receipt, id, reader, others)
+            with self._workspace.snapshot() as snapshot:
+                return why_not_shown(receipt, item, snapshot)
+        others = [name for name in self._sources if self.keeper_of(f"{name}:")]
+        with self._data.reader(scope_within(receipt, self._data.scope)) as reader:
+            return why_not_considered(receipt, item, reader, others)
 
-    def validate(self, context: str | Context | None = None) -> dict[str, Any]:
-        """001's validation: is it within its budget, where did the tokens go, what could be better."""
-        return validate(self.receipt(context))
+    def validate(self, context: ContextRef = LAST) -> dict[str, Any]:
+        """Return 001's validation: is it within its budget, where did the tokens go, what could be better."""
+        return validate(self.get(context))
 
     @retried
     def diff(
-        self, one: PastContext, other: PastContext, given: tuple[Any, Any] = ((), ()), *, texts: bool = False
+        self, before: ContextRef, after: ContextRef = LAST, *, extra: tuple[Any, Any] = ((), ()), texts: bool = False
     ) -> dict[str, Any]:
-        """What changed between two contexts, and how much of their beginning they share.
+        """Compare two contexts: what changed, and how much of their beginning they share.
 
-        `given`: what was handed in to the one and to the other, as for `replay`. A context that cannot be had again as it
-        was is `unread`, and then nothing is said of the beginning. `texts`: the two prompts as well.
+        `extra` are the extra texts of either, as for `replay`. `unread` names a context that cannot be rendered as it was.
+        `texts` adds both prompts.
         """
-        before, after = (self._replayed(each, handed) for each, handed in zip((one, other), given, strict=True))
-        return changes(before, after, texts=texts)
+        first, second = (self._replayed(context, given) for context, given in zip((before, after), extra, strict=True))
+        return changes(first, second, texts=texts)
 
     @retried
-    def replay(self, context: PastContext, given: Any = ()) -> dict[str, Any]:
-        """Compute a past context again from its receipt; says whether the bytes are the same, and why if not."""
-        return self._replayed(context, given).document()
+    def replay(self, context: ContextRef | None = LAST, *, extra: Any = ()) -> dict[str, Any]:
+        """Compute a past context again from its receipt and say whether the bytes are the same, and why if not."""
+        return self._replayed(context, extra).document()
 
     @retried
-    def prompt(self, context: PastContext | None = None, given: Any = ()) -> Prompt:
-        """The text of a context, piece by piece, each with the item that it shows; a past one is read again from state."""
-        return self._replayed(context, given).prompt()
+    def prompt(self, context: ContextRef | None = LAST, *, extra: Any = ()) -> Prompt:
+        """Return the text of a context in pieces, each with the item that it shows."""
+        return self._replayed(context, extra).prompt()
 
-    def expand(self, id: str) -> dict[str, str]:
-        """A record in full, as a user message: the details that a context leaves out. It counts as a use.
-
-        The id may be of a piece of code in a context, `code:PATH::NAME` or `file:PATH`, or of another memory, `mem0:ID`.
-        """
-        if id.startswith(PREFIXES):
-            from foveate.pipeline.sources.code import recalled
-
-            with self.code.snapshot() as snapshot:
-                record = recalled(id, snapshot, self.scope)
-            return {"role": "user", "content": self.shown(record)}
-        if (keeper := self._keeper(id)) is not None:
-            record = keeper.recall(id, self.scope, self.clock())
-            return {"role": "user", "content": self.shown(record)}
-        record = self.get(id)
-        if record.data.get("archived"):  # the text as it was before
-            steps = [step.before for step in self.history(id) if step.verb == "archive" and step.before is not None]
-            record = steps[-1] if steps else record
-        self.count_uses([id])
-        return {"role": "user", "content": f"## {kind_of(record.kind).heading}\n{self.shown(record)}"}
+    def _replayed(self, context: ContextRef | None, extra: Any) -> Replay:
+        receipt = self.get(context)
+        scope = receipts.scope_from_json(receipt.document["request"]["scope"])
+        given = extra_records(extra, scope, self._data.clock(), self._data.rules)
+        elsewhere = self._recalled(receipt)
+        with self._data.reader(scope_within(receipt, self._data.scope)) as reader:
+            return replay(receipt, reader, given, elsewhere, counter=getattr(self._data.store, "counter", None))
 
     @retried
-    def shown(self, record: Record, level: Level = "full", *, session: str | None = None) -> str:
-        """One record as a model may read it, outside of any context: what nobody vouches for stands in a fence."""
-        with self.store.read(self.scope) as reader:
-            tag = fence.tag_of(reader.secret, session or self.scope.session)
+    def render(self, record: Record, level: Level = "full", *, session: str | None = None) -> str:
+        """Return one record as a model may read it outside a context. Untrusted text is quoted."""
+        with self._data.store.read(self._data.scope) as reader:
+            tag = fence.tag_of(reader.secret, session or self._data.scope.session)
         return fence.fenced([(record, kind_of(record.kind).line(record, level))], tag)
 
-    def _replayed(self, context: PastContext | None, given: Any) -> Replay:
-        receipt = context if isinstance(context, Receipt) else self.receipt(context)
-        asked_in = receipts.scope_from_json(receipt.document["request"]["scope"])
-        handed = given_records(given, asked_in, self.clock(), self.rules)
-        elsewhere = self._shown_again(receipt)
-        with self.reader(scope_within(receipt, self.scope)) as reader:
-            return replay(receipt, reader, handed, elsewhere, counter=getattr(self.store, "counter", None))
+    # --- results -----------------------------------------------------------------------------------------------
 
-    # --- what became of it -------------------------------------------------------------------------------------
+    def record(self, run: Run) -> None:
+        """Remember a computed context; its receipt is written later, with others."""
+        self._journal.remember(run)
 
     def note(self, context: str, **notes: Any) -> None:
-        """Add to a context's receipt what became of it: `turns`, `refresh`, `used`, `marks`. Ids only, no texts."""
+        """Add results to a receipt: `turns`, `refresh`, `used`, `marks`. Ids only, no texts."""
         self._journal.note(context, notes)
 
-    def feedback(self, context: str | Context, answer: str) -> Feedback:
-        """What an answer used of its context; noted on the receipt, and counted once as a use of each record."""
+    @retried
+    def used_in(self, context: ContextRef, answer: str) -> Feedback:
+        """Return the items of a context that an answer used. Each counts once as a use of its record."""
         from foveate.receipts.feedback import feedback
 
-        receipt = self.receipt(context)
-
-        @retried
-        def used() -> Feedback:
-            elsewhere = {} if isinstance(context, Context) else self._shown_again(receipt)
-            with self.reader(scope_within(receipt, self.scope)) as state:
-                return feedback(receipt, context, answer, state, elsewhere)
-
-        found = used()
+        receipt = self.get(context)
+        elsewhere = {} if isinstance(context, Context) else self._recalled(receipt)
+        with self._data.reader(scope_within(receipt, self._data.scope)) as state:
+            result = feedback(receipt, context, answer, state, elsewhere)
         counted = set(receipt.document.get("notes", {}).get("used", ()))
-        self.note(receipt.id, used=list(found.used))
-        ours = [id for id in found.used if not id.startswith(PREFIXES) and self._keeper(id) is None]
-        self.count_uses([id for id in ours if id not in counted])
-        return found
+        self.note(receipt.id, used=list(result.used))
+        records = [id for id in result.used if not id.startswith(PREFIXES) and self.keeper_of(id) is None]
+        self._memory.count_uses([id for id in records if id not in counted])
+        return result
 
-    def mark(self, context: str | Context, id: str, mark: str) -> str:
-        """Say that an item of a context was useful, wrong or outdated; what to do about it next."""
+    def mark(self, context: ContextRef, id: str, mark: str) -> str:
+        """Record a person's verdict on an item of a context, and return what to do next."""
         from foveate.receipts.feedback import checked_mark
 
-        receipt = self.receipt(context)
-        if self._keeper(id) is not None:
-            raise InputError(f"{id!r} is kept by another memory: only records of this one can be marked. Correct it there.")
+        receipt = self.get(context)
+        if self.keeper_of(id) is not None:
+            raise InputError(f"{id!r} belongs to another memory; only records of this store can be marked.")
         advice = checked_mark(receipt, id, mark)
         if receipt.document.get("notes", {}).get("marks", {}).get(id) != mark:
             if mark == "useful":
-                self.count_uses([id], won=True)
+                self._memory.count_uses([id], successful=True)
             elif mark == "wrong":
-                self.outcome(id, "failure")
+                self._memory.edit(id, outcome="failure")
         self.note(receipt.id, marks={id: mark})
         return advice
 
-    # --- figures over many -------------------------------------------------------------------------------------
+    def mark_record(self, id: str, mark: str) -> str:
+        """Record a verdict on a record outside any context, and return what to do next."""
+        from foveate.receipts.feedback import ADVICE
+
+        if mark == "useful":
+            self._memory.count_uses([self._memory.get(id).id], successful=True)
+        elif mark == "wrong":
+            self._memory.edit(id, outcome="failure")
+        return ADVICE[mark].format(id=id)
+
+    # --- figures -----------------------------------------------------------------------------------------------
 
     @retried
     def metrics(self) -> dict[str, Any]:
-        """004's key metrics over the latest receipts, each with its target and whether it holds."""
+        """Return 004's metrics over the latest contexts, each with its target."""
         from foveate.receipts.metrics import DAY, DAYS, LATEST, measure
 
-        now = self.clock()
-        lines = self._journal.lines(LATEST)
-        with self.store.read(self.scope) as reader:
-            return measure(lines, reader.growth(now - DAYS * DAY), now)
+        now = self._data.clock()
+        rows = self._journal.lines(LATEST)
+        with self._data.store.read(self._data.scope) as reader:
+            return measure(rows, reader.growth(now - DAYS * DAY), now)
 
     @retried
-    def metrics_over_time(self) -> dict[str, Any]:
-        """The metrics of each of the last days, oldest first, and how many records were written on each.
+    def metrics_by_day(self) -> dict[str, Any]:
+        """Return the metrics of each of the last days, oldest first, and how many records were written on each.
 
-        `cut`: there were more contexts than are read for it, and the days before the first one are not told.
+        `cut` says that there were more contexts than are read, and that the oldest days are missing.
         """
         from foveate.receipts.metrics import MOST, over_time, since
 
-        first = since(self.clock())
-        lines, more = self._journal.lines_since(first, MOST)
-        with self.store.read(self.scope) as reader:
-            return {**over_time(lines, cut=more), "growth": reader.growth_by_day(first)}
+        first = since(self._data.clock())
+        rows, more = self._journal.lines_since(first, MOST)
+        with self._data.store.read(self._data.scope) as reader:
+            return {**over_time(rows, cut=more), "growth": reader.growth_by_day(first)}
 
     @retried
     def context_stats(self) -> dict[str, Any]:
-        """001's statistics over the latest contexts: how large and how full they are, by profile and by part."""
+        """Return 001's statistics over the latest contexts: size and fill, by profile and by slot."""
         from foveate.receipts.metrics import context_stats
 
-        self.save()
-        return context_stats(self.store, self.scope, self.clock())
+        self.flush()
+        return context_stats(self._data.store, self._data.scope, self._data.clock())
 
-    # --- what no store holds: the code, and memories of others -------------------------------------------------
+    # --- life of the object ------------------------------------------------------------------------------------
 
-    @property
-    def root(self) -> Path | None:
-        """The project's folder; none for a store without one, nor for another project than the one that was opened."""
-        return self._root
+    def flush(self) -> None:
+        """Write the receipts that are waiting."""
+        self._journal.save()
 
-    @property
-    def code(self) -> Workspace:
-        """The code of the project: its index, search, map and docs."""
-        if self._workspace is None:
-            raise InputError(NO_CODE)
-        return self._workspace
+    def close(self) -> None:
+        """Write the receipts that are waiting, and stop waiting for the end of the process."""
+        self._journal.close()
 
-    @property
-    def has_code(self) -> bool:
-        return self._workspace is not None
+    # --- what no store holds: code, and records of other memories ------------------------------------------------
+
+    def keeper_of(self, id: str) -> Any:
+        """Return the source that keeps the record of an id like `mem0:ID`, or None if it is ours."""
+        name, colon, _ = id.partition(":")
+        source = self._sources.get(name) if colon else None
+        return source if hasattr(source, "recall") else None
 
     def _full_id(self, id: str) -> str:
-        """The id of a piece of code as receipts have it; a shorter form will do."""
+        """Return the id of a piece of code as receipts have it, from any shorter form."""
         if not id.startswith(PREFIXES) or self._workspace is None:
             return id
         from foveate.pipeline.sources.code import canonical
@@ -307,37 +299,31 @@ class Past(Living):
         with self._workspace.snapshot() as snapshot:
             return canonical(id, snapshot)
 
-    def _keeper(self, id: str) -> Any:
-        """The source that keeps what has this id, where that is not ours: `mem0` for `mem0:ID`."""
-        name, colon, _ = id.partition(":")
-        source = self._sources.get(name) if colon else None
-        return source if hasattr(source, "recall") else None
-
-    def _shown_again(self, receipt: Receipt) -> dict[tuple[str, str], Record]:
-        """What a past context showed of the code and of other memories, as it would be shown now."""
-        found, silent = self._code_again(receipt), set()
+    def _recalled(self, receipt: Receipt) -> dict[tuple[str, str], Record]:
+        """Return what a past context showed of the code and of other memories, as it would be shown now."""
+        found, failed = self._code_again(receipt), set()
         for entry in receipt.candidates:
-            keeper = self._keeper(entry["id"])
-            if keeper is None or keeper in silent:
+            keeper = self.keeper_of(entry["id"])
+            if keeper is None or keeper in failed:
                 continue
             try:
-                found[entry["source"], entry["id"]] = keeper.recall(entry["id"], self.scope, self.clock())
-            except NotFound:  # gone: it is missing
+                found[entry["source"], entry["id"]] = keeper.recall(entry["id"], self._data.scope, self._data.clock())
+            except NotFound:  # deleted there: it is missing here
                 continue
-            except SourceError:  # nobody waits for it twice
-                silent.add(keeper)
+            except SourceError:  # do not wait for the same memory twice
+                failed.add(keeper)
         return found
 
     def _code_again(self, receipt: Receipt) -> dict[tuple[str, str], Record]:
-        """What a past context showed of the code, as it would be shown now."""
         if self._workspace is None or not any(entry["id"].startswith(PREFIXES) for entry in receipt.candidates):
             return {}
-        asked, scope = receipt.document["request"], scope_within(receipt, self.scope)
+        request_document, scope = receipt.document["request"], scope_within(receipt, self._data.scope)
         profile = receipts.profile_from_json(receipt.document["profile"])
         asks = {name: asks for name, asks in asks_of(profile, self._sources).items() if reads_code(self._sources[name])}
-        with open_snapshot(profile, self._sources, self._workspace) as (look, _), self.reader(scope) as state:
-            task = state.get([asked["task"]]).get(asked["task"]) if asked.get("task") else None
-            request = receipts.request_from_json(asked, scope, task)
+        with open_snapshot(profile, self._sources, self._workspace) as (look, _), self._data.reader(scope) as state:
+            task_id = request_document.get("task")
+            task = state.get([task_id]).get(task_id) if task_id else None
+            request = receipts.request_from_json(request_document, scope, task)
             around = Around(request, extract(request, state.named), profile, state, self._root, look)
             found = [candidate for name, group in asks.items() for candidate in self._sources[name].find(group, around)]
         return {(candidate.source, candidate.record.id): candidate.record for candidate in found}

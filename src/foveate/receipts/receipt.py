@@ -10,10 +10,8 @@ import json
 import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
-from hashlib import blake2b
+from dataclasses import asdict, dataclass, fields, replace
 from math import fsum
-from time import perf_counter
 from typing import Any
 
 from foveate.clock import iso
@@ -22,11 +20,11 @@ from foveate.errors import NotFound
 from foveate.memory.relations import KIND as RELATION
 from foveate.memory.relations import ends_of
 from foveate.pipeline.assembly import Context
+from foveate.pipeline.request import request_json
+from foveate.pipeline.run import Run, text_hash
 from foveate.pipeline.signals import ALIAS_WEIGHT
-from foveate.pipeline.sources.gather import Report
 from foveate.records.kinds import RENDERER
 from foveate.store.protocol import StoredReceipt
-from foveate.text.redact import redact
 from foveate.types import Candidate, Filters, Frame, Item, Omission, Profile, Record, Request, Scope, Signals, Slot
 
 SCHEMA = 1
@@ -62,32 +60,7 @@ class Receipt:
         return next((entry for entry in entries if entry["kept"]), entries[0] if entries else None)
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What a receipt is made from, held until somebody writes or reads it."""
-
-    request: Request
-    profile: Profile
-    context: Context
-    candidates: tuple[Candidate, ...]
-    reports: tuple[Report, ...]
-    revision: str
-    measured_by: str
-    began: float
-    ended: float = field(default_factory=perf_counter)
-
-
-def text_hash(text: str) -> str:
-    return blake2b(text.encode(), digest_size=16).hexdigest()
-
-
-def context_id(request: Request, revision: str, text: str) -> str:
-    """The same request on the same state gives the same id, in any process."""
-    parts = json.dumps([_request(request), revision, text_hash(text)], sort_keys=True, ensure_ascii=False)
-    return "ctx_" + blake2b(parts.encode(), digest_size=12).hexdigest()
-
-
-def write(facts: Facts) -> Receipt:
+def write(facts: Run) -> Receipt:
     """The document of a computed context."""
     context = facts.context
     kept = {_key(item.candidate): item for item in context.items}
@@ -98,7 +71,7 @@ def write(facts: Facts) -> Receipt:
             "schema_version": SCHEMA,
             "id": context.id,
             "created": iso(facts.request.now),
-            "request": _request(facts.request),
+            "request": request_json(facts.request),
             "signals": _signals(context.signals),
             "profile": profile_json(facts.profile),
             "revision": facts.revision,
@@ -475,25 +448,6 @@ def _signals(signals: Signals) -> dict[str, Any]:
         "frame_because": signals.frame_because,
         "input": signals.input,
         "input_because": signals.input_because,
-    }
-
-
-def _request(request: Request) -> dict[str, Any]:
-    return {
-        "query": redact(request.query).text,
-        "scope": asdict(request.scope),
-        "now": request.now,
-        "budget": request.budget,
-        "profile": request.profile,
-        "agent": request.agent,
-        "complexity": request.complexity,
-        "frame": request.frame,
-        "code_query": request.code_query and redact(request.code_query).text,
-        "task": None if request.task is None else request.task.id,
-        "counter": request.counter,
-        "filters": {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(request.filters).items()},
-        "given": {slot: [record.id for record in records] for slot, records in request.given.items()},
-        "overrides": dict(request.overrides),
     }
 
 

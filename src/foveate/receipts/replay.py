@@ -14,6 +14,7 @@ from foveate.code.derived import PREFIXES
 from foveate.memory.relations import recalled
 from foveate.pipeline.assembly import joined
 from foveate.pipeline.fill import compose
+from foveate.pipeline.run import text_hash
 from foveate.pipeline.sources import frame as frames
 from foveate.pipeline.sources import text as texts
 from foveate.pipeline.sources.calibration import derived
@@ -50,7 +51,7 @@ class Replay:
 
     @property
     def identical(self) -> bool:
-        return bool(receipts.text_hash(self.text) == self.receipt.document["text_hash"])
+        return bool(text_hash(self.text) == self.receipt.document["text_hash"])
 
     def document(self) -> dict[str, Any]:
         return {

@@ -18,8 +18,9 @@ from typing import Any, Protocol, TypeVar
 
 from foveate.errors import NotFound, StoreError
 from foveate.pipeline.assembly import Context
+from foveate.pipeline.run import Run
 from foveate.receipts import receipt as receipts
-from foveate.receipts.receipt import Facts, Receipt
+from foveate.receipts.receipt import Receipt
 from foveate.store.protocol import Reader, Store, StoredReceipt
 from foveate.types import Scope
 
@@ -90,7 +91,7 @@ class Journal:
     def __init__(self, store: Store, readers: Readers) -> None:
         self._store = store
         self._readers = readers
-        self._pending: list[Facts] = []
+        self._pending: list[Run] = []
         self._notes: dict[str, dict[str, Any]] = {}
         self._noted_by: dict[str, Scope] = {}  # who noted: whoever saves for all cannot see the receipts of others
         self._lock = threading.Lock()
@@ -103,7 +104,7 @@ class Journal:
         other._readers = readers
         return other
 
-    def remember(self, facts: Facts) -> None:
+    def remember(self, facts: Run) -> None:
         """Keep what a receipt is made from; write the earlier ones when enough are waiting.
 
         Of several threads one writes, and the others go on: two writers would only wait for each other.
@@ -140,7 +141,7 @@ class Journal:
     def _save(self) -> None:
         with self._lock:
             pending = list(self._pending)
-        by_owner: dict[Scope, list[Facts]] = {}
+        by_owner: dict[Scope, list[Run]] = {}
         for facts in pending:
             by_owner.setdefault(_owner(facts.request.scope), []).append(facts)
         for owner, group in by_owner.items():
@@ -201,6 +202,13 @@ class Journal:
         self.save()
         atexit.unregister(self._at_exit)
 
+    def has(self, id: str) -> bool:
+        """Return whether there is a receipt of a context that this reader may see."""
+        if any(run.context.id == id for run in self._waiting(held=True)):
+            return True
+        with self._readers(None) as reader:
+            return reader.receipt(id) is not None
+
     def receipt(self, context: str | Context | None = None) -> Receipt:
         """The receipt of a context; without one, of the latest."""
         id = context.id if isinstance(context, Context) else context
@@ -250,7 +258,7 @@ class Journal:
                 with self._readers(None) as reader:
                     return ask(FromBodies(reader))
 
-    def _waiting(self, *, held: bool) -> list[Facts]:
+    def _waiting(self, *, held: bool) -> list[Run]:
         """What is not written yet, of those that the reader may see; whoever holds the context itself may see its own."""
         with self._lock:
             pending = list(self._pending)

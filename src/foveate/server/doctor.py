@@ -40,7 +40,7 @@ def around(engine: Engine, place: Place, here: Path, *, readable: bool = True) -
     found = Findings()
     found.take(_settings(place, engine))
     if readable:
-        found.take(vectors(engine), (), engine.outgrown())
+        found.take(vectors(engine), (), engine.store.oversized_rules())
     found.take(*_server(place, engine))
     found.take({}, (), [*_accepted(place), *_kept(place)])
     found.take(*code(engine))
@@ -53,21 +53,21 @@ def _settings(place: Place, engine: Engine) -> dict[str, Any]:
     from foveate.project.project import own_store
     from foveate.text import tokens
 
-    store: Any = engine.store
+    store: Any = engine.store.data.store
     counter = tokens.counter(store.counter)
     facts: dict[str, Any] = {
         "counter": f"{counter.name} ({'exact' if counter.exact else 'an estimate'})",
         "embedder": place.settings.get("embedder") or "none: search is by words",
-        "profile": place.settings.get("profile") or ("coding, as there is code" if engine.has_code else "base"),
+        "profile": place.settings.get("profile") or ("coding, as there is code" if engine.code.available else "base"),
     }
-    if engine.own is None:
+    if engine.store.data.personal is None:
         facts["own store"] = f"none ({own_store()}); `foveate init --own` creates it"
     return facts
 
 
 def vectors(engine: Engine) -> dict[str, Any]:
     """How far the records have vectors, and what those of other embedders take; nothing where there are none."""
-    found = engine.vectors()
+    found = engine.store.vectors()
     facts = {}
     if found["embedder"]:
         left = f"; {found['lacking']:,} records have none yet: `foveate embed`" if found["lacking"] else ", of every record"
@@ -119,7 +119,7 @@ def _kept(place: Place) -> list[str]:
 
 def code(engine: Engine) -> tuple[dict[str, Any], list[str], list[str]]:
     """How the code index stands, without bringing it up to date, and what keeps it from seeing more."""
-    if not engine.has_code:
+    if not engine.code.available:
         return {"code": "not looked at: no repository, no manifest, no index; `foveate index` makes one"}, [], []
     from foveate.code.languages import missing
 
@@ -131,9 +131,9 @@ def code(engine: Engine) -> tuple[dict[str, Any], list[str], list[str]]:
 
 
 def _index(engine: Engine) -> str:
-    if not engine.code.is_indexed:
+    if not engine.code.workspace.is_indexed:
         return "not indexed yet: the first context or `foveate index` does it"
-    index = engine.code.index
+    index = engine.code.workspace.index
     with index.open_reader() as reader:
         found, behind = reader.stats(), index.count_pending()
     state = f"{behind:,} files to look at again, which the next context does" if behind else "up to date"

@@ -173,7 +173,7 @@ class Tasks:
             for link in writer.links([asked.id], [LEARNED_FROM]):
                 writer.link(Link(added.id, LEARNED_FROM, link.dst))
             writer.change(replace(asked, status="retired", updated=memory.clock()), "answer", expect=asked.version)
-            return added
+            return added  # type: ignore[no-any-return]
 
     # --- helpers -----------------------------------------------------------------------------------------------
 

@@ -274,8 +274,8 @@ def _documents_in_store(store: Path, cases: Sequence[LocatedLine]) -> dict[str, 
     documents: dict[str, Document] = {}
     for (user, agent), location in {(line.get("user"), line.get("agent")): location for location, line in cases}.items():
         try:
-            with foveate.open(store, user=user, agent=agent, own=False, code=False, create=False) as engine:
-                records = [json.loads(row) for row in engine.export()]
+            with foveate.open(store, user=user, agent=agent, personal=False, code=False, create=False) as engine:
+                records = [json.loads(row) for row in engine.store.export_lines()]
         except FoveateError as error:
             raise InputError(f"{location}: {error}") from None
         documents |= {record["id"]: _document_of_record(record) for record in records if "text" in record}

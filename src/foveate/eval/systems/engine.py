@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from shutil import copyfile, copytree
@@ -110,7 +110,11 @@ class MemorySystem:
         for (user, agent, session), group in groupby(documents, key=lambda one: (one.user, one.agent, one.session)):
             batch, engine = list(group), self._engine(user, agent)
             rows = [(document.kind, document.text, _record_values(document)) for document in batch]
-            yield from zip(batch, engine.add_many(rows, scope=replace(engine.scope, session=session)), strict=True)
+            yield from zip(
+                batch,
+                engine.store.add_many(rows, session=session),
+                strict=True,
+            )
 
     def _link_and_retire(self, documents: Sequence[Document]) -> None:
         # Only after all documents are stored: a link may point to a later one.
@@ -120,7 +124,7 @@ class MemorySystem:
             for name, target in document.links:
                 engine.link(ids[document.id], name, ids[target])
             if document.is_retired:
-                engine.retire(ids[document.id])
+                engine.edit(ids[document.id], status="retired")
 
     def _contexts(self, case: Case, budget: int) -> list[Context]:
         options = {**case.options, "overrides": merge_overrides(case.options.get("overrides", {}), self.overrides)}
@@ -128,7 +132,7 @@ class MemorySystem:
         for agent in case.agents:
             engine = self._engine(case.user, agent)
             try:
-                contexts.append(engine.compute(case.query, budget=budget, now=case.now, **options))
+                contexts.append(engine.context(case.query, budget=budget, now=case.now, **options))
             except BudgetError:
                 continue  # the always-on part alone exceeds this budget, so nothing would be sent
         return contexts
@@ -136,7 +140,7 @@ class MemorySystem:
     def _engine(self, user: str | None, agent: str | None) -> foveate.Engine:
         if (user, agent) not in self.engines:
             self.engines[user, agent] = foveate.open(
-                self.folder.name, user=user, agent=agent, own=False, code=False, **self.options
+                self.folder.name, user=user, agent=agent, personal=False, code=False, **self.options
             )
         return self.engines[user, agent]
 
@@ -150,8 +154,8 @@ class ExistingStoreSystem(MemorySystem):
         super().__init__((), overrides, options)
         copy = Path(self.folder.name, project.FOLDER)
         original = project.find(store).folder
-        with foveate.open(store, own=False, code=False, create=False) as engine:
-            engine.backup(copy / project.STORE)
+        with foveate.open(store, personal=False, code=False, create=False) as engine:
+            engine.store.backup(copy / project.STORE)
         for name in ("config.toml", "allow", "profiles"):
             path = original / name
             if path.is_dir():
@@ -167,20 +171,20 @@ class RepositorySystem:
     def __init__(self, dataset: Dataset, overrides: Mapping[str, Any], options: Mapping[str, Any]) -> None:
         assert dataset.root is not None
         _make_project(dataset.root)
-        self.engine = foveate.open(dataset.root, own=False, code=True, **options)
+        self.engine = foveate.open(dataset.root, personal=False, code=True, **options)
         self.overrides = overrides
         self.answer_files = frozenset(dataset.answer_files)
-        self.engine.code.refresh()  # index now: its time is not part of the time of a prompt
+        self.engine.code.workspace.refresh()  # index now: its time is not part of the time of a prompt
 
     def render(self, case: Case, budget: int) -> RenderedPrompt:
         try:
-            context = self.engine.compute(case.query, budget=budget, overrides=self.overrides, **case.options)
+            context = self.engine.context(case.query, budget=budget, overrides=self.overrides, **case.options)
         except BudgetError:
             return RenderedPrompt("")
         return RenderedPrompt(context.text)
 
     def ranking(self, case: Case) -> Mapping[str, Sequence[str]]:
-        with self.engine.code.snapshot() as snapshot:
+        with self.engine.code.workspace.snapshot() as snapshot:
             hits = snapshot.search(case.query, definitions=MAX_RANKED_DEFINITIONS)
         symbols = [hit.symbol for hit in hits.definitions if hit.symbol.kind in FUNCTION_KINDS]
         return {

@@ -95,24 +95,24 @@ def deliver(
     """What a window lacks for a question. Without one: what holds for every question.
 
     `window` is the session's, unless it is that of another agent in it. `fresh`: the window is empty, as after a start or
-    a compaction, so that everything is new. Options are those of `engine.compute`.
+    a compaction, so that everything is new. Options are those of `engine.context`.
     """
     scope = replace(engine.scope, session=window or session)
     asked = (query or NOTHING_ASKED)[:MAX_QUERY]
     options = {"profile": profile, "session": session, **options, "filters": _others(engine, session, options)}
-    room = _Room(max_tokens, max_chars, tokens.counter(options.get("counter") or engine.rules.counter).name)
+    room = _Room(max_tokens, max_chars, tokens.counter(options.get("counter") or engine.store.data.rules.counter).name)
     context = _fitting(engine, asked, room, options, stable=query is None)
-    with engine.reader(scope) as reader:
+    with engine.store.data.reader(scope) as reader:
         seen = [] if fresh else [id for id in shown_in(reader, scope) if not id.startswith(PREFIXES)]
         found = reader.get(seen)
         states = {id: found.get(id) for id in seen}  # not of what another hook notes in the meantime
     items = {item.candidate.record.id: item for item in _items(context, stable=query is None)}
-    with engine.store.write(scope) as writer:
+    with engine.store.data.store.write(scope) as writer:
         old = _records(writer, scope)
         if fresh:
             _forget(engine, writer, old)
         held = {} if fresh else _folded(old)
-        news = list(_news(held, items, states, engine.clock()))
+        news = list(_news(held, items, states, engine.store.data.clock()))
         if not held and (whole := _text(context, stable=query is None)) and room.holds(BEGIN + whole + END):
             sent, text = news, BEGIN + whole + END
         else:
@@ -134,7 +134,7 @@ def deliver(
 def forget(engine: Engine, window: str) -> int:
     """The window is gone, and so is the record of what it held; of how many deliveries."""
     scope = replace(engine.scope, session=window)
-    with engine.store.write(scope) as writer:
+    with engine.store.data.store.write(scope) as writer:
         return _forget(engine, writer, _records(writer, scope), others=False)
 
 
@@ -146,7 +146,7 @@ def shown_in(reader: Reader, scope: Scope) -> dict[str, Shown]:
 @retried
 def ledger(engine: Engine) -> dict[str, int]:
     """How many items are on record for how many windows, in how many deliveries."""
-    with engine.store.read(engine.scope) as reader:
+    with engine.store.data.store.read(engine.scope) as reader:
         found = reader.recent([KIND], EVERY, NO_FILTERS)
     windows = {record.scope.session for record in found}
     return {"windows": len(windows), "deliveries": len(found), "items": sum(len(r.data.get("shown", ())) for r in found)}
@@ -167,7 +167,7 @@ class _Room:
 
 def _fitting(engine: Engine, asked: str, room: _Room, options: Mapping[str, Any], *, stable: bool) -> Context:
     """A context whose text fits: tokens are the engine's to keep, characters only show once it is rendered."""
-    context = engine.compute(asked, **options)
+    context = engine.context(asked, **options)
     for _ in range(TRIES):
         text = BEGIN + _text(context, stable=stable) + END
         if room.holds(text):
@@ -175,7 +175,7 @@ def _fitting(engine: Engine, asked: str, room: _Room, options: Mapping[str, Any]
         spent = max(len(text) / room.chars, tokens.count(text, room.counter) / room.tokens)
         smaller = int(min(context.budget.total, context.tokens) * 0.95 / spent)
         try:
-            context = engine.compute(asked, **{**options, "budget": max(smaller, 1)})
+            context = engine.context(asked, **{**options, "budget": max(smaller, 1)})
         except BudgetError:  # what must be kept needs more: the lines that fit are sent
             break
     return context
@@ -194,7 +194,7 @@ def _items(context: Context, *, stable: bool) -> Iterator[Item]:
 def _others(engine: Engine, session: str, options: Mapping[str, Any]) -> Filters:
     """The caller's filters, and without the session's own episodes: a summary of a window is in the window."""
     filters: Filters = options.get("filters") or Filters()
-    with engine.store.read(replace(engine.scope, session=session)) as reader:
+    with engine.store.data.store.read(replace(engine.scope, session=session)) as reader:
         mine = reader.recent(["episode"], EVERY, NO_FILTERS, session=session)
     return replace(filters, exclude=(*filters.exclude, *(record.id for record in mine)))
 
@@ -289,14 +289,14 @@ def _note(engine: Engine, writer: Writer, scope: Scope, number: int, sent: Itera
     shown = {each.id: [each.shown.level, each.shown.hash] for each in sent if each.shown}
     gone = [each.id for each in sent if each.shown is None]
     data = {"number": number, "shown": shown, "gone": gone}
-    writer.add(engine.make(KIND, WORDLESS, scope, {"data": data, "trust": "agent"}))
+    writer.add(engine.store.data.make(KIND, WORDLESS, {"data": data, "trust": "agent"}, scope))
 
 
 def _forget(engine: Engine, writer: Writer, old: Iterable[Record], *, others: bool = True) -> int:
     """Drop a window's deliveries and, with them, those of windows that nobody closed."""
     ids = {record.id for record in old}
     if others:
-        before = Filters(until=engine.clock() - FORGOTTEN_AFTER)
+        before = Filters(until=engine.store.data.clock() - FORGOTTEN_AFTER)
         ids |= {record.id for record in writer.recent([KIND], EVERY, before)}
     if ids:
         writer.forget(sorted(ids))

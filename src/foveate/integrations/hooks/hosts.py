@@ -185,7 +185,7 @@ def _used(engine: Engine, heard: Heard) -> str:
     key = f"{KEYS.get(heard.host, heard.host)}:{heard.session}:{id}"
     call = Call(0, tool, given, key, heard.session, None)
     outcome = "failure" if failed else "success"
-    keep(engine, (replace(row, text=public(row.text) or tool) for row in used(call, output, outcome)), heard.host)
+    keep(engine.store.data, (replace(row, text=public(row.text) or tool) for row in used(call, output, outcome)), heard.host)
     return ""
 
 
@@ -200,15 +200,15 @@ def _said(engine: Engine, heard: Heard) -> str:
 
 
 def _compacted(engine: Engine, heard: Heard) -> str:
-    at = engine.clock()
+    at = engine.store.data.clock()
     values: dict[str, Any] = {"type": COMPACTION, "status": "archived", "created": at, "trust": "tool"}  # for no prompt
     values["key"] = f"{KEYS.get(heard.host, heard.host)}:{heard.session}:{COMPACTION}:{at}"
-    keep(engine, iter([Row("event", COMPACTED, values, heard.session)]), heard.host)
+    keep(engine.store.data, iter([Row("event", COMPACTED, values, heard.session)]), heard.host)
     summary = public(heard.fields["summary"])
     if summary:
         values = {"title": f"Session {heard.session[:8]} so far", "trust": "agent"}
         values["key"] = f"{KEYS.get(heard.host, heard.host)}:{heard.session}:summary:{digest(summary)}"
-        keep(engine, iter([Row("episode", summary, values, heard.session)]), heard.host)
+        keep(engine.store.data, iter([Row("episode", summary, values, heard.session)]), heard.host)
     forget(engine, heard.window)
     return ""
 
@@ -266,18 +266,18 @@ def _keep_words(engine: Engine, heard: Heard, role: str, text: str) -> None:
     """Somebody's words. The same in another turn are said again; without a turn's id, or in the same one, they are known."""
     turn = heard.fields["turn"]
     for row in message(role, text, key="", session=heard.session, at=None):
-        with engine.reader() as reader:
+        with engine.store.data.reader() as reader:
             before = reader.by_key(row.alias)
         again = before is not None and turn and before.data.get("turn") not in (None, turn)
         values = {**row.values, "key": f"{row.alias}:{turn}" if again else row.alias, **({"turn": turn} if turn else {})}
-        keep(engine, iter([replace(row, values=values, alias="")]), heard.host)
+        keep(engine.store.data, iter([replace(row, values=values, alias="")]), heard.host)
 
 
 @retried
 def _last_prompt(engine: Engine, session: str) -> str | None:
     scope = replace(engine.scope, session=session)
     asked = replace(NO_FILTERS, event_types=("user_message",))
-    with engine.store.read(scope) as reader:
+    with engine.store.data.store.read(scope) as reader:
         found = reader.recent(["event"], 1, asked, session=session)
     return found[0].text if found else None
 
@@ -300,7 +300,7 @@ def _task_of(engine: Engine, heard: Heard, text: str) -> str | None:
     from foveate.tasks.handoff import parse
 
     named = parse(text).handoff.get("task_id")
-    with engine.store.read(engine.scope) as reader:
+    with engine.store.data.store.read(engine.scope) as reader:
         record = lookup(reader, named)
     if record is not None and record.kind == "task":
         return record.id

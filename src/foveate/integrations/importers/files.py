@@ -17,8 +17,9 @@ from typing import Any
 from foveate.errors import InputError, near
 from foveate.integrations.importers import claude_code, codex, jsonl, markdown
 from foveate.integrations.importers.rows import Given, Lines, Row, Skipped
-from foveate.memory.memory import Memory
+from foveate.memory import transfer
 from foveate.store.retry import retried
+from foveate.store.scoped import ScopedStore
 from foveate.types import Record
 
 FOVEATE = "foveate"
@@ -66,12 +67,12 @@ class Report:
         )
 
 
-def import_path(memory: Memory, path: str | Path, format: str = "auto") -> Report:
+def import_path(data: ScopedStore, path: str | Path, format: str = "auto") -> Report:
     """Import a file, or every file of a directory."""
     report = Report()
     for file in files_in(Path(path)):
         with file.open("rb") as source:
-            report += import_lines(memory, source, str(file), format, strict=file == Path(path))
+            report += import_lines(data, source, str(file), format, strict=file == Path(path))
     return report
 
 
@@ -85,7 +86,9 @@ def files_in(path: Path) -> list[Path]:
     return found
 
 
-def import_lines(memory: Memory, source: Iterable[bytes], name: str, format: str = "auto", *, strict: bool = True) -> Report:
+def import_lines(
+    data: ScopedStore, source: Iterable[bytes], name: str, format: str = "auto", *, strict: bool = True
+) -> Report:
     """Import one file's lines. Where no format fits, that is an error or, unless `strict`, a note."""
     if format not in FORMATS:
         raise InputError(f"There is no format {format!r}.{near(format, FORMATS)}")
@@ -106,11 +109,11 @@ def import_lines(memory: Memory, source: Iterable[bytes], name: str, format: str
             raise InputError(said)
         return Report(notes=(said,))
     if format == FOVEATE:
-        done = memory.import_(_decoded(raw, f"line {n}") for n, raw in enumerate(lines, 1))
+        done = transfer.import_lines(data, (_decoded(raw, f"line {n}") for n, raw in enumerate(lines, 1)))
         return Report(done.added, done.known, links=done.links, files={name: format})
     numbered = ((n, raw.decode("utf-8-sig" if n == 1 else "utf-8", "replace")) for n, raw in enumerate(lines, 1))
     stem = Path(name).name if format == markdown.NAME else Path(name).stem
-    return replace(keep(memory, READERS[format](numbered, stem), name), files={name: format})
+    return replace(keep(data, READERS[format](numbered, stem), name), files={name: format})
 
 
 def detected(first: Sequence[bytes], name: str) -> str:
@@ -143,7 +146,7 @@ def _decoded(raw: bytes, where: str) -> str:
         raise InputError(f"{where} is not UTF-8 text (byte {error.start}).") from None
 
 
-def keep(memory: Memory, given: Iterator[Row | Skipped], name: str) -> Report:
+def keep(data: ScopedStore, given: Iterator[Row | Skipped], name: str) -> Report:
     """Keep the rows in batches; what an importer or the memory refuses is counted."""
     counts: Counter[str] = Counter()
     notes: list[str] = []
@@ -153,7 +156,7 @@ def keep(memory: Memory, given: Iterator[Row | Skipped], name: str) -> Report:
             if isinstance(part, Skipped):
                 counts["skipped"] += 1
                 notes += [f"{name}, line {part.number}: {part.why}."] if len(notes) < SHOWN else []
-        counts += _write(memory, [part for part in batch if isinstance(part, Row)], name, notes)
+        counts += _write(data, [part for part in batch if isinstance(part, Row)], name, notes)
     if not sum(counts.values()):
         notes.append(f"{name}: nothing in it could be used. Is it of another format?")
     return Report(counts["added"], counts["known"], counts["skipped"], notes=tuple(notes))
@@ -167,33 +170,33 @@ def _guarded(given: Given) -> Given:
         yield Skipped(0, f"the rest could not be read ({type(error).__name__}: {error})")
 
 
-def _write(memory: Memory, rows: Sequence[Row], name: str, notes: list[str]) -> Counter[str]:
+def _write(data: ScopedStore, rows: Sequence[Row], name: str, notes: list[str]) -> Counter[str]:
     counts: Counter[str] = Counter()
-    new = _unknown(memory, rows)
+    new = _unknown(data, rows)
     counts["known"] += len(rows) - len(new)
     made: list[Record] = []
     for row in new:
-        scope = replace(memory.scope, session=row.session or memory.scope.session)
+        scope = replace(data.scope, session=row.session or data.scope.session)
         try:
-            made.append(memory.make(row.kind, row.text, scope, dict(row.values)))
+            made.append(data.make(row.kind, row.text, row.values, scope))
         except InputError as error:
             counts["skipped"] += 1
             notes += [f"{name}: {row.values['key']} cannot be kept: {error}"] if len(notes) < SHOWN else []
-    counts.update(_kept(memory, made))
+    counts.update(_kept(data, made))
     return counts
 
 
 @retried
-def _unknown(memory: Memory, rows: Sequence[Row]) -> list[Row]:
+def _unknown(data: ScopedStore, rows: Sequence[Row]) -> list[Row]:
     """What is known need not be made again."""
-    with memory.reader() as reader:
+    with data.reader() as reader:
         return [row for row in rows if not any(reader.by_key(key) for key in (row.values["key"], row.alias) if key)]
 
 
 @retried
-def _kept(memory: Memory, made: Sequence[Record]) -> list[str]:
+def _kept(data: ScopedStore, made: Sequence[Record]) -> list[str]:
     """What became of each record: added, or known."""
-    vectors = memory.embedded([record.text for record in made])
-    with memory.store.write(memory.scope) as writer:
+    vectors = data.vectors([record.text for record in made])
+    with data.store.write(data.scope) as writer:
         actions = [writer.add(record, vector).action for record, vector in zip(made, vectors, strict=True)]
     return ["added" if action == "added" else "known" for action in actions]

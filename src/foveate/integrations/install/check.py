@@ -16,6 +16,7 @@ from foveate.errors import FoveateError
 from foveate.integrations.hooks.service_file import find
 from foveate.integrations.install.apply import record_of, remembered
 from foveate.integrations.install.hosts import HOSTS, SERVER, File, Scope, Where, files
+from foveate.pipeline import profiles
 from foveate.project.project import Place
 
 if TYPE_CHECKING:
@@ -173,9 +174,9 @@ def _too_large(engine: Engine) -> list[str]:
     from foveate.integrations.hooks.delivery import MAX_TOKENS, PROFILE
 
     try:
-        _, _, profile = engine.looked_at(NOTHING_ASKED, profile=PROFILE)
-        others = {slot.name: {"remove": True} for slot in profile.slots if not slot.keep}
-        engine.what_if(NOTHING_ASKED, profile=PROFILE, overrides={"slots": others})
+        profile = profiles.resolve(PROFILE, engine.store.profile_dirs)
+        others = [slot.name for slot in profile.slots if not slot.keep]
+        engine.context(NOTHING_ASKED, profile=PROFILE, without=others, dry_run=True)
     except FoveateError as error:
         return [f"Hooks cannot deliver: {error}"]
     if profile.total <= MAX_TOKENS:

@@ -21,6 +21,7 @@ from starlette.requests import cookie_parser
 
 from foveate.clock import now
 from foveate.engine import Engine
+from foveate.engine.engine import view_of
 from foveate.errors import InputError
 from foveate.operations.inputs import refuse_unreadable
 from foveate.server.http.problems import Refused
@@ -158,7 +159,7 @@ class Caller:
     def narrowed(self, *, code: bool = True, **names: str | None) -> Engine:
         """The engine for a user, agent, session or task that the body names."""
         scope = _named(self.who, self.scope, names)
-        engine = self._base.within(scope, own=self.who.is_owner, code=code)
+        engine = view_of(self._base, scope, personal=self.who.is_owner, code=code)
         if self._instrument is not None:
             self._instrument(engine)
         return engine

@@ -19,10 +19,10 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from foveate import __version__
+from foveate import __version__, factory
 from foveate.engine import Engine
+from foveate.engine.engine import view_of
 from foveate.errors import StoreError
-from foveate.factory import open_engine
 from foveate.integrations.opentelemetry import instrument
 from foveate.project.project import find
 from foveate.server.http import problems
@@ -55,8 +55,8 @@ def create_app(where: Engine | str | Path, *, settings: Settings | None = None) 
     tokens = Tokens(file) if file else None
     refuse_unguarded(chosen, tokens)
     rate = rate_of(chosen.rate)
-    engine = where if isinstance(where, Engine) else open_engine(where)
-    mcp = Mounted(engine, engine.within(engine.scope, own=False) if chosen.needs_tokens else engine)
+    engine = where if isinstance(where, Engine) else factory.open(where)
+    mcp = Mounted(engine, view_of(engine, engine.scope, personal=False) if chosen.needs_tokens else engine)
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
@@ -69,7 +69,7 @@ def create_app(where: Engine | str | Path, *, settings: Settings | None = None) 
                 yield
             app.state.stopping.set()
             beside.cancel_scope.cancel()
-        await anyio.to_thread.run_sync(engine.save if engine is where else engine.close)
+        await anyio.to_thread.run_sync(engine.receipts.flush if engine is where else engine.close)
 
     app = FastAPI(
         title="foveate",
@@ -100,7 +100,7 @@ async def _kept_up(app: FastAPI) -> None:
     while True:
         await anyio.sleep(UPKEEP)
         with suppress(StoreError):  # another process is writing: the next round has it too
-            await anyio.to_thread.run_sync(engine.drop_outlived, lambda: stopping.wait(REST), limiter=app.state.beside)
+            await anyio.to_thread.run_sync(engine.store.drop_expired, lambda: stopping.wait(REST), limiter=app.state.beside)
 
 
 def _fill(app: FastAPI, engine: Engine, settings: Settings) -> None:

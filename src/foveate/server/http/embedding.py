@@ -15,6 +15,7 @@ from time import monotonic
 
 from foveate.clock import iso, now
 from foveate.engine import Engine
+from foveate.memory.backfill import embed_missing
 from foveate.server.http.metrics import Metrics
 
 BATCH = 32
@@ -37,13 +38,13 @@ PATIENCE = 5.0
 def embedding(engine: Engine, metrics: Metrics, stopping: Event) -> Iterator[None]:
     """Have it done in the background, where an embedder is set."""
     worker = Thread(target=_work, args=(engine, metrics, stopping), name="foveate-embedding", daemon=True)
-    if engine.embeds:
+    if engine.store.data.embedder is not None:
         worker.start()
     try:
         yield
     finally:
         stopping.set()
-        if engine.embeds:
+        if engine.store.data.embedder is not None:
             worker.join(PATIENCE)
 
 
@@ -69,12 +70,14 @@ def _round(engine: Engine, metrics: Metrics, stopping: Event) -> bool:
         stopping.wait(REST * (monotonic() - began))
         began, counted = monotonic(), done
 
-    found = engine.embed_missing(batch=BATCH, everywhere=True, begin=random(), progress=rest, stopped=stopping.is_set)
+    found = embed_missing(
+        engine.store.data, batch=BATCH, everywhere=True, begin=random(), progress=rest, stopped=stopping.is_set
+    )
     metrics.vectors_lacking.set(found.remaining)
-    if not found.answered:
+    if found.error:
         metrics.embedder_failures.inc()
-        _log(f"The embedder does not answer: {engine.embed_trouble}")
-    return found.answered
+        _log(f"The embedder does not answer: {found.error}")
+    return not found.error
 
 
 def _log(message: str) -> None:

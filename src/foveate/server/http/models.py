@@ -104,14 +104,19 @@ class NewContext(Body):
     computed: bool = Field(default=False, description="Also the items by what they are for a task.")
 
     def options(self) -> dict[str, Any]:
-        """As `engine.compute` takes them; the scope is the caller's."""
-        names = ("budget", "profile", "complexity", "frame", "given", "code_query", "counter", "cached")
+        """As `engine.context` takes them; the scope is the caller's."""
+        names = ("budget", "profile", "complexity", "frame", "code_query", "counter")
         removed = {slot: {"remove": True} for slot in self.without}
         slots = self.overrides.get("slots", {})
         overrides = (
             {**self.overrides, "slots": {**slots, **removed}} if removed and isinstance(slots, dict) else self.overrides
         )
-        return {**{name: getattr(self, name) for name in names}, "filters": self.filters.filters(), "overrides": overrides}
+        return {
+            **{name: getattr(self, name) for name in names},
+            "extra": self.given,
+            "filters": self.filters.filters(),
+            "overrides": overrides,
+        }
 
 
 class Replay(Body):

@@ -24,7 +24,7 @@ def candidate_rows(
     external_records: Mapping[str, Record] | None = None,
 ) -> list[Row]:
     """Return a row for each entry. `external_records` are records that no store holds."""
-    with engine.reader(scope_within(receipt, engine.scope)) as reader:
+    with engine.store.data.reader(scope_within(receipt, engine.scope)) as reader:
         stored = reader.get([entry["id"] for entry in entries])
     records = {**stored, **(external_records or {})}
     weights = receipt.document["profile"]["weights"]

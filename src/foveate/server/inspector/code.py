@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from foveate.code.snapshot import CodeSnapshot
-from foveate.engine import MAP, WHOLE
+from foveate.engine.code import MAP_PROFILE, MAP_QUERY
 from foveate.operations import json
 from foveate.receipts.receipt import sentence
 from foveate.server.http.responses import cursor
@@ -24,16 +24,17 @@ def code_page(request: PageRequest) -> dict[str, Any]:
     """Show the map for a query, the definitions and files that it finds, and what was skipped."""
     engine, query = request.engine, request.text("q").strip()
     budget = request.integer("budget", maximum=200_000)
-    if not engine.has_code or not engine.code.is_indexed:
-        return {"state": "not indexed" if engine.has_code else "no code", "query": query}
-    with engine.code.snapshot() as snapshot:
+    if not engine.code.available or not engine.code.workspace.is_indexed:
+        return {"state": "not indexed" if engine.code.available else "no code", "query": query}
+    with engine.code.workspace.snapshot() as snapshot:
         return _indexed_view(request, snapshot, query, budget)
 
 
 def _indexed_view(request: PageRequest, snapshot: CodeSnapshot, query: str, budget: int | None) -> dict[str, Any]:
     engine = request.engine
-    context, receipt = engine.what_if(query or WHOLE, profile=MAP, code_query=query, budget=budget)
-    index = json.code_index(engine.code)
+    context = engine.context(query or MAP_QUERY, profile=MAP_PROFILE, code_query=query, budget=budget, dry_run=True)
+    receipt = engine.receipts.get(context)
+    index = json.code_index(engine.code.workspace)
     ranked = sorted(receipt.candidates, key=lambda entry: (-entry["score"], entry["id"]))
     return {
         "state": "indexed",

@@ -8,12 +8,13 @@ from typing import Any, get_args
 
 from foveate.agents import compared
 from foveate.engine import Engine
+from foveate.engine.engine import view_of
 from foveate.errors import BudgetError, InputError, NotFound, ProfileError, SourceError
 from foveate.pipeline import profiles
 from foveate.receipts import receipt as receipts
 from foveate.receipts.prompt import whole
 from foveate.receipts.receipt import Receipt, line, scope_within
-from foveate.receipts.refresh import asked_again
+from foveate.receipts.refresh import options_of
 from foveate.records.render import called
 from foveate.server.inspector.candidate_rows import Row, candidate_rows, features
 from foveate.server.inspector.contexts import budget_view, context_header, context_view, receipt_of
@@ -95,7 +96,7 @@ def _sort_rows(rows: list[Row], sort: str) -> list[Row]:
 def _with_related_records(request: PageRequest, receipt: Receipt, rows: Sequence[Row]) -> list[Row]:
     """Add to each row the record that it repeats or that superseded it."""
     ids = list(dict.fromkeys(row["detail"] for row in rows if row["reason"] in REASONS_NAMING_RECORD and row["detail"]))
-    with request.engine.reader(scope_within(receipt, request.engine.scope)) as reader:
+    with request.engine.store.data.reader(scope_within(receipt, request.engine.scope)) as reader:
         records = reader.get(ids) if ids else {}
     others = {id: {"id": id, "title": id, "is_record": False} for id in ids}
     others |= {id: {"id": id, "title": called(record), "is_record": True} for id, record in records.items()}
@@ -108,7 +109,7 @@ def _why(request: PageRequest, receipt: Receipt) -> dict[str, Any] | None:
     if not id:
         return None
     try:
-        return {"id": id, "found": True, "sentence": request.engine.why_not(id, receipt.id)["sentence"]}
+        return {"id": id, "found": True, "sentence": request.engine.why(id, receipt.id)["sentence"]}
     except (NotFound, InputError) as error:
         return {"id": id, "found": False, "sentence": str(error)}
 
@@ -124,7 +125,7 @@ def compare_page(request: PageRequest) -> dict[str, Any]:
     """Show what changed between two contexts."""
     after = receipt_of(request)
     before = receipt_of(request, "from") if request.text("from") else _previous_context(request.engine, after)
-    latest = request.engine.lines(MAX_CONTEXT_CHOICES)
+    latest = request.engine.receipts.list(limit=MAX_CONTEXT_CHOICES)
     if before is not None and before.id not in {row["id"] for row in latest}:
         latest = [*latest, line(before)]
     return {
@@ -140,9 +141,9 @@ def _previous_context(engine: Engine, receipt: Receipt) -> Receipt | None:
     """Return the context before another one: of its session, or else of any."""
     request = receipt.document["request"]
     at, session = (request["now"], receipt.id), request["scope"]["session"]
-    found = engine.lines(1, at, session) if session else []
-    found = found or engine.lines(1, at)
-    return engine.receipt(found[0]["id"]) if found else None
+    found = engine.receipts.list(limit=1, after=at, session=session) if session else []
+    found = found or engine.receipts.list(limit=1, after=at)
+    return engine.receipts.get(found[0]["id"]) if found else None
 
 
 def _diff_view(request: PageRequest, before: Receipt, after: Receipt) -> dict[str, Any]:
@@ -192,14 +193,16 @@ def try_page(request: PageRequest) -> dict[str, Any]:
         "context": context_header(start),
         "form": form,
         "total": start.document["budget"]["total"],
-        "profiles": [each.name for each in profiles.known(request.engine.places)],
+        "profiles": [each.name for each in profiles.known(request.engine.store.profile_dirs)],
         "has_extra": bool(start.document["request"]["given"]),
         "problem": "",
         "result": None,
     }
-    options = {**asked_again(start, request.engine.scope), **{name: value for name, value in form.items() if value}}
+    options = {**options_of(start), **{name: value for name, value in form.items() if value}}
     try:
-        context, receipt = request.engine.what_if(**options)
+        view = view_of(request.engine, scope_within(start, request.engine.scope))
+        context = view.context(dry_run=True, **options)
+        receipt = view.receipts.get(context)
     except (InputError, ProfileError, BudgetError, NotFound, SourceError) as error:  # shown beside the form to correct it
         return {**document, "problem": str(error)}
     records = {item.candidate.record.id: item.candidate.record for item in context.items}

@@ -22,7 +22,7 @@ TURNS_PER_PAGE = 200
 def contexts_page(request: PageRequest) -> dict[str, Any]:
     """List past contexts, newest first, grouped by session."""
     limit = request.limit()
-    rows = request.engine.lines(limit + 1, request.cursor(int, str))
+    rows = request.engine.receipts.list(limit=limit + 1, after=request.cursor(int, str))
     shown = rows[:limit]
     groups: dict[str | None, list[dict[str, Any]]] = {}
     for row in shown:
@@ -31,7 +31,7 @@ def contexts_page(request: PageRequest) -> dict[str, Any]:
     return {
         "groups": [{"session": session, "contexts": contexts} for session, contexts in groups.items()],
         "next": cursor(shown[-1]["now"], shown[-1]["id"]) if len(rows) > limit else None,
-        "agents": [] if speaks_for_one_agent else request.engine.agents(),
+        "agents": [] if speaks_for_one_agent else request.engine.receipts.agents(),
         "agent": request.engine.scope.agent,
         "is_first_page": not request.text("after"),
     }
@@ -40,7 +40,7 @@ def contexts_page(request: PageRequest) -> dict[str, Any]:
 def session_page(request: PageRequest) -> dict[str, Any]:
     """Show a session turn by turn: tokens by slot, what was added and withdrawn, and why contexts were refreshed."""
     name = request.require("name", "session")
-    timeline = request.engine.timeline(name, request.limit(TURNS_PER_PAGE))
+    timeline = request.engine.receipts.timeline(name, limit=request.limit(TURNS_PER_PAGE))
     turns, compactions = timeline["turns"], timeline["compactions"]
     order = [(turn["now"], "turn", n) for n, turn in enumerate(turns)]
     order += [(compaction["now"], "compaction", n) for n, compaction in enumerate(compactions)]
@@ -61,16 +61,18 @@ def session_page(request: PageRequest) -> dict[str, Any]:
 def context_page(request: PageRequest) -> dict[str, Any]:
     """Show a context: the prompt, the budget, and its items."""
     receipt = receipt_of(request)
-    return context_view(request, receipt, request.engine.prompt(receipt, made_again(request.engine, receipt)))
+    return context_view(request, receipt, request.engine.receipts.prompt(receipt, extra=made_again(request.engine, receipt)))
 
 
 def receipt_of(request: PageRequest, name: str = "id") -> Receipt:
     """Return the receipt of the context that a parameter names, the latest one by default."""
     id = request.text(name, LAST)
     if id != LAST:
-        return request.engine.receipt(id)
-    latest = request.engine.lines(1)  # the order of the list, which a receipt that is not written yet could differ from
-    return request.engine.receipt(latest[0]["id"] if latest else None)
+        return request.engine.receipts.get(id)
+    latest = request.engine.receipts.list(
+        limit=1
+    )  # the order of the list, which a receipt that is not written yet could differ from
+    return request.engine.receipts.get(latest[0]["id"] if latest else None)
 
 
 def context_view(

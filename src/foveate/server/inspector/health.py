@@ -32,10 +32,11 @@ def health_page(request: PageRequest) -> dict[str, Any]:
     findings = Findings()
     if owner:  # paths, roles and hooks concern only whoever runs the service
         _run_checks(engine, findings, full_check)
-    over_time = engine.metrics_over_time()
+    over_time = engine.store.metrics_by_day()
     return {
         "metrics": [
-            {"name": name, "description": METRIC_DESCRIPTIONS[name], **metric} for name, metric in engine.metrics().items()
+            {"name": name, "description": METRIC_DESCRIPTIONS[name], **metric}
+            for name, metric in engine.store.metrics().items()
         ],
         "latest": LATEST,
         "days": [{**day, "records": over_time["growth"].get(day["day"], 0)} for day in over_time["days"]],
@@ -44,8 +45,8 @@ def health_page(request: PageRequest) -> dict[str, Any]:
         "warnings": findings.warnings,
         "facts": {name: str(value) for name, value in findings.facts.items() if value not in (None, "")},
         "schema": _schema(engine) if owner else None,
-        "stats": engine.stats(),
-        "vectors": engine.vectors() if request.can_see_all else None,
+        "stats": engine.store.stats(),
+        "vectors": engine.store.vectors() if request.can_see_all else None,
         "full_check": full_check,
         "is_owner": owner,
         "version": __version__,
@@ -54,21 +55,21 @@ def health_page(request: PageRequest) -> dict[str, Any]:
 
 def _run_checks(engine: Engine, findings: Findings, full_check: bool) -> None:
     if full_check:
-        for prefix, store in (("", engine.store), ("Your personal store: ", engine.own)):
+        for prefix, store in (("", engine.store.data.store), ("Your personal store: ", engine.store.data.personal)):
             if store is not None:
                 health = store.health()
                 facts = {} if prefix else dict(health.facts)
                 findings.take(facts, [f"{prefix}{problem}" for problem in health.problems])
-    if engine.root is not None:
-        more = around(engine, find(engine.root), engine.root)
+    if engine.code.root is not None:
+        more = around(engine, find(engine.code.root), engine.code.root)
         findings.take(more.facts, more.problems, more.warnings)
 
 
 def _schema(engine: Engine) -> dict[str, Any] | None:
     """Return the schema version of the store and the one that this version of foveate expects."""
-    if engine.root is None:
+    if engine.code.root is None:
         return None
-    place = find(engine.root)
+    place = find(engine.code.root)
     try:
         status = standing_of(place.shared or place.store)
     except FoveateError as error:

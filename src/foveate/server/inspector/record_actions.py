@@ -58,7 +58,7 @@ def edit(request: PageRequest, _: Request) -> ActionResult:
         return _back_to_record(request, "Nothing was changed.")
     _check_version(request.engine, record.id, expected)
     try:
-        edited = request.engine.edit(record.id, expect=expected, **values)
+        edited = request.engine.edit(record.id, expect_version=expected, **values)
     except Conflict:  # changed since the check above
         _check_version(request.engine, record.id, expected)
         raise
@@ -67,33 +67,34 @@ def edit(request: PageRequest, _: Request) -> ActionResult:
 
 def pin(request: PageRequest, _: Request) -> ActionResult:
     pinned = request.flag("pinned")
-    request.engine.pin(_id(request), pinned=pinned)
+    request.engine.edit(_id(request), pinned=pinned)
     return _back_to_record(request, "Pinned: every context of its scope shows it." if pinned else "No longer pinned.")
 
 
 def confirm(request: PageRequest, _: Request) -> ActionResult:
-    record = request.engine.confirm(_id(request))
+    request.engine.feedback(confirmed=[_id(request)])
+    record = request.engine.get(_id(request))
     return _back_to_record(request, f"Confirmed; {pluralize(record.data['confirmations'], 'confirmation')} so far.")
 
 
 def retire(request: PageRequest, _: Request) -> ActionResult:
-    request.engine.retire(_id(request))
+    request.engine.edit(_id(request), status="retired")
     return _back_to_record(request, "Retired: contexts no longer show it. Undo reverses this.")
 
 
 def outcome(request: PageRequest, _: Request) -> ActionResult:
     outcome = request.text("outcome")
-    request.engine.outcome(_id(request), outcome, request.text("result"))
+    request.engine.edit(_id(request), outcome=outcome, result=request.text("result"))
     return _back_to_record(request, f"Its outcome is {outcome}.")
 
 
 def false_alarm(request: PageRequest, _: Request) -> ActionResult:
-    request.engine.false_alarm(_id(request))
+    request.engine.feedback(wrong=[_id(request)])
     return _back_to_record(request, "Counted as a false alarm.")
 
 
 def promote(request: PageRequest, _: Request) -> ActionResult:
-    record = request.engine.promote(_id(request), kind=request.text("kind") or None)
+    record = request.engine.inbox.accept(_id(request), kind=request.text("kind") or None)[0]
     retired = "" if record.id == _id(request) else f" It is a {record.kind} now, and the old record is retired."
     return "record", {"id": record.id}, f"Promoted: its trust is user.{retired}"
 
@@ -110,7 +111,7 @@ def forget(request: PageRequest, http_request: Request) -> ActionResult:
     id = _id(request)
     if request.text("word").strip() not in (CONFIRM_WORD, id):
         raise InputError(f"Nothing was deleted. To delete {id!r} for good, type {CONFIRM_WORD} or its id.")
-    forgotten = request.engine.forget([id])
+    forgotten = request.engine.forget(id)
     http_request.app.state.answers.forget()  # cached responses may contain its text
     parts = [pluralize(number, noun) for table, noun in TABLE_NOUNS.items() if (number := forgotten.counts.get(table))]
     return "memory", {}, " ".join([f"Deleted {id} for good: {', '.join(parts)}.", *forgotten.warnings])

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from foveate.clock import iso
-from foveate.memory.memory import OWN_PROJECT
 from foveate.receipts import receipt as receipts
 from foveate.records.make import to_json
 from foveate.records.render import called
 from foveate.records.supersede import SUPERSEDED_BY
 from foveate.store.protocol import Change, Reader
+from foveate.store.scoped import PERSONAL_PROJECT
 from foveate.types import Record
 
 MAX_CONTEXTS = 20
@@ -42,7 +42,7 @@ def record_row(record: Record) -> dict[str, Any]:
         "status": record.status,
         "pinned": record.pinned,
         "trust": record.trust,
-        "is_personal": record.scope.project == OWN_PROJECT,
+        "is_personal": record.scope.project == PERSONAL_PROJECT,
     }
 
 

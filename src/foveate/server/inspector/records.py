@@ -9,7 +9,6 @@ from foveate.clock import iso
 from foveate.code.derived import PREFIXES
 from foveate.engine import Engine
 from foveate.errors import NotFound
-from foveate.memory.memory import OWN_PROJECT
 from foveate.memory.relations import ends_of, recalled
 from foveate.records.fence import is_quoted
 from foveate.records.kinds import KINDS, OUTCOMES, kind_of
@@ -20,6 +19,7 @@ from foveate.records.render import called
 from foveate.server.http.responses import cursor
 from foveate.server.inspector import record_actions, record_history
 from foveate.server.inspector.page import Page, PageRequest
+from foveate.store.scoped import PERSONAL_PROJECT
 from foveate.tasks.task import lookup
 from foveate.types import LEVELS, Filters, Record
 
@@ -54,16 +54,16 @@ def memory_page(request: PageRequest) -> dict[str, Any]:
     if words:
         hits = engine.search(words, kinds=filters.kinds, limit=limit, filters=Filters(tags=filters.tags))
         records = [hit.record for hit in hits if status in ("", hit.record.status)]
-        with engine.reader() as reader:
+        with engine.store.data.reader() as reader:
             named = lookup(reader, words.strip())
         if named is not None and named.id not in {record.id for record in records}:
             records.insert(0, named)
     else:
         (start,) = request.cursor(int) or (0,)
-        records, next_position = engine.page(limit, filters=filters, status=status or None, after=start)
-    now = engine.clock()
+        records, next_position = engine.store.page(limit, filters=filters, status=status or None, after=start)
+    now = engine.store.data.clock()
     return {
-        "records": [{**_list_row(record), "stage": stage(record, now, engine.thresholds)} for record in records],
+        "records": [{**_list_row(record), "stage": stage(record, now, engine.store.thresholds)} for record in records],
         "next": cursor(next_position) if next_position else None,
         "q": words,
         "kind": kind,
@@ -71,7 +71,7 @@ def memory_page(request: PageRequest) -> dict[str, Any]:
         "status": status,
         "kinds": list(VISIBLE_KINDS),
         "statuses": list(STATUSES),
-        "has_personal_store": engine.own is not None,
+        "has_personal_store": engine.store.data.personal is not None,
     }
 
 
@@ -91,8 +91,8 @@ def _list_row(record: Record) -> dict[str, Any]:
 def record_page(request: PageRequest) -> dict[str, Any]:
     """Show a record: its text and fields, or its history, its links, or the contexts that showed it."""
     id, engine, tab = request.require("id", "record"), request.engine, request.choice("tab", TABS, "text")
-    engine.save()  # contexts whose receipts are not written yet may have shown it
-    with engine.reader() as reader:
+    engine.receipts.flush()  # contexts whose receipts are not written yet may have shown it
+    with engine.store.data.reader() as reader:
         record = reader.get([id]).get(id)
         if record is None:
             return _external_item(engine, id)
@@ -109,7 +109,7 @@ def record_page(request: PageRequest) -> dict[str, Any]:
     return {
         "subject": f"{record.kind.capitalize()}: {called(record)[:60]}",
         "record": _all_fields(record, engine),
-        "stage": stage(record, engine.clock(), engine.thresholds),
+        "stage": stage(record, engine.store.data.clock(), engine.store.thresholds),
         "edit": _editable_fields(record),
         "tab": tab,
         "external": None,
@@ -128,17 +128,17 @@ def _all_fields(record: Record, engine: Engine) -> dict[str, Any]:
         "entities": list(record.entities),
         "scope": {level: name for level, name in asdict(record.scope).items() if name and level != "project"},
         "data": dict(record.data),
-        "counter": engine.rules.counter,
+        "counter": engine.store.data.rules.counter,
         "quoted": is_quoted(record),
     }
 
 
 def _levels(engine: Engine, record: Record) -> list[dict[str, Any]]:
     """Return the record as a model reads it at each level, longest first, and its tokens."""
-    tokens = record.tokens or measure(record, engine.rules.counter)
+    tokens = record.tokens or measure(record, engine.store.data.rules.counter)
     levels: list[dict[str, Any]] = []
     for level in LEVELS:
-        text = engine.shown(record, level)
+        text = engine.receipts.render(record, level)
         same = next((other["level"] for other in levels if other["text"] == text), "")
         levels.append({"level": level, "tokens": tokens[level], "text": text, "same_as": same})
     return levels
@@ -159,11 +159,11 @@ def _editable_fields(record: Record) -> dict[str, Any]:
 
 def _external_item(engine: Engine, id: str) -> dict[str, Any]:
     """Show what contexts show and no store holds: a relation, a piece of code, a memory of another system."""
-    with engine.reader() as reader:
+    with engine.store.data.reader() as reader:
         relation = recalled(reader, id)
         ends = [record_history.record_row(record) for record in reader.get(ends_of(id)).values()] if relation else []
     if relation is not None:
-        text = engine.shown(relation)
+        text = engine.receipts.render(relation)
         origin = "A relation. It is made from the link between two entities and is not stored by itself."
     elif id.startswith("given_"):
         raise NotFound(f"{id!r} is an extra text: it was passed with a call, and such texts are not stored.")
@@ -185,8 +185,8 @@ def forget_page(request: PageRequest) -> dict[str, Any]:
     """Show what is deleted together with a record, and ask for confirmation."""
     id, engine = request.require("id", "record"), request.engine
     record = engine.get(id)
-    engine.save()
-    with engine.reader() as reader:
+    engine.receipts.flush()
+    with engine.store.data.reader() as reader:
         links = [*reader.links([id]), *reader.links([id], back=True)]
         contexts = len(reader.receipts(MAX_COUNTED_CONTEXTS + 1, record=id))
         versions = len(reader.history(id))
@@ -199,7 +199,7 @@ def forget_page(request: PageRequest) -> dict[str, Any]:
         "more_contexts": contexts > MAX_COUNTED_CONTEXTS,
         "handoffs": record.kind == "task" or any(link.name == LEARNED_FROM and link.src == id for link in links),
         "word": record_actions.CONFIRM_WORD,
-        "is_personal": record.scope.project == OWN_PROJECT,
+        "is_personal": record.scope.project == PERSONAL_PROJECT,
     }
 
 

@@ -45,7 +45,7 @@ def tasks_page(request: PageRequest) -> dict[str, Any]:
     start = max(0, start)
     claims = [json.lease(lease) for lease in Agents(engine).active()]
     current = engine.stack().peek()
-    with engine.reader() as reader:
+    with engine.store.data.reader() as reader:
         tasks = views(reader, reader.recent(["task"], MAX_TASKS, NO_FILTERS))
         rows = [(task, 0) for task in tasks if _has_status(task, status)] if status else list(_tree(tasks))
         page = rows[start : start + limit]
@@ -170,8 +170,8 @@ def task_page(request: PageRequest) -> dict[str, Any]:
     """Show a task: what is to be done, the tasks around it, its result, its handoffs and its contexts."""
     engine = request.engine
     task = engine.tasks.get(request.require("id", "task"))
-    engine.save()  # a context whose receipt is not written yet may be for this task
-    with engine.reader() as reader:
+    engine.receipts.flush()  # a context whose receipt is not written yet may be for this task
+    with engine.store.data.reader() as reader:
         handoffs = _handoffs(reader, [task.id])[task.id]
         waiting = reader.get([link.src for link in reader.links([task.id], [DEPENDS_ON], back=True)])
         receipts = [unpack(stored.body) for stored in reader.receipts(MAX_CONTEXTS_READ, task.id)]

@@ -117,7 +117,7 @@ def fared(found: Mapping[str, Any]) -> CallToolResult:
 
 def line(engine: Engine, record: Record, level: Level) -> str:
     """A record as it would stand in a context of this engine."""
-    return engine.shown(record, level)
+    return engine.receipts.render(record, level)
 
 
 def found(engine: Engine, rows: Iterable[tuple[Record, float]], nothing: str) -> CallToolResult:

@@ -70,7 +70,7 @@ def _resources(server: Server, engine: Callable[[], Engine]) -> None:
     @server.resource("foveate://context/{id}", mime_type=JSON)
     def context(id: str) -> str:
         """The receipt of a computed context: every candidate, its score, and why it is in it or not. Ids, no texts."""
-        return json.dumps(engine().receipt(id).document, ensure_ascii=False)
+        return json.dumps(engine().receipts.get(id).document, ensure_ascii=False)
 
     @server.resource("foveate://schema/handoff", mime_type=JSON)
     def handoff_schema() -> str:
@@ -86,7 +86,7 @@ def _prompts(server: Server, engine: Callable[[], Engine]) -> None:
     ) -> str:
         """Everything that is known for a task, as the prompt to start it with."""
         wanted = objective.strip()
-        found = engine().compute(wanted or None, task=task or None)
+        found = engine().context(wanted or None, task=task or None)
         return "\n".join(filter(None, (found.text, f"Your task: {wanted}" if wanted else "")))
 
 

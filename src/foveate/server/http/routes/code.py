@@ -21,7 +21,7 @@ router = APIRouter(prefix="/v1/code", tags=["code"])
 @router.get("")
 def index(caller: Reads, aside: bool = False) -> Response:
     """What is indexed; with `aside`, what is not, and why."""
-    code = caller.engine.code
+    code = caller.engine.code.workspace
     with code.index.open_reader() as reader:
         listed = [{"path": one.path, "reason": one.reason} for one in reader.exclusions()] if aside else None
     return Document({**_seen(caller, json.code_index(code)), **({"aside_paths": listed} if aside else {})})
@@ -30,7 +30,7 @@ def index(caller: Reads, aside: bool = False) -> Response:
 @router.post("/index")
 def refresh(caller: Writes, body: models.Refresh | None = None) -> Response:
     """Take in what changed; contexts do that by themselves."""
-    code = caller.engine.code
+    code = caller.engine.code.workspace
     began = perf_counter()
     if body is not None and body.full:
         code.index.clear()
@@ -47,7 +47,7 @@ def _seen(caller: Caller, index: dict[str, Any]) -> dict[str, Any]:
 def show_map(caller: Computes, body: models.CodeMap | None = None) -> Response:
     """The files and definitions that matter most, for a question or of the whole."""
     asked = body or models.CodeMap()
-    found = caller.engine.map(asked.query, budget=asked.budget)
+    found = caller.engine.code.map(asked.query or "", budget=asked.budget)
     if not found.items and found.warnings:
         raise SourceError(found.warnings[0])
     return Document(context_json(found))
@@ -56,7 +56,7 @@ def show_map(caller: Computes, body: models.CodeMap | None = None) -> Response:
 @router.post("/search")
 def search(body: models.CodeSearch, caller: Reads) -> Response:
     """Definitions and files, best first."""
-    with caller.engine.code.snapshot() as snapshot:
+    with caller.engine.code.workspace.snapshot() as snapshot:
         hits = snapshot.search(body.query, body.limit, body.limit)
         return Document({**json.code_hits(body.query, hits), "notes": snapshot.notes})
 
@@ -64,6 +64,6 @@ def search(body: models.CodeSearch, caller: Reads) -> Response:
 @router.get("/docs")
 def docs(caller: Reads, section: Annotated[str | None, Query(max_length=100)] = None) -> Response:
     """What the repository says of itself."""
-    code = caller.engine.code
+    code = caller.engine.code.workspace
     with code.snapshot() as snapshot:
         return Document(json.codebase(snapshot.codebase_docs, code, section))

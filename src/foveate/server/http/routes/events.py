@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Any
 
 import anyio
@@ -35,7 +35,7 @@ async def events(
     """Each new context as an event; `Last-Event-ID` goes on where another stream ended."""
     state = request.app.state
 
-    async def look() -> list[dict[str, Any]] | None:
+    async def look() -> Sequence[dict[str, Any]] | None:
         return await anyio.to_thread.run_sync(_latest, caller.engine, limiter=state.beside)
 
     while (known := await look()) is None and not state.stopping.is_set():  # what is old must be known before what is new
@@ -53,15 +53,15 @@ async def events(
         await anyio.sleep(state.settings.poll_seconds)
 
 
-def _latest(engine: Engine) -> list[dict[str, Any]] | None:
+def _latest(engine: Engine) -> Sequence[dict[str, Any]] | None:
     """The newest, oldest first; None where the store cannot answer just now."""
     try:
-        return engine.lines(LATEST)[::-1]
+        return engine.receipts.list(limit=LATEST)[::-1]
     except StoreError:
         return None
 
 
-def _before(latest: list[dict[str, Any]], last: str | None) -> list[str]:
+def _before(latest: Sequence[dict[str, Any]], last: str | None) -> list[str]:
     """What the caller has already: all of it, unless an earlier stream ended at one of them, or before them all."""
     ids = [line["id"] for line in latest]
     if last is None:

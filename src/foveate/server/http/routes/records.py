@@ -16,6 +16,7 @@ from foveate.server.http import models
 from foveate.server.http.access import Administers, Caller, Reads, Writes
 from foveate.server.http.problems import Refused
 from foveate.server.http.responses import Cursor, Document, Limit, created, cursor, position
+from foveate.text.compress import compress as compress_text
 from foveate.types import Filters, Record
 
 router = APIRouter(prefix="/v1", tags=["records"])
@@ -41,7 +42,7 @@ def list_records(
         since=when(since) if since else None, until=when(until) if until else None, kinds=tuple(kind), tags=tuple(tag)
     )
     (start,) = position(after, int) or (0,)
-    found, more = caller.engine.page(limit, filters=filters, status=status, after=start)
+    found, more = caller.engine.store.page(limit, filters=filters, status=status, after=start)
     return Document({"records": [to_json(record) for record in found], "next": cursor(more) if more else None})
 
 
@@ -54,7 +55,7 @@ def add(body: models.NewRecord, caller: Writes, key: Key = None) -> Response:
     values = body.values()
     if key and "key" not in values:
         values["key"] = key
-    done = caller.engine.add(body.kind, body.text, own=body.own, **values)
+    done = caller.engine.add(body.kind, body.text, personal=body.own, **values)
     return created(json.added(done), f"/v1/records/{done.record.id}")
 
 
@@ -68,13 +69,13 @@ def add_many(body: models.NewRecords, caller: Writes) -> Response:
     problems = [problem for n, row in enumerate(rows) for problem in _problems(engine, n, row)]
     if problems:
         raise InputError(problems)
-    return Document({"ids": engine.add_many(rows)}, 201)
+    return Document({"ids": engine.store.add_many(rows)}, 201)
 
 
 def _problems(engine: Any, number: int, row: tuple[str, str, dict[str, Any]]) -> list[str]:
     kind, text, values = row
     try:
-        engine.make(kind, text, engine.scope, dict(values))
+        engine.store.data.make(kind, text, dict(values), engine.scope)
     except InputError as error:
         return [f"records.{number}: {problem}" for problem in error.problems]
     return []
@@ -103,10 +104,8 @@ def edit(
         raise InputError("There is nothing to change. Name a new text, or fields to set.")
     expect = body.expect if if_match in (None, "*") else _version(str(if_match))
     engine = caller.engine
-    if "data" in values:
-        values["data"] = {**engine.get(id).data, **values["data"]}
     try:
-        return _changed(engine.edit(id, expect=expect, **values))
+        return _changed(engine.edit(id, expect_version=expect, **values))
     except Conflict as error:
         if if_match is None:
             raise
@@ -128,7 +127,7 @@ def forget(request: Request, id: str, caller: Administers) -> Response:
 
 def _forget(request: Request, caller: Caller, ids: list[str]) -> Response:
     wanted = tuple(dict.fromkeys(ids))
-    done = caller.engine.forget(wanted)
+    done = caller.engine.forget(*wanted)
     request.app.state.answers.forget()
     return Document(json.forgotten(wanted, done))
 
@@ -136,31 +135,32 @@ def _forget(request: Request, caller: Caller, ids: list[str]) -> Response:
 @router.post("/records/{id}/outcome")
 def outcome(id: str, body: models.Outcome, caller: Writes) -> Response:
     """Say how a record turned out."""
-    return _changed(caller.engine.outcome(id, body.outcome, body.result))
+    return _changed(caller.engine.edit(id, outcome=body.outcome, result=body.result))
 
 
 @router.post("/records/{id}/confirm")
 def confirm(id: str, caller: Writes) -> Response:
     """Say that a record still holds."""
-    return _changed(caller.engine.confirm(id))
+    caller.engine.feedback(confirmed=[id])
+    return _changed(caller.engine.get(id))
 
 
 @router.post("/records/{id}/pin")
 def pin(id: str, caller: Writes, body: models.Pin | None = None) -> Response:
     """Have a record in every context, or no longer."""
-    return _changed(caller.engine.pin(id, pinned=body is None or body.pinned))
+    return _changed(caller.engine.edit(id, pinned=body is None or body.pinned))
 
 
 @router.post("/records/{id}/promote")
 def promote(id: str, caller: Administers, body: models.Promote | None = None) -> Response:
     """A person vouches for what a tool, a page or a repository said: its trust becomes `user`."""
-    return _changed(caller.engine.promote(id, kind=body.kind if body else None))
+    return _changed(caller.engine.inbox.accept(id, kind=body.kind if body else None)[0])
 
 
 @router.post("/records/{id}/retire")
 def retire(id: str, caller: Writes) -> Response:
     """Take a record out of use; it stays on record."""
-    return _changed(caller.engine.retire(id))
+    return _changed(caller.engine.edit(id, status="retired"))
 
 
 @router.post("/records/{id}/undo")
@@ -172,13 +172,14 @@ def undo(id: str, caller: Writes) -> Response:
 @router.post("/records/{id}/false-alarm")
 def false_alarm(id: str, caller: Writes) -> Response:
     """Say that a censor tripped for nothing."""
-    return _changed(caller.engine.false_alarm(id))
+    caller.engine.feedback(wrong=[id])
+    return _changed(caller.engine.get(id))
 
 
 @router.get("/records/{id}/stage")
 def stage(id: str, caller: Reads) -> Response:
     """At which stage of its life a record is."""
-    return Document({"id": id, "stage": caller.engine.stage(id)})
+    return Document({"id": id, "stage": caller.engine.store.stage_of(caller.engine.get(id))})
 
 
 @router.post("/expand/{id:path}")
@@ -190,7 +191,7 @@ def expand(id: str, caller: Reads) -> Response:
 @router.post("/links", status_code=201)
 def link(body: models.NewLink, caller: Writes) -> Response:
     """Join two records by a named edge."""
-    return Document(json.relation(caller.engine.link(body.src, body.name, body.dst, body.weight)), 201)
+    return Document(json.relation(caller.engine.link(body.src, body.name, body.dst, weight=body.weight)), 201)
 
 
 @router.post("/search")
@@ -199,7 +200,7 @@ def search(body: models.Search, caller: Reads) -> Response:
     filters = replace(body.filters.filters(), kinds=())
     kinds = tuple(dict.fromkeys((*body.kinds, *body.filters.kinds)))
     found = caller.engine.search(body.query, kinds=kinds, limit=body.limit, filters=filters)
-    return Document(json.hits(body.query, found, "" if found else caller.engine.unknown_project()))
+    return Document(json.hits(body.query, found, "" if found else caller.engine.store.unknown_project()))
 
 
 @router.post("/check")
@@ -211,7 +212,7 @@ def check(body: models.Check, caller: Writes) -> Response:
 @router.post("/compress")
 def compress(body: models.Compress, caller: Reads) -> Response:
     """A text in fewer tokens, word for word."""
-    return Document({"text": caller.engine.compress(body.text, body.max_tokens, body.query)})
+    return Document({"text": compress_text(body.text, body.max_tokens, body.query)})
 
 
 def _changed(record: Record) -> Response:

@@ -21,7 +21,7 @@ router = APIRouter(prefix="/v1/sessions", tags=["sessions"])
 @router.get("")
 def list_sessions(caller: Reads, limit: Annotated[int, Query(ge=1, le=1000)] = 50) -> Response:
     """The sessions with the newest events."""
-    with caller.engine.reader() as reader:
+    with caller.engine.store.data.reader() as reader:
         found = reader.sessions(limit, NO_FILTERS)
     return Document({"sessions": [{"name": name, "last": iso(at)} for name, at in found.items()]})
 

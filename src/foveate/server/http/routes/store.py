@@ -38,19 +38,19 @@ LINES: dict[str, Any] = {"requestBody": {"content": {Lines.media_type: {"schema"
 @router.get("/stats")
 def stats(caller: Reads) -> Response:
     """What the store holds of the user and the agent that the token or the request names; else of the whole project."""
-    return Document(caller.engine.stats())
+    return Document(caller.engine.store.stats())
 
 
 @router.get("/stats/contexts")
 def context_stats(caller: Reads) -> Response:
     """How large and how full the latest contexts are."""
-    return Document(caller.engine.context_stats())
+    return Document(caller.engine.store.context_stats())
 
 
 @router.get("/metrics")
 def figures(caller: Reads) -> Response:
     """How well contexts serve, each figure with its target."""
-    return Document({"metrics": caller.engine.metrics()})
+    return Document({"metrics": caller.engine.store.metrics()})
 
 
 @router.get("/export", response_class=Lines)
@@ -60,7 +60,7 @@ def export(caller: Administers) -> Response:
 
     # Into a file first: a slow reader would hold the snapshot, and with it the store's log.
     with tempfile.NamedTemporaryFile("wb", suffix=".jsonl", delete=False) as file:
-        file.writelines(line.encode() + b"\n" for line in engine.export())
+        file.writelines(line.encode() + b"\n" for line in engine.store.export_lines())
     return Lines(file.name, media_type=Lines.media_type, background=BackgroundTask(os.unlink, file.name))
 
 
@@ -74,20 +74,20 @@ def import_(
     if caller.who.scope.agent is not None:
         raise Refused(403, "Lines name their agents themselves: a token that speaks for one agent cannot import.")
     lines = request.scope["body"].splitlines(keepends=True)
-    return Document(json.imported(import_lines(caller.engine, lines, "the body", format, strict=True)))
+    return Document(json.imported(import_lines(caller.engine.store.data, lines, "the body", format, strict=True)))
 
 
 @router.post("/gc")
 def gc(caller: Administers, body: models.Apply | None = None) -> Response:
     """What the rules of the lifecycles would change; done where that is asked for."""
     apply = body is not None and body.apply
-    return Document({"applied": apply, "steps": [asdict(step) for step in caller.engine.gc(dry_run=not apply)]})
+    return Document({"applied": apply, "steps": [asdict(step) for step in caller.engine.store.maintain(dry_run=not apply)]})
 
 
 @router.get("/health")
 def health(caller: Administers) -> Response:
     """Whether the store is sound and the index says what the records say. Of a whole store, a token is told only whether."""
-    found = caller.engine.health()
+    found = caller.engine.store.health()
     whole = {"facts": dict(found.facts), "problems": list(found.problems)} if caller.who.is_owner else {}
     return Document({"ok": found.ok, "facts": {}, "problems": [], **whole})
 
@@ -99,7 +99,7 @@ def backup(caller: Administers) -> Response:
         raise Refused(403, "A backup holds every project of the store; take it where the service runs: `foveate backup`.")
     folder = tempfile.mkdtemp(prefix="foveate-")
     target = Path(folder) / "state.db"
-    caller.engine.backup(target)
+    caller.engine.store.backup(target)
 
     def remove() -> None:
         target.unlink(missing_ok=True)

@@ -28,7 +28,7 @@ def add(
     values = body.values()
     if key and "key" not in values:
         values["key"] = key
-    with engine.reader() as reader:
+    with engine.store.data.reader() as reader:
         known = reader.by_key(values["key"]) is not None if "key" in values else False
     task = engine.tasks.add(body.name, objective=body.objective, **values)
     document = {"id": task.id, "action": "unchanged" if known else "added", "task": json.task(task)}

@@ -1,0 +1,66 @@
+"""`engine.code`: the code of the project."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from foveate.code.derived import NO_CODE
+from foveate.errors import InputError
+from foveate.pipeline.assembly import Context
+
+if TYPE_CHECKING:
+    from foveate.code.docs import CodebaseDocs
+    from foveate.code.indexing import Refreshed
+    from foveate.code.search import Hits
+    from foveate.code.snapshot import Workspace
+
+MAP_PROFILE = "map"
+"""Profile of a context that shows the map of the repository alone."""
+
+MAP_QUERY = "The map of the repository"
+"""Query of a map that is drawn for no question."""
+
+
+class Code:
+    """Search, map, documentation and index of the project's code."""
+
+    def __init__(self, workspace: Workspace | None, root: Path | None, context: Callable[..., Context]) -> None:
+        self._workspace = workspace
+        self._context = context
+        self.root = root
+        """The project's folder, or None for a store without one."""
+
+    @property
+    def available(self) -> bool:
+        return self._workspace is not None
+
+    @property
+    def workspace(self) -> Workspace:
+        """The index with its files. Raises `InputError` if the project has no code."""
+        if self._workspace is None:
+            raise InputError(NO_CODE)
+        return self._workspace
+
+    def search(self, query: str, *, limit: int = 10) -> Hits:
+        """Find the files and definitions that a query is about, best first."""
+        with self.workspace.snapshot() as snapshot:
+            return snapshot.search(query, limit, limit)
+
+    def map(self, query: str = "", *, budget: int | None = None) -> Context:
+        """Return the map of the repository: for a query, or of the whole."""
+        if not self.available:
+            raise InputError(NO_CODE)
+        return self._context(query or MAP_QUERY, profile=MAP_PROFILE, code_query=query, budget=budget)
+
+    def docs(self) -> CodebaseDocs:
+        """Return the documentation and metadata that the repository contains."""
+        with self.workspace.snapshot() as snapshot:
+            return snapshot.codebase_docs
+
+    def index(self, *, full: bool = False) -> Refreshed:
+        """Update the index; `full` builds it from scratch."""
+        if full:
+            self.workspace.index.clear()
+        return self.workspace.refresh()

@@ -1,0 +1,502 @@
+"""The engine: stored state in, a context for each call out. Open one with `foveate.open`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Unpack
+
+from foveate.clock import Clock, Ids, new_id, now
+from foveate.code.derived import PREFIXES
+from foveate.engine.code import Code
+from foveate.engine.inbox import Inbox
+from foveate.engine.store_tools import ProfileDefaults, StoreTools
+from foveate.errors import BudgetError, InputError
+from foveate.memory.memory import Memory
+from foveate.memory.relations import relate
+from foveate.options import (
+    NEW_RECORD_FIELDS,
+    WHO,
+    ContextOptions,
+    NewRecordFields,
+    RecordFields,
+    When,
+    Who,
+    refuse_text,
+    refuse_unknown,
+    scope_of,
+)
+from foveate.pipeline.assembly import Context
+from foveate.pipeline.cache import Cache, cache_key
+from foveate.pipeline.request import DEFAULT_PROFILE, Defaults, resolve_request, time_of
+from foveate.pipeline.run import Pipeline, Run
+from foveate.pipeline.signals import extended
+from foveate.pipeline.sources import SHIPPED, Source
+from foveate.pipeline.sources.gather import open_snapshot
+from foveate.receipts import receipt
+from foveate.receipts.debug import debug
+from foveate.receipts.feedback import Feedback
+from foveate.receipts.history import LAST, ContextRef, Receipts
+from foveate.receipts.refresh import PRESSURE, Refresh, budget_left, judge, match_of, options_of
+from foveate.records.kinds import kind_of
+from foveate.records.lifecycle import DEFAULT, Thresholds
+from foveate.records.make import Rules
+from foveate.records.triggers import Trip
+from foveate.store.protocol import Added, Change, Forgotten, Hit, Store
+from foveate.store.retry import retried
+from foveate.store.scoped import ScopedStore
+from foveate.tasks.stack import Stack
+from foveate.tasks.tasks import Tasks
+from foveate.types import Filters, Link, Record, Request, Scope
+
+if TYPE_CHECKING:
+    from foveate.code.snapshot import Workspace
+    from foveate.text.embed import Embedder, Vector
+    from foveate.text.summarize import Summarizer
+
+DEBUG_VARIABLE = "FOVEATE_DEBUG_CONTEXT"
+"""Environment variable: if it is true, each context is explained on stderr."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """The parts that an engine shares with every scoped view of it."""
+
+    pipeline: Pipeline
+    defaults: Defaults
+    cache: Cache
+    llm: Summarizer | None
+    debug: bool
+
+
+class Engine:
+    """Computes contexts from stored state, and changes that state."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        scope: Scope,
+        rules: Rules | None = None,
+        clock: Clock = now,
+        ids: Ids = new_id,
+        personal: Store | None = None,
+        embedder: Embedder | None = None,
+        llm: Summarizer | None = None,
+        sources: Iterable[Source] = (),
+        profile_dirs: Sequence[Path] = (),
+        profile: str | None = None,
+        budget: int | None = None,
+        root: Path | None = None,
+        workspace: Workspace | None = None,
+        domains: Mapping[str, Sequence[str]] | None = None,
+        thresholds: Thresholds = DEFAULT,
+        debug: bool = False,
+        cache_seconds: float = 0.0,
+    ) -> None:
+        data = ScopedStore(
+            store=store,
+            scope=scope,
+            rules=rules or Rules(),
+            clock=clock,
+            ids=ids,
+            personal=personal,
+            embedder=embedder,
+        )
+        debug = debug or os.environ.get(DEBUG_VARIABLE, "").lower() in ("1", "true", "yes", "on")
+        pipeline = Pipeline(
+            sources={source.name: source for source in (*SHIPPED, *sources)},
+            profile_dirs=tuple(profile_dirs),
+            domains=extended(domains or {}),
+            thresholds=thresholds,
+            measured_by=data.rules.counter,
+            root=root,
+            count_pools=debug,
+        )
+        self._shared = Shared(pipeline, Defaults(profile, budget, workspace is not None), Cache(cache_seconds), llm, debug)
+        self._is_view = False
+        self._compose(data, thresholds, root, workspace)
+
+    def _compose(
+        self,
+        data: ScopedStore,
+        thresholds: Thresholds,
+        root: Path | None,
+        workspace: Workspace | None,
+        receipts: Receipts | None = None,
+    ) -> None:
+        """Build the parts of this engine for one scope."""
+        data = _with_task_id(data)
+        self._data = data
+        self._workspace = workspace
+        self._memory = Memory(data, thresholds=thresholds, scrub=receipt.scrub)
+        if receipts is None:
+            sources = self._shared.pipeline.sources
+            self.receipts = Receipts(self._memory, sources=sources, root=root, workspace=workspace)
+        else:
+            self.receipts = receipts.within(self._memory, root, workspace)
+        self.tasks = Tasks(self._memory)
+        self.code = Code(workspace, root, self.context)
+        self.inbox = Inbox(self._memory)
+        profile = ProfileDefaults(self._shared.defaults.profile or DEFAULT_PROFILE, self._shared.pipeline.profile_dirs)
+        self.store = StoreTools(self._memory, self.receipts, profile, llm=self._shared.llm, names_projects=not self._is_view)
+
+    @property
+    def scope(self) -> Scope:
+        """Whose state this engine reads and writes."""
+        return self._data.scope
+
+    # --- contexts ----------------------------------------------------------------------------------------------
+
+    @retried
+    def context(self, query: str | None = None, *, dry_run: bool = False, **options: Unpack[ContextOptions]) -> Context:
+        """Compute the context for a query, a task or the current goal. A dry run stores no receipt."""
+        run = self._run(query, options)
+        if not dry_run:
+            self._record(run)
+        return run.context
+
+    async def acontext(self, query: str | None = None, **options: Unpack[ContextOptions]) -> Context:
+        """Compute a context in a thread, for async callers."""
+        import asyncio  # a tenth of the start-up of a command that never needs it
+
+        return await asyncio.to_thread(self.context, query, **options)
+
+    @retried
+    def refresh(
+        self,
+        previous: ContextRef | None,
+        query: str | None = None,
+        *,
+        event: str | None = None,
+        acting: bool = False,
+        conversation_tokens: int = 0,
+        window: int | None = None,
+        pressure: float = PRESSURE,
+        **options: Unpack[ContextOptions],
+    ) -> Refresh:
+        """Return a new context and the reason if the previous one no longer fits; otherwise a falsy value.
+
+        Options that are not given are those of the previous context. `event` is stored first and always leads to a new
+        context. `acting` says that the agent is about to act, `conversation_tokens` how much the conversation takes of the
+        `window`, and `pressure` the share of the window that may be used.
+        """
+        if previous is None:
+            if event is not None:
+                self.add("event", event)
+            context = self.context(query, **options)
+            self.receipts.note(context.id, turns=1)
+            return Refresh(context, "first", "there is no previous context", 0.0)
+        before = self.receipts.get(previous)
+        scope = receipt.scope_within(before, self.scope)
+        merged: dict[str, Any] = {**options_of(before), **options}
+        asked = merged.pop("query", None) if query is None else query
+        merged.pop("query", None)
+        if event is not None:
+            self._memory.add("event", event, scope=scope)
+        request = resolve_request(asked, merged, self._data, self._shared.defaults, scope)
+        vector, _ = self._query_vector(request)
+        with self._data.reader(request.scope) as reader:
+            plan = self._shared.pipeline.prepare(request, vector, reader)
+            match = match_of(before, plan, previous, reader, self._similarity)
+        left = budget_left(before, conversation_tokens, window, pressure)
+        reason, detail = judge(before, plan, match, acting=acting)
+        if event is not None:
+            reason, detail = "event", "an event was stored"
+        elif not reason and left is not None:
+            reason, detail = "pressure", f"conversation and context take more than {pressure:.0%} of their window"
+        if not reason:
+            self.receipts.note(before.id, turns=1)
+            return Refresh(None, "", detail, match)
+        if left is not None:
+            merged["budget"] = left
+        context = self._smallest_fitting(asked, merged, scope)
+        self.receipts.note(context.id, turns=1, refresh={"reason": reason, "previous": before.id})
+        return Refresh(context, reason, detail, match)
+
+    def _smallest_fitting(self, query: str | None, options: dict[str, Any], scope: Scope) -> Context:
+        """Compute a context in its budget, or in the least that what must be kept needs (004: censors and frame stay)."""
+        try:
+            run = self._run(query, options, scope)
+        except BudgetError as error:
+            if options.get("budget") is None:
+                raise
+            run = self._run(query, {**options, "budget": options["budget"] + error.short}, scope)
+        self._record(run)
+        return run.context
+
+    def _run(self, query: str | None, options: Mapping[str, Any], scope: Scope | None = None) -> Run:
+        """Run the line once: one request, one snapshot, one context."""
+        began = perf_counter()
+        pipeline, cache = self._shared.pipeline, self._shared.cache
+        if cache.enabled:
+            at = options.get("now")
+            options = {**options, "now": cache.rounded(self._data.clock() if at is None else time_of(at, "now"))}
+        request = resolve_request(query, options, self._data, self._shared.defaults, scope)
+        vector, warnings = self._query_vector(request)
+        with self._data.reader(request.scope) as reader:
+            plan = pipeline.prepare(request, vector, reader)
+            with open_snapshot(plan.profile, pipeline.sources, self._workspace) as (code, unavailable):
+                if not cache.enabled:
+                    return pipeline.run(plan, reader, code, unavailable, warnings, began)
+                key = cache_key(plan, reader.revision, code.generation if code else "")
+                run = cache.get(key)
+                if run is None:
+                    run = pipeline.run(plan, reader, code, unavailable, warnings, began)
+                    cache.put(key, request.now, run)
+                return run
+
+    def _record(self, run: Run) -> None:
+        self.receipts.record(run)
+        if self._shared.debug:
+            print(debug(receipt.write(run)), file=sys.stderr)
+
+    def _query_vector(self, request: Request) -> tuple[Vector | None, list[str]]:
+        if self._data.embedder is None:
+            return None, []
+        from foveate.text.embed import query_or_none  # loads an HTTP client
+
+        vector, reason = query_or_none(self._data.embedder, request.query)
+        if vector is None:
+            return None, [f"No vector for the query ({reason}); searched by words alone."]
+        return vector, []
+
+    def _similarity(self, first: str, second: str) -> float:
+        """Return how similar two texts are by the embedder, 0..1; 0 without one."""
+        one, other = self._data.vectors([first, second])
+        if one is None or other is None:
+            return 0.0
+        return min(1.0, max(0.0, sum(a * b for a, b in zip(one, other, strict=True))))
+
+    # --- records -----------------------------------------------------------------------------------------------
+
+    def add(
+        self,
+        kind: str,
+        text: str,
+        *,
+        personal: bool = False,
+        **fields: Unpack[NewRecordFields],
+    ) -> Added:
+        """Store one record; storing the same content again confirms it."""
+        values: dict[str, Any] = dict(fields)
+        _refuse_unknown_fields(kind, values)
+        scope = scope_of(self.scope, {name: values.pop(name) for name in WHO & values.keys()})
+        added = self._memory.add(kind, text, personal=personal, scope=scope, **values)
+        if not (kind_of(kind).rule or added.record.pinned):
+            return added
+        return replace(added, warnings=(*added.warnings, *self.store.rule_warnings(added.record.scope)))
+
+    def search(
+        self,
+        query: str,
+        *,
+        kinds: Sequence[str] = (),
+        filters: Filters | None = None,
+        limit: int = 10,
+        **who: Unpack[Who],
+    ) -> list[Hit]:
+        """Find records by their words, best first."""
+        refuse_unknown(who, WHO, "search")
+        return self._memory.search(query, kinds=kinds, filters=filters, limit=limit, scope=scope_of(self.scope, who))
+
+    def records(
+        self,
+        *,
+        kinds: Sequence[str] = (),
+        filters: Filters | None = None,
+        status: str | None = "active",
+        limit: int | None = None,
+        **who: Unpack[Who],
+    ) -> Iterator[Record]:
+        """Iterate over records, newest first."""
+        refuse_text(kinds, "kinds")
+        refuse_unknown(who, WHO, "records")
+        chosen = replace(filters or Filters(), kinds=tuple(kinds)) if kinds else filters
+        scope = scope_of(self.scope, who)
+        return self._memory.list_records(filters=chosen, status=status, limit=limit, scope=scope)
+
+    def get(self, id: str, *, as_of: When | None = None) -> Record:
+        """Return a record as it is, or as it was at a time."""
+        return self._memory.get(id, as_of=None if as_of is None else time_of(as_of, "as_of"))
+
+    def history(self, id: str) -> list[Change]:
+        """List every version of a record with the operation that changed it."""
+        return self._memory.history(id)
+
+    def edit(
+        self,
+        id: str,
+        *,
+        text: str | None = None,
+        status: str | None = None,
+        result: str | None = None,
+        expect_version: int | None = None,
+        **fields: Unpack[RecordFields],
+    ) -> Record:
+        """Change a record's text or fields; setting an outcome counts as a use."""
+        return self._memory.edit(id, text=text, status=status, result=result, expect_version=expect_version, **fields)
+
+    def undo(self, id: str) -> list[Record]:
+        """Undo the last change to a record and its effects on other records."""
+        return self._memory.undo(id)
+
+    def forget(self, *ids: str) -> Forgotten:
+        """Delete records permanently, down to the bytes of the file."""
+        for id in ids:
+            if not isinstance(id, str):
+                raise InputError(f"forget takes ids, one argument each, got {id!r}. Unpack a list: forget(*ids).")
+        self.receipts.flush()  # a receipt written later would contain the records again
+        forgotten = self._memory.forget(ids)
+        self._shared.cache.clear()
+        return forgotten
+
+    def link(self, source: str, name: str, target: str, *, weight: float = 1.0, create: bool = False) -> Link:
+        """Link two records by id, or two entities by name. `create` adds entities that do not exist yet."""
+        known = {} if create else self._memory.get_many([source, target])
+        if len(known) == len({source, target}) and not all(record.kind == "entity" for record in known.values()):
+            return self._memory.link(source, name, target, weight)
+        return relate(self._memory, source, name, target, weight=weight, create=create)
+
+    def expand(self, id: str, *, max_tokens: int | None = None) -> dict[str, str]:
+        """Return one item in full as a user message; it counts as a use. Code has ids like `code:PATH::NAME`."""
+        text = self._expanded(id)
+        if max_tokens is not None:
+            from foveate.text.compress import compress
+
+            text = compress(text, max_tokens, counter=self._data.rules.counter)
+        return {"role": "user", "content": text}
+
+    def _expanded(self, id: str) -> str:
+        if id.startswith(PREFIXES):
+            from foveate.pipeline.sources.code import recalled  # loads the parser
+
+            with self.code.workspace.snapshot() as snapshot:
+                return self.receipts.render(recalled(id, snapshot, self.scope))
+        keeper = self.receipts.keeper_of(id)
+        if keeper is not None:
+            return self.receipts.render(keeper.recall(id, self.scope, self._data.clock()))
+        record = self.get(id)
+        if record.data.get("archived"):  # its text before it was archived
+            before = [step.before for step in self.history(id) if step.verb == "archive" and step.before is not None]
+            record = before[-1] if before else record
+        self._memory.count_uses([id])
+        return f"## {kind_of(record.kind).heading}\n{self.receipts.render(record)}"
+
+    def check(self, action: str, *, dry_run: bool = False) -> list[Trip]:
+        """Return the censors that a planned action violates, blocks first. A dry run does not count them."""
+        return self._memory.check(action, dry_run=dry_run)
+
+    def stack(self, *, agent: str | None = None, session: str | None = None) -> Stack:
+        return Stack(self._memory, agent=agent, session=session)
+
+    # --- explaining and feedback -------------------------------------------------------------------------------
+
+    def why(self, item: str, context: ContextRef | None = LAST) -> dict[str, Any]:
+        """Explain why an item is in a context or not."""
+        return self.receipts.why(item, context)
+
+    def feedback(
+        self,
+        context: ContextRef | None = None,
+        *,
+        answer: str = "",
+        useful: Sequence[str] = (),
+        wrong: Sequence[str] = (),
+        outdated: Sequence[str] = (),
+        confirmed: Sequence[str] = (),
+    ) -> Feedback:
+        """Report how useful a context or single records were.
+
+        `answer` is what the model said; the items that it used are found and counted. `wrong` on a censor reports a false
+        alarm. Without a context, `useful` and `wrong` count for the records alone.
+        """
+        marks = {"useful": useful, "wrong": wrong, "outdated": outdated}
+        for name, ids in (*marks.items(), ("confirmed", confirmed)):
+            refuse_text(ids, name)
+        if not answer and not confirmed and not any(marks.values()):
+            raise InputError("There is no feedback: pass answer, useful, wrong, outdated or confirmed.")
+        ref = LAST if context is None else context
+        result = self.receipts.used_in(ref, answer) if answer else Feedback("", {}, ())
+        advice = {id: self._mark(context, id, mark) for mark, ids in marks.items() for id in ids}
+        for id in confirmed:
+            self._memory.confirm(id)
+        return replace(result, advice={id: text for id, text in advice.items() if text})
+
+    def _mark(self, context: ContextRef | None, id: str, mark: str) -> str:
+        """Record one verdict and return what to do next."""
+        record = self._memory.get_many([id]).get(id)
+        if mark == "wrong" and record is not None and record.kind == "censor" and context is None:
+            self._memory.report_false_alarm(id)
+            return ""
+        if context is not None:
+            return self.receipts.mark(context, id, mark)
+        return self.receipts.mark_record(id, mark)
+
+    # --- scopes and closing ------------------------------------------------------------------------------------
+
+    def scoped(self, *, project: str | None = None, **who: Unpack[Who]) -> Engine:
+        """Return the same engine for another user, agent, session or task. Closing it does not close this one."""
+        refuse_unknown(who, WHO, "scoped")
+        scope = scope_of(self.scope, who)
+        return self._view(replace(scope, project=project or scope.project), personal=True, code=True)
+
+    def _view(self, scope: Scope, *, personal: bool, code: bool) -> Engine:
+        same_project = scope.project == self.scope.project
+        other = object.__new__(Engine)
+        root = self.code.root if same_project else None
+        workspace = self._workspace if same_project and code else None
+        other._shared = replace(
+            self._shared,
+            pipeline=replace(self._shared.pipeline, root=root),
+            defaults=replace(self._shared.defaults, has_code=workspace is not None),
+        )
+        other._is_view = True
+        data = replace(self._data, scope=scope, personal=self._data.personal if personal else None)
+        other._compose(data, self._memory.thresholds, root, workspace, self.receipts)
+        return other
+
+    def close(self) -> None:
+        """Write pending receipts and close the store. Closing a scoped engine only writes its receipts."""
+        if self._is_view:
+            self.receipts.flush()
+            return
+        self.receipts.close()
+        if self._workspace is not None:
+            self._workspace.close()
+        self._data.store.close()
+        if self._data.personal is not None:
+            self._data.personal.close()
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def view_of(engine: Engine, scope: Scope, *, personal: bool = True, code: bool = True) -> Engine:
+    """Return the same engine for exactly this scope. Without `personal`, the personal store is not read."""
+    return engine._view(scope, personal=personal, code=code)
+
+
+def _with_task_id(data: ScopedStore) -> ScopedStore:
+    """Return the store with the scope's task named by its id, so that its notes are found under any of its names."""
+    if data.scope.task is None:
+        return data
+    with data.store.read(data.scope) as reader:
+        record = reader.by_key(str(data.scope.task))
+    return data.within(replace(data.scope, task=record.id)) if record is not None and record.kind == "task" else data
+
+
+def _refuse_unknown_fields(kind: str, values: Mapping[str, Any]) -> None:
+    """Raise if a field is unknown; a field of the kind belongs in `data`."""
+    fields = kind_of(kind).fields
+    misplaced = {name: value for name, value in values.items() if name in fields and name not in NEW_RECORD_FIELDS}
+    if misplaced:
+        raise InputError(f"Pass fields of a {kind} in data: add({kind!r}, ..., data={misplaced!r}).")
+    refuse_unknown(values, NEW_RECORD_FIELDS, "add")

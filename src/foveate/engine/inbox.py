@@ -1,0 +1,129 @@
+"""`engine.inbox`: what waits for a person's decision."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from foveate.errors import Conflict, InputError
+from foveate.memory.memory import Memory
+from foveate.records.links import CONFLICTS_WITH, LEARNED_FROM
+from foveate.store.protocol import Added, Reader
+from foveate.store.retry import retried
+from foveate.text.format import one_line
+from foveate.types import NO_FILTERS, Filters, Link, Record
+
+MAX_REVIEWS = 1000
+"""Records of one kind that a list of the inbox looks at."""
+
+RULE_KINDS = ("identity", "censor", "instruction", "procedure")
+"""Kinds that tell every later prompt what to do."""
+
+PROPOSAL_TAG, PROPOSED_KIND = "proposal", "proposed_kind"
+"""A proposal is a note with this tag; the field of its data names the kind that it becomes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """A record that needs a decision, and why."""
+
+    id: str
+    reason: str
+    """`proposed`, `disputed`, `conflict`, `flagged` or `question`."""
+    record: Record
+    proposed_kind: str = ""
+    """The kind that a proposal becomes when it is accepted."""
+
+
+class Inbox:
+    """Open questions, conflicting facts, procedures that mostly fail, disputed values, and rules that an agent proposed."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    @retried
+    def list(self, *, limit: int = 50) -> Sequence[Review]:
+        """List what needs a decision, newest first."""
+        with self._memory.data.reader() as reader:
+            disputed, _ = reader.page(MAX_REVIEWS, NO_FILTERS, status="disputed", after=0)
+            reviews = [*_proposed(reader), *(Review(record.id, "disputed", record) for record in disputed)]
+            reviews += [*_conflicts(reader), *_flagged(reader), *_questions(reader)]
+        unique = {review.id: review for review in reviews}
+        return sorted(unique.values(), key=lambda review: -review.record.created)[:limit]
+
+    def propose(self, kind: str, text: str, *, tags: Sequence[str] = ()) -> Added:
+        """Store a rule that an agent proposes. It is a note with the agent's trust until a person accepts it.
+
+        An agent must not write rules itself: its model may have read the text on a web page, and a rule enters every prompt.
+        """
+        if kind not in RULE_KINDS:
+            raise InputError(f"A proposal is for a rule ({', '.join(RULE_KINDS)}), got {kind!r}.")
+        return self._memory.add("note", text, trust="agent", tags=(PROPOSAL_TAG, *tags), data={PROPOSED_KIND: kind})
+
+    def accept(self, *ids: str, text: str | None = None, kind: str | None = None) -> Sequence[Record]:
+        """Accept records as they are, or with a new text or kind. Their trust becomes the person's."""
+        if text is not None and len(ids) != 1:
+            raise InputError("text can be given for one record at a time.")
+        accepted = []
+        for id in ids:
+            waiting = self._memory.get(id)
+            record = self._memory.promote(id, kind=kind or proposed_kind(waiting) or None)
+            changes: dict[str, Any] = {} if text is None else {"text": text}
+            if PROPOSAL_TAG in record.tags:
+                changes["tags"] = tuple(tag for tag in record.tags if tag != PROPOSAL_TAG)
+            accepted.append(self._memory.edit(record.id, **changes) if changes else record)
+        return accepted
+
+    def reject(self, *ids: str) -> Sequence[Record]:
+        """Reject records: they are retired and stay in the history."""
+        return [self._memory.edit(id, status="retired") for id in ids]
+
+    @retried
+    def answer(self, question: str, answer: str) -> Record:
+        """Answer an open question: it becomes a decision of the same tasks, and the question is retired."""
+        data = self._memory.data
+        asked = self._memory.get(question)
+        if asked.kind != "question":
+            raise InputError(f"{question!r} is a {asked.kind}, not a question.")
+        if asked.status != "active":
+            raise Conflict(f"{question!r} is already {asked.status}.")
+        if not answer.strip():
+            raise InputError("The answer is empty; say what was decided.")
+        record = data.make("decision", f"{one_line(asked.text)} {answer.strip()}", {"tags": asked.tags}, asked.scope)
+        (vector,) = data.vectors([record.text])
+        with data.store.write(data.scope) as writer:
+            added = writer.add(record, vector).record
+            for link in writer.links([asked.id], [LEARNED_FROM]):
+                writer.link(Link(added.id, LEARNED_FROM, link.dst))
+            retired = replace(asked, status="retired", updated=data.clock())
+            writer.change(retired, "answer", expect=asked.version)
+            return added
+
+
+def _questions(reader: Reader) -> list[Review]:
+    questions = reader.recent(("question",), MAX_REVIEWS, NO_FILTERS)
+    return [Review(record.id, "question", record) for record in questions if record.status == "active"]
+
+
+def _flagged(reader: Reader) -> list[Review]:
+    procedures = reader.recent(("procedure",), MAX_REVIEWS, NO_FILTERS)
+    return [Review(r.id, "flagged", r) for r in procedures if r.status == "active" and r.data.get("review")]
+
+
+def _proposed(reader: Reader) -> list[Review]:
+    filters = Filters(kinds=("note",), tags=(PROPOSAL_TAG,))
+    notes, _ = reader.page(MAX_REVIEWS, filters, status="active", after=0)
+    return [Review(note.id, "proposed", note, proposed_kind(note)) for note in notes if proposed_kind(note)]
+
+
+def proposed_kind(record: Record) -> str:
+    """Return the kind that a note is proposed as, or an empty string."""
+    kind = str(record.data.get(PROPOSED_KIND, ""))
+    return kind if kind in RULE_KINDS and PROPOSAL_TAG in record.tags else ""
+
+
+def _conflicts(reader: Reader) -> list[Review]:
+    facts = {record.id: record for record in reader.recent(("fact",), MAX_REVIEWS, NO_FILTERS) if record.status == "active"}
+    links = reader.links(list(facts), [CONFLICTS_WITH])
+    return [Review(link.src, "conflict", facts[link.src]) for link in links if link.dst in facts]

@@ -1,0 +1,212 @@
+"""`engine.store`: the store as a whole - statistics, health, maintenance, bulk writes, export, import and backup."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, Unpack
+
+from foveate.errors import ProfileError
+from foveate.memory import backfill, maintenance, transfer
+from foveate.memory.memory import Memory, unknown_project
+from foveate.memory.transfer import Imported, NewRecord
+from foveate.options import WHO, Who, refuse_unknown, scope_of
+from foveate.pipeline import profiles
+from foveate.pipeline.sources.censors import stands_here
+from foveate.receipts.history import Receipts
+from foveate.records.lifecycle import Step, Thresholds
+from foveate.store.protocol import Health
+from foveate.store.retry import retried
+from foveate.store.scoped import ScopedStore
+from foveate.text.summarize import Summarizer
+from foveate.types import Filters, Record, Scope
+
+Job = Literal["lifecycle", "retention", "vectors", "summaries"]
+JOBS: tuple[Job, ...] = ("lifecycle", "retention", "vectors", "summaries")
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileDefaults:
+    """The profile whose always-on slots a record is checked against."""
+
+    name: str
+    dirs: tuple[Path, ...]
+
+
+class StoreTools:
+    """Operations on the whole store of a project."""
+
+    def __init__(
+        self,
+        memory: Memory,
+        receipts: Receipts,
+        profile: ProfileDefaults,
+        *,
+        llm: Summarizer | None = None,
+        names_projects: bool = True,
+    ) -> None:
+        self._llm = llm
+        self._memory = memory
+        self._receipts = receipts
+        self._profile = profile
+        self._names_projects = names_projects
+
+    @property
+    def data(self) -> ScopedStore:
+        """The store as this engine's scope sees it, for programs that read or write records directly."""
+        return self._memory.data
+
+    @property
+    def profile_dirs(self) -> tuple[Path, ...]:
+        """Folders where profiles are looked for, besides the built-in ones."""
+        return self._profile.dirs
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """When a record passes from one lifecycle stage to the next."""
+        return self._memory.thresholds
+
+    # --- figures -----------------------------------------------------------------------------------------------
+
+    @retried
+    def stats(self) -> dict[str, Any]:
+        """Count the records of the project that this scope may see."""
+        with self.data.store.read(self.data.scope) as reader:
+            return {"project": self.data.scope.project, "revision": reader.revision, **reader.counts()}
+
+    def context_stats(self) -> dict[str, Any]:
+        """Return 001's statistics over the latest contexts."""
+        return self._receipts.context_stats()
+
+    def metrics(self) -> dict[str, Any]:
+        """Return 004's metrics, each with its target."""
+        return self._receipts.metrics()
+
+    def metrics_by_day(self) -> dict[str, Any]:
+        """Return the metrics of each of the last days."""
+        return self._receipts.metrics_by_day()
+
+    def vectors(self) -> dict[str, Any]:
+        """Count the records with and without a vector, and the vectors of other embedders."""
+        with self.data.store.read(self.data.scope) as reader:
+            missing, spaces = reader.lacking(), reader.spaces()
+        current = next((space for space in spaces if space.used), None)
+        unused = [
+            {"embedder": space.fingerprint, "vectors": space.vectors, "bytes": space.bytes}
+            for space in spaces
+            if not space.used
+        ]
+        return {
+            "embedder": self.data.embedder.fingerprint if self.data.embedder else None,
+            "held": current.vectors if current else 0,
+            "lacking": missing,
+            "unused": unused,
+        }
+
+    def health(self) -> Health:
+        """Check the store. Each problem says what to do."""
+        health = self.data.store.health()
+        return replace(health, facts={**health.facts, "warnings": self.oversized_rules()} if health.ok else health.facts)
+
+    def stage_of(self, record: Record) -> str:
+        """Return the lifecycle stage of a record, such as `core` or `archived`."""
+        return self._memory.stage_of(record)
+
+    @retried
+    def oversized_rules(self, scope: Scope | None = None) -> list[str]:
+        """Warn about always-on slots whose records need more tokens than the slot has."""
+        profile = profiles.resolve(self._profile.name, self._profile.dirs)
+        warnings = []
+        with self.data.reader(scope and replace(scope, project=self.data.scope.project)) as reader:
+            for slot in profile.slots:
+                if slot.source != "always" or slot.tokens is None:
+                    continue
+                rules = [r for r in reader.standing(slot.kinds, pinned=slot.pinned) if stands_here(r, profile)]
+                needed = sum((record.tokens or {}).get(slot.level, 0) for record in rules)
+                if needed > slot.tokens:
+                    warnings.append(
+                        f"Slot {slot.name!r} has {slot.tokens} tokens and its records need {needed}: they are shortened to "
+                        f"micro lines and then take tokens from other slots. Retire or shorten some, or raise "
+                        f"slots.{slot.name}.tokens."
+                    )
+        return warnings
+
+    def rule_warnings(self, scope: Scope) -> tuple[str, ...]:
+        """Return the warnings of a rule that was just added. A broken profile is a warning too: the record is stored."""
+        try:
+            return tuple(self.oversized_rules(scope))
+        except ProfileError as error:
+            return (str(error),)
+
+    def unknown_project(self) -> str:
+        """Return a warning if the store has no record of this project."""
+        return unknown_project(self.data, suggest=self._names_projects)
+
+    @retried
+    def page(
+        self, limit: int = 50, *, filters: Filters | None = None, status: str | None = None, after: int = 0
+    ) -> tuple[list[Record], int]:
+        """Return one page of records, newest first, and the cursor of the next page; 0 if there is none."""
+        return self._memory.page(limit, filters=filters, status=status, after=after)
+
+    # --- maintenance -------------------------------------------------------------------------------------------
+
+    def maintain(self, *, only: Sequence[Job] = (), dry_run: bool = False) -> list[Step]:
+        """Run the maintenance that is due, or only report it. Of records, only expired events are deleted."""
+        jobs = set(only or JOBS)
+        steps = []
+        if jobs & {"lifecycle", "retention"}:
+            steps += maintenance.gc(
+                self.data,
+                self._memory.thresholds,
+                dry_run=dry_run,
+                moves="lifecycle" in jobs,
+                drops="retention" in jobs,
+            )
+        if "vectors" in jobs and self.data.embedder is not None:
+            steps += self._fill_vectors(dry_run)
+        if "summaries" in jobs and self._llm is not None:
+            steps += self._fill_summaries(self._llm, dry_run)
+        return steps
+
+    def _fill_vectors(self, dry_run: bool) -> list[Step]:
+        if dry_run:
+            number = self.vectors()["lacking"]
+            return [Step("", "record", "embed", "no vector", "vector", "it has no vector", number)] if number else []
+        done = backfill.embed_missing(self.data)
+        why = done.error or "it had no vector"
+        return [Step("", "record", "embed", "no vector", "vector", why, done.made)] if done.made or done.error else []
+
+    def _fill_summaries(self, llm: Summarizer, dry_run: bool) -> list[Step]:
+        done = backfill.rewrite_summaries(self.data, llm, dry_run=dry_run)
+        number = done.found if dry_run else done.rewritten
+        why = "its summary was extracted"
+        return [Step("", "record", "summarize", "extracted", "written", why, number)] if number else []
+
+    def run_due_maintenance(self) -> list[Step]:
+        """Run the lifecycle at most once an hour on a store. No context waits for it."""
+        return maintenance.tick(self.data, self._memory.thresholds)
+
+    def drop_expired(self, pause: Callable[[], bool] | None = None) -> list[Step]:
+        """Drop expired receipts and events in small batches. `pause` is called between them and may end the round."""
+        return maintenance.dropped(self.data.store, self.data.scope, self.data.clock(), rest=pause)
+
+    # --- whole stores ------------------------------------------------------------------------------------------
+
+    def add_many(self, records: Iterable[NewRecord], **who: Unpack[Who]) -> list[str]:
+        """Add many (kind, text, fields) in large transactions and return their ids."""
+        refuse_unknown(who, WHO, "add_many")
+        return transfer.add_many(self.data, records, scope_of(self.data.scope, who))
+
+    def export_lines(self) -> Iterator[str]:
+        """Yield the scope's records, their history and links as lines of JSON, without loss."""
+        return transfer.export_lines(self.data)
+
+    def import_lines(self, lines: Iterable[str]) -> Imported:
+        """Read what `export_lines` wrote. Records that exist already stay as they are."""
+        return transfer.import_lines(self.data, lines)
+
+    def backup(self, target: str | Path) -> None:
+        """Write a copy of the store that is consistent at one moment."""
+        self.data.store.backup(Path(target))

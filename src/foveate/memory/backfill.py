@@ -1,0 +1,248 @@
+"""Vectors and better summaries for records that were stored without them.
+
+An embedder is set or changed, or did not answer when a record was written. A page of records is read, embedded while no
+transaction is open, and written if the texts are still the same. A slow embedder delays nobody, a killed process loses one
+page, and several processes can share the work: each begins at another place and skips what another has done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from foveate.errors import Conflict, InputError
+from foveate.records.kinds import kind_of
+from foveate.records.make import finish
+from foveate.store.protocol import Store
+from foveate.store.retry import retried
+from foveate.store.scoped import PERSONAL_PROJECT, ScopedStore
+from foveate.text.embed import Embedder, Vector, embed_or_none
+from foveate.text.summarize import Extractive, Lengths, Summarizer
+from foveate.types import Record, Scope
+
+NO_EMBEDDER = 'There is no embedder. Set one in .foveate/config.toml: embedder = "model2vec:...".'
+
+EMBED_BATCH_SIZE = 256
+"""Records embedded at once: what an interruption loses."""
+
+DROP_BATCH_SIZE = 5000
+"""Vectors dropped in one transaction."""
+
+SUMMARY_BATCH_SIZE = 100
+"""Records summarized from one snapshot: a slow model must not hold a snapshot open."""
+
+PROBE = "Does it answer?"
+
+
+# --- vectors -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """Result of a backfill: records embedded, records still without a vector, and why the embedder did not answer."""
+
+    made: int = 0
+    remaining: int = 0
+    error: str = ""
+
+
+def embed_missing(
+    data: ScopedStore,
+    *,
+    batch: int = EMBED_BATCH_SIZE,
+    everywhere: bool = False,
+    begin: float = 0.0,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+    stopped: Callable[[], bool] = lambda: False,
+) -> Embedded:
+    """Embed every record of the project and the personal store that has no vector by this embedder.
+
+    `everywhere` includes all projects of the store. `begin`, 0..1, is the place in each project to start from. It can be
+    stopped at any point and continues from there.
+    """
+    embedder = _embedder_of(data)
+    places = _places(data, everywhere)
+    missing = [count_missing(store, scope) for store, scope in places]
+    done = Embedded()
+    for (store, scope), number in zip(places, missing, strict=True):
+        part = Embedded(0, number, done.error)
+        if number and not done.error:
+            overall = partial(_report_overall, progress, done.made, sum(missing))
+            part = _embed_project(store, scope, embedder, batch, begin, overall, stopped)
+        done = Embedded(done.made + part.made, done.remaining + part.remaining, part.error)
+    return done
+
+
+def drop_unused_vectors(data: ScopedStore) -> dict[str, int]:
+    """Drop the vectors of other embedders and return their numbers. Every record must have one of the current embedder."""
+    _embedder_of(data)
+    with data.reader() as reader:
+        missing = reader.lacking()
+    if missing:
+        raise InputError(f"{missing} records have no vector by this embedder yet. Run `foveate store maintain` first.")
+    dropped: dict[str, int] = {}
+    for store, scope in _places(data, False):
+        for fingerprint, number in _drop_unused(store, scope).items():
+            dropped[fingerprint] = dropped.get(fingerprint, 0) + number
+    return dropped
+
+
+def count_missing(store: Store, scope: Scope) -> int:
+    """Return the number of records in a project that have no vector by the store's embedder."""
+    with store.read(scope) as reader:
+        return reader.lacking()
+
+
+def _report_overall(progress: Callable[[int, int], None], before: int, total: int, made: int, expected: int) -> None:
+    """Report the progress of one project as a part of all."""
+    progress(before + made, max(total, before + expected))
+
+
+def _embedder_of(data: ScopedStore) -> Embedder:
+    if data.embedder is None:
+        raise InputError(NO_EMBEDDER)
+    return data.embedder
+
+
+def _places(data: ScopedStore, everywhere: bool) -> list[tuple[Store, Scope]]:
+    projects = data.store.projects() if everywhere else [data.scope.project]
+    personal = [] if data.personal is None else [(data.personal, Scope(PERSONAL_PROJECT))]
+    return [*((data.store, Scope(name)) for name in projects), *personal]
+
+
+def _embed_project(
+    store: Store,
+    scope: Scope,
+    embedder: Embedder,
+    batch: int,
+    begin: float,
+    progress: Callable[[int, int], None],
+    stopped: Callable[[], bool],
+) -> Embedded:
+    with store.read(scope) as reader:
+        total, start = reader.lacking(), int(reader.last() * begin)
+    made = 0
+    for after, end in ((start, None), (0, start)):
+        place: int | None = after
+        while total and place is not None and (end is None or place < end) and not stopped():
+            with store.read(scope) as reader:
+                page, further = reader.without_vector(place, batch)
+            vectors, error = _vectors(embedder, [record.text for record in page])
+            if vectors is None:
+                return Embedded(made, count_missing(store, scope), error)
+            made += _store_vectors(store, scope, page, vectors)
+            progress(made, max(total, made))
+            place = further or None
+    return Embedded(made, count_missing(store, scope))
+
+
+def _drop_unused(store: Store, scope: Scope) -> dict[str, int]:
+    with store.read(scope) as reader:
+        others = [space.fingerprint for space in reader.spaces() if not space.used]
+    dropped = dict.fromkeys(others, 0)
+    for fingerprint in others:
+        number = DROP_BATCH_SIZE
+        while number == DROP_BATCH_SIZE:
+            with store.write(scope) as writer:
+                number = writer.drop_vectors(fingerprint, DROP_BATCH_SIZE)
+            dropped[fingerprint] += number
+    return dropped
+
+
+@retried
+def _store_vectors(store: Store, scope: Scope, page: Sequence[Record], vectors: Sequence[Vector | None]) -> int:
+    ready = [(record, vector) for record, vector in zip(page, vectors, strict=True) if vector is not None]
+    if not ready:
+        return 0
+    with store.write(scope) as writer:
+        return writer.fill_vectors(ready)
+
+
+def _vectors(embedder: Embedder, texts: Sequence[str]) -> tuple[Sequence[Vector | None] | None, str]:
+    """Return a vector for each text, None for a text that the embedder refuses; or None and the error if it is down."""
+    if not texts:
+        return [], ""
+    vectors, error = embed_or_none(embedder, texts)
+    if vectors is not None:
+        return vectors, ""
+    answers, _ = embed_or_none(embedder, [PROBE])
+    return (None, error) if answers is None else (_embed_halves(embedder, texts), "")
+
+
+def _embed_halves(embedder: Embedder, texts: Sequence[str]) -> list[Vector | None]:
+    """Embed texts of which some are refused, by halving until the refused ones are alone."""
+    if len(texts) == 1:
+        return [None]
+    out: list[Vector | None] = []
+    for half in (texts[: len(texts) // 2], texts[len(texts) // 2 :]):
+        vectors, _ = embed_or_none(embedder, half)
+        out += _embed_halves(embedder, half) if vectors is None else vectors
+    return out
+
+
+# --- summaries -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Summarized:
+    """Result of a pass: records with an extracted summary, and how many were rewritten or left as they are."""
+
+    found: int
+    rewritten: int = 0
+    kept: int = 0
+
+
+def rewrite_summaries(
+    data: ScopedStore,
+    summarizer: Summarizer,
+    *,
+    limit: int | None = None,
+    dry_run: bool = False,
+    progress: Callable[[str], None] = lambda id: None,
+) -> Summarized:
+    """Rewrite extracted summaries with a summarizer, usually a language model. Summaries that an author wrote stay."""
+    with data.store.read(data.scope) as reader:
+        found = [record.id for record, _ in _extracted(reader.records())]
+    if dry_run:
+        return Summarized(len(found))
+    rewritten = kept = 0
+    todo = found[:limit]
+    for start in range(0, len(todo), SUMMARY_BATCH_SIZE):
+        with data.store.read(data.scope) as reader:
+            batch = list(_extracted(iter(reader.get(todo[start : start + SUMMARY_BATCH_SIZE]).values())))
+        for record, lengths in batch:
+            progress(record.id)
+            better = summarizer.shorten(record.text, _title_of(record))
+            if better != lengths and _store_summary(data, record, better):
+                rewritten += 1
+            else:
+                kept += 1
+    return Summarized(len(found), rewritten, kept)
+
+
+def _extracted(records: Iterator[Record]) -> Iterator[tuple[Record, Lengths]]:
+    """Yield the active knowledge records whose summary is the extractive default, and shorter than the text."""
+    plain = Extractive()
+    for record in records:
+        if record.summary == record.text or record.status != "active" or kind_of(record.kind).shelf != "knowledge":
+            continue
+        lengths = plain.shorten(record.text, _title_of(record))
+        if lengths.summary == record.summary:
+            yield record, lengths
+
+
+def _title_of(record: Record) -> str:
+    return str(record.data.get("name") or record.data.get("title") or "")
+
+
+@retried
+def _store_summary(data: ScopedStore, record: Record, lengths: Lengths) -> bool:
+    """Store a summary. A record that was changed while the model was thinking is left alone."""
+    changed = replace(record, summary=lengths.summary, micro=lengths.micro, updated=data.clock())
+    try:
+        with data.writer_of(record) as writer:
+            writer.change(finish(changed, data.rules), "edit", expect=record.version)
+    except Conflict:
+        return False
+    return True

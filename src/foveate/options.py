@@ -1,0 +1,132 @@
+"""Options that several calls share, each declared once.
+
+The library reads these classes as types (`**options: Unpack[ContextOptions]`). The command line, the HTTP service and the
+reference read the same declarations, with the help text in `Arg`, so that an option has one name and one meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypedDict
+
+from foveate.errors import InputError, near
+from foveate.types import Scope, Trust
+
+if TYPE_CHECKING:
+    from foveate.types import Filters
+
+When = datetime | int | str
+"""A time: a datetime, ISO 8601 text, how long ago (`"7d"`), or milliseconds since 1970."""
+
+Text = str | Mapping[str, Any]
+"""A text for one call: itself, or a mapping with `text` and other fields of a record, such as `origin`."""
+
+Extra = Text | Sequence[Text] | Mapping[str, Text | Sequence[Text]]
+"""Texts that only this call knows: one, several, or several for each slot."""
+
+Outcome = Literal["success", "partial", "failure", "pending"]
+Complexity = Literal["easy", "normal", "complex"]
+
+
+@dataclass(frozen=True, slots=True)
+class Arg:
+    """How the front ends present an option."""
+
+    help: str
+    metavar: str = ""
+    minimum: int | None = None
+    complete: str = ""
+    """Which names the shell completes: `profiles` or `kinds`."""
+
+
+class HasId(Protocol):
+    """A value that stands for its id, such as a `Task`."""
+
+    @property
+    def id(self) -> str: ...
+
+
+class Who(TypedDict, total=False):
+    """Whose call it is. What is not named stays as the engine was opened."""
+
+    user: Annotated[str | None, Arg("User whose records are visible.", "NAME")]
+    agent: Annotated[str | None, Arg("Agent whose records and profile are used.", "NAME")]
+    session: Annotated[str | None, Arg("Session, one conversation.", "NAME")]
+    task: Annotated[str | HasId | None, Arg("Task by id or key; without a query, it is the question.", "TASK")]
+
+
+class ContextOptions(Who, total=False):
+    """Options of `Engine.context`."""
+
+    budget: Annotated[int | None, Arg("Maximum tokens the model may receive, framing included.", "TOKENS", minimum=1)]
+    profile: Annotated[str | None, Arg("Profile with slots and weights.", "NAME", complete="profiles")]
+    complexity: Annotated[Complexity | None, Arg("Complexity of the task; adds a layer to the profile.")]
+    frame: Annotated[str | None, Arg("Approach to the question: decision, debug, ...; `none` for no frame.", "NAME")]
+    extra: Annotated[Extra | None, Arg("Text that only this call knows, or a file with it; `-` reads stdin. Repeatable.")]
+    filters: Filters | None
+    without: Annotated[Sequence[str] | None, Arg("Slot to leave out: repo_map, codebase, ... Repeatable.", "SLOT")]
+    code_query: Annotated[str | None, Arg("Search the code for this text instead of the query.", "TEXT")]
+    overrides: Mapping[str, Any] | None
+    counter: Annotated[str | None, Arg("Token counter: o200k, cl100k, anthropic, chars4, bytes.", "NAME")]
+    now: When | None
+
+
+class RecordFields(TypedDict, total=False):
+    """Fields of a record that a caller can set."""
+
+    summary: str
+    micro: str
+    tags: Sequence[str]
+    subject: str | None
+    attribute: str | None
+    outcome: str | None
+    confidence: float
+    salience: float
+    entities: Sequence[str]
+    paths: Sequence[str]
+    pinned: bool
+    key: str | None
+    """Name of your own by which the record is found again; it is unique in the project."""
+    trust: Trust
+    origin: str | None
+    valid_from: When | None
+    valid_to: When | None
+    data: Mapping[str, Any]
+    """Fields of the record's kind, such as a decision's `rationale`. An edit keeps the fields that it does not name."""
+
+
+class NewRecordFields(RecordFields, Who, total=False):
+    """Options of `Engine.add`."""
+
+    created: When
+    status: str
+    uses: int
+    wins: int
+    """Earlier uses and successes of a record that comes from elsewhere."""
+
+
+CONTEXT_OPTIONS = frozenset(ContextOptions.__annotations__)
+WHO = frozenset(Who.__annotations__)
+RECORD_FIELDS = frozenset(RecordFields.__annotations__)
+NEW_RECORD_FIELDS = frozenset(NewRecordFields.__annotations__)
+
+
+def refuse_unknown(given: Mapping[str, Any], known: frozenset[str], call: str) -> None:
+    """Raise an error that names each unknown option and the nearest known one."""
+    problems = [f"{call} has no option {name!r}.{near(name, known)}" for name in given if name not in known]
+    if problems:
+        raise InputError(problems)
+
+
+def refuse_text(value: object, name: str) -> None:
+    """Raise an error if a list of texts was passed as one text, which would be read letter by letter."""
+    if isinstance(value, str):
+        raise InputError(f"{name} must be a list of texts, got the text {value!r}. Write [{value!r}].")
+
+
+def scope_of(scope: Scope, who: Mapping[str, Any]) -> Scope:
+    """Return the scope with the user, agent, session and task that a call names. A task may be a `Task`."""
+    named = {name: getattr(who[name], "id", who[name]) for name in WHO if who.get(name) is not None}
+    return replace(scope, **named) if named else scope

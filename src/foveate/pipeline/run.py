@@ -1,0 +1,162 @@
+"""The whole line, from a request to a context: prepare a plan, gather candidates, score, select and assemble.
+
+Both steps read one snapshot of the store and of the code. Everything after `gather` is a pure function of values, which is
+why a receipt can be replayed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from hashlib import blake2b
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from foveate.errors import ProfileError, near
+from foveate.pipeline import profiles
+from foveate.pipeline.assembly import Context, Prefix, joined
+from foveate.pipeline.fill import Composed, compose
+from foveate.pipeline.request import request_json
+from foveate.pipeline.scoring import score
+from foveate.pipeline.signals import extract
+from foveate.pipeline.sources import Around, Gathered, Source, gather
+from foveate.pipeline.sources.gather import Report
+from foveate.records import fence
+from foveate.records.lifecycle import DEFAULT, Thresholds
+from foveate.records.render import title_of
+from foveate.store.protocol import Reader
+from foveate.tasks.task import state_of, unfinished
+from foveate.text import tokens
+from foveate.types import Candidate, Profile, Request, Signals
+
+if TYPE_CHECKING:
+    from foveate.code.snapshot import CodeSnapshot
+
+Vector = Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A request with what it is about and the profile that it gets."""
+
+    request: Request
+    signals: Signals
+    profile: Profile
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A computed context with everything that its receipt is made from."""
+
+    request: Request
+    profile: Profile
+    context: Context
+    candidates: tuple[Candidate, ...]
+    reports: tuple[Report, ...]
+    revision: str
+    measured_by: str
+    """Counter of the token counts that the records have."""
+    began: float
+    ended: float = field(default_factory=perf_counter)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pipeline:
+    """The parts of the line that stay the same from call to call."""
+
+    sources: Mapping[str, Source]
+    profile_dirs: tuple[Path, ...] = ()
+    domains: Mapping[str, Sequence[str]]
+    thresholds: Thresholds = DEFAULT
+    measured_by: str = "o200k"
+    root: Path | None = None
+    count_pools: bool = False
+    """Ask each source how many records it chose from: for debugging, as it costs a query each."""
+
+    def prepare(self, request: Request, embedding: Vector | None, reader: Reader) -> Plan:
+        """Extract the signals of a request and resolve its profile."""
+        vector = None if embedding is None else tuple(embedding)
+        signals = extract(request, reader.named, vector, self.domains)
+        signals = profiles.framed(request, signals, self.profile_dirs)
+        return Plan(request, signals, self._resolve_profile(request, signals))
+
+    def run(
+        self, plan: Plan, reader: Reader, code: CodeSnapshot | None, unavailable: str, warnings: Sequence[str], began: float
+    ) -> Run:
+        """Compute the context of a plan. `unavailable` says why there is no code, if a source needs it."""
+        request, signals, profile = plan.request, plan.signals, plan.profile
+        around = Around(request, signals, profile, reader, self.root, code, unavailable)
+        found = gather(self.sources, around, count=self.count_pools)
+        notes = [*warnings, *_unfinished_dependencies(request, reader), *_missing_vectors(signals, reader)]
+        notes += code.notes if code else ()
+        revision, tag = reader.revision, fence.tag_of(reader.secret, request.scope.session)
+        candidates = score(found.candidates, profile, signals, request.now, self.thresholds)
+        composed = compose(candidates, profile, request.filters, request.counter, self.measured_by, request.now, tag)
+        context = _context(plan, found, composed, revision, notes, tag)
+        return Run(request, profile, context, tuple(candidates), found.reports, revision, self.measured_by, began)
+
+    def _resolve_profile(self, request: Request, signals: Signals) -> Profile:
+        known = profiles.names(self.profile_dirs)
+        custom = profiles.names(self.profile_dirs, builtin=False) if request.agent else ()
+        names = profiles.layers(request, signals, known, custom)
+        profile = profiles.resolve(names, self.profile_dirs, request.overrides, request.budget)
+        slots = {slot.name for slot in profile.slots if "given" in slot.sources}
+        for name in request.given:
+            if name not in slots:
+                raise ProfileError(f"Profile {profile.name!r} has no slot {name!r} for extra texts.{near(name, slots)}")
+        return profile
+
+
+def text_hash(text: str) -> str:
+    """Return the hash by which two prompts are compared."""
+    return blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def context_id(request: Request, revision: str, text: str) -> str:
+    """Return the id of a context: the same for the same request on the same state, in any process."""
+    parts = json.dumps([request_json(request), revision, text_hash(text)], sort_keys=True, ensure_ascii=False)
+    return "ctx_" + blake2b(parts.encode(), digest_size=12).hexdigest()
+
+
+def _context(plan: Plan, found: Gathered, composed: Composed, revision: str, warnings: Sequence[str], tag: str) -> Context:
+    request, profile = plan.request, plan.profile
+    text = joined(composed.sections)
+    stable = joined(section for section in composed.sections if section.stable)
+    failed = [f"Source {report.source!r} failed: {report.error}" for report in found.reports if report.error]
+    oversized = [
+        f"Slot {grant.slot!r} holds more than its room and took {grant.borrowed} tokens from others."
+        for grant, slot in zip(composed.budget.grants, profile.slots, strict=True)
+        if slot.keep and grant.own and grant.borrowed
+    ]
+    return Context(
+        id=context_id(request, revision, text),
+        sections=composed.sections,
+        left_out=composed.left_out,
+        budget=composed.budget,
+        profile=profile.name,
+        counter=request.counter,
+        signals=plan.signals,
+        prefix=Prefix(text_hash(stable), len(stable), _count(stable, request.counter)),
+        considered={report.source: report.found for report in found.reports},
+        warnings=(*warnings, *failed, *oversized),
+        tag=tag,
+    )
+
+
+def _unfinished_dependencies(request: Request, reader: Reader) -> list[str]:
+    records = unfinished(reader, request.task) if request.task else []
+    return [f"{title_of(record) or record.id}, on which the task depends, is {state_of(record)}." for record in records]
+
+
+def _missing_vectors(signals: Signals, reader: Reader) -> list[str]:
+    missing = 0 if signals.embedding is None else reader.lacking()
+    warning = f"{missing:,} records have no vector by this embedder yet and are found by words alone. "
+    return [warning + "Run `foveate store maintain --only vectors`."] if missing else []
+
+
+@lru_cache(maxsize=64)
+def _count(text: str, counter: str) -> int:
+    return tokens.count(text, counter) if text else 0
