@@ -134,7 +134,7 @@ WRITES: dict[str, Callable[[Engine, str], object]] = {
     "push": lambda engine, id: engine.stack().push("Find the leak"),
     "count_uses": lambda engine, id: engine.count_uses([id]),
     "import": lambda engine, id: engine.store.import_lines(['{"kind": "note", "text": "Imported", "id": "note_x"}']),
-    "forget": lambda engine, id: engine.forget(*id),
+    "forget": lambda engine, id: engine.forget(id),
 }
 
 

@@ -159,7 +159,7 @@ def test_forgotten_rows_are_gone_from_the_tables_and_the_rest_is_said(url: str) 
     memory = memory_of(store)
     id = memory.add("note", "The password of Mallory is xyzzy").record.id
     memory.add("note", "Something else")
-    done = memory.forget(*id)
+    done = memory.forget(id)
     assert "write-ahead log" in done.warnings[-1]
     assert len(done.warnings) == 1
     with psycopg.connect(url) as connection:

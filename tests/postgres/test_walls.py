@@ -143,7 +143,7 @@ def test_member_uses_the_store_as_any_other(member: str) -> None:
     id = filled(store, "mine")
     memory = Engine(store, scope=Scope("mine"), rules=Rules(), clock=now, ids=new_id)
     assert id in [hit.record.id for hit in memory.search("redis of mine")]
-    assert memory.forget(*id).counts["records"] == 1
+    assert memory.forget(id).counts["records"] == 1
     assert store.health().ok
     with store.read(Scope("theirs")) as reader:
         assert list(reader.records()) == []

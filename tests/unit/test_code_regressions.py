@@ -108,7 +108,7 @@ def test_a_context_whose_question_was_forgotten_is_still_read() -> None:
     with engine(files={"cache.py": "def redis_cache(key):\n    return key\n"}) as shop:
         gone = shop.add("fact", "The redis_cache of Zanzibar holds keys").record.id
         context = shop.context("Which keys does redis_cache hold in Zanzibar?", code_query="redis_cache of Zanzibar")
-        shop.forget(*gone)
+        shop.forget(gone)
         assert "zanzibar" not in str(shop.receipts.get(context.id).document).lower()
         assert FORGOTTEN in shop.receipts.replay(context.id)["missing"]
         assert not shop.receipts.prompt(context.id).identical

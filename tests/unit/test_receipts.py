@@ -163,7 +163,7 @@ def test_forgetting_a_record_empties_it_out_of_the_lines(engine: foveate.Engine)
     id = engine.add("fact", "The password of Mallory is xyzzy").record.id
     engine.context("What is the xyzzy of Mallory?")
     assert "xyzzy" in engine.receipts.list()[0]["query"]
-    engine.forget(*id)
+    engine.forget(id)
     (line,) = engine.receipts.list()
     assert (line["query"], line["forgotten"], line["items"], line["relevance"]) == (FORGOTTEN, 1, 0, None)
 
@@ -458,7 +458,7 @@ def test_why_not_owns_up_when_the_question_was_forgotten(engine: foveate.Engine)
     other = engine.add("fact", "Lunch is at noon").record.id
     context = engine.context("deploy")
     engine.receipts.flush()
-    engine.forget(*gone)
+    engine.forget(gone)
     assert engine.why(other, context.id)["reason"] == "forgotten"
 
 
