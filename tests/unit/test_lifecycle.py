@@ -11,7 +11,7 @@ import pytest
 import foveate
 from foveate import InputError
 from foveate.pipeline.track_record import earned
-from foveate.records.lifecycle import DEFAULT, DUE_KINDS, Thresholds, done, due, life, problems_in, stage
+from foveate.records.lifecycle import DEFAULT, DUE_KINDS, Thresholds, done, due, problems_in, stage
 from foveate.records.links import LEARNED_FROM
 from foveate.testing import FixedClock, counting_ids
 from foveate.types import Record, Scope, Signals
@@ -72,37 +72,7 @@ def engine() -> Iterator[foveate.Engine]:
     ],
 )
 def test_stages(kind: str, values: dict[str, Any], expected: str) -> None:
-    told = life(record(kind, **values), NOW)
-    assert stage(record(kind, **values), NOW) == told.stage == expected
-    assert expected in told.stages
-    assert told.because
-
-
-@pytest.mark.parametrize(
-    ("kind", "values", "because", "onward"),
-    [
-        ("fact", {}, "it was not met again yet", "confirmed when it is, core at 3 confirmations"),
-        ("fact", {"data": {"confirmations": 1}}, "1 confirmation", "core at 3 confirmations"),
-        ("fact", {"data": {"core": True}}, "it is marked as core", ""),
-        ("fact", {"status": "superseded"}, "another value holds by now", ""),
-        ("episode", {"created": NOW - 2 * DAY}, "2 days old", "known by its summary after 30 days, archived after 90 days"),
-        ("episode", {"created": NOW - 91 * DAY, "pinned": True}, "91 days old, and pinned", "no age archives it while"),
-        ("procedure", {"uses": 4, "wins": 3}, "3 of 4 uses went well", "judged from 5 uses on: effective above 60%"),
-        ("procedure", {"uses": 6, "wins": 3}, "3 of 6 uses went well", "effective above 60%, ineffective below 40%"),
-        ("censor", {"uses": 1}, "1 trip, 0 false alarms", "it blocks after more than 5 trips, withdrawn at 3 false alarms"),
-        ("censor", {"uses": 6}, "6 trips, 0 false alarms", "withdrawn at 3 false alarms"),
-        ("decision", {}, "it has no outcome", "reviewed once its outcome is one of success, partial, failure"),
-        ("decision", {"outcome": "partial"}, "its outcome is partial", ""),
-        ("note", {"status": "retired"}, "its status is retired", ""),
-    ],
-)
-def test_a_stage_is_told_with_its_figures_and_what_leads_on(
-    kind: str, values: dict[str, Any], because: str, onward: str
-) -> None:
-    told = life(record(kind, **values), NOW)
-    assert told.because == because
-    assert told.onward.startswith(onward)
-    assert bool(told.onward) == bool(onward)
+    assert stage(record(kind, **values), NOW) == expected
 
 
 def test_thresholds_are_data() -> None:

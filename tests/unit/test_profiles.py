@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 
 import pytest
 
 from foveate.errors import ProfileError
-from foveate.pipeline.profiles import check, known, layer_to_toml, layers, load, names, overlay, places, resolve, to_toml
+from foveate.pipeline.profiles import check, known, layers, load, names, overlay, places, resolve, to_toml
 from foveate.pipeline.profiles.files import BUILTIN
 from foveate.types import Profile, Request, Scope, Signals, Slot
 
@@ -457,13 +456,6 @@ def test_a_shown_profile_names_the_layer_of_each_value() -> None:
     assert shown.startswith('name = "coding"\nextends = ""\ntotal = 8000  # base\nreserve = 0  # base\n')
     assert 'heading = "Patterns to Follow"  # base\n' in shown
     assert "share = 15.0  # coding\nmax_items = 3  # complexity-easy\n" in shown
-
-
-@pytest.mark.parametrize("name", BUILTINS)
-def test_a_layer_reads_back_as_it_was_written(name: str) -> None:
-    layer = load(name) | {"description": 'a "b" \\ c\td\x7f\n[slots.x]\né'}
-    assert tomllib.loads(layer_to_toml(layer)) == layer
-    assert tomllib.loads(layer_to_toml({"weights": {"a b": 0.1, 'c"d': 1e-09}})) == {"weights": {"a b": 0.1, 'c"d': 1e-09}}
 
 
 # --- choosing ------------------------------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from typing import Any
 
 from foveate.errors import near
 from foveate.store.protocol import Change
-from foveate.text.format import pluralize
 from foveate.types import Record
 
 DAY = 86_400_000
@@ -124,92 +123,6 @@ _STAGES: Mapping[str, Callable[[Record, int, Thresholds], str]] = {
 
 RANKS = {"core": 1.0, "effective": 1.0, "confirmed": 0.5}
 """What a stage adds to a record's rank (004: core facts and effective procedures come first); others add nothing."""
-
-
-# --- told ----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Life:
-    """Where a record stands among the stages of its kind: by which figures, and what leads on from there."""
-
-    stages: tuple[str, ...]
-    stage: str
-    because: str
-    onward: str
-
-
-def life(record: Record, now: int, thresholds: Thresholds = DEFAULT) -> Life:
-    """A record's stage among those of its kind, told for people; kinds without a diagram have their status."""
-    at = stage(record, now, thresholds)
-    stages = _ORDER.get(record.kind) or tuple(dict.fromkeys(("active", at, "retired")))
-    tell = _TOLD.get(record.kind)
-    because, onward = tell(record, at, now, thresholds) if tell else (f"its status is {record.status}", "")
-    return Life(stages, at, because, onward)
-
-
-def _told_fact(record: Record, stage: str, now: int, at: Thresholds) -> tuple[str, str]:
-    confirmations = int(record.data.get("confirmations", 0))
-    if stage in ("superseded", "inactive"):
-        return ("another value holds by now" if stage == "superseded" else "it was taken out of use"), ""
-    if stage == "core":
-        return ("it is marked as core" if record.data.get("core") else pluralize(confirmations, "confirmation")), ""
-    core = f"core at {pluralize(at.core_at, 'confirmation')}"
-    if confirmations:
-        return pluralize(confirmations, "confirmation"), core
-    return "it was not met again yet", f"confirmed when it is, {core}"
-
-
-def _told_episode(record: Record, stage: str, now: int, at: Thresholds) -> tuple[str, str]:
-    old = f"{pluralize(max(0, now - record.created) // DAY, 'day')} old"
-    if stage == "archived":
-        return old, "its full text is in its history"
-    if record.pinned:
-        return f"{old}, and pinned", "no age archives it while it is pinned"
-    after = f"archived after {at.archive_after:g} days"
-    return old, after if stage == "summarized" else f"known by its summary after {at.summarize_after:g} days, {after}"
-
-
-def _told_procedure(record: Record, stage: str, now: int, at: Thresholds) -> tuple[str, str]:
-    if stage == "retired":
-        return "it was taken out of use", ""
-    judged = f"effective above {at.effective:.0%}, ineffective below {at.ineffective:.0%}"
-    used = f"{record.wins} of {pluralize(record.uses, 'use')} went well"
-    return used, judged if record.uses >= at.judged_at else f"judged from {pluralize(at.judged_at, 'use')} on: {judged}"
-
-
-def _told_censor(record: Record, stage: str, now: int, at: Thresholds) -> tuple[str, str]:
-    alarms = int(record.data.get("false_alarms", 0))
-    tripped = f"{pluralize(record.uses, 'trip')}, {pluralize(alarms, 'false alarm')}"
-    if stage == "retired":
-        return tripped, ""
-    wrong = f"withdrawn at {pluralize(at.false_alarms, 'false alarm')} that are more than {at.false_share:.0%} of its trips"
-    blocks = "" if stage == "escalated" else f"it blocks after more than {pluralize(at.escalate_above, 'trip')}, "
-    return tripped, f"{blocks}{wrong}"
-
-
-def _told_decision(record: Record, stage: str, now: int, at: Thresholds) -> tuple[str, str]:
-    outcome = f"its outcome is {record.outcome}" if record.outcome else "it has no outcome"
-    return outcome, "" if stage == "reviewed" else f"reviewed once its outcome is one of {', '.join(REVIEWED)}"
-
-
-_ORDER: Mapping[str, tuple[str, ...]] = {
-    "fact": ("new", "confirmed", "core", "superseded", "inactive"),
-    "episode": ("active", "summarized", "archived"),
-    "procedure": ("active", "effective", "ineffective", "retired"),
-    "pattern": ("active", "effective", "ineffective", "retired"),
-    "censor": ("created", "active", "escalated", "retired"),
-    "decision": ("recorded", "pending", "reviewed"),
-}
-
-_TOLD: Mapping[str, Callable[[Record, str, int, Thresholds], tuple[str, str]]] = {
-    "fact": _told_fact,
-    "episode": _told_episode,
-    "procedure": _told_procedure,
-    "pattern": _told_procedure,
-    "censor": _told_censor,
-    "decision": _told_decision,
-}
 
 
 # --- what is due ---------------------------------------------------------------------------------------------------

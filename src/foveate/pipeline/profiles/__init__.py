@@ -8,7 +8,7 @@ from foveate.pipeline.profiles.choose import framed, layers
 from foveate.pipeline.profiles.files import ProfileInfo, known, load, names, places
 from foveate.pipeline.profiles.profile import check, overlay, resolve
 from foveate.pipeline.profiles.settings import FEATURES
-from foveate.pipeline.profiles.toml_text import layer_to_toml, to_toml
+from foveate.pipeline.profiles.toml_text import to_toml
 
 __all__ = [
     "FEATURES",
@@ -16,7 +16,6 @@ __all__ = [
     "check",
     "framed",
     "known",
-    "layer_to_toml",
     "layers",
     "load",
     "names",

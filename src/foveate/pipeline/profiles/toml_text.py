@@ -1,14 +1,13 @@
 """Profile -> TOML, for people to read and to start their own from.
 
 Comes in: a resolved profile. Goes out: TOML that resolves to the same profile, with the layer that set each value
-beside it. Values that nobody set and that are the default are not printed. Or a layer: then a file that says just that.
+beside it. Values that nobody set and that are the default are not printed.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Any
 
@@ -16,7 +15,6 @@ from foveate.types import Frame, Profile, Slot
 
 _TOP = ("total", "reserve", "half_life", "vector_weight", "related_weight", "flexible", "max_file_chars", "frames")
 _TABLES = ("weights", "fields")
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def to_toml(profile: Profile) -> str:
@@ -34,25 +32,6 @@ def to_toml(profile: Profile) -> str:
         *(_slot(slot, profile.layers) for slot in profile.slots),
     ]
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
-
-
-def layer_to_toml(layer: Mapping[str, Any]) -> str:
-    """A layer as its file has it; parsing it gives the layer again."""
-    return "\n\n".join("\n".join(block) for block in _blocks(layer, "")) + "\n"
-
-
-def _blocks(table: Mapping[str, Any], path: str) -> Iterator[list[str]]:
-    """A block for each table that says something: plain values go before the tables below."""
-    plain = [f"{_key(key)} = {_value(value)}" for key, value in table.items() if not isinstance(value, Mapping)]
-    if plain:
-        yield [f"[{path}]", *plain] if path else plain
-    for key, part in table.items():
-        if isinstance(part, Mapping):
-            yield from _blocks(part, f"{path}.{_key(key)}" if path else _key(key))
-
-
-def _key(key: str) -> str:
-    return key if _BARE.fullmatch(key) else _value(key)
 
 
 def _frame(frame: Frame, setters: Mapping[str, str]) -> list[str]:
