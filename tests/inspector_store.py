@@ -54,14 +54,14 @@ class Seeding:
     names: dict[str, str] = field(default_factory=dict)
 
     def add(self, kind: str, text: str, *, name: str = "", **values: Any) -> str:
-        self.clock.store.run_due_maintenance(timedelta(minutes=7))
+        self.clock.tick(timedelta(minutes=7))
         id = add_record(self.engine, kind, text, **values).record.id
         if name:
             self.names[name] = id
         return id
 
     def context(self, query: str | None, *, name: str = "", **options: Any) -> Context:
-        self.clock.store.run_due_maintenance(timedelta(minutes=3))
+        self.clock.tick(timedelta(minutes=3))
         context = self.engine.context(query, **options)
         if name:
             self.names[name] = context.id
@@ -76,7 +76,7 @@ def make(root: Path) -> Seeded:
         seeding = Seeding(engine, clock)
         for step in (_knowledge, _lives, _graph, _hostile, _tasks, _contexts, _sessions, _hooks, _forgotten, _evaluated):
             step(seeding)
-            clock.store.run_due_maintenance(timedelta(days=4))
+            clock.tick(timedelta(days=4))
         engine.store.maintain()
         seeding.names |= {"session": SESSIONS[0], "hooked": SESSIONS[1], "hostile_session": SESSIONS[2]}
         return Seeded(root, clock.now, seeding.names)
@@ -248,7 +248,7 @@ def _tasks(seeding: Seeding) -> None:
     engine = seeding.engine
     parent = engine.tasks.add("No customer is charged twice", key="epic", objective="Make the checkout idempotent").id
     for key, name, needs in TASKS:
-        seeding.clock.store.run_due_maintenance(timedelta(minutes=20))
+        seeding.clock.tick(timedelta(minutes=20))
         task = engine.tasks.add(
             name, key=key, depends_on=needs, parent=None if key == "mail" else parent, complexity="normal",
             description=f"{name}, so that the checkout can be asked twice.", acceptance_criteria=["it is tested"],
@@ -257,14 +257,14 @@ def _tasks(seeding: Seeding) -> None:
         seeding.names[f"task_{key}"] = task.id
     seeding.names |= {"task_epic": parent, "task": seeding.names["task_retry"]}
     for key, handoff in (("schema", GOOD), ("key", BROKEN), ("store", UNREADABLE)):
-        seeding.clock.store.run_due_maintenance(timedelta(hours=2))
+        seeding.clock.tick(timedelta(hours=2))
         seeding.names[f"handoff_{key}"] = engine.tasks.ingest(key, handoff).handoff
     engine.tasks.start("retry")
     engine.tasks.block("docs", "Nobody knows where the manual is")
     engine.tasks.fail("mail", "The list of customers is gone")
     stack = engine.stack(session=SESSIONS[0])
     for goal in ("Make the checkout idempotent", "Find where a charge is retried", "Read payments.py"):
-        seeding.clock.store.run_due_maintenance(timedelta(minutes=5))
+        seeding.clock.tick(timedelta(minutes=5))
         stack.push(goal)
     stack.pop("The loop in charge() retries three times")
     agents = Agents(engine, lease_seconds=90 * 86_400)
@@ -314,7 +314,7 @@ def _sessions(seeding: Seeding) -> None:
     for session, budget in ((SESSIONS[0], 2400), (SESSIONS[2], 1600)):
         previous: Context | None = None
         for n, said in enumerate(SAID):
-            seeding.clock.store.run_due_maintenance(timedelta(minutes=11))
+            seeding.clock.tick(timedelta(minutes=11))
             spent = {"spent": 400 * n, "window": 3200} if n == 4 else {}
             refreshed = seeding.engine.refresh(previous, said, session=session, budget=budget, **spent)
             previous = refreshed.context or previous
@@ -326,7 +326,7 @@ def _sessions(seeding: Seeding) -> None:
 def _hooks(seeding: Seeding) -> None:
     """A session of a coding agent, told by its hooks, with a compaction in the middle."""
     for event in _heard():
-        seeding.clock.store.run_due_maintenance(timedelta(minutes=4))
+        seeding.clock.tick(timedelta(minutes=4))
         handle(seeding.engine, "claude", {"session_id": SESSIONS[1], "cwd": ".", **event})
 
 
