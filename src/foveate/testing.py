@@ -24,7 +24,7 @@ from typing import Any
 from foveate import factory
 from foveate.clock import Ids, millis
 from foveate.engine import Engine
-from foveate.project.project import FOLDER
+from foveate.project.locate import DIR_NAME
 from foveate.text.embed import Embedder, open_embedder
 
 __all__ = ["START", "FixedClock", "counting_ids", "embedder", "engine"]
@@ -94,7 +94,7 @@ def engine(path: str | Path = ":memory:", *, files: Mapping[str, str] | None = N
 
 def _write_files(files: Mapping[str, str], root: Path) -> None:
     # With its own .foveate/ folder the project is found here, even if a parent folder is a project too.
-    (root / FOLDER).mkdir(parents=True, exist_ok=True)
+    (root / DIR_NAME).mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         file = root / name
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -186,6 +186,7 @@ def test_with_a_service_only_little_is_imported(project: Path) -> None:
         "foveate.integrations.hooks",
         "foveate.integrations.hooks.program",
         "foveate.project",
+        "foveate.project.locate",
         "foveate.project.tracked_by_git",
     }
 

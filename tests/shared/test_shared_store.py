@@ -21,6 +21,7 @@ from foveate.cli import cli
 from foveate.errors import InputError, StoreError
 from foveate.integrations.hooks import program
 from foveate.project import project
+from foveate.project.locate import DIR_NAME
 from foveate.server.http import Settings, create_app
 from foveate.server.tokens import Tokens
 from foveate.store.address import masked
@@ -96,13 +97,13 @@ def test_a_url_opens_the_same_engine_and_leaves_no_file(url: str, folder: Path) 
 def test_a_folder_keeps_its_settings_profiles_and_code(url: str, folder: Path) -> None:
     (folder / "pyproject.toml").write_text("")
     (folder / "cart.py").write_text("def add_to_cart(): ...\n")
-    (folder / project.FOLDER).mkdir()
-    (folder / project.FOLDER / "config.toml").write_text('user = "ben"\n[project]\nname = "shop"\n')
+    (folder / DIR_NAME).mkdir()
+    (folder / DIR_NAME / "config.toml").write_text('user = "ben"\n[project]\nname = "shop"\n')
     with foveate.open(folder, store=url) as engine:
         assert (engine.scope.project, engine.scope.user) == ("shop", "ben")
         assert "add_to_cart" in engine.context("add_to_cart", profile="coding").text
-    assert (folder / project.FOLDER / "code.db").exists()
-    assert not (folder / project.FOLDER / "state.db").exists()
+    assert (folder / DIR_NAME / "code.db").exists()
+    assert not (folder / DIR_NAME / "state.db").exists()
 
 
 def test_the_name_of_the_project_is_never_guessed(url: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,8 +127,8 @@ def test_the_name_of_the_project_is_never_guessed(url: str, folder: Path, monkey
     ],
 )
 def test_settings_that_name_no_store_are_refused(folder: Path, config: str, problem: str) -> None:
-    (folder / project.FOLDER).mkdir()
-    (folder / project.FOLDER / "config.toml").write_text(config)
+    (folder / DIR_NAME).mkdir()
+    (folder / DIR_NAME / "config.toml").write_text(config)
     with pytest.raises(InputError, match=problem):
         foveate.open(folder)
 
@@ -144,14 +145,14 @@ def test_the_environment_does_not_redirect_what_a_program_opens(url: str, folder
     monkeypatch.setenv("FOVEATE_PROJECT", "shop")
     with foveate.open(folder) as engine:
         engine.add("fact", FACT)
-    assert (folder / project.FOLDER / "state.db").exists()
+    assert (folder / DIR_NAME / "state.db").exists()
 
 
 # --- the command line ----------------------------------------------------------------------------------------------
 
 
 def test_init_writes_the_settings_once(shop: Path, url: str) -> None:
-    config = shop / project.FOLDER / "config.toml"
+    config = shop / DIR_NAME / "config.toml"
     assert project.find(shop).settings == {"store": "$DATABASE_URL", "project": {"name": "shop"}}
     before = config.read_text()
     found = document("init")
@@ -162,8 +163,8 @@ def test_init_writes_the_settings_once(shop: Path, url: str) -> None:
 
 
 def test_init_keeps_what_the_settings_say(url: str, folder: Path) -> None:
-    (folder / project.FOLDER).mkdir()
-    (folder / project.FOLDER / "config.toml").write_text("budget = 900\n[code]\nenabled = false\n")
+    (folder / DIR_NAME).mkdir()
+    (folder / DIR_NAME / "config.toml").write_text("budget = 900\n[code]\nenabled = false\n")
     ok("init", "--store", url, "--project", "shop")
     found = project.find(folder).settings
     assert found == {"store": url, "budget": 900, "code": {"enabled": False}, "project": {"name": "shop"}}
@@ -192,7 +193,7 @@ def test_store_and_project_can_be_said_for_one_call_or_by_the_environment(shop: 
     elsewhere = shop / "elsewhere"
     elsewhere.mkdir()
     os.chdir(elsewhere)
-    (elsewhere / project.FOLDER).mkdir()
+    (elsewhere / DIR_NAME).mkdir()
     assert FACT in ok("--store", url, "--project", "shop", "search", "deploys")
     assert FACT in ok("search", "deploys", FOVEATE_STORE=url, FOVEATE_PROJECT="shop")
     assert run("search", "deploys", FOVEATE_STORE=url).exit_code == 2
@@ -214,7 +215,7 @@ def test_doctor_tells_server_role_and_projects(shop: Path, url: str) -> None:
     assert {"pgvector", "schema", "latency"} <= facts.keys()
     assert facts["role"] == "postgres (owner of the store)"
     assert (facts["project"], facts["projects"]) == ("shop", "shop")
-    (shop / project.FOLDER / "state.db").touch()
+    (shop / DIR_NAME / "state.db").touch()
     assert any("is not used" in warning for warning in document("doctor")["warnings"])
 
 
@@ -373,7 +374,7 @@ def hooked(folder: Path, session: str = "one", **env: str) -> str:
 def test_hooks_answer_from_the_shared_store(shop: Path, url: str) -> None:
     assert program.root_of({"cwd": str(shop)}) == str(shop)
     assert FACT in hooked(shop)
-    (shop / project.FOLDER / "config.toml").unlink()
+    (shop / DIR_NAME / "config.toml").unlink()
     assert program.root_of({"cwd": str(shop)}) == ""
     assert FACT in hooked(shop, "two", FOVEATE_STORE=url, FOVEATE_PROJECT="shop")
 
@@ -382,12 +383,12 @@ def test_settings_that_came_with_a_repository_send_no_prompt_anywhere(shop: Path
     for words in (["init", "-q"], ["add", "-f", ".foveate/config.toml"]):
         subprocess.run(["git", *words], cwd=shop, check=True)
     assert hooked(shop) == ""
-    assert "config.toml is tracked by git" in (shop / project.FOLDER / "hook.log").read_text()
+    assert "config.toml is tracked by git" in (shop / DIR_NAME / "hook.log").read_text()
     assert FACT in hooked(shop, FOVEATE_STORE=url)  # whose environment it is
 
 
 def test_doctor_says_that_settings_which_came_with_a_repository_were_accepted(shop: Path, url: str) -> None:
-    settings = shop / project.FOLDER / "config.toml"
+    settings = shop / DIR_NAME / "config.toml"
     for words in (["init", "-q"], ["add", "-f", ".foveate/config.toml"]):
         subprocess.run(["git", *words], cwd=shop, check=True)
     assert not any("tracked" in warning for warning in document("doctor")["warnings"]), "a person's own variable names it"

@@ -14,6 +14,7 @@ import click
 
 from foveate.cli.call import STDIN, Call, Verb, pass_call, say, scoped
 from foveate.errors import InputError
+from foveate.project.locate import CONFIG_FILE
 from foveate.types import Scope
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def _share(call: Call) -> None:
     factory.open(place.root, store=call.url, project=name, code=False).close()
     project.create(place)
     if text is not None:
-        (place.folder / project.CONFIG).write_text(text, "utf-8")
+        (place.folder / CONFIG_FILE).write_text(text, "utf-8")
     where = masked(place.shared or "")
     if call.as_json:
         call.print_json({"path": str(place.folder), "store": where, "project": name, "configured": text is not None})
@@ -83,7 +84,6 @@ def _share(call: Call) -> None:
 
 def _told_to_share(call: Call, place: Place, name: str) -> str | None:
     """config.toml with the lines that say so; None where it does already, or the environment does."""
-    from foveate.project.project import CONFIG
     from foveate.store.address import has_password
 
     held = place.settings.get("project", {})
@@ -92,7 +92,7 @@ def _told_to_share(call: Call, place: Place, name: str) -> str | None:
         name,
     ):
         return None
-    config = place.folder / CONFIG
+    config = place.folder / CONFIG_FILE
     if "store" in place.settings or held:
         raise InputError(f"{str(config)!r} has `store` or [project] already. Write there yourself what you want to change.")
     if has_password(call.url or ""):

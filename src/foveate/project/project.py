@@ -1,8 +1,4 @@
-"""Where a project's state lives: `.foveate/` at its root or a shared database, its settings, and the user's own store.
-
-Comes in: a path. Goes out: a `Place` (files and settings). Worktrees of one repository share the main worktree's state.
-It opens no database.
-"""
+"""A project: its files, its settings, and where its state is. No database is opened here."""
 
 from __future__ import annotations
 
@@ -15,13 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from foveate.errors import InputError, StoreError, near
+from foveate.project.locate import CONFIG_FILE, DIR_NAME, INDEX_FILE, SERVICE_FILE, STORE_FILE, find_project
 from foveate.project.tracked_by_git import ACCEPTED, shipped
 from foveate.store.address import expanded
 
-FOLDER = ".foveate"
-STORE = "state.db"
-INDEX = "code.db"
-CONFIG = "config.toml"
 MAIN = "main"
 """The name of the only project in a project's own file."""
 
@@ -74,18 +67,18 @@ class Place:
 
     @property
     def folder(self) -> Path:
-        return self.root / FOLDER
+        return self.root / DIR_NAME
 
     @property
     def store(self) -> Path:
-        return self.folder / STORE
+        return self.folder / STORE_FILE
 
     @property
     def trusted(self) -> Path | None:
         """The file whose word is taken: the store, or the settings that name another. None where a person named that one."""
         if self.shared is None:
             return self.store
-        return self.folder / CONFIG if self.named_by_settings else None
+        return self.folder / CONFIG_FILE if self.named_by_settings else None
 
     @property
     def has_store(self) -> bool:
@@ -99,7 +92,7 @@ class Place:
     @property
     def service(self) -> Path:
         """Names the running service, while there is one."""
-        return self.folder / "service.json"
+        return self.folder / SERVICE_FILE
 
     @property
     def tokens(self) -> Path:
@@ -115,8 +108,8 @@ class Place:
     def index(self) -> Path:
         """The index of those files: worktrees share the state, but each has files of its own."""
         if self.tree is None:
-            return self.folder / INDEX
-        return self.folder / f"{Path(INDEX).stem}-{blake2b(str(self.tree).encode(), digest_size=6).hexdigest()}.db"
+            return self.folder / INDEX_FILE
+        return self.folder / f"{Path(INDEX_FILE).stem}-{blake2b(str(self.tree).encode(), digest_size=6).hexdigest()}.db"
 
     @property
     def has_code(self) -> bool:
@@ -125,27 +118,19 @@ class Place:
 
 
 def find(path: str | Path, store: str | None = None) -> Place:
-    """The project that a path belongs to: the nearest `.foveate/`, else the repository's root, else the path itself.
+    """Return the project that a path belongs to (see `locate.find_project`), with its settings.
 
-    `store`: the URL of a shared database; unless told, the project's settings may name one.
+    `store` is the URL of a shared database. Without it, the project's settings may name one.
     """
     here = Path(path).expanduser().absolute()
     if here.suffix == ".db" and here.is_file():
         raise InputError(
             f"{str(path)!r} is a file, and a project is a folder. To use a backup: `foveate restore {path} --store FOLDER`."
         )
-    for folder in (here, *here.parents):
-        if (folder / FOLDER).is_dir():
-            tree, root = _repository(here)
-            linked = tree != folder and root == folder.resolve()  # a worktree inside of the main one
-            return _place(folder, tree if linked else None, store)
-    tree, root = _repository(here)
-    return _place(root, tree if tree != root else None, store)
-
-
-def _place(root: Path, tree: Path | None, store: str | None) -> Place:
-    settings = _settings(root / FOLDER / CONFIG)
+    root, worktree = map(Path, find_project(str(here)))
+    settings = _settings(root / DIR_NAME / CONFIG_FILE)
     named = not store and not _VARIABLE.fullmatch(settings.get("store", "$"))
+    tree = worktree if worktree != root else None
     return Place(root, settings, tree, _shared(store, settings), named_by_settings=named)
 
 
@@ -216,37 +201,7 @@ def own_store() -> Path:
         return Path(given)
     from platformdirs import user_data_path
 
-    return user_data_path("foveate") / STORE
-
-
-def _repository(here: Path) -> tuple[Path, Path]:
-    """The worktree that a path is in and the main one of its repository; the path itself where there is none."""
-    for folder in (here, *here.parents):
-        marker = folder / ".git"
-        if marker.is_dir():
-            return folder, folder
-        if marker.is_file():
-            return folder, _main_worktree(marker) or folder
-    return here, here
-
-
-def _main_worktree(marker: Path) -> Path | None:
-    """`.git` of a linked worktree names `<main>/.git/worktrees/<name>`; that of a submodule does not."""
-    first = marker.read_text("utf-8", "replace").splitlines()[:1]
-    if not first or not first[0].startswith("gitdir:"):
-        return None
-    target = (marker.parent / first[0].removeprefix("gitdir:").strip()).resolve()
-    if target.parent.name != "worktrees" or target.parent.parent.name != ".git" or not _names(target / "gitdir", marker):
-        return None
-    return target.parent.parent.parent
-
-
-def _names(note: Path, marker: Path) -> bool:
-    """Whether git's own note of a worktree names this very one: anybody can write a `.git` that names another's."""
-    try:
-        return Path(note.read_text("utf-8", "replace").strip()).resolve() == marker.resolve()
-    except OSError:
-        return False
+    return user_data_path("foveate") / STORE_FILE
 
 
 def _settings(path: Path) -> dict[str, Any]:

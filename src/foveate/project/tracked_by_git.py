@@ -12,6 +12,8 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 
+from foveate.project.locate import find_checkout
+
 ACCEPTED = "FOVEATE_ACCEPTED"
 """A person's environment: folders of projects, parted as in PATH, whose `.foveate/` is theirs although git tracks it."""
 
@@ -35,7 +37,7 @@ def tracked(path: str) -> tuple[str, ...]:
     file = os.path.realpath(path)
     for name in (file, *_links(os.path.abspath(path))):
         folder = os.path.dirname(name)
-        top, git = _repository(folder)
+        top, git = find_checkout(folder)
         if git:
             wanted = os.path.relpath(os.path.join(folder, _spelled(name)), top).replace(os.sep, "/")
             for index in _indexes(git):
@@ -78,21 +80,6 @@ def _spelled(path: str) -> str:
             number = os.lstat(path).st_ino
             return next((entry.name for entry in entries if entry.inode() == number), name)
     return name
-
-
-def _repository(folder: str) -> tuple[str, str]:
-    """The top of the checkout that a folder is in, and where git keeps what it knows of it; both empty without one."""
-    while True:
-        marker = os.path.join(folder, ".git")
-        if os.path.isdir(marker):
-            return folder, marker
-        if os.path.isfile(marker):  # of a worktree or a submodule
-            with open(marker, encoding="utf-8", errors="surrogateescape") as file:
-                return folder, os.path.join(folder, file.readline().removeprefix("gitdir:").strip())
-        above = os.path.dirname(folder)
-        if above == folder:
-            return "", ""
-        folder = above
 
 
 def _indexes(git: str) -> Iterator[mmap.mmap]:

@@ -32,6 +32,7 @@ from foveate.eval.evidence import AnyEvidence
 from foveate.eval.model import Case, Dataset, Document, Subset, Suite
 from foveate.eval.reading import find_data_file, read_jsonl
 from foveate.project import project
+from foveate.project.locate import DIR_NAME, STORE_FILE
 from foveate.records import make
 from foveate.records.make import Rules
 from foveate.types import Scope
@@ -58,7 +59,7 @@ TYPE_NAMES: Mapping[type, str] = {
 }
 CASE_EXAMPLE = '{"question": "...", "expected": ["ID"], "records": [{"id": "ID", "text": "..."}]}'
 RECORD_EXAMPLE = '{"id": "...", "text": "..."}'
-STORE_FILES = (project.STORE, f"{project.STORE}-wal", "config.toml", "allow", "profiles")
+STORE_FILES = (STORE_FILE, f"{STORE_FILE}-wal", "config.toml", "allow", "profiles")
 
 Line = Mapping[str, Any]
 LocatedLine = tuple[str, Line]
@@ -99,7 +100,7 @@ def _files(path: Path) -> list[Path]:
     file = cases_file(path)
     lines = [line for _, line in read_jsonl(file) if isinstance(line, dict)]
     stores = {_resolve_store(file, line["store"]) for line in lines if _is_nonempty_text(line.get("store"))}
-    referred = [store / project.FOLDER / name for store in sorted(stores) for name in STORE_FILES]
+    referred = [store / DIR_NAME / name for store in sorted(stores) for name in STORE_FILES]
     return [file, *(path for path in (file.with_name(RECORDS_FILE), *referred) if path.exists() and path != file)]
 
 
@@ -137,7 +138,7 @@ def _corpus_of_line(file: Path, n: int, line: Line) -> Corpus | None:
         raise InputError(f"{location}: a case has either records or a store; remove one of them.")
     if "store" in line:
         store = _resolve_store(file, line["store"])
-        if not (store / project.FOLDER).is_dir():  # project.find would take a store of a parent folder
+        if not (store / DIR_NAME).is_dir():  # project.find would take a store of a parent folder
             raise NotFound(f"{location}: There is no store in {line['store']!r}.")
         if project.find(store).shared is not None:  # the settings of a copy would lead back to the original
             raise InputError(f"{location}: the store is a shared database. Name a copy of it in a file.")
@@ -157,7 +158,7 @@ def _corpus_beside(file: Path) -> Corpus | None:
 
 def _resolve_store(file: Path, store: str) -> Path:
     path = (file.parent / Path(store).expanduser()).resolve()
-    return path.parent if path.name == project.FOLDER else path
+    return path.parent if path.name == DIR_NAME else path
 
 
 def _is_nonempty_text(value: Any) -> bool:

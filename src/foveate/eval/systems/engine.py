@@ -21,6 +21,7 @@ from foveate.pipeline.assembly import Context, joined
 from foveate.pipeline.profiles.files import BASE, BUILTIN, chain
 from foveate.pipeline.profiles.profile import overlay
 from foveate.project import project
+from foveate.project.locate import DIR_NAME, STORE_FILE
 from foveate.text.embed import Embedder, open_embedder
 from foveate.types import Candidate
 
@@ -152,10 +153,10 @@ class ExistingStoreSystem(MemorySystem):
         self, store: Path, documents: Sequence[Document], overrides: Mapping[str, Any], options: Mapping[str, Any]
     ) -> None:
         super().__init__((), overrides, options)
-        copy = Path(self.folder.name, project.FOLDER)
+        copy = Path(self.folder.name, DIR_NAME)
         original = project.find(store).folder
         with foveate.open(store, personal=False, code=False, create=False) as engine:
-            engine.store.backup(copy / project.STORE)
+            engine.store.backup(copy / STORE_FILE)
         for name in ("config.toml", "allow", "profiles"):
             path = original / name
             if path.is_dir():
@@ -203,7 +204,7 @@ class RepositorySystem:
 
 def _make_project(folder: Path) -> None:
     # With its own .foveate/ folder the project is found here, even if a parent folder is a project too.
-    (folder / project.FOLDER).mkdir(exist_ok=True)
+    (folder / DIR_NAME).mkdir(exist_ok=True)
 
 
 def _engine_files() -> list[Path]:

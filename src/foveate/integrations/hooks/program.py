@@ -13,11 +13,19 @@ import socket
 import sys
 from typing import Any
 
+from foveate.project.locate import (
+    DIR_NAME,
+    INDEX_FILE,
+    SERVICE_FILE,
+    STORE_ENV_VAR,
+    database_from_environment,
+    find_project,
+    folder_from_environment,
+    store_source,
+)
 from foveate.project.tracked_by_git import read_private, shipped
 
-FOLDER, STORE, INDEX, SERVICE, LOG = ".foveate", "state.db", "code.db", "service.json", "hook.log"
-CONFIG, SHARED = "config.toml", "FOVEATE_STORE"
-"""Where a project may say that its state is in a shared database, and where a person may say so for all."""
+LOG = "hook.log"
 
 HOSTS = ("claude", "codex", "cursor", "gemini")
 
@@ -53,7 +61,7 @@ def main() -> None:
         else:
             raw, event = _read()
             root = root_of(event)
-            folder = os.path.join(root, FOLDER) if root else ""
+            folder = os.path.join(root, DIR_NAME) if root else ""
             if shipped := root and _shipped(root):
                 _log(folder, f"{shipped} is tracked by git, so that anybody may have written it: take it out of git first")
             elif root:
@@ -98,77 +106,24 @@ def _say(answer: Any) -> None:
 
 
 def root_of(event: dict[str, Any]) -> str:
-    """The project that the event belongs to: the nearest folder with a store; of a worktree, the main one's."""
+    """Return the root of the project that an event belongs to; empty if the project has no store.
+
+    That is FOVEATE_STORE if it names a folder, else the project of the event's working directory.
+    """
     roots = event.get("workspace_roots")
-    places = [event.get("cwd"), *(roots if isinstance(roots, list) else ())]
-    start = next((place for place in places if isinstance(place, str) and os.path.isabs(place)), os.getcwd())
-    here = os.path.normpath(start)
-    main = ""
-    while True:
-        if _says_where(here):
-            return here
-        main = main or _main_worktree(os.path.join(here, ".git"))
-        above = os.path.dirname(here)
-        if above == here:
-            break
-        here = above
-    return main if main and _says_where(main) else ""
-
-
-def _says_where(root: str) -> str:
-    """What says where the state of a project is: its file, a person's environment, or its settings; empty: nothing."""
-    folder = os.path.join(root, FOLDER)
-    if _shared() and os.path.isdir(folder):
-        return SHARED
-    if os.path.isfile(os.path.join(folder, STORE)):
-        return STORE
-    return CONFIG if _names_store(os.path.join(folder, CONFIG)) else ""
-
-
-def _shared() -> str | None:
-    """The shared database that a person's environment names."""
-    given = os.environ.get(SHARED, "")
-    return given if given.startswith(("postgresql://", "postgres://")) else None
-
-
-def _names_store(config: str) -> bool:
-    """Whether settings have a line for a shared store: TOML itself is read by whoever opens it."""
-    try:
-        with open(config, encoding="utf-8", errors="replace") as file:
-            return any(line.split("=")[0].strip() == "store" for line in file if "=" in line)
-    except OSError:
-        return False
-
-
-def _main_worktree(marker: str) -> str:
-    """`.git` of a linked worktree names `<main>/.git/worktrees/<name>`."""
-    if not os.path.isfile(marker):
-        return ""
-    with open(marker, encoding="utf-8", errors="replace") as file:
-        first = file.readline().strip()
-    if not first.startswith("gitdir:"):
-        return ""
-    target = os.path.normpath(os.path.join(os.path.dirname(marker), first[len("gitdir:") :].strip()))
-    if not _names(os.path.join(target, "gitdir"), marker):  # whoever wrote the file may not have made the worktree
-        return ""
-    git, name = os.path.split(os.path.dirname(target))
-    return os.path.dirname(git) if name == "worktrees" and os.path.basename(git) == ".git" else ""
-
-
-def _names(file: str, marker: str) -> bool:
-    """Whether git's own note of a worktree names this very one."""
-    try:
-        with open(file, encoding="utf-8", errors="replace") as opened:
-            return os.path.realpath(opened.readline().strip()) == os.path.realpath(marker)
-    except OSError:
-        return False
+    folders = [event.get("cwd"), *(roots if isinstance(roots, list) else ())]
+    start = next((folder for folder in folders if isinstance(folder, str) and os.path.isabs(folder)), os.getcwd())
+    root, _ = find_project(folder_from_environment() or start)
+    return root if store_source(root) else ""
 
 
 def _shipped(root: str) -> str:
-    """What came with the repository and should not: then rules, or where prompts are sent, are somebody else's word, and
-    nobody accepted them."""
-    name = _says_where(root)
-    return f"{FOLDER}/{name}" if name != SHARED and shipped(os.path.join(root, FOLDER, name)) else ""
+    """Return the file that names the store if it came with the repository and nobody has accepted it.
+
+    Its rules, or the address to which prompts are sent, would then be someone else's.
+    """
+    name = store_source(root)
+    return f"{DIR_NAME}/{name}" if name != STORE_ENV_VAR and shipped(os.path.join(root, DIR_NAME, name)) else ""
 
 
 # --- who answers ---------------------------------------------------------------------------------------------------
@@ -186,14 +141,14 @@ def _answer(folder: str, host: str, raw: bytes, event: dict[str, Any]) -> Any:
 def _from_service(folder: str, host: str, raw: bytes) -> Any:
     """What the project's service says; `NoService` where there is none, or it cannot."""
     try:
-        service = json.loads(read_private(os.path.join(folder, SERVICE)))
+        service = json.loads(read_private(os.path.join(folder, SERVICE_FILE)))
         address, token = address_of(str(service["url"])), str(service.get("token") or "")
     except FileNotFoundError:
         raise NoService from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise NoService(f"{SERVICE} cannot be used ({type(error).__name__})") from None
+        raise NoService(f"{SERVICE_FILE} cannot be used ({type(error).__name__})") from None
     if not token.replace("-", "").replace("_", "").isalnum() and token:
-        raise NoService(f"{SERVICE} has no token that could be one")
+        raise NoService(f"{SERVICE_FILE} has no token that could be one")
     head = (
         f"POST /v1/hooks/{host} HTTP/1.0\r\nHost: {address}\r\nContent-Type: application/json\r\n"
         + (f"Authorization: Bearer {token}\r\n" if token else "")
@@ -221,7 +176,7 @@ def address_of(url: str) -> str:
     scheme, _, address = url.rstrip("/").partition("://")
     name, _, port = address.rpartition(":")
     if scheme != "http" or name not in LOCAL or not (port.isascii() and port.isdecimal() and len(port) <= 5):
-        raise NoService(f"{SERVICE} names no service of this machine")
+        raise NoService(f"{SERVICE_FILE} names no service of this machine")
     return address
 
 
@@ -264,8 +219,8 @@ def _from_here(folder: str, host: str, event: dict[str, Any]) -> Any:
 
     logging.getLogger("foveate").addHandler(Kept())
     root = os.path.dirname(folder)
-    code = None if os.path.exists(os.path.join(folder, INDEX)) else False
-    with foveate.open(root, store=_shared(), code=code, create=False) as engine:
+    code = None if os.path.exists(os.path.join(folder, INDEX_FILE)) else False
+    with foveate.open(root, store=database_from_environment() or None, code=code, create=False) as engine:
         return handle(engine, host, event)
 
 
