@@ -19,7 +19,7 @@ from foveate.cli import cli
 from foveate.errors import InputError
 from foveate.integrations.install import config_edits
 from foveate.integrations.install.hosts import HOSTS, PLUGIN, is_ours
-from foveate.server.tokens import write_private
+from foveate.text.atomic_write import write_file
 
 SETTINGS = {
     "claude": ".claude/settings.local.json",
@@ -273,7 +273,7 @@ def test_a_running_service_is_the_server_and_its_end_is_told(project: Path) -> N
     run("install", "gemini", "--yes")
     with socket.create_server(("127.0.0.1", 0)) as listening:
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        write_private(project / ".foveate" / "service.json", {"url": url, "pid": 1})
+        write_file(project / ".foveate" / "service.json", json.dumps({"url": url, "pid": 1}), private=True)
         assert "warning" not in run("doctor").stdout
         for host in ("claude", "codex", "gemini"):
             run("install", host, "--yes")

@@ -41,7 +41,6 @@ ROOT_LAYER = next(n for n, names in enumerate(LAYERS) if "engine" in names)
 
 UNSOLVED = frozenset(
     (
-        ("foveate.integrations.hooks.service_file", "foveate.server.tokens"),
         ("foveate.project.project", "foveate.pipeline.profiles.variants"),
         ("foveate.records.lifecycle", "foveate.store.protocol"),
     )

@@ -7,7 +7,6 @@ not, and everything around the block stays as it is.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -119,6 +118,6 @@ def _text(path: Path) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    from foveate.integrations.install.apply import put
+    from foveate.text.atomic_write import write_file
 
-    put(Path(os.path.realpath(path)), text)
+    write_file(path, text)

@@ -15,10 +15,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
 
 from foveate.clock import iso, millis, now
 from foveate.errors import InputError, NotFound, StoreError, near
+from foveate.text.atomic_write import write_file
 
 SCOPES = ("context:read", "memory:read", "memory:write", "admin")
 """What a token allows: contexts and why they are so; records; changing records; what cannot be undone, and whole stores."""
@@ -117,9 +117,8 @@ class Tokens:
         return found[0] if found and not found[0].is_expired(at) else None
 
     def _write(self, tokens: Sequence[Token]) -> None:
-        part = self._path.with_name(f"{self._path.name}.{os.getpid()}.part")
-        write_private(part, {"version": 1, "tokens": [asdict(token) for token in tokens]})
-        os.replace(part, self._path)
+        document = {"version": 1, "tokens": [asdict(token) for token in tokens]}
+        write_file(self._path, json.dumps(document, indent=1), private=True)
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
@@ -132,15 +131,6 @@ class Tokens:
                 return
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
-
-
-def write_private(path: Path, document: dict[str, Any]) -> None:
-    """A JSON file that its owner alone can read."""
-    path.unlink(missing_ok=True)
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-        json.dump(document, file, indent=1)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _hash(secret: str) -> str:

@@ -17,9 +17,10 @@ def replaced_on_success(path: str | Path, *, private: bool = False, exclusive: b
     """Yield a temporary file to write to. If the block ends without an error, the file is renamed to `path`.
 
     A symbolic link at `path` is followed, and an existing file keeps its permissions. `private`: only the owner can read
-    the file. `exclusive`: raise FileExistsError instead of replacing an existing file.
+    the file, and a link is replaced. `exclusive`: raise FileExistsError instead of replacing an existing file.
     """
-    target = Path(os.path.realpath(path))
+    # A link that came with a repository must not decide where a secret is written.
+    target = Path(path) if private else Path(os.path.realpath(path))
     # Two writers may be at work at once, also in one process: a process id alone would give them the same name.
     part = target.with_name(f"{target.name}.{os.urandom(4).hex()}.part")
     os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666))

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from foveate.errors import InputError
 from foveate.project.tracked_by_git import read_private
-from foveate.server.tokens import write_private
+from foveate.text.atomic_write import write_file
 
 PORT = 8377
 """Where the service of a machine is, unless told."""
@@ -47,22 +47,17 @@ def find(path: Path) -> Service | None:
 
 def announce(path: Path, service: Service) -> None:
     """Write the file; what a dead service left is replaced, a living one is not."""
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    write_private(part, asdict(service))
-    try:
-        while True:
-            try:
-                os.link(part, path)  # whole or not at all, and never over another's
-                return
-            except FileExistsError:
-                other = find(path)
-                if other is not None:
-                    raise InputError(
-                        f"This project is served already, at {other.url} by process {other.pid}. Use it, or stop it first."
-                    ) from None
-                path.unlink(missing_ok=True)
-    finally:
-        part.unlink(missing_ok=True)
+    while True:
+        try:
+            write_file(path, json.dumps(asdict(service), indent=1), private=True, exclusive=True)
+            return
+        except FileExistsError:
+            other = find(path)
+            if other is not None:
+                raise InputError(
+                    f"This project is served already, at {other.url} by process {other.pid}. Use it, or stop it first."
+                ) from None
+            path.unlink(missing_ok=True)
 
 
 def withdraw(path: Path) -> None:

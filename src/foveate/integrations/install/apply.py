@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import difflib
 import json
-import os
-import stat
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,6 +18,7 @@ from typing import Any
 
 from foveate.errors import InputError
 from foveate.integrations.install.hosts import File, Scope, Where
+from foveate.text.atomic_write import write_file
 
 RECORD = "installed.json"
 FOLDERS = (".claude", ".codex", ".cursor", ".gemini", ".agents", "skills", "foveate")
@@ -157,7 +156,7 @@ def _write(change: Change) -> None:
                     folder.rmdir()
         return
     change.path.parent.mkdir(parents=True, exist_ok=True)
-    put(Path(os.path.realpath(change.path)), change.after)
+    write_file(change.path, change.after)
 
 
 def _save(path: Path, record: Mapping[str, Any]) -> None:
@@ -165,22 +164,4 @@ def _save(path: Path, record: Mapping[str, Any]) -> None:
         path.unlink(missing_ok=True)
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    put(path, json.dumps(record, indent=1, ensure_ascii=False) + "\n", private=True)
-
-
-def put(path: Path, text: str, *, private: bool = False) -> None:
-    """A file appears whole, with the rights it had."""
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    mode = 0o600 if private else stat.S_IMODE(path.stat().st_mode) if path.exists() else None
-    try:
-        with open(part, "wb") as out:
-            out.write(text.encode())
-            out.flush()
-            os.fsync(out.fileno())
-        if mode is not None:
-            part.chmod(mode)
-        os.replace(part, path)
-    except BaseException:
-        with suppress(OSError):
-            part.unlink()
-        raise
+    write_file(path, json.dumps(record, indent=1, ensure_ascii=False) + "\n", private=True)
