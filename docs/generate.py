@@ -60,13 +60,15 @@ SETTINGS = {
 VARIABLES = {
     "FOVEATE_STORE": "What `--store` is where it is not given: a project's directory, or the URL of a shared store.",
     "FOVEATE_PROJECT": "The project's name in a shared store, where `--project` is not given.",
+    "FOVEATE_AGENT": "The coding agent that runs the command line; what it adds has trust `agent`. "
+    "`foveate install claude` sets it; agents set CLAUDECODE, CODEX_THREAD_ID, CURSOR_AGENT or GEMINI_CLI instead.",
     "FOVEATE_ACCEPTED": "Folders of projects, parted as in PATH, whose store is yours although git tracks it.",
     "FOVEATE_OWN_STORE": "The file of your own store, instead of the one in the user's data directory.",
     "FOVEATE_DEBUG_CONTEXT": "`true`: every computed context is explained on stderr.",
     "FOVEATE_EMBED_URL": "The address of an embedding server with OpenAI's interface.",
     "FOVEATE_EMBED_KEY": "The key for that server.",
-    "CLAUDE_CONFIG_DIR": "Where Claude Code keeps your settings, for `foveate install claude --scope user`.",
-    "CODEX_HOME": "Where Codex keeps your settings, for `foveate install codex --scope user`.",
+    "CLAUDE_CONFIG_DIR": "Where Claude Code keeps your settings, for `foveate install claude --global`.",
+    "CODEX_HOME": "Where Codex keeps your settings, for `foveate install codex --global`.",
     "FOVEATE_SUMMARIZE_KEY": "The key for the server that `summarizer` names.",
     "NO_COLOR": "Set to anything: no colours.",
     "FORCE_COLOR": "Set to anything but 0: colours even where stdout is no terminal. NO_COLOR beats it.",

@@ -87,6 +87,8 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
         ("XDG_CACHE_HOME", ".cache"),
     ):
         monkeypatch.setenv(variable, str(folder / below))
-    for variable in [name for name in os.environ if name in ("NO_COLOR", "FORCE_COLOR") or name.startswith("FOVEATE_")]:
+    # A coding agent may run the tests: it sets the last four.
+    unwanted = ("NO_COLOR", "FORCE_COLOR", "CLAUDECODE", "CODEX_THREAD_ID", "CURSOR_AGENT", "GEMINI_CLI")
+    for variable in [name for name in os.environ if name in unwanted or name.startswith("FOVEATE_")]:
         monkeypatch.delenv(variable)
     return folder

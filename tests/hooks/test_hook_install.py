@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 
 from foveate.cli import cli
 from foveate.errors import InputError
-from foveate.integrations.install import config_edits
-from foveate.integrations.install.hosts import HOSTS, PLUGIN, is_ours
+from foveate.integrations.hooks.program import HOSTS
+from foveate.integrations.install.config_edits import format_json, insert_block, merge, parse_json, remove_block
+from foveate.integrations.install.config_files import PLUGIN, foveate_parts, without_foveate
 from foveate.text.atomic_write import write_file
 
 SETTINGS = {
@@ -42,19 +43,18 @@ RICH = {
     "codex": '{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "say done"}]}]}}',
     "cursor": '{\n\t"version": 1,\n\t"hooks": {\n\t\t"stop": [{"command": "./audit.sh"}]\n\t}\n}\n',
     "gemini": """{
-  // mine, do not touch
-  "theme": "GitHub", /* dark */
+  "theme": "GitHub",
   "mcpServers": {
-    "docs": { "command": "docs-mcp" } // local
+    "docs": { "command": "docs-mcp" }
   },
   "hooks": {
     "AfterTool": [
       {
         "matcher": "write_file",
-        "hooks": [{"type": "command", "command": "ruff format"}], // fast
-      },
-    ],
-  },
+        "hooks": [{"type": "command", "command": "ruff format"}]
+      }
+    ]
+  }
 }
 """,
 }
@@ -90,34 +90,30 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 
 def settings_of(path: Path) -> Any:
-    return config_edits.parsed(path.read_bytes().decode(), str(path)).plain()
+    return parse_json(path.read_bytes().decode(), str(path))
 
 
-def base(project: Path, scope: str) -> Path:
-    return project if scope == "project" else Path(os.environ["HOME"])
-
-
-@pytest.mark.parametrize("scope", ["project", "user"])
+@pytest.mark.parametrize("scope", [[], ["--global"]])
 @pytest.mark.parametrize("host", HOSTS)
 @pytest.mark.parametrize("there", ["nothing", "an empty file", "rich settings", "other line ends"])
-def test_install_twice_and_uninstall_gives_back_every_byte(project: Path, host: str, scope: str, there: str) -> None:
-    folder = base(project, scope)
-    name = ".claude/settings.json" if (host, scope) == ("claude", "user") else SETTINGS[host]
+def test_install_twice_and_uninstall_gives_back_every_byte(project: Path, host: str, scope: list[str], there: str) -> None:
+    folder = Path(os.environ["HOME"]) if scope else project
+    name = ".claude/settings.json" if host == "claude" and scope else SETTINGS[host]
     text = {"nothing": None, "an empty file": "", "rich settings": RICH[host]}.get(there, RICH[host].replace("\n", "\r\n"))
     if text is not None:
         put(folder / name, text)
     if text and host == "codex":
         put(folder / ".codex" / "config.toml", TOML)
     before = tree(folder)
-    run("install", host, "--scope", scope, "--yes")
+    run("install", host, *scope, "--yes")
     installed = tree(folder)
-    assert run("install", host, "--scope", scope).stdout == ""
+    assert run("install", host, *scope).stdout == ""
     assert tree(folder) == installed != before
     assert any(path.endswith("skills/foveate/SKILL.md") for path in installed)
     held = settings_of(folder / name)
-    for event, theirs in (config_edits.parsed(text, "").plain()["hooks"] if text else {}).items():
+    for event, theirs in (json.loads(text)["hooks"] if text else {}).items():
         assert held["hooks"][event][: len(theirs)] == theirs
-    run("uninstall", host, "--scope", scope, "--yes")
+    run("uninstall", host, *scope, "--yes")
     assert tree(folder) == before
     assert not (project / ".foveate" / "installed.json").exists()
 
@@ -130,7 +126,7 @@ def test_what_others_changed_since_stays_and_only_ours_goes(project: Path, host:
     path.write_text(changed, "utf-8")
     run("uninstall", host, "--yes")
     left = settings_of(path)
-    theirs = config_edits.parsed(RICH[host], "").plain()
+    theirs = json.loads(RICH[host])
     assert "foveate" not in path.read_text("utf-8")
     for name, value in theirs.items():
         if name != "hooks":
@@ -178,24 +174,34 @@ def test_a_skill_that_hosts_share_goes_with_the_last_of_them(project: Path) -> N
 
 
 def test_changes_are_shown_and_none_is_made_without_consent(project: Path) -> None:
-    put(project / SETTINGS["claude"], RICH["claude"])
+    put(project / SETTINGS["claude"], json.dumps(json.loads(RICH["claude"]), indent=4) + "\n")
     before = tree(project)
     shown = run("install", "claude", "--dry-run").stdout
     assert "--- .claude/settings.local.json" in shown
     assert "+++ .mcp.json" in shown
-    assert [line for line in shown.splitlines() if line.startswith("-") and not line.startswith("---")] == [
-        '-            { "matcher": "Edit|Write", "hooks": [{"type": "command", "command": "ruff format"}] }',
-        '-        "Stop": []',
-    ]  # fmt: skip
+    removed = [line for line in shown.splitlines() if line.startswith("-") and not line.startswith("---")]
+    assert removed == ['-        "Stop": []', '-    "model": "opus"']  # one gets an entry, the other a comma
     assert "pass --yes" in run("install", "claude", code=2).stderr
     assert tree(project) == before
 
 
-@pytest.mark.parametrize("text", ["{", '{"hooks": 3}', "[]", '{"hooks": {"AfterTool": 7}}', '{"a": tru}', "\ufeff{"])
+@pytest.mark.parametrize(
+    "text",
+    ["{", '{"hooks": 3}', "[]", '{"hooks": {"AfterTool": 7}}', '{"a": tru}', "\ufeff{", '{"a": 1, "a": 2}', "[" * 9999],
+)
 def test_settings_that_cannot_be_read_are_an_error_and_nothing_is_written(project: Path, text: str) -> None:
     put(project / SETTINGS["gemini"], text)
     before = tree(project)
     assert "nothing was written" in run("install", "gemini", "--yes", code=2).stderr
+    assert tree(project) == before
+
+
+@pytest.mark.parametrize("text", ['{\n  // mine\n  "theme": "x"\n}', '{"theme": "x" /* dark */}', '{"a": "//", "b": [1,]}'])
+def test_settings_with_comments_are_not_edited_and_not_destroyed(project: Path, text: str) -> None:
+    put(project / SETTINGS["gemini"], text)
+    before = tree(project)
+    said = run("install", "gemini", "--yes", code=2).stderr
+    assert "Comments and trailing commas would be lost: remove them" in said
     assert tree(project) == before
 
 
@@ -206,7 +212,7 @@ def test_without_a_store_nothing_is_installed(tmp_path: Path) -> None:
 def test_json_answers_name_the_files(project: Path) -> None:
     found = json.loads(run("install", "cursor", "--yes", "--json").stdout)
     assert [file["action"] for file in found["files"]] == ["create", "create", "create"]
-    assert (found["host"], found["scope"], found["dry_run"]) == ("cursor", "project", False)
+    assert (found["host"], found["global"], found["dry_run"]) == ("cursor", False, False)
     assert json.loads(run("install", "--plugin-dir", "--json").stdout)["plugin_dir"] == str(PLUGIN)
     assert run("install", "--plugin-dir").stdout.strip() == str(PLUGIN)
 
@@ -263,10 +269,10 @@ def test_doctor_finds_hooks_that_do_nothing(project: Path) -> None:
     program = str(Path(sys.executable).with_name("foveate-hook"))
     path.write_text(path.read_text("utf-8").replace(program, "/gone/foveate-hook"), "utf-8")
     said = run("doctor", code=1).stdout
-    assert "calls /gone/foveate-hook, which is gone" in said
-    assert "is not what this foveate would install" in said
+    assert "calls /gone/foveate-hook, which is missing" in said
+    assert "differ from those that this version installs" in said
     run("install", "claude", "--yes")
-    assert "gone" not in run("doctor").stdout
+    assert "is missing" not in run("doctor").stdout
 
 
 def test_a_running_service_is_the_server_and_its_end_is_told(project: Path) -> None:
@@ -284,7 +290,7 @@ def test_a_running_service_is_the_server_and_its_end_is_told(project: Path) -> N
         }
     said = run("doctor").stdout
     for name in (".mcp.json", SETTINGS["gemini"], ".codex/config.toml"):
-        assert f"{name} has the server at {url}/mcp, where nobody answers" in said.replace(f"{project}/", "")
+        assert f"{name} names the server {url}/mcp, where nothing listens" in said.replace(f"{project}/", "")
 
 
 def test_a_hook_that_somebody_put_beside_ours_stays(project: Path) -> None:
@@ -311,14 +317,17 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(KEYS, VALUES, max_size=4), st.sampled_from([None, 1, 2, 4, "\t"]))
-def test_what_is_added_can_be_taken_out_and_nothing_else_changes(value: dict[str, Any], indent: Any) -> None:
+def test_what_is_added_can_be_removed_and_nothing_else_changes(value: dict[str, Any], indent: Any) -> None:
     text = json.dumps(value, indent=indent, ensure_ascii=False)
-    assert config_edits.parsed(text, "f").plain() == value
-    entry = {"hooks": [{"command": "foveate-hook claude"}]}
-    more = config_edits.added(text, ("hooks", "Stop"), entry, name="f", to_list=True)
-    more = config_edits.added(more, ("mcpServers", "foveate"), {"command": "x"}, name="f", to_list=False)
-    assert json.loads(more) == {**value, "hooks": {"Stop": [entry]}, "mcpServers": {"foveate": {"command": "x"}}}
-    assert config_edits.without(more, "f", is_ours) == text
+    hook = {"hooks": [{"command": "foveate-hook claude"}]}
+    parts = {"hooks": {"Stop": [hook]}, "mcpServers": {"foveate": {"command": "x"}}}
+    added = format_json(merge(parse_json(text, "f"), parts, "f"), text)
+    assert json.loads(added) == {**value, **parts}
+    assert foveate_parts(json.loads(added)) == {"Stop": [hook], "mcpServers": {"command": "x"}}
+    left = without_foveate(json.loads(added))
+    assert left == value
+    if isinstance(indent, int) and value:
+        assert format_json(left, added) == json.dumps(value, indent=indent, ensure_ascii=text.isascii())
 
 
 @pytest.mark.parametrize(
@@ -332,12 +341,12 @@ def test_what_is_added_can_be_taken_out_and_nothing_else_changes(value: dict[str
     ],
 )
 def test_a_block_has_its_place(before: str, after: str) -> None:
-    assert config_edits.with_block(before, ["x"], ("B", "E"), "f") == after
-    assert config_edits.with_block(after, ["x"], ("B", "E"), "f") == after
-    assert config_edits.without_block(after, ("B", "E"), "f") in (before, before + "\n", "a\nz\n")
+    assert insert_block(before, ["x"], ("B", "E"), "f") == after
+    assert insert_block(after, ["x"], ("B", "E"), "f") == after
+    assert remove_block(after, ("B", "E"), "f") in (before, before + "\n", "a\nz\n")
 
 
 @pytest.mark.parametrize("text", ["B\nx\n", "E\n", "E\nB\n"])
 def test_half_a_block_is_an_error(text: str) -> None:
-    with pytest.raises(InputError, match="only"):
-        config_edits.with_block(text, ["x"], ("B", "E"), "f")
+    with pytest.raises(InputError, match="neither"):
+        insert_block(text, ["x"], ("B", "E"), "f")

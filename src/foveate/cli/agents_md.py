@@ -103,9 +103,9 @@ def _is_one_line(text: str) -> bool:
 
 
 def _with_block(text: str, lines: list[str], name: str) -> str:
-    from foveate.integrations.install.config_edits import with_block
+    from foveate.integrations.install.config_edits import insert_block
 
-    return with_block(text, lines[1:-1], (BEGIN, END), name)
+    return insert_block(text, lines[1:-1], (BEGIN, END), name)
 
 
 def _text(path: Path) -> str:

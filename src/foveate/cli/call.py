@@ -7,6 +7,7 @@ with `call.print_json` or lines with `show`.
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 from collections.abc import Callable, Mapping
@@ -28,6 +29,12 @@ SCHEMA = 1
 STDIN = "-"
 
 Function = Callable[..., Any]
+
+AGENT_ENV_VAR = "FOVEATE_AGENT"
+"""Set in the shell of a coding agent by `foveate install`, or by a person."""
+
+HOST_ENV_VARS = ("CLAUDECODE", "CODEX_THREAD_ID", "CURSOR_AGENT", "GEMINI_CLI")
+"""Set by the agents themselves: not every host has a setting for other variables."""
 
 
 @dataclass
@@ -121,6 +128,20 @@ class Call:
         """One document on one line; `schema_version` leads it."""
         whole = {"schema_version": SCHEMA, **document}
         click.echo(json.dumps(whole, ensure_ascii=not speaks_utf8(), default=str))
+
+
+def is_agent() -> bool:
+    """Return whether a coding agent runs this command."""
+    return bool(os.environ.get(AGENT_ENV_VAR)) or any(os.environ.get(name) for name in HOST_ENV_VARS)
+
+
+def author_trust(trust: str | None) -> str | None:
+    """Return the trust of a text from the command line; None leaves it to the engine. An agent cannot write as a person."""
+    if not is_agent():
+        return trust
+    if trust == "user":
+        raise InputError("--trust user is for people, and a coding agent runs this command. Leave the option out.")
+    return trust or "agent"
 
 
 def speaks_utf8() -> bool:

@@ -11,6 +11,7 @@ from foveate.cli.call import (
     Call,
     Function,
     Verb,
+    author_trust,
     complete_kinds,
     pass_call,
     read_text,
@@ -77,6 +78,7 @@ def add(
 
     TEXT `-` reads stdin. Known content is confirmed, and a fact with a subject and an attribute supersedes the older value.
     """
+    values["trust"] = author_trust(values.get("trust"))
     with call.open(agent=agent, session=session, task=task) as engine:
         added = engine.add(kind, read_text(text), personal=own, **_given(values), **parsed(kind, settings))
     if call.as_json:
@@ -114,6 +116,8 @@ def edit(
 
     What is not named stays as it is; the earlier version stays in the record's history.
     """
+    if text is not None or values.get("trust"):
+        values["trust"] = author_trust(values.get("trust"))
     changes = _given(values)
     if pinned is not None:
         changes["pinned"] = pinned

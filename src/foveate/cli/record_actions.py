@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from foveate.cli.call import Call, Verb, complete_kinds, pass_call, say, scoped
+from foveate.cli.call import Call, Verb, complete_kinds, is_agent, pass_call, say, scoped
 from foveate.cli.memory import print_changed
 from foveate.errors import InputError, NotFound
 from foveate.operations import json
@@ -63,6 +63,8 @@ def promote(call: Call, id: str, kind: str | None, yes: bool, **scope: Any) -> N
     Its trust becomes yours; only then can it be a rule or a procedure, or pinned. With --as, a new record says it and the
     old one is retired. Shows it and asks first on a terminal, and needs --yes where there is none.
     """
+    if is_agent():
+        raise InputError("Only a person can promote a record, and a coding agent runs this command. Ask the user to run it.")
     with call.open(**scope) as engine:
         if not yes and not _vouched(engine.get(id), kind):
             raise click.Abort

@@ -153,10 +153,10 @@ def _git() -> str:
 def hooks(engine: Engine, root: Path, here: Path) -> tuple[dict[str, Any], list[str], list[str]]:
     """Whether the hooks of coding agents are alive."""
     from foveate.integrations.install.check import findings
-    from foveate.integrations.install.paths import where_of
+    from foveate.integrations.install.hosts import install_paths
 
     try:
-        return findings(engine, where_of(root), here)
+        return findings(engine, install_paths(root), here)
     except InputError as error:
         return {"hooks": str(error)}, [], []
 

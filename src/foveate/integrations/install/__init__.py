@@ -1,1 +1,1 @@
-"""foveate in the settings of coding agents: added and taken out again without touching what others wrote."""
+"""Add foveate to the settings of coding agents, and remove it again."""

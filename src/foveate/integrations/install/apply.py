@@ -1,8 +1,8 @@
-"""Install and uninstall: works out what every file would become, writes it whole, and remembers what was there.
+"""Plan and make the changes to a host's files, and undo them.
 
-Comes in: files with their edits (`wanted.py`). Goes out: changes to show, and files written. What was there before is kept
-beside the store, or in the user's data for the person's own settings, so that uninstalling gives back the same bytes where
-nobody changed the file since; where somebody did, only our entries go. A file that several hosts share goes with the last.
+The text of each file before the first change is recorded: next to the store, or in the user's data folder for global
+settings. If nobody has changed the file since, uninstalling restores it byte for byte. Otherwise only foveate's entries
+are removed. A file that several hosts share is removed with the last of them.
 """
 
 from __future__ import annotations
@@ -17,17 +17,23 @@ from pathlib import Path
 from typing import Any
 
 from foveate.errors import InputError
-from foveate.integrations.install.hosts import File, Scope, Where
+from foveate.integrations.install.config_edits import FIX_FILE
+from foveate.integrations.install.config_files import ConfigFile
+from foveate.integrations.install.hosts import InstallPaths
+from foveate.project.locate import DIR_NAME
 from foveate.text.atomic_write import write_file
 
-RECORD = "installed.json"
-FOLDERS = (".claude", ".codex", ".cursor", ".gemini", ".agents", "skills", "foveate")
-"""Folders that go when they are empty."""
+INSTALL_RECORD_FILE = "installed.json"
+REMOVABLE_DIRS = (".claude", ".codex", ".cursor", ".gemini", ".agents", "skills", "foveate")
+"""Folders that are removed with their last file."""
+
+InstallRecord = dict[str, dict[str, Any]]
+"""By path of a file: its text `before`, the hash of its text `after`, and the `hosts` that use it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """A file as it is and as it will be; None: it is not there."""
+class FileChange:
+    """The text of a file before and after; None if the file does not exist."""
 
     path: Path
     before: str | None
@@ -40,128 +46,126 @@ class Change:
         return "create" if self.before is None else "remove" if self.after is None else "edit"
 
     def diff(self, root: Path) -> str:
-        """The change as a unified diff."""
+        """Return the change as a unified diff; paths are relative to `root` where possible."""
         name = str(self.path)
         with suppress(ValueError):
             name = str(self.path.relative_to(root))
         old, new = (text.splitlines(keepends=True) if text else [] for text in (self.before, self.after))
         from_name, to_name = ("/dev/null" if text is None else name for text in (self.before, self.after))
         lines = difflib.unified_diff(old, new, from_name, to_name)
-        return "".join(each if each.endswith("\n") else each + "\n\\ No newline at end of file\n" for each in lines)
+        return "".join(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in lines)
 
 
-def planned(files: Sequence[File]) -> list[Change]:
-    """What installing would change."""
+def plan_install(files: Sequence[ConfigFile]) -> list[FileChange]:
     changes = []
     for file in files:
-        before = _text(file.path)
-        changes.append(Change(file.path, before, file.put(before or "")))
+        before = _read_text(file.path)
+        changes.append(FileChange(file.path, before, file.add_foveate(before or "")))
     return changes
 
 
-def unplanned(files: Sequence[File], record: Mapping[str, Any], host: str) -> list[Change]:
-    """What uninstalling would change."""
+def plan_uninstall(files: Sequence[ConfigFile], record: InstallRecord, host: str) -> list[FileChange]:
     changes = []
     for file in files:
-        now, known = _text(file.path), record.get(str(file.path)) or {}
-        if now is None or set(known.get("hosts", ())) - {host}:
+        text, entry = _read_text(file.path), record.get(str(file.path))
+        if text is None or set((entry or {}).get("hosts", ())) - {host}:
             continue
-        if known and _hash(now) == known["after"]:
-            changes.append(Change(file.path, now, known["before"]))
+        if entry and _hash(text) == entry["after"]:
+            changes.append(FileChange(file.path, text, entry["before"]))
             continue
-        after = file.take(now)
-        empty = after.strip() in ("", "{}") and (not known or known["before"] is None)
-        changes.append(Change(file.path, now, None if empty and after != now else after))
+        after = file.remove_foveate(text)
+        is_empty = after.strip() in ("", "{}") and (entry is None or entry["before"] is None)
+        changes.append(FileChange(file.path, text, None if is_empty and after != text else after))
     return changes
 
 
-def installed(changes: Sequence[Change], files: Sequence[File], record_path: Path, host: str) -> None:
-    """Write what changes, each file whole or not at all; what was there is on record before it is gone."""
-    record = remembered(record_path)
-    by_path = {file.path: file for file in files}
+def install(changes: Sequence[FileChange], files: Sequence[ConfigFile], record_path: Path, host: str) -> None:
+    """Write the changes. The previous text of each file is recorded before the file changes."""
+    record = load_install_record(record_path)
+    files_by_path = {file.path: file for file in files}
     for change in changes:
         assert change.after is not None
-        known = record.get(str(change.path))
+        entry = record.get(str(change.path))
         record[str(change.path)] = {
-            "before": _original(change, by_path[change.path], known),
+            "before": _text_without_foveate(change, files_by_path[change.path], entry),
             "after": _hash(change.after),
-            "hosts": sorted({*(known or {}).get("hosts", ()), host}),
+            "hosts": sorted({*(entry or {}).get("hosts", ()), host}),
         }
-        _save(record_path, record)
+        _save_install_record(record_path, record)
         _write(change)
 
 
-def uninstalled(changes: Sequence[Change], files: Sequence[File], record_path: Path, host: str) -> None:
-    """Write what changes, and forget what was installed."""
+def uninstall(changes: Sequence[FileChange], files: Sequence[ConfigFile], record_path: Path, host: str) -> None:
+    """Write the changes and remove the host from the record."""
     for change in changes:
         _write(change)
-    record = remembered(record_path)
+    record = load_install_record(record_path)
     for file in files:
-        known = record.pop(str(file.path), None)
-        if known and (others := sorted(set(known.get("hosts", ())) - {host})):
-            record[str(file.path)] = {**known, "hosts": others}
-    _save(record_path, record)
+        entry = record.pop(str(file.path), None)
+        if entry and (other_hosts := sorted(set(entry.get("hosts", ())) - {host})):
+            record[str(file.path)] = {**entry, "hosts": other_hosts}
+    _save_install_record(record_path, record)
 
 
-def record_of(scope: Scope, where: Where) -> Path:
-    if scope == "project":
-        return where.root / ".foveate" / RECORD
+def install_record_path(paths: InstallPaths, *, is_global: bool) -> Path:
+    if not is_global:
+        return paths.root / DIR_NAME / INSTALL_RECORD_FILE
     from platformdirs import user_data_path
 
-    return user_data_path("foveate") / RECORD
+    return user_data_path("foveate") / INSTALL_RECORD_FILE
 
 
-def remembered(path: Path) -> dict[str, Any]:
-    """What was installed before; nothing where the record is gone or cannot be read."""
+def load_install_record(path: Path) -> InstallRecord:
+    """Return what was installed; empty if the record is missing or unreadable."""
     try:
-        found = json.loads(path.read_text("utf-8"))
+        record = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError):
         return {}
-    return {key: each for key, each in found.items() if isinstance(each, dict) and {"before", "after"} <= each.keys()}
+    return {key: entry for key, entry in record.items() if isinstance(entry, dict) and {"before", "after"} <= entry.keys()}
 
 
-def _original(change: Change, file: File, known: Mapping[str, Any] | None) -> str | None:
-    """The text without ours: as it was before the first time, else what is left when ours is taken out."""
+def _save_install_record(path: Path, record: InstallRecord) -> None:
+    if not record:
+        path.unlink(missing_ok=True)
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_file(path, json.dumps(record, indent=1, ensure_ascii=False) + "\n", private=True)
+
+
+def _text_without_foveate(change: FileChange, file: ConfigFile, entry: Mapping[str, Any] | None) -> str | None:
+    """Return the text to restore: as recorded if the file is unchanged since, else the present text without our entries."""
     if change.before is None:
         return None
-    if known and _hash(change.before) == known["after"]:
-        before: str | None = known["before"]
-        return before
-    return file.take(change.before)
+    if entry and _hash(change.before) == entry["after"]:
+        recorded: str | None = entry["before"]
+        return recorded
+    return file.remove_foveate(change.before)
 
 
-def _text(path: Path) -> str | None:
+def _read_text(path: Path) -> str | None:
     try:
-        return path.read_bytes().decode("utf-8")
+        return path.read_bytes().decode("utf-8")  # `read_text` would change the line ends
     except FileNotFoundError:
         return None
     except UnicodeDecodeError:
-        raise InputError(f"{str(path)!r} is not UTF-8 text. Mend it first; nothing was written.") from None
+        raise InputError(f"{str(path)!r} is not UTF-8 text. {FIX_FILE}") from None
 
 
 def _hash(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 
 
-def _write(change: Change) -> None:
+def _write(change: FileChange) -> None:
     if change.action == "unchanged":
         return
-    if _text(change.path) != change.before:
-        raise InputError(f"{str(change.path)!r} was changed meanwhile. Nothing more was written; run the command again.")
+    if _read_text(change.path) != change.before:  # the user may have taken a while to confirm
+        raise InputError(f"{str(change.path)!r} has changed since. No more files were written; run the command again.")
     if change.after is None:
         change.path.unlink(missing_ok=True)
-        with suppress(OSError):  # there are others' files
+        with suppress(OSError):  # a folder with other files is not removed
             for folder in change.path.parents[:3]:
-                if folder.name in FOLDERS:
+                if folder.name in REMOVABLE_DIRS:
                     folder.rmdir()
         return
     change.path.parent.mkdir(parents=True, exist_ok=True)
     write_file(change.path, change.after)
-
-
-def _save(path: Path, record: Mapping[str, Any]) -> None:
-    if not record:
-        path.unlink(missing_ok=True)
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_file(path, json.dumps(record, indent=1, ensure_ascii=False) + "\n", private=True)

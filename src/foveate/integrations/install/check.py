@@ -1,7 +1,4 @@
-"""Are the hooks that were installed alive? What `doctor` says about them, each with what to do.
-
-Comes in: where things are. Goes out: facts, problems (nothing reaches the agent) and warnings. Nothing is changed.
-"""
+"""Check for `foveate doctor` that installed hooks work. Nothing is changed."""
 
 from __future__ import annotations
 
@@ -14,68 +11,69 @@ from typing import TYPE_CHECKING, Any
 
 from foveate.errors import FoveateError
 from foveate.integrations.hooks.service_file import find
-from foveate.integrations.install.apply import record_of, remembered
-from foveate.integrations.install.hosts import HOSTS, SERVER, File, Scope, Where, files
+from foveate.integrations.install.apply import install_record_path, load_install_record
+from foveate.integrations.install.config_files import HOOKS_KEY, SERVERS_KEY, ConfigFile
+from foveate.integrations.install.hosts import SETTINGS, InstallPaths, config_files
 from foveate.pipeline import profiles
 from foveate.project.project import Place
 
 if TYPE_CHECKING:
     from foveate.engine import Engine
 
-SCOPES: tuple[Scope, ...] = ("project", "user")
+InstalledFiles = list[tuple[ConfigFile, Any]]
+"""Files that contain entries of foveate, each with those entries."""
 
 
-def findings(engine: Engine, where: Where, here: Path) -> tuple[dict[str, Any], list[str], list[str]]:
-    """Facts, problems and warnings on the hooks of this project and of this person."""
+def findings(engine: Engine, paths: InstallPaths, cwd: Path) -> tuple[dict[str, Any], list[str], list[str]]:
+    """Return facts, problems and warnings about the hooks in the project's and in the global settings.
+
+    With a problem, nothing reaches the agent.
+    """
     problems: list[str] = []
     warnings: list[str] = []
-    installed = []
-    for host in HOSTS:
-        for scope in SCOPES:
-            found = _installed(host, scope, where)
-            if found:
-                installed.append(f"{host} ({scope})")
-                problems += _dead(found)
-                warnings += _edited(found, host, scope, where)
-                warnings += _untrusted(found) if host == "codex" else []
-    if not installed:
+    names = []
+    for host in SETTINGS:
+        for is_global in (False, True):
+            if installed := _installed_files(host, paths, is_global):
+                names.append(f"{host} ({'global' if is_global else 'project'})")
+                problems += _missing_programs(installed)
+                warnings += _modified_entries(installed, host, paths, is_global)
+                warnings += _untrusted_by_codex(installed) if host == "codex" else []
+    if not names:
         return {"hooks": "none; `foveate install claude` adds them to Claude Code, likewise codex, cursor, gemini"}, [], []
-    warnings += [*_service(where), *_elsewhere(where, here), *_too_large(engine)]
-    return {"hooks": ", ".join(installed), "deliveries": _ledger(engine)}, problems, warnings
+    warnings += [*_service_warning(paths), *_other_project_warning(paths, cwd), *_oversized_rules_warning(engine)]
+    return {"hooks": ", ".join(names), "deliveries": _delivery_summary(engine)}, problems, warnings
 
 
-def _installed(host: str, scope: Scope, where: Where) -> list[tuple[File, Any]]:
-    """The files of a host that hold something of ours, each with what."""
-    found = []
-    for file in files(host, scope, where)[:-1]:  # the skill may be shared by hosts, and does no harm alone
+def _installed_files(host: str, paths: InstallPaths, is_global: bool) -> InstalledFiles:
+    installed = []
+    for file in config_files(host, paths, is_global=is_global)[:-1]:  # the skill may belong to another host
         try:
-            held = file.has(file.path.read_text("utf-8")) if file.path.is_file() else None
+            parts = file.installed_parts(file.path.read_text("utf-8")) if file.path.is_file() else None
         except (FoveateError, OSError, UnicodeDecodeError):
-            continue  # a broken file of the host's is the host's to complain of
-        if held:
-            found.append((file, held))
-    return found
+            continue  # the host itself reports a broken file
+        if parts:
+            installed.append((file, parts))
+    return installed
 
 
-def _dead(found: list[tuple[File, Any]]) -> Iterator[str]:
-    """Programs that are called and not there, each once."""
-    for file, held in found:
-        for program in sorted({name for call in _calls(held) if (name := _program(call))}):
+def _missing_programs(installed: InstalledFiles) -> Iterator[str]:
+    for file, parts in installed:
+        for program in sorted({name for call in _commands_in(parts) if (name := _program_of(call))}):
             if os.path.isabs(program) and not os.access(program, os.X_OK):
-                yield f"{file.path} calls {program}, which is gone. `foveate install` again, or `foveate uninstall`."
+                yield f"{file.path} calls {program}, which is missing. Run `foveate install` again, or `foveate uninstall`."
 
 
-def _calls(held: Any) -> Iterator[dict[str, Any]]:
-    """The commands in what is ours, however deep."""
-    if isinstance(held, dict):
-        if isinstance(held.get("command"), str):
-            yield held
-        held = list(held.values())
-    for part in held if isinstance(held, list) else ():
-        yield from _calls(part)
+def _commands_in(parts: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(parts, dict):
+        if isinstance(parts.get("command"), str):
+            yield parts
+        parts = list(parts.values())
+    for part in parts if isinstance(parts, list) else ():
+        yield from _commands_in(part)
 
 
-def _program(call: dict[str, Any]) -> str:
+def _program_of(call: dict[str, Any]) -> str:
     if "args" in call:
         return str(call["command"])
     try:
@@ -84,70 +82,75 @@ def _program(call: dict[str, Any]) -> str:
         return ""
 
 
-def _edited(found: list[tuple[File, Any]], host: str, scope: Scope, where: Where) -> Iterator[str]:
-    """Entries that are not as installed. Over which way the server is reached, both are right, as long as it answers."""
-    record = remembered(record_of(scope, where))
-    how = f"`foveate install {host}{'' if scope == 'project' else ' --scope user'}` makes it as it should be."
-    for file, held in found:
-        if str(file.path) in record and _hooks_in(held) != _hooks_in(file.wants):
-            yield f"What {file.path} has of foveate is not what this foveate would install. {how}"
-        for url in sorted(set(_urls(held))):
-            if not answers(url):
-                yield f"{file.path} has the server at {url}, where nobody answers. Start `foveate serve`, or: {how}"
+def _modified_entries(installed: InstalledFiles, host: str, paths: InstallPaths, is_global: bool) -> Iterator[str]:
+    """Warn about entries that differ from what is installed today, and about server addresses where nothing listens.
+
+    The server itself may differ: a program and the address of a running service both work.
+    """
+    record = load_install_record(install_record_path(paths, is_global=is_global))
+    fix = f"`foveate install {host}{' --global' if is_global else ''}` corrects it."
+    for file, parts in installed:
+        if str(file.path) in record and _without_server(parts) != _without_server(file.expected_parts):
+            yield f"The entries of foveate in {file.path} differ from those that this version installs. {fix}"
+        for url in sorted(set(_server_urls(parts))):
+            if not is_listening(url):
+                yield f"{file.path} names the server {url}, where nothing listens. Start `foveate serve`, or: {fix}"
 
 
-def _hooks_in(held: Any) -> dict[str, Any]:
-    return {event: entries for event, entries in held.items() if event != SERVER} if isinstance(held, dict) else {}
+def _without_server(parts: Any) -> dict[str, Any]:
+    return {key: value for key, value in parts.items() if key != SERVERS_KEY} if isinstance(parts, dict) else {}
 
 
-def _urls(held: Any) -> Iterator[str]:
-    """Where a server is said to be, in JSON or in lines of TOML."""
-    server = held.get(SERVER) if isinstance(held, dict) else None
+def _server_urls(parts: Any) -> Iterator[str]:
+    """Return the addresses of a server entry in JSON, or in the lines of TOML."""
+    server = parts.get(SERVERS_KEY) if isinstance(parts, dict) else None
     if isinstance(server, dict):
         yield from (str(server[name]) for name in ("url", "httpUrl") if name in server)
-    for line in held if isinstance(held, list) else ():
+    for line in parts if isinstance(parts, list) else ():
         if line.startswith("url = "):
             yield str(json.loads(line.removeprefix("url = ")))
 
 
-def _untrusted(found: list[tuple[File, Any]]) -> list[str]:
-    """Codex keeps what it trusts in its settings, under file and event; it says nothing about the rest."""
-    hooks, held = next(((file.path, held) for file, held in found if file.path.name == "hooks.json"), (None, {}))
-    home = Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex") / "config.toml"
+def _untrusted_by_codex(installed: InstalledFiles) -> list[str]:
+    """Warn about hooks that Codex does not trust. It ignores them without a message.
+
+    Codex records what it trusts in its settings, under the path of the file and the event.
+    """
+    path, parts = next(((file.path, parts) for file, parts in installed if file.path.name == "hooks.json"), (None, {}))
+    config = Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex") / "config.toml"
     try:
         import tomllib
 
-        states = tomllib.loads(home.read_text("utf-8")).get("hooks", {}).get("state", {})
+        states = tomllib.loads(config.read_text("utf-8")).get(HOOKS_KEY, {}).get("state", {})
         trusted = [key for key, state in states.items() if "trusted_hash" in str(state)]
     except (OSError, ValueError, AttributeError):
         trusted = []
-    missing = [event for event in held if not any(f"{hooks}:{_snake(event)}:" in key for key in trusted)]
+    missing = [event for event in parts if not any(f"{path}:{_snake_case(event)}:" in key for key in trusted)]
     if not missing:
         return []
-    which = f"the hooks in {hooks}" if missing == list(held) else f"{', '.join(missing)} in {hooks}"
+    subject = f"the hooks in {path}" if missing == list(parts) else f"{', '.join(missing)} in {path}"
     return [
-        f"Codex does not trust {which}, so that they do nothing. Start `codex` in the project, trust the project if it "
-        "asks, enter /hooks and trust those of foveate."
+        f"Codex does not trust {subject}, so they do nothing. Start `codex` in the project, trust the project if it asks, "
+        "enter /hooks and trust those of foveate."
     ]
 
 
-def _snake(event: str) -> str:
+def _snake_case(event: str) -> str:
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in event).lstrip("_")
 
 
-def _service(where: Where) -> list[str]:
-    path = Place(where.root).service
+def _service_warning(paths: InstallPaths) -> list[str]:
+    path = Place(paths.root).service
     try:
         url = str(json.loads(path.read_text("utf-8"))["url"])
     except FileNotFoundError:
         return []
     except (OSError, ValueError, KeyError, TypeError):
-        return [f"{path} cannot be read; `foveate serve` writes it anew."]
-    return [] if find(path) else [f"No service answers at {url}, so that hooks take longer. Start it: `foveate serve`."]
+        return [f"{path} cannot be read; `foveate serve` writes it again."]
+    return [] if find(path) else [f"No service answers at {url}, so hooks take longer. Start it: `foveate serve`."]
 
 
-def answers(url: str) -> bool:
-    """Whether somebody listens there."""
+def is_listening(url: str) -> bool:
     import socket
 
     from foveate.integrations.hooks.program import CONNECT, NoService, address_of
@@ -160,23 +163,24 @@ def answers(url: str) -> bool:
     return True
 
 
-def _elsewhere(where: Where, here: Path) -> list[str]:
+def _other_project_warning(paths: InstallPaths, cwd: Path) -> list[str]:
     from foveate.integrations.hooks.program import root_of
 
-    found = root_of({"cwd": str(here.absolute())})
-    if not found or os.path.realpath(found) == os.path.realpath(where.root):
+    root = root_of({"cwd": str(cwd.absolute())})
+    if not root or os.path.realpath(root) == os.path.realpath(paths.root):
         return []
-    return [f"Hooks that are called in {here.absolute()} use the store in {found}, and not the one in {where.root}."]
+    return [f"Hooks that are called in {cwd.absolute()} use the store in {root}, and not the one in {paths.root}."]
 
 
-def _too_large(engine: Engine) -> list[str]:
+def _oversized_rules_warning(engine: Engine) -> list[str]:
+    """Warn if the rules alone, which every prompt receives, do not fit into a delivery."""
     from foveate.integrations.conversation import NOTHING_ASKED
     from foveate.integrations.hooks.delivery import MAX_TOKENS, PROFILE
 
     try:
         profile = profiles.resolve(PROFILE, engine.store.profile_dirs)
-        others = [slot.name for slot in profile.slots if not slot.keep]
-        engine.context(NOTHING_ASKED, profile=PROFILE, without=others, dry_run=True)
+        other_slots = [slot.name for slot in profile.slots if not slot.keep]
+        engine.context(NOTHING_ASKED, profile=PROFILE, without=other_slots, dry_run=True)
     except FoveateError as error:
         return [f"Hooks cannot deliver: {error}"]
     if profile.total <= MAX_TOKENS:
@@ -184,8 +188,8 @@ def _too_large(engine: Engine) -> list[str]:
     return [f"Profile {PROFILE!r} asks for {profile.total:,} tokens; hooks deliver {MAX_TOKENS:,} at most."]
 
 
-def _ledger(engine: Engine) -> str:
+def _delivery_summary(engine: Engine) -> str:
     from foveate.integrations.hooks.delivery import ledger
 
-    held = ledger(engine)
-    return f"{held['items']:,} items on record for {held['windows']:,} windows"
+    stats = ledger(engine)
+    return f"{stats['items']:,} items on record for {stats['windows']:,} windows"

@@ -7,8 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import foveate
+from foveate.cli import cli
 from foveate.integrations.hooks import program
 from foveate.project import project
 from foveate.project.locate import find_project
@@ -16,7 +18,7 @@ from foveate.project.locate import find_project
 
 def new_project(folder: Path) -> Path:
     (folder / ".foveate").mkdir(parents=True)
-    with foveate.open(folder, own=False) as engine:
+    with foveate.open(folder, personal=False) as engine:
         engine.add("fact", f"The tea of {folder.name} is green")
     return folder
 
@@ -72,3 +74,28 @@ def test_a_folder_in_the_environment_counts_for_the_command_line_and_for_hooks(
     assert root_for_hook(here) == str(other)
     done = subprocess.run([sys.executable, "-m", "foveate", "search", "tea"], cwd=here, capture_output=True, check=True)
     assert b"tea of other" in done.stdout
+
+
+@pytest.mark.parametrize("variable", ["FOVEATE_AGENT", "CLAUDECODE", "CODEX_THREAD_ID", "CURSOR_AGENT", "GEMINI_CLI"])
+def test_what_an_agent_writes_in_its_shell_has_an_agents_trust(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    monkeypatch.chdir(new_project(tmp_path / "shop"))
+
+    def run(*args: str, code: int = 0) -> str:
+        result = CliRunner().invoke(cli, args)
+        assert result.exit_code == code, result.output
+        return result.stdout.split()[0] if not code else result.stderr
+
+    by_person = run("add", "fact", "Redis runs on port 6379")
+    monkeypatch.setenv(variable, "claude")
+    by_agent = run("add", "procedure", "Release: tag, build, upload", "--set", "name=release")
+    from_tool = run("add", "fact", "The build takes a minute", "--trust", "tool")
+    assert "is for people" in run("add", "fact", "Tea is red", "--trust", "user", code=2)
+    assert "Only a person" in run("promote", from_tool, "--yes", code=2)
+    run("edit", by_person, "--tag", "cache")
+    with foveate.open(personal=False) as engine:
+        assert [engine.get(id).trust for id in (by_person, by_agent, from_tool)] == ["user", "agent", "tool"]
+    run("edit", by_person, "--text", "Redis runs on port 6380")
+    with foveate.open(personal=False) as engine:
+        assert engine.get(by_person).trust == "agent"
