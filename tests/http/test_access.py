@@ -76,6 +76,24 @@ def test_without_a_token_nothing_is_told(shared_guarded: Guarded, method: str, p
         assert answer.headers["www-authenticate"].startswith("Bearer")
 
 
+@pytest.mark.parametrize("scheme", ["Basic ", "Token ", "bearer2 ", ""])
+def test_a_valid_token_needs_the_bearer_scheme(shared_guarded: Guarded, scheme: str) -> None:
+    secret = shared_guarded.headers()["Authorization"].removeprefix("Bearer ")
+    answer = shared_guarded.client.get("/v1/stats", headers={"Authorization": f"{scheme}{secret}"})
+    assert problem(answer)["status"] == 401
+    assert 'error="invalid_token"' in answer.headers["www-authenticate"]
+    for bearer in ("Bearer", "bearer", "BEARER"):  # names of schemes have no case
+        assert shared_guarded.client.get("/v1/stats", headers={"Authorization": f"{bearer} {secret}"}).status_code == 200
+
+
+def test_the_services_own_token_needs_the_bearer_scheme(engine: Engine, tokens: Tokens, tmp_path: Path) -> None:
+    tokens.create("one", ["context:read"], "main")
+    settings = Settings(require_token=True, tokens=tmp_path / "tokens.json", own_token="own-secret")
+    with TestClient(create_app(engine, settings=settings), base_url=BASE) as client:
+        for authorization, status in (("Bearer own-secret", 200), ("Basic own-secret", 401), ("Bearer own-secre", 401)):
+            assert client.get("/v1/stats", headers={"Authorization": authorization}).status_code == status
+
+
 @every_endpoint
 def test_a_malformed_or_huge_request_is_a_problem_of_the_caller(shared_client: TestClient, method: str, path: str) -> None:
     if path == "/v1/events":

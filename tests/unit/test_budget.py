@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from foveate.errors import BudgetError
-from foveate.pipeline.budget import Demand, allocate, own_room, scaled_reserve
+from foveate.pipeline.budget import Demand, allocate, flow_order, own_room, scaled_reserve
 from foveate.pipeline.profiles import resolve
 from foveate.types import Budget, Profile, Slot
 
@@ -206,3 +206,26 @@ def test_short_takes_the_reserve_into_account_that_grows_with_the_total() -> Non
 
 def test_a_total_below_the_framing_gives_nothing_where_nothing_must_be_kept() -> None:
     assert grants(allocate(profile(share("a", 1), total=5), {"a": EVERYTHING}, framing=11)) == {"a": 0}
+
+
+# --- which slot is offered room first ------------------------------------------------------------------------------
+
+
+def test_room_flows_first_to_the_more_important_slot_then_to_the_better_item_then_to_the_earlier_slot() -> None:
+    slots = (
+        share("late", 1, priority=0.5, order=3),
+        share("b_early", 1, priority=0.5, order=1),
+        share("a_early", 1, priority=0.5, order=1),
+        share("better", 1, priority=0.5, order=9),
+        share("important", 1, priority=0.9, order=9),
+    )
+    demands = {slot.name: Demand(best=0.8 if slot.name == "better" else 0.2) for slot in slots}
+    order = [slot.name for slot in flow_order(profile(*slots), demands)]
+    assert order == ["important", "better", "a_early", "b_early", "late"]
+    assert [slot.name for slot in flow_order(profile(*slots[::-1]), demands)] == order
+
+
+def test_room_that_a_slot_leaves_goes_to_the_first_slot_in_that_order() -> None:
+    slots = share("modest", 1, priority=0.1), share("lesser", 1, priority=0.2), share("greater", 1, priority=0.8)
+    demands = {"modest": Demand(10, 10, 10, 10), "lesser": Demand(5, 400, 400, 5), "greater": Demand(5, 400, 400, 5)}
+    assert grants(allocate(profile(*slots, total=600), demands)) == {"modest": 10, "greater": 390, "lesser": 200}

@@ -511,3 +511,17 @@ def test_the_latest_receipt_of_a_session_is_its_own(written: bool) -> None:
 
 
 # --- what was asked ------------------------------------------------------------------------------------------------
+
+
+def test_why_reports_the_slot_that_shows_the_record_and_else_the_first(tmp_path: Path) -> None:
+    strict = {"source": "search", "kinds": ["fact"], "share": 10, "min_score": 0.999}
+    with foveate.open(tmp_path, own=False, code=False) as engine:
+        id = engine.add("fact", "The walrus sleeps on the harbour wall").record.id
+        for name in ("aaa", "zzz"):  # before and after the slot that shows it, in any order
+            context = engine.compute("Where does the walrus sleep?", overrides={"slots": {name: strict}})
+            entries = [entry for entry in engine.receipt(context).candidates if entry["id"] == id]
+            assert {(entry["slot"], entry["kept"]) for entry in entries} == {("facts", True), (name, False)}
+            assert engine.why(id, context)["slot"] == "facts"
+            assert engine.why(id, context)["sentence"].startswith("kept in 'facts'")
+        both = {"slots": {"aaa": strict, "facts": {"min_score": 0.999}}}
+        assert engine.why(id, engine.compute("Where does the walrus sleep?", overrides=both))["reason"] == "min_score"

@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from foveate.pipeline.signals import ALIAS_WEIGHT, EVENT_TYPES, extract, intent
+from foveate.pipeline.signals import ALIAS_WEIGHT, EVENT_TYPES, MAX_ABOUT, extract, intent
 from foveate.types import Intent, Record, Request, Scope, Signals
 from worlds import NOW, open_engine
 
@@ -163,3 +163,19 @@ def test_names_come_from_the_store() -> None:
 
 def test_an_empty_store_gives_signals_too() -> None:
     assert signals("Où est le café 東京?").keywords[0] == "ou"
+
+
+def test_only_the_beginning_of_a_long_task_is_read() -> None:
+    def terms_of(text: str) -> set[str]:
+        task = Record(id="task_1", kind="task", scope=Scope("main"), text=text, summary="", micro="")
+        request = Request(query="Continue the migration", scope=Scope("main"), now=NOW, task=task)
+        return set(extract(request, lambda names: {}).terms)
+
+    room = MAX_ABOUT - len("Continue the migration\n")
+
+    def padded(length: int, word: str) -> str:
+        return f"{'the ' * (length // 4)}{' ' * (length % 4)}{word}"  # stop words are no terms
+
+    assert "walrus" in terms_of(padded(room - len("walrus"), "walrus"))
+    assert "walrus" not in terms_of(padded(room, "walrus"))
+    assert terms_of(padded(room, "walrus")) == {"continu", "migrat"}

@@ -118,7 +118,8 @@ class Door:
     def who(self, authorization: str | None, path: str) -> Who:
         """The caller that a header names."""
         kind, _, secret = (authorization or "").partition(" ")
-        secret = secret.strip()
+        # A secret under another scheme is no token: a proxy or a browser may send it for a purpose of its own.
+        secret = secret.strip() if kind.lower() == "bearer" else ""
         if not authorization:
             if self._settings.needs_tokens and not is_open(path):
                 raise Refused(
@@ -128,7 +129,7 @@ class Door:
         own = self._settings.own_token
         if own and hmac.compare_digest(secret.encode(), own.encode()):
             return Who("own", self._here)
-        token = self._tokens.find(secret, now()) if self._tokens and kind.lower() == "bearer" else None
+        token = self._tokens.find(secret, now()) if self._tokens and secret else None
         if token is None:
             wrong = f'{CHALLENGE}, error="invalid_token"'
             raise Refused(401, "This token is not valid, or no longer.", WWW_Authenticate=wrong)
