@@ -53,6 +53,14 @@ def test_best_first_and_of_equals_the_one_that_the_source_brought_first() -> Non
     assert ids(sift(found, profile(), NO_FILTERS).ranked["a"]) == ["b", "z", "a"]
 
 
+@pytest.mark.parametrize(("now", "valid"), [(99, False), (100, True), (199, True), (200, False), (201, False)])
+def test_a_record_is_valid_from_its_first_millisecond_up_to_but_not_at_its_end(now: int, valid: bool) -> None:
+    record = candidate("r", valid_from=100, valid_to=200)
+    omitted = reasons(sift([record], profile(), NO_FILTERS, now).omitted)
+    assert ("r" not in omitted) is valid
+    assert valid or omitted["r"][0] == "not valid"
+
+
 def test_a_stable_slot_keeps_the_order_of_its_source() -> None:
     found = [candidate("low", 0.1), candidate("high", 0.9)]
     assert ids(sift(found, profile(slot(stable=True)), NO_FILTERS).ranked["a"]) == ["low", "high"]
