@@ -186,7 +186,7 @@ class System(Protocol):
 
     @property
     def is_code(self) -> bool | None:
-        """Whether it works on repositories (True), on memories (False) or on both (None)."""
+        """True if it works on repositories, False on memories, None on both."""
         ...
 
     def open(self, dataset: Dataset, suite: Suite) -> OpenSystem: ...
@@ -194,7 +194,7 @@ class System(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemType:
-    """How to make a system from its name and the argument after the colon."""
+    """A factory of systems: makes one from the argument after the colon of its name."""
 
     make: Callable[[str], System]
     description: str

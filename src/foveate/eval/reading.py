@@ -66,7 +66,7 @@ def read_jsonl(path: Path) -> Iterator[tuple[int, Any]]:
 
 
 class MalformedData(ValueError):
-    """What is wrong with a part of the data. `data_errors_at` adds the place and the expected format."""
+    """An error in a part of the data. `data_errors_at` adds the place and the expected format."""
 
 
 @contextmanager

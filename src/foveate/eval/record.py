@@ -65,7 +65,7 @@ def _split_by_feedback(
         raise InputError(f"{both[0]!r} cannot be both expected and forbidden.")
     feedback = receipt.document.get("notes", {})
     marks = feedback.get("marks", {})
-    # What a person says counts more than a trace of use in the answer.
+    # A person's mark counts more than a trace of use in the answer.
     bad = dict.fromkeys([*forbidden, *(id for id, mark in marks.items() if mark != "useful" and id not in expected)])
     useful = [*expected, *feedback.get("used", ()), *(id for id, mark in marks.items() if mark == "useful")]
     good = dict.fromkeys(id for id in useful if id not in bad)

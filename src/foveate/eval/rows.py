@@ -151,9 +151,9 @@ def build_run(
 
 
 def read_runs(path: Path) -> list[Run]:
-    """Return the run of a file, or the runs of a folder.
+    """Return the run of a file, or the latest runs of a folder.
 
-    Of a folder these are the latest run of each suite and the latest run of each other system that is comparable with it.
+    A folder gives the latest run of each suite, and the latest run of each other system that is comparable with it.
     """
     if not path.is_dir():
         return [read_run(path)]

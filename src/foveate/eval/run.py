@@ -37,7 +37,7 @@ EVAL_DIR = Path(__file__).parent
 READ_ONLY_MODULES = ("report", "tables", "compare", "statistics", "record")
 """Modules that only read results or write cases. Results do not depend on them."""
 SHARED_FILES = tuple(Path(module.__file__ or "") for module in (analysis, tokens, make))
-"""What evidence and baselines use of the engine."""
+"""The parts of the engine that evidence and baselines use."""
 
 Progress = Callable[[str, int, int], None]
 """Called after every case with the system, the number of finished subsets and the number of finished cases."""
@@ -174,7 +174,7 @@ def scoring_files() -> list[Path]:
 
 
 def _files_of(function: Callable[..., object]) -> list[Path]:
-    """Return the Python files beside the one that defines a function, or nothing if `scoring_files` has them."""
+    """Return the Python files in the folder of a function, or nothing if `scoring_files` has them."""
     code = getattr(function, "__code__", None)
     file = Path(code.co_filename) if code else EVAL_DIR
     if EVAL_DIR in (file, *file.parents):

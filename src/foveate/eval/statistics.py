@@ -1,4 +1,4 @@
-"""How certain a metric is, and whether two systems differ. Needs no package.
+"""Confidence intervals of metrics, and tests of the difference between two systems.
 
 If every case scores 0 or 1, the mean is a share and gets Wilson's interval, which is right near 0 and 1 and for few cases.
 A mean of other fractions gets the normal interval, clipped to 0..1. It is rough for few cases, and empty if all score alike.
@@ -20,7 +20,7 @@ from random import Random
 Z_95 = 1.959963984540054
 """95 % of a normal distribution lie within this many standard deviations."""
 MIN_SUBSETS = 5
-PERMUTATIONS = 10_000
+PERMUTATION_COUNT = 10_000
 SEED = 1
 EQUAL_TOLERANCE = 1e-9
 DIFFERENCE_DIGITS = 12
@@ -118,7 +118,7 @@ def mcnemar(improved_count: int, worsened_count: int) -> float:
     return min(1.0, 2 * tail / (1 << n))
 
 
-def sign_flip_test(differences: Iterable[float], *, permutations: int = PERMUTATIONS, seed: int = SEED) -> float:
+def sign_flip_test(differences: Iterable[float], *, permutations: int = PERMUTATION_COUNT, seed: int = SEED) -> float:
     """Return the two-sided p value of a mean difference: how often random signs give one as large.
 
     The same seed gives the same value.

@@ -2,7 +2,7 @@
 
 Documents are messages (*turns*). Evidence is the turns that a question needs and, except in BEAM, their sessions. A turn is
 stored as it is and counts only if all of it is in the prompt. If a system shortens a turn, it may still show the answer,
-but nobody can tell, so it does not count for any system. Questions without evidence in the data are skipped.
+but this cannot be checked, so it does not count for any system. Questions without evidence in the data are skipped.
 """
 
 from __future__ import annotations
@@ -361,7 +361,7 @@ def _beam_documents(chat: list[Mapping[str, Any]]) -> list[Document]:
 
 
 def _with_unique_ids(documents: Sequence[Document]) -> Iterator[Document]:
-    """Give messages that share an id ids that no question names: nobody can tell which of them is meant."""
+    """Give messages that share an id new ids that no question names: the question is ambiguous."""
     counts = Counter(document.id for document in documents)
     for n, document in enumerate(documents, 1):
         yield document if counts[document.id] == 1 else replace(document, id=f"{document.id} (message {n})")

@@ -26,7 +26,7 @@ from foveate.text.embed import Embedder, open_embedder
 from foveate.types import Candidate
 
 PACKAGE = Path(foveate.__file__).parent
-UNRELATED = ("eval", "cli", "integrations", "operations", "server", "testing.py", "__pycache__")
+UNRELATED_PARTS = ("eval", "cli", "integrations", "operations", "server", "testing.py", "__pycache__")
 """Parts of the package on which no context depends."""
 RANKING_BUDGET = 8000
 """The budget of a context whose ranking is read. The ranking does not depend on it."""
@@ -210,7 +210,7 @@ def _make_project(folder: Path) -> None:
 def _engine_files() -> list[Path]:
     """Return the files that decide what a context contains, including the user's own profiles."""
     user_profiles = [folder for folder in profiles.places(PACKAGE)[1:] if folder.is_dir()]
-    return [*sorted(path for path in PACKAGE.iterdir() if path.name not in UNRELATED), *user_profiles]
+    return [*sorted(path for path in PACKAGE.iterdir() if path.name not in UNRELATED_PARTS), *user_profiles]
 
 
 def all_candidates(context: Context) -> list[Candidate]:
