@@ -1,1 +1,1 @@
-"""Quality and speed, as ratios against something run beside it. `python -m bench` runs all, `python -m bench NAME` one."""
+"""Quality and speed, as ratios to something measured in the same run. See README.md."""

@@ -1,14 +1,14 @@
-"""What an adapter costs: the CPU time of one model call through it, beside one that calls `engine.context` by hand.
+"""Measures the cost of adapters: the CPU time of a model call through one, compared with calling `engine.compute` by hand.
 
-Both run the same framework with a fake model and hand it the same text. What the adapter takes more is shown as a share of
-`engine.context` alone. In an async framework, by hand is measured in two ways: in the loop's own thread, where all else has
-to wait, and with `await engine.acompute`, as one should. The target is about the first.
+Both run the same framework with a fake model and pass it the same text. The extra time of the adapter is shown as a share of
+`engine.compute` alone. In an async framework, "by hand" is measured in two ways: in the loop's own thread, which blocks the
+loop, and with `await engine.acompute`, as one should. The target is for the first.
 
-A program uses one framework, so each is measured in a process of its own, and in several of them: how things come to lie in
-memory is worth some percent. A process keeps to one core: a worker that wakes up on another one finds its caches cold, which
-is the machine's doing, not the adapter's, and differs from run to run (FOVEATE_BENCH_CORES=2 has that in it). The store
-holds real text. Keeping what was said is a write of its own, and is shown apart. A framework that is not installed is left
-out.
+A program uses one framework, so each is measured in a process of its own, and in several of them, because the memory layout
+of a process changes the result by some percent. A process uses one core: a worker that wakes up on another core finds its
+caches cold, which differs from run to run and is not the adapter's cost (FOVEATE_BENCH_CORES=2 includes it). The store
+contains real text. Storing the messages is a write of its own and is shown separately. Frameworks that are not installed are
+skipped.
 """
 
 from __future__ import annotations
@@ -38,43 +38,42 @@ from bench.speed import cpu, fill
 
 RECORDS = int(os.environ.get("FOVEATE_BENCH_RECORDS", "10000"))
 ROUNDS = int(os.environ.get("FOVEATE_BENCH_ROUNDS", "5"))
-"""Processes for each framework; the frameworks take turns, so that a busy minute of the machine is not one's alone."""
+"""Processes for each framework. The frameworks take turns, so that a busy minute of the machine affects all of them."""
 
-ASKED = int(os.environ.get("FOVEATE_BENCH_ASKED", "60"))
+QUESTION_COUNT = int(os.environ.get("FOVEATE_BENCH_ASKED", "60"))
 """Questions in each process."""
 
 CORES = int(os.environ.get("FOVEATE_BENCH_CORES", "1"))
-"""That a process may run on, where the system lets one choose."""
+"""Cores that a process may use, on systems that support a choice."""
 
 OPTIONS: dict[str, Any] = {"budget": 2000, "session": "bench"}
-WARMING = 10
-"""Questions before it counts: modules are loaded then, and the workers' threads open connections of their own."""
+WARMUP_QUESTIONS = 10
+"""Questions before the measurement: they load modules, and the threads of workers open their connections."""
 
-PART = 20
-"""Questions after which the calls are made anew: which threads and which memory a framework's objects get is luck that stays
-with them."""
+QUESTIONS_PER_SETUP = 20
+"""The calls are set up again after this many questions, because threads and memory of a framework's objects are chance."""
 
-TARGET = 10.0
-"""Percent over `engine.context` alone."""
+TARGET_PERCENT = 10.0
+"""Percent over `engine.compute` alone."""
 
 Call = Callable[[str], object]
 Figures = dict[str, float]
 
 
 class Framework(NamedTuple):
-    """How a model is called in a framework, and what is put into it for that: a middleware, a filter, a block of memory."""
+    """How a framework calls a model, and the middleware, filter or memory block that is added for it."""
 
-    calling: Callable[[Any], Call]
+    make_call: Callable[[Any], Call]
     by_hand: Callable[[Any], Any]
-    """From what gives the context of a question; in an async framework that is to be awaited."""
+    """Makes it from a function that returns the context of a question; in an async framework, a coroutine function."""
     adapter: Callable[..., Any]
-    """From an engine and the adapter's options."""
+    """Makes it from an engine and the adapter's options."""
 
 
 loop = asyncio.new_event_loop()
 
 
-def ours(module: str, name: str) -> Any:
+def adapter_of(module: str, name: str) -> Any:
     return getattr(import_module(f"foveate.integrations.{module}"), name)
 
 
@@ -89,12 +88,12 @@ def langchain(*, awaits: bool = False) -> Framework:
             self.context = context
 
         def wrap_model_call(self, request: Any, handler: Any) -> Any:
-            said = HumanMessage(self.context(request.messages[-1].content))
-            return handler(request.override(messages=[*request.messages, said]))
+            message = HumanMessage(self.context(request.messages[-1].content))
+            return handler(request.override(messages=[*request.messages, message]))
 
         async def awrap_model_call(self, request: Any, handler: Any) -> Any:
-            said = HumanMessage(await self.context(request.messages[-1].content))
-            return await handler(request.override(messages=[*request.messages, said]))
+            message = HumanMessage(await self.context(request.messages[-1].content))
+            return await handler(request.override(messages=[*request.messages, message]))
 
         def after_agent(self, state: Any, runtime: Any) -> None:
             return None
@@ -102,13 +101,13 @@ def langchain(*, awaits: bool = False) -> Framework:
         async def aafter_agent(self, state: Any, runtime: Any) -> None:
             return None
 
-    def calling(middleware: Any) -> Call:
+    def make_call(middleware: Any) -> Call:
         agent = create_agent(FakeListChatModel(responses=["Yes."]), middleware=[middleware])
         if awaits:
             return lambda text: loop.run_until_complete(agent.ainvoke({"messages": [{"role": "user", "content": text}]}))
         return lambda text: agent.invoke({"messages": [{"role": "user", "content": text}]})
 
-    return Framework(calling, ByHand, ours("langchain", "ComputedContext"))
+    return Framework(make_call, ByHand, adapter_of("langchain", "ComputedContext"))
 
 
 def llama_index() -> Framework:
@@ -130,7 +129,7 @@ def llama_index() -> Framework:
         async def _aput(self, messages: Any) -> None:
             return None
 
-    def calling(block: Any) -> Call:
+    def make_call(block: Any) -> Call:
         memory = Memory.from_defaults(memory_blocks=[block], insert_method=InsertMethod.USER)
 
         async def call(text: str) -> Any:
@@ -139,7 +138,7 @@ def llama_index() -> Framework:
 
         return lambda text: loop.run_until_complete(call(text))
 
-    return Framework(calling, ByHand, ours("llama_index", "ComputedContextBlock"))
+    return Framework(make_call, ByHand, adapter_of("llama_index", "ComputedContextBlock"))
 
 
 def agent_framework() -> Framework:
@@ -163,8 +162,8 @@ def agent_framework() -> Framework:
             self.context = context
 
         async def process(self, context: Any, call_next: Any) -> None:
-            said = Message("user", [await self.context(context.messages[-1].text)])
-            context.messages = [*context.messages, said]
+            message = Message("user", [await self.context(context.messages[-1].text)])
+            context.messages = [*context.messages, message]
             await call_next()
 
     class ByHand(ContextProvider):
@@ -175,11 +174,11 @@ def agent_framework() -> Framework:
         async def before_run(self, *, context: Any, **run: Any) -> None:
             context.extend_middleware(self.source_id, Pass(self.context))
 
-    def calling(provider: Any) -> Call:
+    def make_call(provider: Any) -> Call:
         agent = Agent(Client(), context_providers=[provider])
         return lambda text: loop.run_until_complete(agent.run(text))
 
-    return Framework(calling, ByHand, ours("agent_framework", "ComputedContext"))
+    return Framework(make_call, ByHand, adapter_of("agent_framework", "ComputedContext"))
 
 
 def pydantic_ai() -> Framework:
@@ -197,11 +196,11 @@ def pydantic_ai() -> Framework:
             last = replace(last, parts=[*last.parts, UserPromptPart(await self.context(last.parts[-1].content))])
             return replace(request_context, messages=[*before, last])
 
-    def calling(capability: Any) -> Call:
+    def make_call(capability: Any) -> Call:
         agent = Agent(FunctionModel(lambda messages, info: ModelResponse([TextPart("Yes.")])), capabilities=[capability])
         return lambda text: loop.run_until_complete(agent.run(text))
 
-    return Framework(calling, ByHand, ours("pydantic_ai", "ComputedContext"))
+    return Framework(make_call, ByHand, adapter_of("pydantic_ai", "ComputedContext"))
 
 
 def openai_agents() -> Framework:
@@ -213,35 +212,35 @@ def openai_agents() -> Framework:
     class Fake(Model):
         async def get_response(self, *args: Any, **call: Any) -> Any:
             text = ResponseOutputText(type="output_text", text="Yes.", annotations=[])
-            said = ResponseOutputMessage(id="m", type="message", role="assistant", status="completed", content=[text])
-            return ModelResponse(output=[said], usage=Usage(), response_id=None)
+            message = ResponseOutputMessage(id="m", type="message", role="assistant", status="completed", content=[text])
+            return ModelResponse(output=[message], usage=Usage(), response_id=None)
 
         def stream_response(self, *args: Any, **call: Any) -> Any:
             raise NotImplementedError
 
     agent = Agent(name="a", model=Fake())
 
-    def calling(filter: Any) -> Call:
+    def make_call(filter: Any) -> Call:
         config = RunConfig(call_model_input_filter=filter)
         return lambda text: loop.run_until_complete(Runner.run(agent, text, run_config=config))
 
     def by_hand(context: Any) -> Any:
         async def filter(data: Any) -> Any:
-            given = data.model_data
-            said = {"role": "user", "content": await context(given.input[-1]["content"])}
-            return replace(given, input=[*given.input, said])
+            model_input = data.model_data
+            message = {"role": "user", "content": await context(model_input.input[-1]["content"])}
+            return replace(model_input, input=[*model_input.input, message])
 
         return filter
 
-    return Framework(calling, by_hand, ours("openai_agents", "context_filter"))
+    return Framework(make_call, by_hand, adapter_of("openai_agents", "context_filter"))
 
 
 def plain(module: str) -> Framework:
-    """No framework: messages go in, and messages come out."""
+    """Return a framework that is none: a function from messages to messages."""
     return Framework(
-        calling=lambda messages_for: lambda text: messages_for([{"role": "user", "content": text}]),
+        make_call=lambda messages_for: lambda text: messages_for([{"role": "user", "content": text}]),
         by_hand=lambda context: lambda messages: context(messages[-1]["content"]),
-        adapter=lambda engine, **options: partial(ours(module, "messages_for"), engine, **options),
+        adapter=lambda engine, **options: partial(adapter_of(module, "messages_for"), engine, **options),
     )
 
 
@@ -260,81 +259,80 @@ ASYNC: dict[str, Callable[[], Framework]] = {
 
 # --- in a process of its own ---------------------------------------------------------------------------------------
 
-ENGINES = 5
-"""One for each way. Each has a copy of the store to itself, as in a program that makes only such calls: when one connection
-writes, SQLite has the others drop the pages that they hold."""
+ENGINE_COUNT = 5
+"""One for each kind of call, with a copy of the store: if one connection writes, SQLite makes the others drop their cached
+pages, and a program makes only one kind of call."""
 
 
-def ways(name: str, engines: list[foveate.Engine]) -> dict[str, Call]:
-    """The calls to compare."""
+def calls_to_compare(name: str, engines: list[foveate.Engine]) -> dict[str, Call]:
     framework = {**SYNC, **ASYNC}[name]()
     alone, blocking, threaded, adapted, keeping = engines
 
     def context(text: str) -> str:
-        return blocking.context(text, **OPTIONS).text
+        return blocking.compute(text, **OPTIONS).text
 
     async def context_in_loop(text: str) -> str:
         return context(text)
 
     async def context_in_thread(text: str) -> str:
-        return (await threaded.acontext(text, **OPTIONS)).text
+        return (await threaded.acompute(text, **OPTIONS)).text
 
     by_hand = {"by hand": context_in_loop, "in a thread": context_in_thread} if name in ASYNC else {"by hand": context}
     return {
-        "alone": lambda text: alone.context(text, **OPTIONS),
-        **{way: framework.calling(framework.by_hand(given)) for way, given in by_hand.items()},
-        "adapter": framework.calling(framework.adapter(adapted, keeps=False, **OPTIONS)),
-        "keeping": framework.calling(framework.adapter(keeping, **OPTIONS)),
+        "alone": lambda text: alone.compute(text, **OPTIONS),
+        **{kind: framework.make_call(framework.by_hand(function)) for kind, function in by_hand.items()},
+        "adapter": framework.make_call(framework.adapter(adapted, keeps=False, **OPTIONS)),
+        "keeping": framework.make_call(framework.adapter(keeping, **OPTIONS)),
     }
 
 
-def measured(name: str, store: Path, asked: list[str], warming: list[str]) -> Figures:
-    """What one process finds: medians over the questions, each of which is asked in all ways, in an order of its own.
+def measure(name: str, store: Path, asked: list[str], warming: list[str]) -> Figures:
+    """Return the medians over the questions of one process. Each question is asked by all calls, in random order.
 
-    Receipts are not written: that costs all the same, and every fourth call would pay for four.
+    Receipts are not written: that costs the same for all calls, and every fourth call would pay for four.
     """
-    chance, took = random.Random(name), []
+    chance, times = random.Random(name), []
     with ExitStack() as stack:
-        engines = [stack.enter_context(opened_copy(store)) for _ in range(ENGINES)]
-        for start in range(0, len(asked), PART):
-            calls = ways(name, engines)
+        engines = [stack.enter_context(opened_copy(store)) for _ in range(ENGINE_COUNT)]
+        for start in range(0, len(asked), QUESTIONS_PER_SETUP):
+            calls = calls_to_compare(name, engines)
             for text, call in product(warming, calls.values()):
                 call(text)
             gc.collect()
-            gc.freeze()  # what a framework has loaded is not to be searched for garbage again and again
-            for text in asked[start : start + PART]:
+            gc.freeze()  # otherwise the collector would search the modules of a framework again and again
+            for text in asked[start : start + QUESTIONS_PER_SETUP]:
                 for engine in engines:
                     engine._journal._pending.clear()
                 order = chance.sample(sorted(calls), len(calls))
-                took.append({way: cpu(partial(calls[way], text)) for way in order})
-    alone = median(each["alone"] for each in took)
+                times.append({kind: cpu(partial(calls[kind], text)) for kind in order})
+    alone = median(each["alone"] for each in times)
 
-    def more(way: str, than: str) -> float:
-        return median(each[way] - each[than] for each in took)
+    def extra(kind: str, than: str) -> float:
+        return median(each[kind] - each[than] for each in times)
 
-    over = {"over compute %": more("adapter", "by hand") / alone * 100}
+    over = {"over compute %": extra("adapter", "by hand") / alone * 100}
     if name in ASYNC:
-        over["over acompute %"] = more("adapter", "in a thread") / alone * 100
-    found = {"compute ms": alone, **over, "keeping ms": more("keeping", "adapter")}
-    return {figure: round(value, 2) for figure, value in found.items()}
+        over["over acompute %"] = extra("adapter", "in a thread") / alone * 100
+    metrics = {"compute ms": alone, **over, "keeping ms": extra("keeping", "adapter")}
+    return {figure: round(value, 2) for figure, value in metrics.items()}
 
 
 @contextmanager
 def opened_copy(store: Path) -> Iterator[foveate.Engine]:
     with tempfile.TemporaryDirectory() as folder:
         copytree(store, folder, dirs_exist_ok=True)
-        with foveate.open(folder, personal=False) as engine:
+        with foveate.open(folder, own=False) as engine:
             yield engine
 
 
 def main(name: str, store: str) -> None:
-    """One process: questions come in, figures go out; nothing where the framework is not there."""
+    """Read questions from stdin and print the metrics, or nothing if the framework is not installed."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-CORES:])
     try:
-        print(json.dumps(measured(name, Path(store), **json.load(sys.stdin))))
+        print(json.dumps(measure(name, Path(store), **json.load(sys.stdin))))
     except ImportError as missing:
-        print(f"{name} is left out: {missing}", file=sys.stderr)
+        print(f"{name} is skipped: {missing}", file=sys.stderr)
 
 
 # --- all of them ---------------------------------------------------------------------------------------------------
@@ -342,32 +340,39 @@ def main(name: str, store: str) -> None:
 
 def run() -> dict:
     corpus = list(dict.fromkeys(islice(docs(), 2 * RECORDS)))[:RECORDS]
-    questions = json.dumps({"asked": queries(corpus, ASKED), "warming": queries(corpus, WARMING, seed=8)})
+    questions = json.dumps({"asked": queries(corpus, QUESTION_COUNT), "warming": queries(corpus, WARMUP_QUESTIONS, seed=8)})
     chosen = [name for name in os.environ.get("FOVEATE_BENCH_ADAPTERS", "").split(",") if name] or [*SYNC, *ASYNC]
-    found: dict[str, list[Figures]] = {name: [] for name in chosen}
+    rounds: dict[str, list[Figures]] = {name: [] for name in chosen}
     with tempfile.TemporaryDirectory() as store:
         fill(Path(store), corpus)
         for number in range(ROUNDS):
-            for name in [name for name in chosen if found[name] or not number]:
+            for name in [name for name in chosen if rounds[name] or not number]:
                 command = [sys.executable, "-m", "bench.adapters", name, store]
-                said = subprocess.run(command, input=questions, stdout=subprocess.PIPE, text=True, check=True).stdout
-                found[name] += [json.loads(line) for line in said.splitlines()]
-                print(name, said.strip(), flush=True)
-    rows = {name: summary(rounds) for name, rounds in found.items() if rounds}
+                output = subprocess.run(command, input=questions, stdout=subprocess.PIPE, text=True, check=True).stdout
+                rounds[name] += [json.loads(line) for line in output.splitlines()]
+                print(name, output.strip(), flush=True)
+    rows = {name: summary(of_name) for name, of_name in rounds.items() if of_name}
     for name, row in rows.items():
         print(f"{name}, median:", row)
     missed = [
-        f"{name} takes {over:.1f} % more than compute alone, not {TARGET:.0f} at most"
+        f"{name} takes {over:.1f} % more than compute alone, not {TARGET_PERCENT:.0f} at most"
         for name, row in rows.items()
-        if (over := row["over compute %"]) > TARGET
+        if (over := row["over compute %"]) > TARGET_PERCENT
     ]
-    return {"records": len(corpus), "asked": ASKED, "rounds": ROUNDS, "target %": TARGET, "adapters": rows, "missed": missed}
+    return {
+        "records": len(corpus),
+        "asked": QUESTION_COUNT,
+        "rounds": ROUNDS,
+        "target %": TARGET_PERCENT,
+        "adapters": rows,
+        "missed": missed,
+    }
 
 
 def summary(rounds: list[Figures]) -> dict[str, Any]:
-    """The median of the processes, and what each of them found."""
-    middle = {figure: median(each[figure] for each in rounds) for figure in rounds[0]}
-    return {**middle, "each": [each["over compute %"] for each in rounds]}
+    """Return the medians of the processes, and the main metric of each."""
+    medians = {figure: median(each[figure] for each in rounds) for figure in rounds[0]}
+    return {**medians, "each": [each["over compute %"] for each in rounds]}
 
 
 if __name__ == "__main__":

@@ -1,15 +1,12 @@
-"""The prompt cache: how much of each call repeats the call before it from the first byte, turn by turn.
+"""Measures how much of each prompt a provider's prompt cache can read: what repeats the previous prompt from its first byte.
 
-A talk of LoCoMo: what was said up to its middle is known, then 50 turns follow, and each is kept. A coding session: the
-50 latest subjects of this repository's history are asked of its files as they are now. In both the store holds an
-identity and ten rules. A context is computed for every turn; in the talk also held until `refresh_if_needed` says that it
-no longer serves, with the turns since appended (what the store holds answers that question, and the coding session's
-holds rules alone). Beside that, the same as a transcript: all that was said (or shown, in the coding session), and a
-window of the latest turns.
+The conversation: the first half of one from LoCoMo is stored, then 50 turns follow, and each is stored. The coding session:
+the subjects of the 50 latest commits are queries to the files of this repository as they are now. Both stores have an
+identity and ten rules. A context is computed for every turn. In the conversation it is also kept until `refresh_if_needed`
+replaces it, with the turns since appended. The alternatives are the whole transcript, and a window of the latest turns.
 
-A provider's cache reads what is the same from the start of the prompt; *fresh* is what it cannot read. The orders of the
-volatile slots are compared on the same contexts: as the profile has them, and those first whose text was most often that of
-the call before.
+*Fresh* are the tokens that the cache cannot read. Two orders of the volatile slots are compared on the same contexts: the
+profile's, and the slots first whose text changed least often.
 """
 
 from __future__ import annotations
@@ -19,7 +16,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -35,10 +32,10 @@ from foveate.text import tokens
 TURNS = 50
 WINDOW = 20
 BUDGETS = (1000, 4000)
-ROOM = 32_000
-"""Tokens that a held context and the turns since may take together."""
+MAX_HELD_TOKENS = 32_000
+"""Tokens of a kept context and the turns since."""
 CACHED_PRICE = 0.1
-"""What a token from the cache costs beside a fresh one. Assumed: providers differ."""
+"""The price of a cached token relative to a fresh one. An assumption: providers differ."""
 COUNTER = "o200k"
 REPOSITORY = Path(__file__).parents[1]
 
@@ -57,23 +54,22 @@ RULES = (
 )
 
 
-def keep_rules(engine: foveate.Engine) -> str:
-    """The rules, kept; and as a transcript would have them."""
+def store_rules(engine: foveate.Engine) -> str:
+    """Store the rules, and return them as a transcript would have them."""
     engine.add("identity", IDENTITY)
     for rule in RULES:
         engine.add("instruction", rule)
     return "\n".join((IDENTITY, *(f"- {rule}" for rule in RULES))) + "\n"
 
 
-def shared(one: str, other: str) -> str:
-    """What two prompts have in common from the start."""
-    return one[: next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))]
+def common_prefix(a: str, b: str) -> str:
+    return a[: next((n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))]
 
 
-def figures(prompts: Sequence[str]) -> dict:
-    """What a series of prompts costs, and how much of it a cache could have read."""
+def metrics(prompts: Sequence[str]) -> dict:
+    """Return the cost of a series of prompts, and how much of it a cache could have read."""
     sizes = [tokens.count(prompt, COUNTER) for prompt in prompts]
-    same = [0, *(tokens.count(shared(*pair), COUNTER) for pair in pairwise(prompts))]
+    same = [0, *(tokens.count(common_prefix(*pair), COUNTER) for pair in pairwise(prompts))]
     price = sum(size - part * (1 - CACHED_PRICE) for size, part in zip(sizes, same, strict=True))
     return {
         "tokens a call": round(sum(sizes) / len(sizes)),
@@ -84,79 +80,79 @@ def figures(prompts: Sequence[str]) -> dict:
     }
 
 
-def prompt(context: foveate.Context, said: str, order: Sequence[str] = ()) -> str:
-    """A context and the turn that it is for, its volatile slots in another order where one is given."""
-    place = {name: n for n, name in enumerate(order)}
+def prompt(context: foveate.Context, turn: str, order: Sequence[str] = ()) -> str:
+    """Return a context and its turn, with the volatile slots in the given order."""
+    position = {name: n for n, name in enumerate(order)}
     stable = [section for section in context.sections if section.stable]
     rest = [section for section in context.sections if not section.stable]
-    rest.sort(key=lambda section: place.get(section.name, len(place)))
-    return f"{joined([*stable, *rest])}\n{said}\n"
+    rest.sort(key=lambda section: position.get(section.name, len(position)))
+    return f"{joined([*stable, *rest])}\n{turn}\n"
 
 
-def rarely_changed_first(contexts: Sequence[foveate.Context]) -> list[str]:
-    """The volatile slots by how often their text was that of the call before, the steadiest first."""
+def steadiest_slots_first(contexts: Sequence[foveate.Context]) -> list[str]:
+    """Return the volatile slots, those first whose text was most often the same as in the previous context."""
     steady: Counter[str] = Counter()
     for before, after in pairwise(contexts):
         was = {section.name: section.content for section in before.sections if not section.stable}
         is_now = {section.name: section.content for section in after.sections if not section.stable}
         steady.update({name: was.get(name) == is_now.get(name) for name in {**was, **is_now}})
-    return [name for name, _ in sorted(steady.items(), key=lambda pair: -pair[1])]  # of equals, as the profile has them
+    return [name for name, _ in sorted(steady.items(), key=lambda pair: -pair[1])]  # equal ones in the profile's order
 
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """What is asked, turn by turn; `before` is what a transcript would hold already, `keep` what becomes of a turn."""
+    """The turns; `before` is the earlier transcript, and `keep` stores a turn."""
 
     turns: Sequence[str]
     rules: str
     before: str = ""
-    keep: Callable[[str], object] = lambda said: None
+    keep: Callable[[str], object] = lambda turn: None
     shows: bool = False
-    """Whether a transcript holds what was looked at in each turn, as that of a coding agent does."""
+    """Whether a transcript contains the code that each turn read, as that of a coding agent does."""
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-def told(open_world: Callable[[], AbstractContextManager[tuple[foveate.Engine, Conversation]]], budget: int) -> dict:
-    """The figures of a conversation, by how its prompts are made."""
-    with open_world() as (engine, talk):
+def measure(scenario: Callable[[], AbstractContextManager[tuple[foveate.Engine, Conversation]]], budget: int) -> dict:
+    """Return the metrics of a conversation for each way to make its prompts."""
+    with scenario() as (engine, talk):
         contexts = []
         for turn in talk.turns:
-            contexts.append(engine.context(turn, budget=budget, **talk.options))
+            contexts.append(engine.compute(turn, budget=budget, **talk.options))
             talk.keep(turn)
-    held, number = [], 0
+    kept, number = [], 0
     if not talk.shows:
-        with open_world() as (engine, talk):
-            held, number = held_prompts(engine, talk, budget)
-    order = rarely_changed_first(contexts)
-    asked = list(zip(contexts, talk.turns, strict=True))
-    said = [f"{context.volatile}\n{turn}\n" if talk.shows else f"{turn}\n" for context, turn in asked]
-    heads = [said[: n + 1] for n in range(len(said))]
+        with scenario() as (engine, talk):
+            kept, number = prompts_of_kept_contexts(engine, talk, budget)
+    order = steadiest_slots_first(contexts)
+    pairs = list(zip(contexts, talk.turns, strict=True))
+    transcript = [f"{context.volatile}\n{turn}\n" if talk.shows else f"{turn}\n" for context, turn in pairs]
+    heads = [transcript[: n + 1] for n in range(len(transcript))]
     return {
         "turns": len(talk.turns),
         "budget": budget,
         "stable tokens": contexts[0].prefix.tokens,
         "stable parts that differ": len({context.stable for context in contexts}),
         "steadiest first": order,
-        "contexts that were held": number,
+        "contexts that were kept": number,
         "rows": {
-            "computed each turn": figures([prompt(context, turn) for context, turn in asked]),
-            "... steadiest slots first": figures([prompt(context, turn, order) for context, turn in asked]),
-            **({"held until it no longer serves": figures(held)} if held else {}),
-            "the whole transcript": figures([talk.rules + talk.before + "".join(head) for head in heads]),
-            f"the last {WINDOW} turns": figures([talk.rules + "".join(head[-WINDOW:]) for head in heads]),
+            "computed each turn": metrics([prompt(context, turn) for context, turn in pairs]),
+            "... steadiest slots first": metrics([prompt(context, turn, order) for context, turn in pairs]),
+            **({"kept until a refresh is needed": metrics(kept)} if kept else {}),
+            "the whole transcript": metrics([talk.rules + talk.before + "".join(head) for head in heads]),
+            f"the last {WINDOW} turns": metrics([talk.rules + "".join(head[-WINDOW:]) for head in heads]),
         },
     }
 
 
-def held_prompts(engine: foveate.Engine, talk: Conversation, budget: int) -> tuple[list[str], int]:
-    """Each turn after the context that still serves it and the turns since; and how many contexts that took."""
+def prompts_of_kept_contexts(engine: foveate.Engine, talk: Conversation, budget: int) -> tuple[list[str], int]:
+    """Return a prompt for each turn: a context, the turns since it and the turn. Also return the number of contexts."""
     prompts: list[str] = []
     context, since, number = None, "", 0
     for turn in talk.turns:
-        room = {"window": ROOM, "spent": tokens.count(since, COUNTER)}
-        found = engine.refresh(context, turn, budget=budget, **room, **talk.options).context
-        if found is not None:
-            context, since, number = found, "", number + 1
+        limits = {"window": MAX_HELD_TOKENS, "spent": tokens.count(since, COUNTER)}
+        refreshed = engine.refresh_if_needed(turn, context, budget=budget, **limits, **talk.options).context
+        if refreshed is not None:
+            context, since, number = refreshed, "", number + 1
         since += f"{turn}\n"
         prompts.append(f"{context.text}\n{since}")
         talk.keep(turn)
@@ -165,21 +161,23 @@ def held_prompts(engine: foveate.Engine, talk: Conversation, budget: int) -> tup
 
 @contextmanager
 def talk() -> Iterator[tuple[foveate.Engine, Conversation]]:
-    """The middle of a talk, with all that was said before it in the store."""
+    """Open a store with the first half of a conversation, and yield its second half."""
     dataset = next(iter(load_suite("locomo").subsets(DATA / "locomo", {}))).load()
     documents = dataset.documents
     half = len(documents) // 2
-    with tempfile.TemporaryDirectory() as folder, foveate.open(folder, personal=False, code=False, profile="chat") as engine:
-        rules = keep_rules(engine)
+    with tempfile.TemporaryDirectory() as folder, foveate.open(folder, own=False, code=False, profile="chat") as engine:
+        rules = store_rules(engine)
         for document in documents[:half]:
-            engine.add("event", document.text, key=document.id, session=document.session, created=document.timestamp)
+            scope = replace(engine.scope, session=document.session)
+            engine.add("event", document.text, key=document.id, scope=scope, created=document.timestamp)
+        here = replace(engine.scope, session="now")
         yield (
             engine,
             Conversation(
                 turns=[document.text for document in documents[half : half + TURNS]],
                 rules=rules,
                 before="".join(f"{document.text}\n" for document in documents[:half]),
-                keep=lambda said: engine.add("event", said, session="now"),
+                keep=lambda turn: engine.add("event", turn, scope=here),
                 options={"session": "now"},
             ),
         )
@@ -187,8 +185,8 @@ def talk() -> Iterator[tuple[foveate.Engine, Conversation]]:
 
 @contextmanager
 def coding() -> Iterator[tuple[foveate.Engine, Conversation]]:
-    """The subjects of the latest commits, the oldest first, asked of a copy of the sources."""
-    asked = _git("log", f"-{TURNS}", "--format=%s").splitlines()[::-1]
+    """Open a copy of the sources, and yield the subjects of the latest commits, the oldest first."""
+    subjects = _git("log", f"-{TURNS}", "--format=%s").splitlines()[::-1]
     files = [name for name in _git("ls-files", "src").splitlines() if name.endswith(".py")]
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder, "project")  # its name is in the context
@@ -196,32 +194,32 @@ def coding() -> Iterator[tuple[foveate.Engine, Conversation]]:
             target = root / name
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes((REPOSITORY / name).read_bytes())
-        with foveate.open(root, personal=False, code=True, profile="coding") as engine:
-            yield engine, Conversation(turns=asked, rules=keep_rules(engine), shows=True)
+        with foveate.open(root, own=False, code=True, profile="coding") as engine:
+            yield engine, Conversation(turns=subjects, rules=store_rules(engine), shows=True)
 
 
 def _git(*arguments: str) -> str:
     return subprocess.run(["git", *arguments], cwd=REPOSITORY, capture_output=True, text=True, check=False).stdout
 
 
-def show(name: str, found: dict) -> None:
+def show(name: str, result: dict) -> None:
     print(
-        f"\n{name}: {found['turns']} turns, {found['budget']} tokens, {found['stable tokens']} of them stable; "
-        f"steadiest: {', '.join(found['steadiest first'])}; held: {found['contexts that were held']} contexts"
+        f"\n{name}: {result['turns']} turns, {result['budget']} tokens, {result['stable tokens']} of them stable; "
+        f"steadiest: {', '.join(result['steadiest first'])}; kept: {result['contexts that were kept']} contexts"
     )
-    rows = found["rows"]
-    heads = tuple(next(iter(rows.values())))
-    print_lines(table(("", *heads), [(what, *map(str, row.values())) for what, row in rows.items()], left=1))
+    rows = result["rows"]
+    headers = tuple(next(iter(rows.values())))
+    print_lines(table(("", *headers), [(name, *map(str, row.values())) for name, row in rows.items()], left=1))
 
 
 def run() -> dict:
     out: dict = {"missed": []}
-    worlds = {"talk": talk} if not is_missing(DATA / "locomo") else {}
-    worlds |= {"coding": coding} if _git("ls-files", "src") else {}
-    for name, world in worlds.items():
+    scenarios = {"talk": talk} if not is_missing(DATA / "locomo") else {}
+    scenarios |= {"coding": coding} if _git("ls-files", "src") else {}
+    for name, scenario in scenarios.items():
         for budget in BUDGETS:
-            found = out[f"{name} {budget}"] = told(world, budget)
-            show(name, found)
-            if found["stable parts that differ"] > 1:
-                out["missed"].append(f"{name}: the stable part changed, and nothing that stands in it did.")
+            result = out[f"{name} {budget}"] = measure(scenario, budget)
+            show(name, result)
+            if result["stable parts that differ"] > 1:
+                out["missed"].append(f"{name}: the stable part changed, although its content did not.")
     return out
