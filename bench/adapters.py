@@ -1,8 +1,8 @@
-"""Measures the cost of adapters: the CPU time of a model call through one, compared with calling `engine.compute` by hand.
+"""Measures the cost of adapters: the CPU time of a model call through one, compared with calling `engine.context` by hand.
 
 Both run the same framework with a fake model and pass it the same text. The extra time of the adapter is shown as a share of
-`engine.compute` alone. In an async framework, "by hand" is measured in two ways: in the loop's own thread, which blocks the
-loop, and with `await engine.acompute`, as one should. The target is for the first.
+`engine.context` alone. In an async framework, "by hand" is measured in two ways: in the loop's own thread, which blocks the
+loop, and with `await engine.acontext`, as one should. The target is for the first.
 
 A program uses one framework, so each is measured in a process of its own, and in several of them, because the memory layout
 of a process changes the result by some percent. A process uses one core: a worker that wakes up on another core finds its
@@ -54,7 +54,7 @@ QUESTIONS_PER_SETUP = 20
 """The calls are set up again after this many questions, because threads and memory of a framework's objects are chance."""
 
 TARGET_PERCENT = 10.0
-"""Percent over `engine.compute` alone."""
+"""Percent over `engine.context` alone."""
 
 Call = Callable[[str], object]
 Figures = dict[str, float]
@@ -269,17 +269,17 @@ def calls_to_compare(name: str, engines: list[foveate.Engine]) -> dict[str, Call
     alone, blocking, threaded, adapted, keeping = engines
 
     def context(text: str) -> str:
-        return blocking.compute(text, **OPTIONS).text
+        return blocking.context(text, **OPTIONS).text
 
     async def context_in_loop(text: str) -> str:
         return context(text)
 
     async def context_in_thread(text: str) -> str:
-        return (await threaded.acompute(text, **OPTIONS)).text
+        return (await threaded.acontext(text, **OPTIONS)).text
 
     by_hand = {"by hand": context_in_loop, "in a thread": context_in_thread} if name in ASYNC else {"by hand": context}
     return {
-        "alone": lambda text: alone.compute(text, **OPTIONS),
+        "alone": lambda text: alone.context(text, **OPTIONS),
         **{kind: framework.make_call(framework.by_hand(function)) for kind, function in by_hand.items()},
         "adapter": framework.make_call(framework.adapter(adapted, keeps=False, **OPTIONS)),
         "keeping": framework.make_call(framework.adapter(keeping, **OPTIONS)),
@@ -321,7 +321,7 @@ def measure(name: str, store: Path, asked: list[str], warming: list[str]) -> Fig
 def opened_copy(store: Path) -> Iterator[foveate.Engine]:
     with tempfile.TemporaryDirectory() as folder:
         copytree(store, folder, dirs_exist_ok=True)
-        with foveate.open(folder, own=False) as engine:
+        with foveate.open(folder, personal=False) as engine:
             yield engine
 
 

@@ -16,7 +16,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -117,7 +117,7 @@ def measure(scenario: Callable[[], AbstractContextManager[tuple[foveate.Engine, 
     with scenario() as (engine, talk):
         contexts = []
         for turn in talk.turns:
-            contexts.append(engine.compute(turn, budget=budget, **talk.options))
+            contexts.append(engine.context(turn, budget=budget, **talk.options))
             talk.keep(turn)
     kept, number = [], 0
     if not talk.shows:
@@ -150,7 +150,7 @@ def prompts_of_kept_contexts(engine: foveate.Engine, talk: Conversation, budget:
     context, since, number = None, "", 0
     for turn in talk.turns:
         limits = {"window": MAX_HELD_TOKENS, "spent": tokens.count(since, COUNTER)}
-        refreshed = engine.refresh_if_needed(turn, context, budget=budget, **limits, **talk.options).context
+        refreshed = engine.refresh(context, turn, budget=budget, **limits, **talk.options).context
         if refreshed is not None:
             context, since, number = refreshed, "", number + 1
         since += f"{turn}\n"
@@ -165,19 +165,17 @@ def talk() -> Iterator[tuple[foveate.Engine, Conversation]]:
     dataset = next(iter(load_suite("locomo").subsets(DATA / "locomo", {}))).load()
     documents = dataset.documents
     half = len(documents) // 2
-    with tempfile.TemporaryDirectory() as folder, foveate.open(folder, own=False, code=False, profile="chat") as engine:
+    with tempfile.TemporaryDirectory() as folder, foveate.open(folder, personal=False, code=False, profile="chat") as engine:
         rules = store_rules(engine)
         for document in documents[:half]:
-            scope = replace(engine.scope, session=document.session)
-            engine.add("event", document.text, key=document.id, scope=scope, created=document.timestamp)
-        here = replace(engine.scope, session="now")
+            engine.add("event", document.text, key=document.id, session=document.session, created=document.timestamp)
         yield (
             engine,
             Conversation(
                 turns=[document.text for document in documents[half : half + TURNS]],
                 rules=rules,
                 before="".join(f"{document.text}\n" for document in documents[:half]),
-                keep=lambda turn: engine.add("event", turn, scope=here),
+                keep=lambda turn: engine.add("event", turn, session="now"),
                 options={"session": "now"},
             ),
         )
@@ -194,7 +192,7 @@ def coding() -> Iterator[tuple[foveate.Engine, Conversation]]:
             target = root / name
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes((REPOSITORY / name).read_bytes())
-        with foveate.open(root, own=False, code=True, profile="coding") as engine:
+        with foveate.open(root, personal=False, code=True, profile="coding") as engine:
             yield engine, Conversation(turns=subjects, rules=store_rules(engine), shows=True)
 
 

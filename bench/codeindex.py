@@ -1,11 +1,11 @@
-"""What it costs to know a large code base: Django indexed, asked and edited, beside aider's map and semble's index.
+"""Measures the cost of indexing a large code base: Django indexed, queried and edited, compared with aider and semble.
 
-CPU seconds (user and system, with all child processes) of the job itself, without interpreter start and imports, each in a
-new process; and the peak memory of that process. Cheap jobs run three times: best and median are shown, ratios use the best.
+Measured are CPU seconds (user and system, with all child processes) of each job in a new process, without interpreter start
+and imports, and the peak memory of that process. Cheap jobs run three times: best and median are shown, ratios use the best.
 
-FOVEATE_BENCH_DJANGO names Django's sources in a git repository, FOVEATE_BENCH_PEERS a virtual environment with aider-chat,
-semble and wordllama==0.3.9 (whose vectors semble is given; without them its index does a part of its work only),
-FOVEATE_BENCH_METHODS some of foveate,semble,aider. The work is done on a copy under FOVEATE_BENCH_CACHE.
+FOVEATE_BENCH_DJANGO names Django's sources in a git repository. FOVEATE_BENCH_PEERS names a virtual environment with
+aider-chat, semble and wordllama==0.3.9 (the vectors for semble; without them its index does only a part of its work).
+FOVEATE_BENCH_METHODS names some of foveate,semble,aider. The work is done on a copy under FOVEATE_BENCH_CACHE.
 """
 
 from __future__ import annotations
@@ -20,26 +20,25 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
-from bench import ours, peers
+from bench import code_costs, peers
 
 BUDGET = 4096
 QUESTIONS = ("QuerySet get_or_create", "SessionMiddleware process_response", "MigrationAutodetector generate_created_models")
-"""The words of a question are also the identifiers that aider is told about."""
-EDITED = "django/db/models/query.py"
-RUNS = 3
+"""aider gets the words of a question as identifiers."""
+EDITED_FILE = "django/db/models/query.py"
+RUN_COUNT = 3
 TARGETS = {
     "cold index to aider's cold map": 1 / 2,
     "cold index to semble's index": 1 / 2,
     "warm context to aider's warm map": 1 / 50,
     "index after an edit to cold index": 1 / 100,
 }
-"""The aim for the first two is a third."""
-PEAK = 300
-"""Megabytes."""
+"""The goal for the first two is a third."""
+MAX_PEAK_MB = 300
 
 
 def child(command: list[str]) -> dict:
-    """What a process printed last, with the memory it took at its peak."""
+    """Run a process, and return the JSON that it printed last together with its peak memory."""
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[1])
     assert process.stdout is not None
     printed = process.stdout.read()
@@ -51,8 +50,7 @@ def child(command: list[str]) -> dict:
     return json.loads(printed.splitlines()[-1]) | {"peak": usage.ru_maxrss * unit / 1e6}
 
 
-def figure(name: str, runs: list[dict], pick: Callable[[dict], float]) -> dict[str, float]:
-    """The cost of one job over some runs."""
+def job_cost(name: str, runs: list[dict], pick: Callable[[dict], float]) -> dict[str, float]:
     costs = [pick(run["steps"]) for run in runs]
     out = {
         "best s": round(min(costs), 3),
@@ -63,28 +61,28 @@ def figure(name: str, runs: list[dict], pick: Callable[[dict], float]) -> dict[s
     return out
 
 
-def later(steps: dict[str, float]) -> float:
-    """The mean of all questions but the first, when everything is in memory."""
+def warm_cost(steps: dict[str, float]) -> float:
+    """Return the mean of all questions but the first, after everything is in memory."""
     return sum(steps[question] for question in QUESTIONS[1:]) / len(QUESTIONS[1:])
 
 
 def foveate_costs(root: Path) -> dict[str, dict[str, float]]:
-    python = [sys.executable, "-m", "bench.ours"]
+    python = [sys.executable, "-m", "bench.code_costs"]
     out = {}
     cold = []
-    for _ in range(RUNS):
-        for left in root.parent.glob(f"{ours.index_file(root).name}*"):
-            left.unlink()
+    for _ in range(RUN_COUNT):
+        for file in root.parent.glob(f"{code_costs.index_file(root).name}*"):
+            file.unlink()
         cold.append(child([*python, "index", str(root)]))
-    out["cold index"] = figure("foveate, cold index", cold, lambda steps: steps["index"])
-    same = [child([*python, "index", str(root)]) for _ in range(RUNS)]
-    out["nothing changed"] = figure("foveate, index when nothing changed", same, lambda steps: steps["index"])
-    edited = [child([*python, "edit", str(root), EDITED]) for _ in range(RUNS)]
-    out["after an edit"] = figure("foveate, index after an edit", edited, lambda steps: steps["further"])
-    asked = [child([*python, "context", str(root), str(BUDGET), *QUESTIONS]) for _ in range(RUNS)]
+    out["cold index"] = job_cost("foveate, cold index", cold, lambda steps: steps["index"])
+    same = [child([*python, "index", str(root)]) for _ in range(RUN_COUNT)]
+    out["nothing changed"] = job_cost("foveate, index when nothing changed", same, lambda steps: steps["index"])
+    edited = [child([*python, "edit", str(root), EDITED_FILE]) for _ in range(RUN_COUNT)]
+    out["after an edit"] = job_cost("foveate, index after an edit", edited, lambda steps: steps["further"])
+    asked = [child([*python, "context", str(root), str(BUDGET), *QUESTIONS]) for _ in range(RUN_COUNT)]
     first = QUESTIONS[0]
-    out["first context"] = figure("foveate, first context of a process", asked, lambda steps: steps["open"] + steps[first])
-    out["warm context"] = figure("foveate, further contexts", asked, later)
+    out["first context"] = job_cost("foveate, first context of a process", asked, lambda steps: steps["open"] + steps[first])
+    out["warm context"] = job_cost("foveate, further contexts", asked, warm_cost)
     return out
 
 
@@ -93,12 +91,14 @@ def aider_costs(python: str, root: Path) -> dict[str, dict[str, float]]:
     for cache in root.glob(".aider.tags.cache*"):
         shutil.rmtree(cache)
     first = QUESTIONS[0]
-    out = {"cold map": figure("aider, cold map of 1024 tokens", [child([*verb, "1024", first])], lambda steps: steps[first])}
+    out = {
+        "cold map": job_cost("aider, cold map of 1024 tokens", [child([*verb, "1024", first])], lambda steps: steps[first])
+    }
     for budget in (1024, BUDGET):
         asked = [child([*verb, str(budget), *QUESTIONS])]
         name = f"map of {budget} tokens"
-        out[f"first {name}"] = figure(f"aider, first {name} of a process", asked, lambda steps: steps[first])
-        out[f"warm {name}"] = figure(f"aider, further maps of {budget} tokens", asked, later)
+        out[f"first {name}"] = job_cost(f"aider, first {name} of a process", asked, lambda steps: steps[first])
+        out[f"warm {name}"] = job_cost(f"aider, further maps of {budget} tokens", asked, warm_cost)
         print(f"{'':44} real tokens {asked[0]['tokens']}")
     return out
 
@@ -107,11 +107,11 @@ def semble_costs(python: str, root: Path, cache: Path) -> dict[str, dict[str, fl
     shutil.rmtree(cache, ignore_errors=True)
     runs = [child([python, peers.__file__, "semble-index", str(root), str(cache)])]
     job = "index" if runs[0]["embeds"] else "index without embeddings"
-    return {job: figure(f"semble, {job}", runs, lambda steps: steps["index"])}
+    return {job: job_cost(f"semble, {job}", runs, lambda steps: steps["index"])}
 
 
-def judged(costs: dict[str, dict[str, dict[str, float]]]) -> tuple[dict[str, float], list[str]]:
-    """Ratios of what was measured, and the targets that were missed."""
+def compare_costs(costs: dict[str, dict[str, dict[str, float]]]) -> tuple[dict[str, float], list[str]]:
+    """Return the ratios of the costs, and the missed targets."""
 
     def best(system: str, job: str) -> float | None:
         return costs.get(system, {}).get(job, {}).get("best s")
@@ -128,8 +128,8 @@ def judged(costs: dict[str, dict[str, dict[str, float]]]) -> tuple[dict[str, flo
     over = [(name, target) for name, target in TARGETS.items() if ratios.get(name, 0) > target]
     missed = [f"{name} is {ratios[name]}, not {target:.3g}" for name, target in over]
     peak = costs.get("foveate", {}).get("cold index", {}).get("peak MB", 0)
-    if peak > PEAK:
-        missed.append(f"the cold index took {peak} MB, not {PEAK}")
+    if peak > MAX_PEAK_MB:
+        missed.append(f"the cold index took {peak} MB, not {MAX_PEAK_MB}")
     return ratios, missed
 
 
@@ -143,17 +143,17 @@ def run() -> dict:
     root = cache / "django"
     shutil.copytree(source, root)
     costs = {}
-    wanted = os.environ.get("FOVEATE_BENCH_METHODS", "foveate,semble,aider").split(",")
+    chosen = os.environ.get("FOVEATE_BENCH_METHODS", "foveate,semble,aider").split(",")
     python = peers.python()
     if not python:
-        print("Peers are left out: set FOVEATE_BENCH_PEERS to a virtual environment that holds them.", file=sys.stderr)
-    if "foveate" in wanted:
+        print("Other tools are skipped: set FOVEATE_BENCH_PEERS to a virtual environment that has them.", file=sys.stderr)
+    if "foveate" in chosen:
         costs["foveate"] = foveate_costs(root)
-    if python and "semble" in wanted:
+    if python and "semble" in chosen:
         costs["semble"] = semble_costs(python, root, cache / "semble")
-    if python and "aider" in wanted:
+    if python and "aider" in chosen:
         costs["aider"] = aider_costs(python, root)
-    ratios, missed = judged(costs)
+    ratios, missed = compare_costs(costs)
     for name, ratio in ratios.items():
         print(f"{name:44} {ratio}", f"(target {TARGETS[name]:.3g})" if name in TARGETS else "")
     return {"costs": costs, "ratios": ratios, "targets": TARGETS, "missed": missed}

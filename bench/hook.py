@@ -1,7 +1,7 @@
-"""What a hook costs: CPU time of `foveate-hook` above a bare Python, with a service that answers and without one.
+"""Measures the cost of a hook: CPU time of `foveate-hook` above that of bare Python, with and without a service.
 
-The service is a stand-in of the standard library that gives a context of the usual size, so that only the hook is measured.
-The least of some runs counts, which is the least disturbed one.
+A server of the standard library stands for the service and returns a context of the usual size, so that only the hook is
+measured. The minimum of several runs counts: it is the least disturbed one.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from bench.corpus import docs, queries
 from bench.speed import fill
 
 RECORDS = int(os.environ.get("FOVEATE_BENCH_RECORDS", "10000"))
-RUNS = 9
-WARM, COLD = 60.0, 450.0
-"""CPU milliseconds above a bare Python: with a service, and without."""
+RUN_COUNT = 9
+MAX_MS_WITH_SERVICE, MAX_MS_ALONE = 60.0, 450.0
+"""CPU time above that of bare Python."""
 
 HOOK = [sys.executable, "-m", "foveate.integrations.hooks.program", "claude"]
 
 
-class StandIn(BaseHTTPRequestHandler):
+class FakeService(BaseHTTPRequestHandler):
     """Answers every hook with a context of 9,000 characters."""
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
-        told = {"hookEventName": "UserPromptSubmit", "additionalContext": "known " * 1500}
-        body = json.dumps({"hookSpecificOutput": told}).encode()
+        output = {"hookEventName": "UserPromptSubmit", "additionalContext": "known " * 1500}
+        body = json.dumps({"hookSpecificOutput": output}).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -44,8 +44,8 @@ class StandIn(BaseHTTPRequestHandler):
         return
 
 
-def cpu(command: list[str], event: bytes = b"", runs: int = RUNS) -> float:
-    """The least CPU time of a child, in milliseconds."""
+def cpu(command: list[str], event: bytes = b"", runs: int = RUN_COUNT) -> float:
+    """Return the minimum CPU time of a child process in milliseconds."""
     least = float("inf")
     for _ in range(runs):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -67,11 +67,11 @@ def run() -> dict:
 
         bare = cpu([sys.executable, "-c", "pass"])
         cold = cpu(HOOK, event(next(questions)), 5) - bare
-        server = ThreadingHTTPServer(("127.0.0.1", 0), StandIn)
+        server = ThreadingHTTPServer(("127.0.0.1", 0), FakeService)
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        place = {"url": f"http://127.0.0.1:{server.server_port}", "pid": os.getpid()}
+        service = {"url": f"http://127.0.0.1:{server.server_port}", "pid": os.getpid()}
         file = Path(folder) / ".foveate" / "service.json"
-        file.write_text(json.dumps(place), "utf-8")
+        file.write_text(json.dumps(service), "utf-8")
         file.chmod(0o600)
         warm = cpu(HOOK, event(next(questions))) - bare
         server.shutdown()
@@ -80,9 +80,9 @@ def run() -> dict:
         "python ms": round(bare, 1),
         "hook with a service, above python ms": round(warm, 1),
         "hook without one, above python ms": round(cold, 1),
-        "targets ms": [WARM, COLD],
+        "targets ms": [MAX_MS_WITH_SERVICE, MAX_MS_ALONE],
     }
-    limits = (("with a service", warm, WARM), ("without one", cold, COLD))
-    out["missed"] = [f"{name}: {cost:.0f} ms, not below {most:.0f}" for name, cost, most in limits if cost >= most]
+    limits = (("with a service", warm, MAX_MS_WITH_SERVICE), ("without one", cold, MAX_MS_ALONE))
+    out["missed"] = [f"{name}: {cost:.0f} ms, not below {limit:.0f}" for name, cost, limit in limits if cost >= limit]
     print(out)
     return out

@@ -1,11 +1,11 @@
-"""The inspector's pages on a large store: how long the server takes for each, beside an answer that does nothing.
+"""Measures the server time of every inspector page on a large store, compared with a response that does nothing.
 
-Every page is asked for in process through the whole service, again and again after a first time that is not counted. The
-store holds 100,000 records of varied text and 500 receipts, one of them of 500 candidates, beside tasks, entities and code
+Every page is requested in process through the whole service, several times after a first request that is not counted. The
+store has 100,000 records of varied text and 500 receipts, one of them with 500 candidates, and tasks, entities and code
 (foveate's own). Target: the median of every page is at most 200 ms.
 
     FOVEATE_BENCH_RECORDS    records in the store (100,000)
-    FOVEATE_BENCH_RECEIPTS   receipts that are kept (500)
+    FOVEATE_BENCH_RECEIPTS   receipts in the store (500)
     FOVEATE_BENCH_REQUESTS   requests of each page (20)
 """
 
@@ -32,13 +32,12 @@ RECORDS = int(os.environ.get("FOVEATE_BENCH_RECORDS", 100_000))
 RECEIPTS = int(os.environ.get("FOVEATE_BENCH_RECEIPTS", 500))
 REQUESTS = int(os.environ.get("FOVEATE_BENCH_REQUESTS", 20))
 
-CANDIDATES = 500
-"""Of the receipt that is looked at."""
+CANDIDATE_COUNT = 500
+"""Candidates of the receipt on the pages of a context."""
 
-MOST_MS = 200.0
-"""Asked: the median of a page is at most this."""
+MAX_MEDIAN_MS = 200.0
 
-BARE = "/healthz"
+BARE_PATH = "/healthz"
 PAGES = {
     "contexts": "/ui/contexts",
     "context": "/ui/context?id={large}",
@@ -59,56 +58,59 @@ PAGES = {
     "code": "/ui/code?q={query}",
     "health": "/ui/health",
 }
-"""Each page; what stands in braces is looked up in what `filled` gives."""
+"""The pages. Names in braces are keys of the result of `fill_store`."""
 
 KINDS = ("note", "fact", "event", "decision", "gotcha", "pattern", "episode", "procedure")
-ENTITIES, TASKS, SESSIONS = 200, 60, 20
+ENTITY_COUNT, TASK_COUNT, SESSION_COUNT = 200, 60, 20
 
 
 def run() -> dict:
     with tempfile.TemporaryDirectory() as name:
         shutil.copytree(Path(foveate.__file__).parent, Path(name, "foveate"), ignore=shutil.ignore_patterns("__pycache__"))
         with foveate.open(name, personal=False, code=True) as engine:
-            names = filled(engine)
+            names = fill_store(engine)
             with TestClient(create_app(engine), base_url="http://127.0.0.1") as client:
                 settle()  # as the service does
-                pages = {page: timed(client, _path(template, names)) for page, template in {"bare": BARE, **PAGES}.items()}
+                pages = {
+                    page: measure_page(client, _path(template, names))
+                    for page, template in {"bare": BARE_PATH, **PAGES}.items()
+                }
     show(pages)
-    failed = [f"{page} answers {figures['status']}" for page, figures in pages.items() if figures["status"] != 200]
+    failed = [f"{page} responds {figures['status']}" for page, figures in pages.items() if figures["status"] != 200]
     slow = [
-        f"{page} takes {figures['median_ms']} ms, more than {MOST_MS:g}"
+        f"{page} takes {figures['median_ms']} ms, more than {MAX_MEDIAN_MS:g}"
         for page, figures in pages.items()
-        if figures["median_ms"] > MOST_MS
+        if figures["median_ms"] > MAX_MEDIAN_MS
     ]
-    return {"records": RECORDS, "receipts": RECEIPTS, "candidates": CANDIDATES, "pages": pages, "missed": failed + slow}
+    return {"records": RECORDS, "receipts": RECEIPTS, "candidates": CANDIDATE_COUNT, "pages": pages, "missed": failed + slow}
 
 
-def filled(engine: Engine) -> dict[str, str]:
-    """Fill the store; what the pages are about."""
-    texts, asked = corpus(RECORDS)
+def fill_store(engine: Engine) -> dict[str, str]:
+    """Fill the store, and return the ids and queries of the pages."""
+    texts, questions = corpus(RECORDS)
     ids = engine.store.add_many((KINDS[n % len(KINDS)], text, {"tags": [f"t{n % 50}"]}) for n, text in enumerate(texts))
-    names = [f"{text.split()[0]} {n}" for n, text in enumerate(texts[:ENTITIES])]
+    names = [f"{text.split()[0]} {n}" for n, text in enumerate(texts[:ENTITY_COUNT])]
     entities = engine.store.add_many(("entity", name, {"type": "thing"}) for name in names)
-    for n in range(1, ENTITIES):  # the first one is joined to many, and those to more
+    for n in range(1, ENTITY_COUNT):  # the first one has many neighbors, which have more
         engine.link(names[n], "near", names[0 if n < 40 else n % 40])
-    tasks = [engine.tasks.add(f"Task {n} {texts[n]}", key=f"k{n}") for n in range(TASKS)]
-    for n in range(1, TASKS):
+    tasks = [engine.tasks.add(f"Task {n} {texts[n]}", key=f"k{n}") for n in range(TASK_COUNT)]
+    for n in range(1, TASK_COUNT):
         engine.tasks.depend(f"k{n}", [f"k{n // 2}"])
     for n in range(RECEIPTS - 2):
-        engine.context(asked[n % len(asked)], budget=2000, profile="base", session=f"s{n % SESSIONS}")
-    other, large = (_large(engine, " ".join(asked[n : n + 4])) for n in (0, 2))
+        engine.context(questions[n % len(questions)], budget=2000, profile="base", session=f"s{n % SESSION_COUNT}")
+    other, large = (_large(engine, " ".join(questions[n : n + 4])) for n in (0, 2))
     engine.receipts.flush()
-    print(f"{RECORDS:,} records, {engine.store.store.stats()['receipts']} receipts", flush=True)
-    about = {"query": asked[0], "record": ids[0], "entity": entities[0], "task": tasks[1].id, "session": "s1"}
-    return {"other": other, "large": large, **about}
+    print(f"{RECORDS:,} records, {engine.store.stats()['receipts']} receipts", flush=True)
+    ids_of_pages = {"query": questions[0], "record": ids[0], "entity": entities[0], "task": tasks[1].id, "session": "s1"}
+    return {"other": other, "large": large, **ids_of_pages}
 
 
 def _large(engine: Engine, query: str) -> str:
-    """A context of as many candidates as is asked for, most of them left out."""
-    facts = {"limit": CANDIDATES, "min_score": 0.0}
+    """Compute a context with at least CANDIDATE_COUNT candidates, most of them left out."""
+    facts = {"limit": CANDIDATE_COUNT, "min_score": 0.0}
     context = engine.context(query, budget=6000, overrides={"slots": {"facts": facts}})
-    found = len(engine.receipts.get(context).candidates)
-    assert found >= CANDIDATES, f"only {found} candidates"
+    count = len(engine.receipts.get(context).candidates)
+    assert count >= CANDIDATE_COUNT, f"only {count} candidates"
     return context.id
 
 
@@ -116,29 +118,28 @@ def _path(template: str, names: Mapping[str, str]) -> str:
     return template.format_map({name: quote(value, safe="") for name, value in names.items()})
 
 
-def timed(client: TestClient, path: str) -> dict:
-    """Milliseconds of one page, and what it is."""
-    answer = client.get(path, follow_redirects=False)
-    took, worked = [], []
+def measure_page(client: TestClient, path: str) -> dict:
+    response = client.get(path, follow_redirects=False)
+    times, cpu_times = [], []
     for _ in range(REQUESTS):
-        began, cpu = time.perf_counter(), time.process_time()
+        started, cpu = time.perf_counter(), time.process_time()
         client.get(path, follow_redirects=False)
-        took.append((time.perf_counter() - began) * 1000)
-        worked.append((time.process_time() - cpu) * 1000)
+        times.append((time.perf_counter() - started) * 1000)
+        cpu_times.append((time.process_time() - cpu) * 1000)
     return {
-        "status": answer.status_code,
-        "kilobytes": round(len(answer.content) / 1000, 1),
-        "median_ms": round(statistics.median(took), 1),
-        "p95_ms": round(sorted(took)[int(0.95 * (len(took) - 1))], 1),
-        "cpu_ms": round(statistics.median(worked), 1),
+        "status": response.status_code,
+        "kilobytes": round(len(response.content) / 1000, 1),
+        "median_ms": round(statistics.median(times), 1),
+        "p95_ms": round(sorted(times)[int(0.95 * (len(times) - 1))], 1),
+        "cpu_ms": round(statistics.median(cpu_times), 1),
     }
 
 
 def show(pages: Mapping[str, Mapping[str, float]]) -> None:
-    print(f"{'page':16} {'status':>6} {'kB':>8} {'median ms':>10} {'p95 ms':>8} {'CPU ms':>8} {'beside bare':>12}")
-    for page, found in pages.items():
-        beside = found["median_ms"] / max(0.1, pages["bare"]["median_ms"])
+    print(f"{'page':16} {'status':>6} {'kB':>8} {'median ms':>10} {'p95 ms':>8} {'CPU ms':>8} {'to bare':>12}")
+    for page, result in pages.items():
+        ratio = result["median_ms"] / max(0.1, pages["bare"]["median_ms"])
         print(
-            f"{page:16} {found['status']:6} {found['kilobytes']:8,.1f} {found['median_ms']:10.1f} {found['p95_ms']:8.1f} "
-            f"{found['cpu_ms']:8.1f} {beside:11.1f}x"
+            f"{page:16} {result['status']:6} {result['kilobytes']:8,.1f} {result['median_ms']:10.1f} "
+            f"{result['p95_ms']:8.1f} {result['cpu_ms']:8.1f} {ratio:11.1f}x"
         )

@@ -1,11 +1,11 @@
-"""Peers at work, through their public interfaces, inside their own environment: `PEERS/bin/python bench/peers.py VERB ...`.
+"""Jobs of other tools for `bench.codeindex`, in their own environment: `PEERS/bin/python bench/peers.py COMMAND ...`.
 
-A verb prints one line of JSON with the CPU seconds of each step. Only the standard library is imported at the top, because
-foveate is not installed over there. What they find is measured by `foveate eval`; here it is what they cost.
+A command prints one line of JSON with the CPU seconds of each step. Only the standard library is imported at the top,
+because foveate is not installed in that environment. `foveate eval` measures the results of these tools, this script their
+cost.
 
-semble wants an embedding model from a hub. Its place is taken by one of the same kind and width (256 numbers a word) whose
-weights are in a package, wordllama 0.3.9, where the environment has that; else by one that gives every text the same vector,
-and its index then does a part of its work only.
+semble needs an embedding model from a hub. If the environment has wordllama 0.3.9, a model with its weights (256 numbers a
+word) replaces it; otherwise one that gives every text the same vector, and the index does only a part of its work.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ def peer_process() -> SimpleNamespace:
 
 
 def cpu() -> float:
-    """User and system seconds of this process and of the children that it has waited for."""
+    """Return the user and system seconds of this process and of its ended children."""
     return sum(os.times()[:4])
 
 
-def timed(steps: dict[str, float], name: str, job: Callable[[], object]) -> object:
+def time_step(steps: dict[str, float], name: str, job: Callable[[], object]) -> object:
     began = cpu()
     result = job()
     steps[name] = cpu() - began
@@ -48,20 +48,20 @@ def semble_index(root: str, cache: str) -> None:
     embeds = model is not None
     model = model or peer_process().make_placeholder_model(Path(cache, "model"))
     steps: dict[str, float] = {"start": cpu()}
-    timed(steps, "index", lambda: save_index_to_cache(SembleIndex.from_path(root, model_path=model), root))
+    time_step(steps, "index", lambda: save_index_to_cache(SembleIndex.from_path(root, model_path=model), root))
     answer({"steps": steps, "embeds": embeds})
 
 
 def word_vectors(folder: Path) -> str | None:
-    """The weights of wordllama in the format that semble loads, if they are installed."""
-    found = importlib.util.find_spec("wordllama")
-    if found is None or found.origin is None:
+    """Write the weights of wordllama in the format that semble loads, if it is installed."""
+    spec = importlib.util.find_spec("wordllama")
+    if spec is None or spec.origin is None:
         return None
     from model2vec import StaticModel
     from safetensors.numpy import load_file
     from tokenizers import Tokenizer
 
-    package = Path(found.origin).parent
+    package = Path(spec.origin).parent
     (weights,) = load_file(package / "weights" / "l2_supercat_256.safetensors").values()
     tokenizer = Tokenizer.from_file(str(package / "tokenizers" / "l2_supercat_tokenizer_config.json"))
     StaticModel(weights, tokenizer).save_pretrained(folder)
@@ -69,7 +69,7 @@ def word_vectors(folder: Path) -> str | None:
 
 
 def aider_map(root: str, budget: str, *questions: str) -> None:
-    """A repository map for each question, one after the other; cold where its cache is not there yet."""
+    """Compute a repository map for each question in turn. The first one is cold if there is no cache."""
     script = peer_process()
     model = script.token_counter_model()
     repo_map = script.build_repo_map(root, int(budget), model)
@@ -78,7 +78,7 @@ def aider_map(root: str, budget: str, *questions: str) -> None:
     tokens = []
     for question in questions:
         words = set(question.split())
-        text = timed(steps, question, lambda words=words: repo_map.get_repo_map([], files, mentioned_idents=words))
+        text = time_step(steps, question, lambda words=words: repo_map.get_repo_map([], files, mentioned_idents=words))
         tokens.append(model.token_count(str(text or "")))
     answer({"steps": steps, "tokens": tokens})
 
@@ -91,12 +91,12 @@ def answer(value: object) -> None:
 
 
 def python() -> str | None:
-    """The interpreter of the peers' environment, where the user has named one."""
+    """Return the interpreter of the peers' environment, if the user has named one."""
     folder = os.environ.get("FOVEATE_EVAL_PEERS") or os.environ.get("FOVEATE_BENCH_PEERS")
     if not folder:
         return None
-    found = Path(folder, "bin", "python")
-    return str(found) if found.exists() else None
+    python = Path(folder, "bin", "python")
+    return str(python) if python.exists() else None
 
 
 VERBS: dict[str, Callable[..., None]] = {

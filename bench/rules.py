@@ -1,8 +1,8 @@
-"""Standing rules: do they reach the prompt where no word of the question leads to them?
+"""Measures whether standing rules reach the prompt when no word of the query leads to them.
 
 100 instructions, prohibitions, preferences and pinned facts, for everyone, for one user and for one agent, among 2,000 other
-records; 300 questions that share no term with any of them. A rule counts as present where it is an item of the rendered
-prompt, and as leaked where it is in a prompt of somebody it is not for. Run at several budgets: below what the rules need,
+records; 300 queries share no term with any of them. A rule is present if it is an item of the rendered prompt, and leaked if
+it is in the prompt of another user or agent. Run at several budgets: below what the rules need,
 they step down to micro lines and take room from others; below that, `compute` refuses and says what it needs.
 """
 
@@ -18,13 +18,13 @@ from bench.corpus import docs, queries, turns
 from foveate.errors import FoveateError
 from foveate.text import analysis
 
-OTHERS, QUESTIONS = 2000, 300
+OTHER_RECORDS, QUERY_COUNT = 2000, 300
 BUDGETS = (4000, 1000, 500, 250)
-ASKED = 4000
-"""The budget at which 95 % must be there."""
-TARGET = 95.0
-WHO = ((None, None), ("ana", None), (None, "writer"), ("ana", "writer"))
-"""Who asks: (user, agent)."""
+TARGET_BUDGET = 4000
+TARGET_PERCENT = 95.0
+"""The share of rules that must be present at this budget."""
+OWNERS = ((None, None), ("ana", None), (None, "writer"), ("ana", "writer"))
+"""Pairs of user and agent."""
 
 TOPICS = ("answers", "commits", "invoices", "recipes", "emails", "charts", "citations", "greetings", "timestamps",
           "temperatures", "passwords", "migrations", "holidays", "translations", "footnotes", "screenshots", "changelogs",
@@ -36,7 +36,7 @@ RULES = (
     ("identity", "You are the colleague who looks after {topic}."),
     ("fact", "The owner of {topic} is the Lisbon office."),
 )
-"""The last one is pinned: a fact that somebody wants to be there whatever is asked."""
+"""The last one is pinned: a fact that belongs into every prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,42 +49,42 @@ class Rule:
         return self.user in (None, user) and self.agent in (None, agent)
 
 
-def keep(folder: str, others: Sequence[str]) -> list[Rule]:
-    """The rules, each for one of four kinds of owner, and what else there is."""
-    kept = []
-    engines = {who: foveate.open(folder, user=who[0], agent=who[1], personal=False) for who in WHO}
+def store_rules(folder: str, others: Sequence[str]) -> list[Rule]:
+    """Store the rules, each for one of four owners, and the other texts."""
+    stored = []
+    engines = {who: foveate.open(folder, user=who[0], agent=who[1], personal=False) for who in OWNERS}
     for n, topic in enumerate(TOPICS):
-        user, agent = WHO[n % len(WHO)]
+        user, agent = OWNERS[n % len(OWNERS)]
         for kind, words in RULES:
             added = engines[user, agent].add(kind, words.format(topic=topic), pinned=kind == "fact")
-            kept.append(Rule(added.record.id, user, agent))
+            stored.append(Rule(added.record.id, user, agent))
     engines[None, None].store.add_many(("note", text, {}) for text in others)
     for engine in engines.values():
         engine.close()
-    return kept
+    return stored
 
 
-def _others() -> Iterator[str]:
-    """Real texts: dialogue where LoCoMo is there, docstrings where it is not."""
+def _other_texts() -> Iterator[str]:
+    """Yield real texts: dialogue if LoCoMo is available, else docstrings."""
     seen: set[str] = set()
-    for text in chain((said.partition(": ")[2] for said in turns()), docs()):
+    for text in chain((turn.partition(": ")[2] for turn in turns()), docs()):
         if text not in seen:
             seen.add(text)
             yield text
 
 
-def unrelated(corpus: Sequence[str]) -> list[str]:
-    """Questions without a term of any rule."""
-    told = {term for topic in TOPICS for _, words in RULES for term in analysis.terms(words.format(topic=topic))}
-    asked = [query for query in queries(list(corpus), QUESTIONS * 4) if not told & set(analysis.terms(query))]
-    return asked[:QUESTIONS]
+def unrelated_queries(corpus: Sequence[str]) -> list[str]:
+    """Return queries without a term of any rule."""
+    rule_terms = {term for topic in TOPICS for _, words in RULES for term in analysis.terms(words.format(topic=topic))}
+    candidates = queries(list(corpus), QUERY_COUNT * 4)
+    return [query for query in candidates if not rule_terms & set(analysis.terms(query))][:QUERY_COUNT]
 
 
 def measure(folder: str, rules: Sequence[Rule], asked: Sequence[str], budget: int) -> dict:
-    """How many of the rules that apply are there, and how many that do not, over all questions and all who ask."""
+    """Count the rules that apply and are present, and those that do not apply and leaked, over all queries and owners."""
     due = there = leaked = refused = full = 0
     reason = ""
-    engines = [(foveate.open(folder, user=user, agent=agent, personal=False), user, agent) for user, agent in WHO]
+    engines = [(foveate.open(folder, user=user, agent=agent, personal=False), user, agent) for user, agent in OWNERS]
     for n, query in enumerate(asked):
         engine, user, agent = engines[n % len(engines)]
         wanted = {rule.id for rule in rules if rule.applies(user, agent)}
@@ -112,16 +112,16 @@ def measure(folder: str, rules: Sequence[Rule], asked: Sequence[str], budget: in
 
 def run() -> dict:
     with tempfile.TemporaryDirectory() as folder:
-        others = list(islice(_others(), OTHERS))
-        rules = keep(folder, others)
-        asked = unrelated(others)
-        out: dict = {"rules": len(rules), "others": OTHERS, "questions": len(asked), "budgets": {}, "missed": []}
+        others = list(islice(_other_texts(), OTHER_RECORDS))
+        rules = store_rules(folder, others)
+        asked = unrelated_queries(others)
+        out: dict = {"rules": len(rules), "others": OTHER_RECORDS, "questions": len(asked), "budgets": {}, "missed": []}
         with foveate.open(folder, user="ana", agent="writer", personal=False) as engine:
             out["warnings of the one with the most rules"] = engine.store.oversized_rules()
         for budget in BUDGETS:
             out["budgets"][budget] = row = measure(folder, rules, asked, budget)
             print(budget, row, flush=True)
-    found = out["budgets"][ASKED]
-    if found["present %"] < TARGET or found["leaked"] or len(asked) < QUESTIONS:
-        out["missed"].append(f"at {ASKED} tokens {found['present %']} % are there, {found['leaked']} leaked.")
+    result = out["budgets"][TARGET_BUDGET]
+    if result["present %"] < TARGET_PERCENT or result["leaked"] or len(asked) < QUERY_COUNT:
+        out["missed"].append(f"at {TARGET_BUDGET} tokens {result['present %']} % are there, {result['leaked']} leaked.")
     return out

@@ -1,7 +1,7 @@
-"""Does cost grow with the store? Compute, search and ingest at several sizes, in one project and in 100, on both stores.
+"""Measures how cost grows with the store: compute, search and ingest at several sizes, in one and in 100 projects.
 
-CPU milliseconds, medians; for PostgreSQL the server's processes are counted in. Each figure has something beside it: the
-smallest store, a bare FTS5 query over the same texts, the other store. `FOVEATE_BENCH_SIZES=10000,100000,1000000` and
+All times are medians of CPU milliseconds, on PostgreSQL with the server's processes. Each is compared with the smallest
+store, a bare FTS5 query over the same texts, and the other database. `FOVEATE_BENCH_SIZES=10000,100000,1000000` and
 `FOVEATE_BENCH_STORES=sqlite,postgres` choose; a million records take half an hour to write on two cores.
 """
 
@@ -28,9 +28,9 @@ from foveate.store.sql import ranking
 from foveate.text import analysis
 from foveate.types import Scope
 
-ASKED = 60
-PROJECTS = 100
-BATCH = 5000
+QUERY_COUNT = 60
+PROJECT_COUNT = 100
+BATCH_SIZE = 5000
 
 Clock = Callable[[], float]
 
@@ -42,71 +42,71 @@ def run() -> dict:
     out: dict = {}
     for size in sizes:
         part = corpus[:size]
-        beside = full_text(part)
-        out[f"{size} records, FTS5"] = beside
-        print(size, "FTS5", beside, flush=True)
+        baseline = measure_fts5(part)
+        out[f"{size} records, FTS5"] = baseline
+        print(size, "FTS5", baseline, flush=True)
         for kind in stores:
-            for projects in (1, PROJECTS) if size == sizes[-1] else (1,):
-                with opened(kind) as (where, clock):
-                    row = measured(where, clock, part, projects)
-                row |= ratios(row, beside, out.get(f"{sizes[0]} records, 1 project, {kind}"))
+            for projects in (1, PROJECT_COUNT) if size == sizes[-1] else (1,):
+                with open_database(kind) as (location, clock):
+                    row = measure(location, clock, part, projects)
+                row |= ratios(row, baseline, out.get(f"{sizes[0]} records, 1 project, {kind}"))
                 row |= against(row, out.get(f"{size} records, 1 project, sqlite"), kind)
                 out[f"{size} records, {projects} project{'s' * (projects > 1)}, {kind}"] = row
                 print(size, projects, kind, row, flush=True)
     return out
 
 
-def measured(where: str | Path, clock: Clock, corpus: list[str], projects: int) -> dict[str, Any]:
-    """Write the corpus, then ask; the projects take turns in both, in one process with one pool, as in a service."""
-    with foveate.open(where, project="p0", personal=False, code=False) as whole:
-        engines = within(whole, projects)
+def measure(location: str | Path, clock: Clock, corpus: list[str], projects: int) -> dict[str, Any]:
+    """Write the corpus, then run queries. The projects take turns in one process with one pool, as in a service."""
+    with foveate.open(location, project="p0", personal=False, code=False) as whole:
+        engines = project_engines(whole, projects)
         wrote = fill(engines, clock, corpus)
-        row = ask(engines, clock, corpus)
+        row = measure_queries(engines, clock, corpus)
     return row | {"ingest us a record": round(wrote / len(corpus) * 1e6, 1)}
 
 
-def within(whole: foveate.Engine, projects: int) -> list[foveate.Engine]:
+def project_engines(whole: foveate.Engine, projects: int) -> list[foveate.Engine]:
     return [view_of(whole, Scope(f"p{n}"), personal=False, code=False) for n in range(projects)]
 
 
 def fill(engines: list[Any], clock: Clock, corpus: list[str]) -> float:
-    """Each project its share, in batches; CPU seconds."""
+    """Add each project's share of the corpus in batches, and return the CPU seconds."""
     share = len(corpus) // len(engines)
     began = clock()
-    for start in range(0, share, BATCH):
+    for start in range(0, share, BATCH_SIZE):
         for n, engine in enumerate(engines):
-            engine.store.add_many(("note", text, {}) for text in corpus[n * share :][start : min(start + BATCH, share)])
+            engine.store.add_many(("note", text, {}) for text in corpus[n * share :][start : min(start + BATCH_SIZE, share)])
     return clock() - began
 
 
-def ask(engines: list[Any], clock: Clock, corpus: list[str]) -> dict[str, Any]:
-    """What contexts and searches cost, and whether leaving postings out changes what is found."""
+def measure_queries(engines: list[Any], clock: Clock, corpus: list[str]) -> dict[str, Any]:
+    """Return the cost of contexts and searches, and how often pruned scoring gives the same results as full scoring."""
     share = len(corpus) // len(engines)
-    asked = [(engines[n % len(engines)], text) for n, text in enumerate(asked_of(corpus, share, len(engines)))]
-    for engine, text in (*asked[:5], *zip(engines, reversed([text for _, text in asked]), strict=False)):
-        engine.context(text)  # the first question of a project is another matter
-    took, index, same = [], [], []
-    for engine, text in asked:
+    runs = [(engines[n % len(engines)], text) for n, text in enumerate(project_queries(corpus, share, len(engines)))]
+    for engine, text in (*runs[:5], *zip(engines, reversed([text for _, text in runs]), strict=False)):
+        engine.context(text)  # warm up: the first query of a project costs more
+    times, index_times, same = [], [], []
+    for engine, text in runs:
         began = clock()
         engine.context(text)
-        took.append((clock() - began) * 1000)
+        times.append((clock() - began) * 1000)
         began = clock()
         pruned = search(engine, text)
-        index.append((clock() - began) * 1000)
+        index_times.append((clock() - began) * 1000)
         same.append(pruned == exhaustive(engine, text))
     return {
-        "compute ms": round(statistics.median(took), 2),
-        "compute p95 ms": round(sorted(took)[int(len(took) * 0.95)], 2),
-        "search ms": round(statistics.median(index), 2),
+        "compute ms": round(statistics.median(times), 2),
+        "compute p95 ms": round(sorted(times)[int(len(times) * 0.95)], 2),
+        "search ms": round(statistics.median(index_times), 2),
         "same top 50 as scoring everything": f"{sum(same)} of {len(same)}",
     }
 
 
-def asked_of(corpus: list[str], share: int, projects: int) -> list[str]:
-    """Questions about what the project that is asked knows."""
+def project_queries(corpus: list[str], share: int, projects: int) -> list[str]:
+    """Return queries about the texts of the project that each goes to."""
     if projects == 1:
-        return queries(corpus, ASKED)
-    return [queries(corpus[n * share : (n + 1) * share], 1, seed=n)[0] for n in range(ASKED)]
+        return queries(corpus, QUERY_COUNT)
+    return [queries(corpus[n * share : (n + 1) * share], 1, seed=n)[0] for n in range(QUERY_COUNT)]
 
 
 def search(engine: Any, text: str) -> list[str]:
@@ -116,7 +116,7 @@ def search(engine: Any, text: str) -> list[str]:
 
 
 def exhaustive(engine: Any, text: str) -> list[str]:
-    """The same search with every posting scored."""
+    """Run the same search with every posting scored."""
     before, ranking.ROUND = ranking.ROUND, 10**12
     try:
         return search(engine, text)
@@ -124,37 +124,37 @@ def exhaustive(engine: Any, text: str) -> list[str]:
         ranking.ROUND = before
 
 
-def ratios(row: dict[str, Any], beside: dict[str, float], smallest: dict[str, Any] | None) -> dict[str, float]:
-    found = {
-        "compute to a bare FTS5 top 50": round(row["compute ms"] / beside["top 50 ms"], 2),
-        "ingest to FTS5 on prepared records": round(row["ingest us a record"] / beside["ingest us a record"], 2),
+def ratios(row: dict[str, Any], baseline: dict[str, float], smallest: dict[str, Any] | None) -> dict[str, float]:
+    result = {
+        "compute to a bare FTS5 top 50": round(row["compute ms"] / baseline["top 50 ms"], 2),
+        "ingest to FTS5 on prepared records": round(row["ingest us a record"] / baseline["ingest us a record"], 2),
     }
-    return found | ({"compute to the smallest": round(row["compute ms"] / smallest["compute ms"], 2)} if smallest else {})
+    return result | ({"compute to the smallest": round(row["compute ms"] / smallest["compute ms"], 2)} if smallest else {})
 
 
 def against(row: dict[str, Any], sqlite: dict[str, Any] | None, kind: str) -> dict[str, float]:
     return {"compute to SQLite's": round(row["compute ms"] / sqlite["compute ms"], 2)} if sqlite and kind != "sqlite" else {}
 
 
-def full_text(corpus: list[str]) -> dict[str, float]:
-    """FTS5 over the same texts, made into records as ours are: what a bare top-50 query and the ingest cost."""
+def measure_fts5(corpus: list[str]) -> dict[str, float]:
+    """Return the cost of a bare top-50 query and of the ingest in FTS5, over the same texts prepared as records."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "fts.db")
         wrote = fts5(path, corpus, prepared=True)
         db = apsw.Connection(str(path))
-        took = []
-        for text in queries(corpus, ASKED):
+        times = []
+        for text in queries(corpus, QUERY_COUNT):
             words = " OR ".join(f'"{word}"' for word in dict.fromkeys(analysis.words(text)))
             began = time.process_time()
             db.execute("select rowid from words where words match ? order by rank limit 50", (words,)).fetchall()
-            took.append((time.process_time() - began) * 1000)
+            times.append((time.process_time() - began) * 1000)
         db.close()
-    return {"top 50 ms": round(statistics.median(took), 2), "ingest us a record": round(wrote / len(corpus) * 1e6, 1)}
+    return {"top 50 ms": round(statistics.median(times), 2), "ingest us a record": round(wrote / len(corpus) * 1e6, 1)}
 
 
 @contextmanager
-def opened(kind: str) -> Iterator[tuple[str | Path, Clock]]:
-    """Where a fresh store can be, and a clock of the CPU that everything which serves it has used."""
+def open_database(kind: str) -> Iterator[tuple[str | Path, Clock]]:
+    """Yield a location for a new store, and a clock of the CPU time of all processes that serve it."""
     with ExitStack() as stack:
         if kind == "sqlite":
             yield Path(stack.enter_context(tempfile.TemporaryDirectory())), time.process_time
@@ -166,8 +166,11 @@ def opened(kind: str) -> Iterator[tuple[str | Path, Clock]]:
 
 
 def children_cpu(parent: int) -> float:
-    """CPU seconds of a process and of those that it has started. Of those that run, to the nanosecond: one question takes
-    less than one of the ticks by which ended ones are counted."""
+    """Return the CPU seconds of a process and of its children.
+
+    Running processes are counted in nanoseconds, because a query takes less than one of the ticks that ended ones are
+    counted in.
+    """
     ticks = os.sysconf("SC_CLK_TCK")
     used = 0.0
     for entry in Path("/proc").iterdir():

@@ -1,6 +1,7 @@
-"""Speed in one scope: compute against the bare index query beneath it, ingest against FTS5's, start-up against Python's.
+"""Measures speed in one scope: compute relative to its bare index query, ingest to FTS5's, start-up to Python's.
 
-CPU time of this process, medians; each figure is a ratio to something run beside it in the same process on the same data.
+Times are medians of the CPU time of this process. Each value is a ratio to something run in the same process on the same
+data.
 """
 
 from __future__ import annotations
@@ -28,18 +29,18 @@ from foveate.store.protocol import Query, Want
 from foveate.text import analysis
 from foveate.types import Scope
 
-ASKED = 100
+QUERY_COUNT = 100
 
 
 def cpu(job: Callable[[], object]) -> float:
-    """CPU milliseconds of one call."""
+    """Return the CPU milliseconds of one call."""
     began = time.process_time()
     job()
     return (time.process_time() - began) * 1000
 
 
 def child_cpu(command: list[str], **options) -> float:
-    """CPU milliseconds of a new process: the least of five, which is the least disturbed one."""
+    """Return the CPU milliseconds of a new process: the minimum of five runs, which is the least disturbed one."""
 
     def once() -> float:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -51,7 +52,7 @@ def child_cpu(command: list[str], **options) -> float:
 
 
 def fill(folder: Path, corpus: list[str]) -> float:
-    """A store of these texts; CPU seconds."""
+    """Store the texts, and return the CPU seconds."""
     engine = foveate.open(folder, personal=False)
     began = time.process_time()
     engine.store.add_many(("note", text, {}) for text in corpus)
@@ -60,10 +61,10 @@ def fill(folder: Path, corpus: list[str]) -> float:
 
 
 def fts5(path: Path, corpus: list[str], *, prepared: bool) -> float:
-    """The same texts in a record table and an FTS5 index; CPU seconds.
+    """Write the texts into a record table and an FTS5 index, and return the CPU seconds.
 
-    `prepared`: each text is first made into a record as ours is (checked, redacted, shortened at three lengths, its tokens
-    counted), so that what remains is the difference between the two indexes.
+    `prepared`: each text is first made into a record as in foveate (checked, redacted, shortened to three lengths, its
+    tokens counted), so that only the difference between the two indexes remains.
     """
     db = apsw.Connection(str(path))
     db.pragma("journal_mode", "wal")
@@ -97,8 +98,8 @@ def fts5(path: Path, corpus: list[str], *, prepared: bool) -> float:
     return time.process_time() - began
 
 
-def ask(folder: Path, asked: list[str]) -> dict[str, float]:
-    """Median CPU of compute and of the index query beneath it."""
+def measure_queries(folder: Path, questions: list[str]) -> dict[str, float]:
+    """Return the median CPU time of compute and of its index query."""
     engine = foveate.open(folder, personal=False)
     profile = resolve("base")
     slots = [slot for slot in profile.slots if slot.source == "search"]
@@ -109,8 +110,8 @@ def ask(folder: Path, asked: list[str]) -> dict[str, float]:
         with engine.store.data.reader() as reader:
             reader.search(Query(dict.fromkeys(analysis.terms(text), 1.0), profile.fields), wants)
 
-    engine.context(asked[0])
-    for text in asked:
+    engine.context(questions[0])
+    for text in questions:
         bare.append(cpu(lambda text=text: index_query(text)))
         whole.append(cpu(lambda text=text: engine.context(text)))
     engine.close()
@@ -131,16 +132,16 @@ def run() -> dict:
             part = corpus[:size]
             folder = Path(root, f"s{size}")
             folder.mkdir()
-            ours = fill(folder, part)
+            ingest = fill(folder, part)
             bare = fts5(Path(root, f"f{size}.db"), part, prepared=False)
             same = fts5(Path(root, f"p{size}.db"), part, prepared=True)
-            row = ask(folder, queries(part, ASKED))
+            row = measure_queries(folder, queries(part, QUERY_COUNT))
             row |= {
-                "ingest us a record": round(ours / size * 1e6, 1),
+                "ingest us a record": round(ingest / size * 1e6, 1),
                 "FTS5 alone, us a record": round(bare / size * 1e6, 1),
                 "FTS5 on prepared records, us a record": round(same / size * 1e6, 1),
-                "ingest to FTS5 alone": round(ours / bare, 2),
-                "ingest to FTS5 on prepared records": round(ours / same, 2),
+                "ingest to FTS5 alone": round(ingest / bare, 2),
+                "ingest to FTS5 on prepared records": round(ingest / same, 2),
                 "bytes a record": round((folder / ".foveate" / "state.db").stat().st_size / size),
             }
             out[f"{size} records"] = row

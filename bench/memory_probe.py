@@ -1,8 +1,8 @@
-"""`foveate serve` with a note of what it has in use: `python -m bench.watched FILE serve --port 0`.
+"""Runs `foveate serve` and writes its memory in use to a file: `python -m bench.memory_probe FILE serve --port 0`.
 
-How large a process is says little about what it needs: malloc keeps what was freed between two things that stay, and the
-process grows in steps until such gaps are enough. So FILE holds, as of the last second, the kilobytes that malloc has given
-out and not got back, and how many blocks of Python's own allocator are in use.
+The size of a process says little about its needs: malloc keeps freed memory between allocated blocks, and the process grows
+in steps until the gaps suffice. So FILE has, as of the last second, the kilobytes that malloc has allocated, and the number
+of blocks of Python's own allocator in use.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ def note(file: str) -> None:
     mallinfo = ctypes.CDLL(None).mallinfo2  # glibc 2.33
     mallinfo.restype = _Info
     while True:
-        found = mallinfo()
+        info = mallinfo()
         with open(f"{file}.new", "w") as out:
-            out.write(f"{(found.uordblks + found.hblkhd) // 1024} {sys.getallocatedblocks()}")
+            out.write(f"{(info.uordblks + info.hblkhd) // 1024} {sys.getallocatedblocks()}")
         os.replace(f"{file}.new", file)
         time.sleep(0.5)
 
