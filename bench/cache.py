@@ -2,7 +2,7 @@
 
 The conversation: the first half of one from LoCoMo is stored, then 50 turns follow, and each is stored. The coding session:
 the subjects of the 50 latest commits are queries to the files of this repository as they are now. Both stores have an
-identity and ten rules. A context is computed for every turn. In the conversation it is also kept until `refresh_if_needed`
+identity and ten rules. A context is computed for every turn. In the conversation it is also kept until `refresh`
 replaces it, with the turns since appended. The alternatives are the whole transcript, and a window of the latest turns.
 
 *Fresh* are the tokens that the cache cannot read. Two orders of the volatile slots are compared on the same contexts: the

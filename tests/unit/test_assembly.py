@@ -206,12 +206,12 @@ def test_a_delta_compares_the_lines_and_not_the_texts_of_records(engine: foveate
     with engine:
         id = engine.add("fact", long).record.id
         micro, full = ({"slots": {"facts": {"level": level, "deepest": level}}} for level in ("micro", "full"))
-        before = engine.compute("When does the release train leave?", overrides=micro)
-        after = engine.compute("When does the release train leave?", overrides=full)
+        before = engine.context("When does the release train leave?", overrides=micro)
+        after = engine.context("When does the release train leave?", overrides=full)
         levels = [next(item for item in one.items if item.candidate.record.id == id).level for one in (before, after)]
         assert levels == ["micro", "full"]
         assert id in [item.candidate.record.id for item in after.delta(before).changed]  # the same text, another line
         engine.edit(id, tags=["train"])  # another version of the record, the same line
-        again = engine.compute("When does the release train leave?", overrides=full)
+        again = engine.context("When does the release train leave?", overrides=full)
         assert id in [item.candidate.record.id for item in again.items]
         assert not again.delta(after)

@@ -515,15 +515,15 @@ def test_the_latest_receipt_of_a_session_is_its_own(written: bool) -> None:
 
 def test_why_reports_the_slot_that_shows_the_record_and_else_the_first(tmp_path: Path) -> None:
     strict = {"source": "search", "kinds": ["fact"], "share": 10, "min_score": 0.999}
-    with foveate.open(tmp_path, own=False, code=False) as engine:
+    with foveate.open(tmp_path, personal=False, code=False) as engine:
         id = engine.add("fact", "The walrus sleeps on the harbour wall").record.id
         for order in (1, 999):  # before and after the slot that shows it
             overrides = {"slots": {"strict": {**strict, "order": order}}}
-            context = engine.compute("Where does the walrus sleep?", overrides=overrides)
-            entries = [entry for entry in engine.receipt(context).candidates if entry["id"] == id]
+            context = engine.context("Where does the walrus sleep?", overrides=overrides)
+            entries = [entry for entry in engine.receipts.get(context).candidates if entry["id"] == id]
             shown = [("strict", False), ("facts", True)]
             assert [(entry["slot"], entry["kept"]) for entry in entries] == (shown if order == 1 else shown[::-1])
             assert engine.why(id, context)["slot"] == "facts"
             assert engine.why(id, context)["sentence"].startswith("kept in 'facts'")
         both = {"slots": {"strict": strict, "facts": {"min_score": 0.999}}}
-        assert engine.why(id, engine.compute("Where does the walrus sleep?", overrides=both))["reason"] == "min_score"
+        assert engine.why(id, engine.context("Where does the walrus sleep?", overrides=both))["reason"] == "min_score"

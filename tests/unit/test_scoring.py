@@ -9,7 +9,7 @@ import pytest
 
 from foveate.pipeline.profiles import resolve
 from foveate.pipeline.scoring import features, score, weigh
-from foveate.types import Candidate, Profile, Record, Scope, Signals
+from foveate.types import Candidate, Profile, Record, Scope, Signals, Slot
 from worlds import DAY, HOUR, NOW
 
 LAYERS = resolve("layers", call={"slots": {"decisions": {"priority": 1.0}, "facts": {"priority": 0.6}}})
