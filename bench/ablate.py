@@ -94,7 +94,7 @@ CODE_STAGES = (
     Component("stage names vote", stage=("foveate.code.search", "_named", _return_empty_dict)),
     Component("stage paths vote", stage=("foveate.code.search", "_file_votes", _return_two_dicts)),
     Component("stage traces vote", stage=("foveate.code.search", "_traced", _return_two_dicts)),
-    Component("stage history", stage=("foveate.code.search", "_with_past", lambda files, *_: files)),
+    Component("stage history", stage=("foveate.code.search", "_boost_by_history", lambda files, *_: files)),
 )
 
 

@@ -66,16 +66,17 @@ def told(reader: IndexReader) -> dict[str, Any]:
     """What an index says: files with their definitions, what it set aside, what questions find."""
     table = reader.file_table()
     definitions = {
-        path: [(s.qualified, s.nth, s.line, s.end) for s in reader.symbols_in_file(path)] for path in table.by_path
+        path: [(s.qualified_name, s.occurrence, s.start_line, s.end_line) for s in reader.symbols_in_file(path)]
+        for path in table.by_path
     }
     best = {}
     for text in QUESTIONS:
-        hit = search(reader, question.read(text)).definitions[0]
-        best[text] = (hit.symbol.path, hit.symbol.qualified, round(hit.relevance, 3))
+        hit = search(reader, question.parse_query(text)).definitions[0]
+        best[text] = (hit.symbol.path, hit.symbol.qualified_name, round(hit.relevance, 3))
     return {
         "files": {path: file.hash for path, file in table.by_path.items()},
         "definitions": definitions,
-        "number": table.documents.number,
+        "number": table.documents.count,
         "aside": [(aside.path, aside.reason) for aside in reader.exclusions()],
         "best": best,
     }
@@ -87,7 +88,7 @@ def assert_like_fresh(root: Path, file: Path, tmp_path: Path) -> None:
         index.refresh()
         fresh.refresh()
         assert said(index) == said(fresh)
-        assert index._db.rows("PRAGMA integrity_check") == [("ok",)]
+        assert index._db.fetch_all("PRAGMA integrity_check") == [("ok",)]
     (tmp_path / "fresh.db").unlink()
 
 
@@ -103,7 +104,7 @@ import sys
 from pathlib import Path
 from foveate.code import indexing
 from foveate.code.index import CodeIndex
-indexing.ROUND = 10
+indexing.FILES_PER_TRANSACTION = 10
 index = CodeIndex(Path(sys.argv[1]), sys.argv[2])
 print("ready", flush=True)
 index.refresh(lambda done, total: print(done, flush=True))
@@ -123,7 +124,7 @@ def test_an_indexer_killed_at_any_moment_leaves_an_index_that_goes_on(root: Path
             process.kill()
             reached.add(said_so)
         with closing(CodeIndex(root, file)) as index:
-            assert index._db.rows("PRAGMA integrity_check") == [("ok",)]
+            assert index._db.fetch_all("PRAGMA integrity_check") == [("ok",)]
             names = index.open_reader().file_table().by_path
             assert all(index.open_reader().symbols_in_file(path) for path in names)
         for n in chance.sample(range(FILES), k=20):
@@ -203,7 +204,7 @@ def test_a_new_file_that_another_process_holds_is_waited_for(root: Path, tmp_pat
         release = threading.Timer(0.2, lambda: other.execute("COMMIT"))
         release.start()
         with closing(CodeIndex(root, file)) as index:
-            assert index.refresh().parsed == FILES + 1
+            assert index.refresh().parsed_files == FILES + 1
         release.join()
 
 
@@ -427,7 +428,7 @@ for size in (60_000, 150_000):
     except StoreError as error:
         print("cannot be written" in str(error), index.open_reader().file_table().files)
 resource.setrlimit(resource.RLIMIT_FSIZE, limit)
-print(index.refresh().parsed)
+print(index.refresh().parsed_files)
 """
 
 
@@ -508,7 +509,7 @@ def test_what_cannot_be_indexed_is_set_aside_with_a_reason_and_the_rest_goes_on(
         assert why["\\udcff\\udcfe.py"] == "its name is not UTF-8"
         assert ("closed.py" in found) or why["closed.py"] == "permission denied"
         assert why.get("pipe.py", "pipe") == "pipe"  # git does not speak of pipes and sockets
-        assert index.refresh().parsed == 0
+        assert index.refresh().parsed_files == 0
 
 
 def test_any_bytes_are_read_as_some_text(tree: Path, index: CodeIndex) -> None:
@@ -519,11 +520,11 @@ def test_any_bytes_are_read_as_some_text(tree: Path, index: CodeIndex) -> None:
     index.refresh()
     assert index.open_reader().symbols_by_name(["größe"])["größe"][0].path == "latin.py"
     reader = index.open_reader()
-    assert [(s.name, s.line, s.end) for s in reader.symbols_in_file("crlf.py")[1:]] == [
+    assert [(s.name, s.start_line, s.end_line) for s in reader.symbols_in_file("crlf.py")[1:]] == [
         ("one", 1, 2),
         ("two", 5, 6),
     ]
-    assert index.open_reader().symbols_by_name(["wide"])["wide"][0].line == 1
+    assert index.open_reader().symbols_by_name(["wide"])["wide"][0].start_line == 1
 
 
 def test_a_syntax_error_in_every_file_stops_nothing(tree: Path, index: CodeIndex) -> None:
@@ -534,9 +535,9 @@ def test_a_syntax_error_in_every_file_stops_nothing(tree: Path, index: CodeIndex
     (tree / "deep.py").write_text("(" * 30_000, encoding="utf-8")
     (tree / "deep.js").write_text("[\n" * 30_000, encoding="utf-8")
     done = index.refresh()
-    assert done.parsed == done.files - len([path for path in reasons(index) if path.startswith("deep")])
+    assert done.parsed_files == done.files - len([path for path in reasons(index) if path.startswith("deep")])
     assert index.open_reader().stats()["broken"] >= 20
-    assert search(index.open_reader(), question.read("shared helper")).files[0].file.path == "lib.py"
+    assert search(index.open_reader(), question.parse_query("shared helper")).files[0].file.path == "lib.py"
 
 
 def test_thousands_of_files_in_one_folder_take_seconds(tmp_path: Path) -> None:
@@ -547,8 +548,8 @@ def test_thousands_of_files_in_one_folder_take_seconds(tmp_path: Path) -> None:
     git(root, "init", "-q")
     began = time.process_time()
     with closing(CodeIndex(root, tmp_path / "code.db")) as index:
-        assert index.refresh().parsed == 5000
-        assert search(index.open_reader(), question.read("f4321")).definitions[0].symbol.name == "f4321"
+        assert index.refresh().parsed_files == 5000
+        assert search(index.open_reader(), question.parse_query("f4321")).definitions[0].symbol.name == "f4321"
     assert time.process_time() - began < 15
 
 

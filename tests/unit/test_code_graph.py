@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 import pytest
 
-from foveate.code.graph import MAX_EXPANDED, Symbol, distinctive, neighbours, rank
+from foveate.code.graph import MAX_EXPANDED, Symbol, name_specificity, neighbors, rank
 from foveate.code.model import Role
 
 
@@ -74,7 +74,9 @@ class Memory:
             self._refer(child, by)
 
     def id(self, qualified: str, path: str = "") -> int:
-        return next(id for id, symbol in self.all.items() if symbol.qualified == qualified and symbol.path.startswith(path))
+        return next(
+            id for id, symbol in self.all.items() if symbol.qualified_name == qualified and symbol.path.startswith(path)
+        )
 
     def symbols(self, ids: Iterable[int]) -> dict[int, Symbol]:
         self.asked["symbols"] += 1
@@ -112,7 +114,7 @@ class Memory:
         ]
 
     def symbols_in_file(self, path: str) -> list[Symbol]:
-        return sorted((symbol for symbol in self.all.values() if symbol.path == path), key=lambda symbol: symbol.line)
+        return sorted((symbol for symbol in self.all.values() if symbol.path == path), key=lambda symbol: symbol.start_line)
 
 
 SHOP = {
@@ -175,7 +177,7 @@ def shop() -> Memory:
 
 
 def names(symbols: Memory, ranks: Mapping[int, float]) -> list[str]:
-    return [symbols.all[id].qualified for id in ranks]
+    return [symbols.all[id].qualified_name for id in ranks]
 
 
 def test_weight_flows_to_what_a_seed_uses_and_to_who_uses_it_and_no_further(shop: Memory) -> None:
@@ -253,7 +255,7 @@ def test_code_outside_of_definitions_leads_to_what_it_uses_but_is_no_neighbour()
     symbols = Memory({"run.py": "from app import start_server\nstart_server()", "app.py": "def start_server(): pass"})
     ranks = rank(symbols, {symbols.id("", "run.py"): 1.0})
     assert ranks[symbols.id("start_server")] > 0
-    assert neighbours(symbols, symbols.id("start_server")) == []
+    assert neighbors(symbols, symbols.id("start_server")) == []
 
 
 def test_a_name_that_is_defined_all_over_leads_nowhere() -> None:
@@ -292,7 +294,7 @@ def test_the_index_is_asked_in_batches_and_a_limited_part_of_it_is_walked() -> N
     ],
 )
 def test_a_long_public_name_says_more_than_a_short_private_or_common_one(clear: str, vague: str) -> None:
-    assert distinctive(clear) > distinctive(vague)
+    assert name_specificity(clear) > name_specificity(vague)
 
 
 @pytest.mark.parametrize(
@@ -305,14 +307,14 @@ def test_a_long_public_name_says_more_than_a_short_private_or_common_one(clear: 
     ],
 )
 def test_neighbours_say_what_they_are(shop: Memory, of: str, expected: set[tuple[str, str]]) -> None:
-    found = neighbours(shop, shop.id(of))
-    assert {(neighbour.symbol.qualified, neighbour.relation) for neighbour in found} == expected
+    found = neighbors(shop, shop.id(of))
+    assert {(neighbour.symbol.qualified_name, neighbour.relation) for neighbour in found} == expected
 
 
 def test_the_kinds_of_neighbours_take_turns() -> None:
     calls = "\n".join(f"def caller_number_{n}():\n    return parse_header()" for n in range(5))
     symbols = Memory({"a.py": f"{calls}\ndef parse_header():\n    return read_line()\n\ndef read_line(): pass"})
-    assert [neighbour.relation for neighbour in neighbours(symbols, symbols.id("parse_header"), 3)] == [
+    assert [neighbour.relation for neighbour in neighbors(symbols, symbols.id("parse_header"), 3)] == [
         "caller",
         "callee",
         "caller",
@@ -320,4 +322,4 @@ def test_the_kinds_of_neighbours_take_turns() -> None:
 
 
 def test_an_unknown_definition_has_no_neighbours(shop: Memory) -> None:
-    assert neighbours(shop, 999) == []
+    assert neighbors(shop, 999) == []

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from foveate.code.history import HALF_LIFE, MAX_TOGETHER, History, history, loads
+from foveate.code.history import HALF_LIFE_S, MAX_FILES_CO_CHANGED, GitHistory, loads, read_git_history
 
 START = 1_700_000_000
 
@@ -37,8 +37,8 @@ def root(tmp_path: Path) -> Path:
     git(folder, "init", "-q", "-b", "main")
     commit(folder, "a.py", "b.py", "pkg/c.py", "old.py", at=START)
     commit(folder, "a.py", "b.py", at=START + 10)
-    commit(folder, "a.py", "pkg/c.py", at=START + 10 + HALF_LIFE)
-    commit(folder, *(f"many/{n}.py" for n in range(MAX_TOGETHER)), "a.py", at=START + 20 + HALF_LIFE)
+    commit(folder, "a.py", "pkg/c.py", at=START + 10 + HALF_LIFE_S)
+    commit(folder, *(f"many/{n}.py" for n in range(MAX_FILES_CO_CHANGED)), "a.py", at=START + 20 + HALF_LIFE_S)
     return folder
 
 
@@ -47,63 +47,67 @@ def head(root: Path) -> str:
 
 
 def test_files_have_a_last_change_and_a_number_of_changes_that_fades(root: Path) -> None:
-    known = history(root, head(root))
-    assert (known.last["a.py"], known.last["b.py"]) == (START + 20 + HALF_LIFE, START + 10)
-    assert known.changes["a.py"] == pytest.approx(2.5, abs=0.001)
-    assert known.changes["b.py"] == pytest.approx(0.5, abs=0.001)
-    assert "old.py" not in known.last  # only in the first commit, which imports everything
+    known = read_git_history(root, head(root))
+    assert (known.last_commit_time["a.py"], known.last_commit_time["b.py"]) == (START + 20 + HALF_LIFE_S, START + 10)
+    assert known.weighted_changes["a.py"] == pytest.approx(2.5, abs=0.001)
+    assert known.weighted_changes["b.py"] == pytest.approx(0.5, abs=0.001)
+    assert "old.py" not in known.last_commit_time  # only in the first commit, which imports everything
 
 
 def test_files_that_change_together_are_found_and_recent_changes_count_more(root: Path) -> None:
-    together = history(root, head(root)).together("a.py")
+    together = read_git_history(root, head(root)).co_changed("a.py")
     assert list(together) == ["pkg/c.py", "b.py"]  # the commit over many files does not count
     assert 1 >= together["pkg/c.py"] > together["b.py"] > 0
-    assert history(root, head(root)).together("nowhere.py") == {}
+    assert read_git_history(root, head(root)).co_changed("nowhere.py") == {}
 
 
 def test_names_are_kept_as_they_are_and_merges_do_not_count(root: Path) -> None:
     git(root, "checkout", "-q", "-b", "side")
-    commit(root, "ünï cödé.py", 'quo"te.py', at=START + 30 + HALF_LIFE)
+    commit(root, "ünï cödé.py", 'quo"te.py', at=START + 30 + HALF_LIFE_S)
     git(root, "checkout", "-q", "main")
-    commit(root, "d.py", at=START + 40 + HALF_LIFE)
-    git(root, "merge", "-q", "--no-ff", "-m", "merge", "side", at=START + 50 + HALF_LIFE)
-    known = history(root, head(root))
-    assert list(known.together('quo"te.py')) == ["ünï cödé.py"]
-    assert max(known.last.values()) == START + 40 + HALF_LIFE
+    commit(root, "d.py", at=START + 40 + HALF_LIFE_S)
+    git(root, "merge", "-q", "--no-ff", "-m", "merge", "side", at=START + 50 + HALF_LIFE_S)
+    known = read_git_history(root, head(root))
+    assert list(known.co_changed('quo"te.py')) == ["ünï cödé.py"]
+    assert max(known.last_commit_time.values()) == START + 40 + HALF_LIFE_S
 
 
 def test_a_subfolder_has_paths_of_its_own(root: Path) -> None:
-    assert set(history(root / "pkg", head(root)).last) == {"c.py"}
+    assert set(read_git_history(root / "pkg", head(root)).last_commit_time) == {"c.py"}
 
 
 def test_the_number_of_commits_is_bounded(root: Path) -> None:
-    assert len(history(root, head(root), limit=2).commits) == 2
+    assert len(read_git_history(root, head(root), limit=2).commits) == 2
 
 
 def test_a_history_is_packed_and_unpacked(root: Path) -> None:
-    known = history(root, head(root))
+    known = read_git_history(root, head(root))
     again = loads(known.dumps())
     assert again == known
-    assert (again.last, again.changes, again.together("a.py")) == (known.last, known.changes, known.together("a.py"))
+    assert (again.last_commit_time, again.weighted_changes, again.co_changed("a.py")) == (
+        known.last_commit_time,
+        known.weighted_changes,
+        known.co_changed("a.py"),
+    )
 
 
 @pytest.mark.parametrize(
     "data", [b"", b"{}", b"[]", b"\xff", b'{"paths": [], "commits": [[1, 5]]}', b'{"paths": 1, "commits": [1]}']
 )
 def test_what_is_no_history_is_an_empty_one(data: bytes) -> None:
-    assert loads(data) == History()
+    assert loads(data) == GitHistory()
 
 
 def test_a_shallow_clone_knows_nothing_of_its_oldest_commit(root: Path, tmp_path: Path) -> None:
     git(tmp_path, "clone", "-q", "--depth", "1", f"file://{root}", "shallow")
-    assert history(tmp_path / "shallow", head(tmp_path / "shallow")) == History()
+    assert read_git_history(tmp_path / "shallow", head(tmp_path / "shallow")) == GitHistory()
 
 
 @pytest.mark.parametrize("commit_id", ["", "--output=x", "0" * 40, "HEAD~1"])
 def test_what_is_no_commit_gives_nothing(commit_id: str, root: Path) -> None:
-    assert history(root, commit_id) == History()
+    assert read_git_history(root, commit_id) == GitHistory()
     assert not (root / "x").exists()
 
 
 def test_without_a_repository_there_is_no_history(tmp_path: Path) -> None:
-    assert history(tmp_path, "0" * 40) == history(tmp_path / "nowhere", "0" * 40) == History()
+    assert read_git_history(tmp_path, "0" * 40) == read_git_history(tmp_path / "nowhere", "0" * 40) == GitHistory()

@@ -20,7 +20,7 @@ import foveate
 from foveate.code import cache, question
 from foveate.code.index import CodeIndex
 from foveate.code.index_reader import IndexReader
-from foveate.code.postings import MAX_ID, Segment, merged, pairs, without
+from foveate.code.postings import MAX_ID, Segment, merge_lists, pairs, remove_ids
 from foveate.code.search import search
 from foveate.project import project
 
@@ -97,8 +97,8 @@ def index(root: Path, tmp_path: Path) -> Iterator[CodeIndex]:
 
 def found(index: CodeIndex, text: str) -> dict[str, float]:
     """What a question finds, and how well: `path::name~nth`."""
-    hits = search(index.open_reader(), question.read(text)).definitions
-    return {f"{hit.symbol.path}::{hit.symbol.qualified}~{hit.symbol.nth}": hit.relevance for hit in hits}
+    hits = search(index.open_reader(), question.parse_query(text)).definitions
+    return {f"{hit.symbol.path}::{hit.symbol.qualified_name}~{hit.symbol.occurrence}": hit.relevance for hit in hits}
 
 
 def paths(index: CodeIndex) -> list[str]:
@@ -115,19 +115,30 @@ def known(index: CodeIndex) -> dict[str, Any]:
     reader = index.open_reader()
     for path, file in reader.file_table().by_path.items():
         symbols = reader.symbols_in_file(path)
-        names = {symbol.id: symbol.qualified for symbol in symbols}
+        names = {symbol.id: symbol.qualified_name for symbol in symbols}
         uses = reader.references_from(names)
         said[path] = (
             (file.role, file.language, file.lines, file.hash, file.size, reader.imports(path)),
             [
-                (s.qualified, s.nth, s.kind, s.line, s.end, s.signature, s.doc, names.get(s.parent or 0), s.role, uses[s.id])
+                (
+                    s.qualified_name,
+                    s.occurrence,
+                    s.kind,
+                    s.start_line,
+                    s.end_line,
+                    s.signature,
+                    s.doc,
+                    names.get(s.parent or 0),
+                    s.role,
+                    uses[s.id],
+                )
                 for s in symbols
             ],
         )
     return {
         "files": said,
         "aside": reasons(index),
-        "used": {s.path + s.qualified: n for s, n in index.open_reader().most_referenced(50)},
+        "used": {s.path + s.qualified_name: n for s, n in index.open_reader().most_referenced(50)},
     }
 
 
@@ -154,13 +165,13 @@ def assert_like_fresh(index: CodeIndex, tmp_path: Path) -> None:
 
 def test_only_changed_files_are_parsed_again(root: Path, index: CodeIndex) -> None:
     before = index.open_reader().generation
-    assert index.refresh().parsed == 0
+    assert index.refresh().parsed_files == 0
     (root / "shop/money.py").touch()
-    assert index.refresh().parsed == 0
+    assert index.refresh().parsed_files == 0
     assert index.open_reader().generation == before
     write(root, {"shop/money.py": MONEY.replace("An amount", "A sum"), "shop/new.py": "def fresh_one(): pass\n"})
     done = index.refresh()
-    assert (done.parsed, done.moved, done.removed, done.files) == (2, 0, 0, 5)
+    assert (done.parsed_files, done.moved_files, done.removed_files, done.files) == (2, 0, 0, 5)
     assert index.open_reader().generation != before
     assert index.open_reader().symbols_in_file("shop/money.py")[1].doc == "A sum with its currency."
     assert [symbol.path for symbol in index.open_reader().symbols_by_name(["fresh_one"])["fresh_one"]] == ["shop/new.py"]
@@ -172,9 +183,9 @@ def test_a_file_with_the_size_and_time_of_long_ago_is_not_read(root: Path, index
     index.refresh()
     write(root, {"shop/money.py": MONEY.replace("amount", "sum of")})
     os.utime(root / "shop/money.py", (at, at))
-    assert index.refresh().parsed == 0
+    assert index.refresh().parsed_files == 0
     index.invalidate(["shop/money.py"])
-    assert index.refresh().parsed == 1
+    assert index.refresh().parsed_files == 1
 
 
 def test_an_edit_of_the_same_size_in_the_same_instant_is_noticed(root: Path, index: CodeIndex) -> None:
@@ -184,7 +195,7 @@ def test_an_edit_of_the_same_size_in_the_same_instant_is_noticed(root: Path, ind
         path.write_text(MONEY.replace("amount", word), encoding="utf-8")
         os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
         assert path.stat().st_size == len(MONEY)
-        assert index.refresh().parsed == 1
+        assert index.refresh().parsed_files == 1
         assert word in index.open_reader().symbols_in_file("shop/money.py")[1].doc
 
 
@@ -221,7 +232,7 @@ def test_a_renamed_file_keeps_its_parse_and_is_found_under_its_new_name(
 ) -> None:
     (root / "shop/cart.py").rename(root / "shop/basket.py")
     done = index.refresh()
-    assert (done.parsed, done.moved, done.removed) == (0, 1, 0)
+    assert (done.parsed_files, done.moved_files, done.removed_files) == (0, 1, 0)
     assert found(index, "checkout") == {"shop/basket.py::Cart.checkout~1": 1.0}
     assert index.open_reader().symbols_in_file("shop/cart.py") == []
     assert_like_fresh(index, tmp_path)
@@ -234,7 +245,7 @@ def test_a_folder_that_moves_takes_its_files_and_their_role_with_it(root: Path, 
     (root / "_vendor").mkdir()
     (root / "pkg").rename(root / "_vendor/pkg")
     done = index.refresh()
-    assert (done.parsed, done.moved, done.removed) == (0, 3, 0)
+    assert (done.parsed_files, done.moved_files, done.removed_files) == (0, 3, 0)
     assert paths(index) == ["README.md", "_vendor/pkg/extern.py", "tests/test_cart.py", "third/cart.py", "third/money.py"]
     assert index.open_reader().symbols_by_name(["helper"])["helper"][0].role == "vendored"
     assert_like_fresh(index, tmp_path)
@@ -247,7 +258,7 @@ def test_a_file_that_would_be_read_otherwise_under_its_new_name_is_parsed_again(
     (root / target).parent.mkdir(parents=True, exist_ok=True)
     (root / "shop/cart.py").rename(root / target)
     done = index.refresh()
-    assert (done.parsed, done.moved, done.removed) == (1, 0, 1)
+    assert (done.parsed_files, done.moved_files, done.removed_files) == (1, 0, 1)
     assert_like_fresh(index, tmp_path)
 
 
@@ -255,7 +266,7 @@ def test_copies_swaps_and_a_move_onto_another_file_end_like_a_fresh_index(
     root: Path, index: CodeIndex, tmp_path: Path
 ) -> None:
     shutil.copy(root / "shop/cart.py", root / "shop/copy.py")
-    assert index.refresh().parsed == 1
+    assert index.refresh().parsed_files == 1
     for one, other in (("cart", "spare"), ("money", "cart"), ("spare", "money")):
         (root / f"shop/{one}.py").rename(root / f"shop/{other}.py")
     index.refresh()
@@ -271,7 +282,7 @@ def test_copies_swaps_and_a_move_onto_another_file_end_like_a_fresh_index(
 def test_a_deleted_file_is_found_no_more(root: Path, index: CodeIndex, tmp_path: Path) -> None:
     (root / "shop/cart.py").unlink()
     done = index.refresh()
-    assert (done.parsed, done.removed, done.files) == (0, 1, 3)
+    assert (done.parsed_files, done.removed_files, done.files) == (0, 1, 3)
     assert not index.open_reader().symbols_by_name(["checkout", "rounded"])
     assert all(not hit.startswith("shop/cart.py") for hit in found(index, "cart checkout rounded"))
     assert_like_fresh(index, tmp_path)
@@ -325,7 +336,7 @@ def test_what_is_set_aside_is_judged_again_in_the_same_instant_and_when_only_the
     at = path.stat().st_mtime_ns
     path.write_text((written * 400)[: len(minified)], encoding="utf-8")
     os.utime(path, ns=(at, at))
-    assert index.refresh().parsed == 1
+    assert index.refresh().parsed_files == 1
     assert reasons(index) == {}
     path.unlink()
     os.mkfifo(path)
@@ -411,7 +422,7 @@ def test_files_of_a_submodule_belong_to_the_repository(root: Path, tmp_path: Pat
         index.refresh()
         assert index.open_reader().symbols_by_name(["shared"])["shared"][0].path == "libs/lib/lib.py"
         write(root, {"libs/lib/lib.py": "def renamed(): pass\n"})
-        assert index.refresh().parsed == 1
+        assert index.refresh().parsed_files == 1
         assert list(index.open_reader().symbols_by_name(["shared", "renamed"])) == ["renamed"]
 
 
@@ -482,7 +493,7 @@ def test_after_many_edits_an_index_says_what_a_fresh_one_says(tmp_path: Path, se
             index.refresh()
             if turn % 8 == 7:
                 assert_like_fresh(index, tmp_path)
-        assert len(index._db.rows("SELECT id FROM segments")) < 12
+        assert len(index._db.fetch_all("SELECT id FROM segments")) < 12
 
 
 def test_a_merge_changes_no_answer(root: Path, index: CodeIndex, tmp_path: Path) -> None:
@@ -493,7 +504,7 @@ def test_a_merge_changes_no_answer(root: Path, index: CodeIndex, tmp_path: Path)
         )
         index.refresh()
         assert_like_fresh(index, tmp_path)
-        before.append(len(index._db.rows("SELECT id FROM segments")))
+        before.append(len(index._db.fetch_all("SELECT id FROM segments")))
     assert any(later < earlier for earlier, later in itertools.pairwise(before))
 
 
@@ -502,11 +513,11 @@ def test_a_list_loses_what_is_gone_whatever_segments_it_was_merged_from() -> Non
     for ids in (range(20, 90), range(1, 20)):
         segment = Segment()
         for id in ids:
-            segment.add_uses(id, {"price": id})
+            segment.add_references(id, {"price": id})
         lists += [blob for _, _, blob in segment.rows()]
-    blob = merged(lists, frozenset(range(1, 90)) - {30})
+    blob = merge_lists(lists, frozenset(range(1, 90)) - {30})
     for gone in (frozenset[int](), frozenset((3, 89, 500)), frozenset(range(1, 60))):
-        left = dict(pairs([without(blob, gone)]))
+        left = dict(pairs([remove_ids(blob, gone)]))
         assert left == {id: id for id in range(1, 90) if id != 30 and id not in gone}
 
 
@@ -515,7 +526,10 @@ def test_a_list_loses_what_is_gone_whatever_segments_it_was_merged_from() -> Non
 
 def test_definitions_names_and_uses_on_a_small_tree(index: CodeIndex) -> None:
     reader = index.open_reader()
-    names = [(symbol.qualified, symbol.kind, symbol.line, symbol.end) for symbol in reader.symbols_in_file("shop/cart.py")]
+    names = [
+        (symbol.qualified_name, symbol.kind, symbol.start_line, symbol.end_line)
+        for symbol in reader.symbols_in_file("shop/cart.py")
+    ]
     assert names == [
         ("", "top level", 1, 18),
         ("Cart", "class", 6, 14),
@@ -523,16 +537,16 @@ def test_definitions_names_and_uses_on_a_small_tree(index: CodeIndex) -> None:
         ("Cart.checkout", "method", 13, 14),
         ("rounded", "function", 17, 18),
     ]
-    by_name = {symbol.qualified: symbol for symbol in reader.symbols_in_file("shop/cart.py")}
+    by_name = {symbol.qualified_name: symbol for symbol in reader.symbols_in_file("shop/cart.py")}
     assert reader.symbols([by_name["Cart"].id, 10**6]) == {by_name["Cart"].id: by_name["Cart"]}
     assert by_name["Cart.add"].parent == by_name["Cart"].id
-    assert [symbol.qualified for symbol in reader.symbols_by_name(["add", "Price", "nothing"])["Price"]] == ["Price"]
+    assert [symbol.qualified_name for symbol in reader.symbols_by_name(["add", "Price", "nothing"])["Price"]] == ["Price"]
     assert reader.references_from([by_name["rounded"].id])[by_name["rounded"].id] == {
         "Price": 2,
         "round": 1,
     }  # once a line
     users = reader.symbols(reader.references_to(["plus", "rounded"])["rounded"])
-    assert [symbol.qualified for symbol in users.values()] == ["Cart.checkout"]
+    assert [symbol.qualified_name for symbol in users.values()] == ["Cart.checkout"]
     assert reader.imports("shop/cart.py") == ("shop.money.Price",)
     assert reader.imports("nowhere.py") == ()
     assert reader.stats() | {"roles": None, "languages": None} == {
@@ -549,7 +563,7 @@ def test_definitions_names_and_uses_on_a_small_tree(index: CodeIndex) -> None:
 
 def test_most_used_counts_other_files_and_any_limit_may_be_asked_for(root: Path, index: CodeIndex) -> None:
     def ranked(limit: int) -> list[tuple[str, float]]:
-        return [(symbol.qualified, used) for symbol, used in index.open_reader().most_referenced(limit)]
+        return [(symbol.qualified_name, used) for symbol, used in index.open_reader().most_referenced(limit)]
 
     assert ranked(1) == [("Price", 5.0)]
     assert ranked(10) == [("Price", 5.0), ("Price.plus", 4.0), ("Cart", 1.0), ("Cart.add", 1.0)]
@@ -564,8 +578,8 @@ def test_namesakes_in_one_file_are_numbered(root: Path, index: CodeIndex, tmp_pa
     )
     write(root, {"shop/box.py": twice})
     index.refresh()
-    sizes = [symbol for symbol in index.open_reader().symbols_in_file("shop/box.py") if symbol.qualified == "Box.size"]
-    assert [(symbol.nth, symbol.line, symbol.end) for symbol in sizes] == [(1, 2, 3), (2, 5, 6)]
+    sizes = [symbol for symbol in index.open_reader().symbols_in_file("shop/box.py") if symbol.qualified_name == "Box.size"]
+    assert [(symbol.occurrence, symbol.start_line, symbol.end_line) for symbol in sizes] == [(1, 2, 3), (2, 5, 6)]
     with foveate.open(root) as engine:
         assert "self.to = to" in engine.expand("code:shop/box.py::Box.size~2")["content"]
         assert "return 1" in engine.expand("code:shop/box.py::Box.size")["content"]
@@ -632,10 +646,10 @@ def test_a_reader_answers_from_one_generation_whatever_is_written_meanwhile(
         other.refresh()
         both = reader.symbols_by_name(["rounded", "Price"])
         assert both["rounded"] == before["rounded"]
-        assert both["Price"][0].line == 1
+        assert both["Price"][0].start_line == 1
         with index.open_reader() as later:
             assert later.generation != reader.generation
-            assert later.symbols_by_name(["Price"])["Price"][0].line == 2
+            assert later.symbols_by_name(["Price"])["Price"][0].start_line == 2
         assert reader.symbols_by_name(["Price"]) == {"Price": both["Price"]}
 
 
@@ -724,7 +738,7 @@ def test_the_garbage_collector_rests_for_a_round_and_not_for_the_walks(
     monkeypatch.setattr(index, "_walk", walked)
     monkeypatch.setattr(index, "read", taken)
     write(root, {"shop/first.py": "def first(): pass\n"})
-    assert index.refresh().parsed == 1
+    assert index.refresh().parsed_files == 1
     assert (walks, set(reads), gc.isenabled()) == ([True, True], {False}, True)
 
 

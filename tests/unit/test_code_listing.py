@@ -22,7 +22,7 @@ def run(root: Path, *arguments: str) -> None:
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A repository inside of which a subfolder is listed: rules may stand above it."""
-    monkeypatch.setattr(git_files, "SETTLED", 0)
+    monkeypatch.setattr(git_files, "MTIME_GRANULARITY_NS", 0)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
     (tmp_path / "settings" / "git").mkdir(parents=True)
     top = tmp_path / "top"
@@ -41,9 +41,9 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def names(root: Path) -> list[str]:
-    answer = git_files.listed(str(root))
+    answer = git_files.list_files(str(root))
     assert answer.code == 0
-    return sorted(os.fsdecode(answer.out).split("\0")[:-1])
+    return sorted(os.fsdecode(answer.stdout).split("\0")[:-1])
 
 
 def tick() -> None:
@@ -60,7 +60,7 @@ def settle(root: Path) -> list[str]:
 def without_git(root: Path, monkeypatch: pytest.MonkeyPatch) -> int | None:
     with monkeypatch.context() as patch:
         patch.setenv("PATH", "")
-        return git_files.listed(str(root)).code
+        return git_files.list_files(str(root)).code
 
 
 def test_a_list_that_came_twice_is_kept(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,12 +73,12 @@ def test_a_list_that_came_twice_is_kept(root: Path, monkeypatch: pytest.MonkeyPa
 
 def test_a_list_is_not_kept_for_long(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settle(root)
-    monkeypatch.setattr(git_files, "TRUSTED", -1.0)
+    monkeypatch.setattr(git_files, "MAX_CACHE_AGE_S", -1.0)
     assert without_git(root, monkeypatch) is None
 
 
 def test_what_was_just_changed_is_looked_at_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(git_files, "SETTLED", 60_000_000_000)
+    monkeypatch.setattr(git_files, "MTIME_GRANULARITY_NS", 60_000_000_000)
     settle(root)
     assert without_git(root, monkeypatch) is None
 
@@ -137,9 +137,9 @@ def test_what_is_ignored_below_an_untracked_folder_is_not_looked_at(root: Path) 
     (root / "loose" / "out" / "deep").mkdir(parents=True)
     (root / "loose" / "l.py").write_text("x")
     settle(root)
-    (kept,) = [kept for (folder, _), kept in git_files._kept.items() if folder == str(root)]
-    assert f"{root}/loose" in kept.marks
-    assert f"{root}/loose/out" not in kept.marks
+    (kept,) = [kept for (folder, _), kept in git_files._listing_cache.items() if folder == str(root)]
+    assert f"{root}/loose" in kept.stamps
+    assert f"{root}/loose/out" not in kept.stamps
 
 
 def test_rules_above_a_root_that_is_a_link_are_looked_at(root: Path) -> None:
@@ -173,4 +173,4 @@ def test_it_is_what_git_says_after_anything(root: Path, seed: int) -> None:
         elif act == 5 and folder not in (root, root / "one"):
             shutil.rmtree(folder, ignore_errors=True)
         for _ in range(rng.randrange(4)):
-            assert names(root) == sorted(os.fsdecode(git_files._asked(str(root), "").out).split("\0")[:-1])
+            assert names(root) == sorted(os.fsdecode(git_files._run_ls_files(str(root), "").stdout).split("\0")[:-1])

@@ -8,7 +8,7 @@ import pytest
 from test_code_graph import SHOP, Memory
 
 from foveate.code.graph import rank
-from foveate.code.outline import FEW_LINES, MAX_LINES, MAX_SIGNATURE, SUMMARY_LINES, outlines, structure
+from foveate.code.outline import MAX_LINES, MAX_SIGNATURE_CHARS, MIN_LINES, SUMMARY_LINES, directory_outlines, outlines
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def test_a_class_stands_once_above_its_methods_in_order_of_lines(shop: Memory) -
         "    def total_price(self)",
         "  def load_cart(user)",
     ]
-    assert [shop.all[id].name for id in cart.shown] == ["Cart", "add_item", "total_price", "load_cart"]
+    assert [shop.all[id].name for id in cart.shown_ids] == ["Cart", "add_item", "total_price", "load_cart"]
     assert cart.micro == "shop/cart.py: load_cart, Cart"
 
 
@@ -69,7 +69,7 @@ def test_a_lighter_file_gets_fewer_lines() -> None:
     heavy, light = outlines(
         symbols, {symbol.id: 1.0 if symbol.path == "heavy.py" else 0.05 for symbol in symbols.all.values()}
     )
-    assert (len(heavy.full.splitlines()), len(light.full.splitlines())) == (1 + MAX_LINES, 1 + FEW_LINES)
+    assert (len(heavy.full.splitlines()), len(light.full.splitlines())) == (1 + MAX_LINES, 1 + MIN_LINES)
 
 
 def test_long_signatures_are_cut_and_never_broken_over_lines() -> None:
@@ -81,7 +81,7 @@ def test_long_signatures_are_cut_and_never_broken_over_lines() -> None:
     (line,) = outline.full.splitlines()[1:]
     assert line.startswith("  def wide(argument_0=None, argument_1=None")
     assert line.endswith("…")
-    assert len(line.strip()) <= MAX_SIGNATURE
+    assert len(line.strip()) <= MAX_SIGNATURE_CHARS
 
 
 def test_a_micro_line_names_as_many_as_fit() -> None:
@@ -121,7 +121,7 @@ def test_the_map_of_a_question_has_the_asked_file_first_and_leaves_strangers_out
 
 
 def test_without_definitions_folders_are_listed_with_counts() -> None:
-    found = structure(["a/x.sql", "a/y.sql", "a/z.csv", "b/readme", "top.txt"])
+    found = directory_outlines(["a/x.sql", "a/y.sql", "a/z.csv", "b/readme", "top.txt"])
     assert [outline.summary for outline in found] == [
         "a/ (3 files, 2 sql, 1 csv)",
         "./ (1 file, 1 txt)",
@@ -133,7 +133,7 @@ def test_without_definitions_folders_are_listed_with_counts() -> None:
 
 def test_folders_are_folded_into_those_above_them_until_they_fit() -> None:
     paths = [f"data/{n}/part/{m}.csv" for n in range(30) for m in range(3)] + ["etc/a/x.ini", "etc/b/x.ini"]
-    found = structure(paths, max_folders=10)
+    found = directory_outlines(paths, max_folders=10)
     assert [(outline.path, outline.micro) for outline in found] == [
         ("data/", "data/: 90 files"),
         ("etc/a/", "etc/a/: 1 file"),
@@ -144,4 +144,4 @@ def test_folders_are_folded_into_those_above_them_until_they_fit() -> None:
 
 
 def test_no_files_no_structure() -> None:
-    assert structure([]) == []
+    assert directory_outlines([]) == []

@@ -15,13 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foveate.code import languages
-from foveate.code.languages import LANGUAGES, PARSED, fence, grammar, language_of, missing
-from foveate.code.model import Definition, Parsed
-from foveate.code.parse import MAX_OUTLINE, MAX_SIGNATURE, parse, query
+from foveate.code.languages import LANGUAGES, PARSED_LANGUAGES, fence_tag, grammar, language_of, unavailable_grammars
+from foveate.code.model import Definition, ParsedFile
+from foveate.code.parse import MAX_OUTLINE_ITEMS, MAX_SIGNATURE_CHARS, parse, query
 
 SAMPLES = Path(__file__).parent.parent / "code_samples"
 NOISE = "\n".join("".join(random.Random(n).choices("abc(){}[]<>\"'`=:;,.#/*-+@$%&!?|\\ ", k=80)) for n in range(800))
-GRAMMARS = [row.name for row in PARSED]
+GRAMMARS = [row.name for row in PARSED_LANGUAGES]
 
 
 def sample(language: str) -> tuple[str, str]:
@@ -30,22 +30,22 @@ def sample(language: str) -> tuple[str, str]:
     return source, expected
 
 
-def outline(parsed: Parsed) -> str:
+def outline(parsed: ParsedFile) -> str:
     """Definitions with their lines, imports, and the references of each line."""
     lines: dict[int, list[str]] = {}
     for name, line in parsed.references:
         lines.setdefault(line, []).append(name)
     return "".join(
         [
-            *(f"{one.line}-{one.end} {one.kind} {one.qualified}\n" for one in parsed.definitions),
+            *(f"{one.start_line}-{one.end_line} {one.kind} {one.qualified_name}\n" for one in parsed.definitions),
             f"imports {' '.join(parsed.imports)}\n",
             *(f"{line}: {' '.join(names)}\n" for line, names in lines.items()),
         ]
     )
 
 
-def named(parsed: Parsed) -> dict[str, Definition]:
-    return {one.qualified: one for one in parsed.definitions}
+def named(parsed: ParsedFile) -> dict[str, Definition]:
+    return {one.qualified_name: one for one in parsed.definitions}
 
 
 # --- languages -----------------------------------------------------------------------------------------------------
@@ -87,7 +87,7 @@ def test_a_language_is_known_by_name_then_suffix_then_shebang(path: str, head: s
 
 
 def test_each_file_name_belongs_to_one_language() -> None:
-    files = [file for row in LANGUAGES.values() for file in row.files]
+    files = [file for row in LANGUAGES.values() for file in row.file_patterns]
     assert sorted(files) == sorted(set(files))
     assert [file for file in files if file != file.lower()] == []
 
@@ -97,7 +97,7 @@ def test_each_file_name_belongs_to_one_language() -> None:
     [("python", "python"), ("tsx", "tsx"), ("starlark", "python"), ("text", ""), ("terraform", "hcl"), ("?", "")],
 )
 def test_a_fence_carries_the_tag_of_the_language(name: str, tag: str) -> None:
-    assert fence(name) == tag
+    assert fence_tag(name) == tag
 
 
 @pytest.mark.parametrize("language", GRAMMARS)
@@ -106,14 +106,14 @@ def test_every_query_compiles_with_the_installed_grammar(language: str) -> None:
 
 
 def test_a_grammar_that_cannot_be_loaded_is_named_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert missing() == {}
+    assert unavailable_grammars() == {}
     rows = (
         languages.Language("absent", (), "tree_sitter_absent"),
         languages.Language("odd", (), "tree_sitter_python", "no_such_function"),
     )
-    monkeypatch.setattr(languages, "PARSED", rows)
+    monkeypatch.setattr(languages, "PARSED_LANGUAGES", rows)
     monkeypatch.setattr(languages, "LANGUAGES", {row.name: row for row in rows})
-    found = missing()
+    found = unavailable_grammars()
     assert "pip install tree-sitter-absent" in found["absent"]
     assert "does not fit" in found["odd"]
     assert grammar("absent") is grammar("odd") is grammar("unheard of") is None
@@ -127,7 +127,7 @@ def test_a_sample_of_each_language_is_read(language: str) -> None:
     source, expected = sample(language)
     parsed = parse(source, language)
     assert outline(parsed).splitlines() == expected.splitlines()
-    assert not parsed.broken
+    assert not parsed.has_syntax_error
 
 
 @pytest.mark.parametrize(
@@ -207,26 +207,30 @@ def test_a_file_says_what_it_is_for_at_its_top(language: str, doc: str) -> None:
 
 def test_a_comment_about_the_first_definition_is_not_about_the_file() -> None:
     parsed = parse("// Adds.\nfunction add() {}\n", "javascript")
-    assert (parsed.doc, parsed.definitions[0].doc, parsed.definitions[0].line) == ("", "Adds.", 1)
+    assert (parsed.doc, parsed.definitions[0].doc, parsed.definitions[0].start_line) == ("", "Adds.", 1)
 
 
 def test_a_definition_points_at_what_encloses_it() -> None:
     definitions = parse(sample("python")[0], "python").definitions
     inner = named(parse(sample("python")[0], "python"))["Order.ship.inner"]
     assert inner.parent is not None
-    assert definitions[inner.parent].qualified == "Order.ship"
+    assert definitions[inner.parent].qualified_name == "Order.ship"
     assert (inner.name, definitions[inner.parent].name) == ("inner", "ship")
 
 
 def test_overloads_are_all_kept() -> None:
     source = "class A { void f(int a) {}\n void f(String a) {}\n}"
-    assert [(one.qualified, one.line) for one in parse(source, "java").definitions] == [("A", 1), ("A.f", 1), ("A.f", 2)]
+    assert [(one.qualified_name, one.start_line) for one in parse(source, "java").definitions] == [
+        ("A", 1),
+        ("A.f", 1),
+        ("A.f", 2),
+    ]
 
 
 def test_a_long_signature_is_cut_between_parameters() -> None:
     source = f"def f({', '.join(f'parameter_{n}: int' for n in range(100))}):\n    pass\n"
     signature = parse(source, "python").definitions[0].signature
-    assert len(signature) <= MAX_SIGNATURE
+    assert len(signature) <= MAX_SIGNATURE_CHARS
     assert signature.endswith((",…", ":…", "int…"))
 
 
@@ -237,14 +241,14 @@ def test_a_name_is_a_reference_where_it_is_used_and_not_where_it_is_defined() ->
 
 def test_names_and_lines_hold_beside_letters_of_several_bytes() -> None:
     parsed = parse('s = "äöü 漢字 🎉"\n\ndef größe(): return 計算(1)\n', "python")
-    assert [(one.name, one.line) for one in parsed.definitions] == [("größe", 3)]
+    assert [(one.name, one.start_line) for one in parsed.definitions] == [("größe", 3)]
     assert parsed.references == (("計算", 3),)
 
 
 def test_only_the_top_level_of_a_large_outline_is_kept_and_then_blocks() -> None:
-    inner = ",".join(f'"k{n}": 1\n' for n in range(MAX_OUTLINE + 1))
+    inner = ",".join(f'"k{n}": 1\n' for n in range(MAX_OUTLINE_ITEMS + 1))
     nested = parse(f'{{"a": {{{inner}}}, "b": 2}}', "json")
-    assert [one.qualified for one in nested.definitions] == ["a", "b"]
+    assert [one.qualified_name for one in nested.definitions] == ["a", "b"]
     assert {one.kind for one in parse(f"{{{inner}}}", "json").definitions} == {"block"}
 
 
@@ -264,7 +268,7 @@ def test_only_the_top_level_of_a_large_outline_is_kept_and_then_blocks() -> None
 )
 def test_a_syntax_error_is_told_and_the_rest_is_kept(language: str, source: str, kept: str) -> None:
     parsed = parse(source, language)
-    assert parsed.broken
+    assert parsed.has_syntax_error
     assert kept in named(parsed)
 
 
@@ -276,7 +280,7 @@ def test_nothing_makes_it_raise(language: str, text: str) -> None:
     parsed = parse(text, language)
     assert parsed.language == language
     for one in parsed.definitions:
-        assert 1 <= one.line <= one.end <= text.count("\n") + 1
+        assert 1 <= one.start_line <= one.end_line <= text.count("\n") + 1
         (one.signature + one.name + one.doc).encode()
 
 
@@ -293,9 +297,9 @@ def test_a_damaged_file_gives_definitions_in_order_within_its_lines(language: st
     parsed = parse(text, language)
     assert parsed == parse(text, language)
     for place, one in enumerate(parsed.definitions):
-        assert 1 <= one.line <= one.end <= text.count("\n") + 1
+        assert 1 <= one.start_line <= one.end_line <= text.count("\n") + 1
         assert one.parent is None or one.parent < place
-    assert [one.line for one in parsed.definitions] == sorted(one.line for one in parsed.definitions)
+    assert [one.start_line for one in parsed.definitions] == sorted(one.start_line for one in parsed.definitions)
     assert all(1 <= line <= text.count("\n") + 1 for _, line in parsed.references)
 
 
@@ -356,12 +360,12 @@ def test_a_file_of_100_000_lines_is_read() -> None:
     text = "".join(f"def f{n}(a):\n    return g(a)\n\n\n" for n in range(25_000))
     parsed = parse(text, "python")
     assert len(parsed.definitions) == len(parsed.references) == 25_000
-    assert (parsed.definitions[-1].line, parsed.definitions[-1].end) == (99_997, 99_998)
+    assert (parsed.definitions[-1].start_line, parsed.definitions[-1].end_line) == (99_997, 99_998)
 
 
 def test_definitions_nest_only_as_deep_as_people_write() -> None:
     parsed = parse("".join(" " * n + "class A:\n" for n in range(90)) + " " * 90 + "x = 1\n", "python")
-    assert max(one.qualified.count(".") for one in parsed.definitions) < 40
+    assert max(one.qualified_name.count(".") for one in parsed.definitions) < 40
 
 
 # --- blocks of lines -----------------------------------------------------------------------------------------------
@@ -370,7 +374,7 @@ def test_definitions_nest_only_as_deep_as_people_write() -> None:
 def test_a_file_without_a_grammar_is_cut_at_blank_lines() -> None:
     paragraphs = "\n\n".join("\n".join(f"line {n} {letter}" for n in range(24)) for letter in string.ascii_lowercase[:6])
     definitions = parse(paragraphs + "\n", "lua").definitions
-    assert [(one.qualified, one.line, one.end) for one in definitions] == [
+    assert [(one.qualified_name, one.start_line, one.end_line) for one in definitions] == [
         ("lines 1-50", 1, 50),
         ("lines 51-100", 51, 100),
         ("lines 101-149", 101, 149),
@@ -381,5 +385,5 @@ def test_a_file_without_a_grammar_is_cut_at_blank_lines() -> None:
 
 def test_blocks_cover_every_line_that_says_something() -> None:
     text = "x\n" * 150
-    assert [(one.line, one.end) for one in parse(text, "").definitions] == [(1, 60), (61, 120), (121, 150)]
+    assert [(one.start_line, one.end_line) for one in parse(text, "").definitions] == [(1, 60), (61, 120), (121, 150)]
     assert parse(text, "text").references == ()

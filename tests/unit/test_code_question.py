@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from foveate.code.question import IN_PASSING, MAX_CHARS, PLAINLY, TALK, ZONES, Frame, read
+from foveate.code.question import CHATTER_FACTOR, MAX_CHARS, PLAIN_WORD_WEIGHT, SOLE_WORD_WEIGHT, ZONES, Frame, parse_query
 
 REPORT = """\
 Cart.total() rounds twice
@@ -26,45 +26,45 @@ widgets 1.2 on Solaris
 
 
 def test_a_short_text_is_a_question_and_taken_word_for_word() -> None:
-    asked = read("where is the discount applied?")
+    asked = parse_query("where is the discount applied?")
     assert asked.mode == "question"
     assert asked.terms == {"discount": 1.0, "appli": 1.0}
-    assert asked.topic == asked.terms.keys()
+    assert asked.topic_terms == asked.terms.keys()
 
 
 @pytest.mark.parametrize("text", ["one line\n```\ncode\n```", 'oops\n  File "a.py", line 3, in f', "word " * 61])
 def test_fences_traces_and_length_make_a_report(text: str) -> None:
-    assert read(text).mode == "report"
+    assert parse_query(text).mode == "report"
 
 
 def test_words_weigh_by_where_they_stand() -> None:
-    terms = read(REPORT).terms
+    terms = parse_query(REPORT).terms
     assert [terms[term] for term in ("round", "money", "voucher")] == [ZONES["title"], ZONES["prose"], ZONES["code"]]
 
 
 @pytest.mark.parametrize("noise", ["search", "solari", "widget", "coven", "ledger", "wiki"])
 def test_templates_environments_and_links_are_not_read(noise: str) -> None:
-    assert noise not in read(REPORT).terms
+    assert noise not in parse_query(REPORT).terms
 
 
 def test_an_address_says_nothing_in_a_short_question_either() -> None:
-    assert read("rounding is wrong, see https://example.org/issues/19271").terms.keys() == {"round", "wrong", "see"}
+    assert parse_query("rounding is wrong, see https://example.org/issues/19271").terms.keys() == {"round", "wrong", "see"}
 
 
 def test_talk_counts_less_than_what_it_is_about() -> None:
-    terms = read("please fix the unexpected rounding").terms
+    terms = parse_query("please fix the unexpected rounding").terms
     assert terms["round"] == 1.0
-    assert terms["fix"] == terms["unexpect"] == terms["pleas"] == TALK
+    assert terms["fix"] == terms["unexpect"] == terms["pleas"] == CHATTER_FACTOR
 
 
 def test_talk_that_is_somebody_s_name_counts_in_full() -> None:
-    assert read("`fix` leaves the file open").terms["fix"] == 1.0
+    assert parse_query("`fix` leaves the file open").terms["fix"] == 1.0
 
 
 def test_the_topic_of_a_report_is_its_title() -> None:
-    asked = read(REPORT)
-    assert {"cart", "total", "round"} <= asked.topic
-    assert "voucher" not in asked.topic
+    asked = parse_query(REPORT)
+    assert {"cart", "total", "round"} <= asked.topic_terms
+    assert "voucher" not in asked.topic_terms
 
 
 @pytest.mark.parametrize(
@@ -79,17 +79,21 @@ def test_the_topic_of_a_report_is_its_title() -> None:
     ],
 )
 def test_names_are_what_looks_like_code_or_is_marked_as_code(text: str, names: set[str]) -> None:
-    plainly = {name for name, worth in read(text).symbols.items() if worth > IN_PASSING}
+    plainly = {name for name, worth in parse_query(text).symbols.items() if worth > PLAIN_WORD_WEIGHT}
     assert plainly == names
 
 
 def test_a_plain_word_of_a_short_question_names_in_passing_and_alone_plainly() -> None:
-    assert read("Cart loses vouchers").symbols == {"Cart": IN_PASSING, "loses": IN_PASSING, "vouchers": IN_PASSING}
-    assert read("where is the checkout?").symbols == {"checkout": PLAINLY}
+    assert parse_query("Cart loses vouchers").symbols == {
+        "Cart": PLAIN_WORD_WEIGHT,
+        "loses": PLAIN_WORD_WEIGHT,
+        "vouchers": PLAIN_WORD_WEIGHT,
+    }
+    assert parse_query("where is the checkout?").symbols == {"checkout": SOLE_WORD_WEIGHT}
 
 
 def test_a_name_in_running_code_is_named_less_plainly() -> None:
-    symbols = read(REPORT).symbols
+    symbols = parse_query(REPORT).symbols
     assert symbols["Cart.total"] > symbols["cart.checkout"] > 0
 
 
@@ -102,7 +106,7 @@ def test_a_name_in_running_code_is_named_less_plainly() -> None:
     ],
 )
 def test_paths_are_read_from_text_and_links(text: str, path: str) -> None:
-    assert path in read(text).paths
+    assert path in parse_query(text).paths
 
 
 @pytest.mark.parametrize(
@@ -120,15 +124,15 @@ def test_paths_are_read_from_text_and_links(text: str, path: str) -> None:
     ],
 )
 def test_frames_of_many_languages(trace: str, frames: tuple[Frame, ...]) -> None:
-    assert read(trace).frames == frames
+    assert parse_query(trace).frames == frames
 
 
 @pytest.mark.parametrize(
     "text", ["", "   \n", "`", "```", "``` \n" * 50, "<!--" * 100, "((((" * 500, "a." * 30_000, "#" * 9_000]
 )
 def test_strange_texts_are_read_too(text: str) -> None:
-    assert read(text).frames == ()
+    assert parse_query(text).frames == ()
 
 
 def test_the_end_of_a_huge_log_is_not_read() -> None:
-    assert "needl" not in read("title\n" + "line of the log\n" * (MAX_CHARS // 16 + 10) + "needle").terms
+    assert "needl" not in parse_query("title\n" + "line of the log\n" * (MAX_CHARS // 16 + 10) + "needle").terms

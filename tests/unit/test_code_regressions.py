@@ -61,7 +61,7 @@ def test_a_stub_gives_way_to_what_it_stands_for() -> None:
     body = "def read_table(a):\n" + "".join(f"    step_{n} = a\n" for n in range(30)) + "    return a\n"
     with engine(files={"readers.py": stubs + body}) as shop:
         found = [hit.symbol for hit in shop.code.workspace.snapshot().search("read_table").definitions if hit.symbol.name]
-        assert [(one.name, one.end - one.line > 20) for one in found] == [("read_table", True)]
+        assert [(one.name, one.end_line - one.start_line > 20) for one in found] == [("read_table", True)]
 
 
 def test_an_index_belongs_to_its_settings(tmp_path: Path) -> None:

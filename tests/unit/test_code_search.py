@@ -12,7 +12,7 @@ import pytest
 
 from foveate.code import question
 from foveate.code.index import CodeIndex
-from foveate.code.search import OUTWARD, Hits, search
+from foveate.code.search import CALLER_FRAME_DECAY, CodeHits, search
 
 FILES = {
     "shop/cart.py": '''"""What a customer wants to buy."""
@@ -63,7 +63,7 @@ def reorder(shelf, supplier):
     "CHANGELOG.md": "# Changes\n\n- Redeem an expired voucher: the discount of a voucher off a price is refused.\n",
 }
 
-Ask = Callable[[str], Hits]
+Ask = Callable[[str], CodeHits]
 
 
 @pytest.fixture
@@ -74,14 +74,14 @@ def ask(tmp_path: Path) -> Iterator[Ask]:
         (root / path).write_text(text, "utf-8")
     with closing(CodeIndex(root, tmp_path / "index.db")) as index:
         index.refresh()
-        yield lambda text: search(index.open_reader(), question.read(text))
+        yield lambda text: search(index.open_reader(), question.parse_query(text))
 
 
-def names(hits: Hits) -> list[str]:
-    return [f"{hit.symbol.path}::{hit.symbol.qualified}" for hit in hits.definitions]
+def names(hits: CodeHits) -> list[str]:
+    return [f"{hit.symbol.path}::{hit.symbol.qualified_name}" for hit in hits.definitions]
 
 
-def paths(hits: Hits) -> list[str]:
+def paths(hits: CodeHits) -> list[str]:
     return [hit.file.path for hit in hits.files]
 
 
@@ -140,7 +140,7 @@ def test_a_report_asks_for_tests_in_its_title_only(ask: Ask) -> None:
     body = "\n\nI ran the test suite and then a test of my own.\n```python\nredeem(voucher, price)\n```\n"
     in_body, in_title = ask("discount of a voucher" + body), ask("test of the discount of a voucher" + body)
 
-    def worth(found: Hits) -> float:
+    def worth(found: CodeHits) -> float:
         return next(hit.relevance for hit in found.files if hit.file.path == "tests/test_voucher.py")
 
     assert worth(in_body) < worth(in_title)
@@ -151,7 +151,7 @@ def test_a_named_class_lifts_its_members_and_its_constructor_most(ask: Ask) -> N
     order = names(found)
     assert order[0] == "shop/cart.py::Cart"
     assert order.index("shop/cart.py::Cart.__init__") < order.index("shop/cart.py::Cart.total")
-    assert "named" in next(hit.features for hit in found.definitions if hit.symbol.qualified == "Cart.checkout")
+    assert "named" in next(hit.features for hit in found.definitions if hit.symbol.qualified_name == "Cart.checkout")
 
 
 def test_a_named_file_wins_over_its_namesakes(ask: Ask) -> None:
@@ -171,8 +171,8 @@ Traceback (most recent call last):
 ```
 """
     found = ask(trace)
-    traced = {hit.symbol.qualified: hit.features.get("traced") for hit in found.definitions[:2]}
-    assert traced == {"expiry": 1.0, "Cart.checkout": OUTWARD}
+    traced = {hit.symbol.qualified_name: hit.features.get("traced") for hit in found.definitions[:2]}
+    assert traced == {"expiry": 1.0, "Cart.checkout": CALLER_FRAME_DECAY}
     assert {hit.file.path for hit in found.files if "traced" in hit.features} == {"shop/voucher.py", "shop/cart.py"}
 
 
@@ -182,17 +182,17 @@ def test_a_frame_without_a_name_is_found_by_its_line(ask: Ask) -> None:
 
 
 def test_an_empty_index_and_an_empty_question_find_nothing(ask: Ask, tmp_path: Path) -> None:
-    assert ask("") == Hits()
+    assert ask("") == CodeHits()
     (tmp_path / "empty").mkdir()
     with closing(CodeIndex(tmp_path / "empty", tmp_path / "empty.db")) as index:
         index.refresh()
-        assert search(index.open_reader(), question.read("voucher")) == Hits()
+        assert search(index.open_reader(), question.parse_query("voucher")) == CodeHits()
 
 
 def test_no_more_is_given_than_asked_for(ask: Ask, tmp_path: Path) -> None:
     with closing(CodeIndex(tmp_path / "repo", tmp_path / "again.db")) as index:
         index.refresh()
-        found = search(index.open_reader(), question.read("redeem a voucher for a price"), files=1, definitions=2)
+        found = search(index.open_reader(), question.parse_query("redeem a voucher for a price"), files=1, definitions=2)
     assert (len(found.files), len(found.definitions)) == (1, 2)
     everything = ask("redeem a voucher for a price")
     assert found.definitions == everything.definitions[:2]
@@ -235,11 +235,11 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-def find(root: Path, text: str) -> Hits:
+def find(root: Path, text: str) -> CodeHits:
     with closing(CodeIndex(root, root.with_suffix(".db"))) as index:
         index.refresh()
         with index.open_reader() as reader:
-            return search(reader, question.read(text))
+            return search(reader, question.parse_query(text))
 
 
 def test_equals_come_in_order_of_their_paths_and_not_in_the_order_in_which_they_were_indexed(root: Path) -> None:
@@ -253,7 +253,7 @@ def test_equals_come_in_order_of_their_paths_and_not_in_the_order_in_which_they_
 
 def test_equals_in_one_file_come_in_order_of_their_lines(root: Path) -> None:
     write(root, {"shop/a.py": f"{VOUCHER}\n\n{VOUCHER}\n\n{VOUCHER}"})
-    lines = [hit.symbol.line for hit in find(root, "voucher until").definitions if hit.symbol.name]
+    lines = [hit.symbol.start_line for hit in find(root, "voucher until").definitions if hit.symbol.name]
     assert lines == [1, 5, 9]
 
 

@@ -17,7 +17,7 @@ from foveate import Engine
 from foveate.code import show
 from foveate.code.graph import Symbol
 from foveate.code.index import CodeIndex
-from foveate.code.search import Hit
+from foveate.code.search import DefinitionHit
 from foveate.code.snapshot import Workspace
 from foveate.pipeline.profiles import resolve
 from foveate.pipeline.sources.code import by_worth, record_of
@@ -108,13 +108,13 @@ class Shown:
             self.symbols = index.open_reader().symbols_in_file(path)
             self.language = index.open_reader().file_table().by_path[path].language
         self.path, self.lines = path, text.splitlines()
-        self.by_name = {symbol.qualified: symbol for symbol in self.symbols}
+        self.by_name = {symbol.qualified_name: symbol for symbol in self.symbols}
 
-    def file(self, *names: str, max_chars: int = MAX_FILE_CHARS) -> show.Lengths:
+    def file(self, *names: str, max_chars: int = MAX_FILE_CHARS) -> show.RenderedLevels:
         relevance = {self.by_name[name].id: 1.0 - place / 100 for place, name in enumerate(names)}
         return show.file(self.path, self.lines, self.symbols, relevance, self.language, max_chars)
 
-    def definition(self, name: str) -> show.Lengths:
+    def definition(self, name: str) -> show.RenderedLevels:
         symbol = self.by_name[name]
         inner = [other for other in self.symbols if other.parent == symbol.id]
         return show.definition(symbol, self.lines, inner, self.language)
@@ -150,8 +150,10 @@ def test_a_large_file_has_the_definitions_that_matter_and_marks_for_the_rest(tmp
     lines = code(lengths.full)
     numbers = numbered(lines, shown.lines)
     last, two, step = (shown.by_name[name] for name in ("Last", "Last.two", "step_30"))
-    assert {*range(two.line, two.end + 1), *range(step.line, step.end + 1), last.line} <= set(numbers)
-    assert last.line + 1 not in numbers
+    assert {*range(two.start_line, two.end_line + 1), *range(step.start_line, step.end_line + 1), last.start_line} <= set(
+        numbers
+    )
+    assert last.start_line + 1 not in numbers
     marks = [line for line in lines if MARK.match(line)]
     assert len(marks) == 3
     assert marks[0].endswith(": step_1, step_2, step_3, step_4, step_5, step_6, step_7, step_8, ...")
@@ -162,7 +164,7 @@ def test_a_large_file_has_the_definitions_that_matter_and_marks_for_the_rest(tmp
 
 def test_nothing_chosen_shows_the_top_of_the_file_and_cuts_no_definition(tmp_path: Path) -> None:
     shown = Shown(tmp_path, "a.py", large())
-    assert numbered(code(shown.file(max_chars=5000).full), shown.lines)[-1] == shown.by_name["step_1"].line - 1
+    assert numbered(code(shown.file(max_chars=5000).full), shown.lines)[-1] == shown.by_name["step_1"].start_line - 1
     prose = Shown(tmp_path / "other", "a.md", "# Title\n\n" + "A sentence.\n" * 400)
     assert len(numbered(code(prose.file(max_chars=4000).full), prose.lines)) == show.HEAD_LINES
 
@@ -180,10 +182,10 @@ def test_whatever_is_chosen_definitions_are_whole_and_marks_are_right(tmp_path: 
     for text in {lengths.full, lengths.summary} - {lengths.micro}:
         numbers = set(numbered(code(text), shown.lines))
         for symbol in _leaves(shown.symbols):
-            lines = {at for at in range(symbol.line, symbol.end + 1) if shown.lines[at - 1].strip()}
-            assert not lines & numbers or lines <= numbers, symbol.qualified
+            lines = {at for at in range(symbol.start_line, symbol.end_line + 1) if shown.lines[at - 1].strip()}
+            assert not lines & numbers or lines <= numbers, symbol.qualified_name
         size = sum(len(shown.lines[at - 1]) + 1 for at in numbers)
-        assert size <= max(room, show.BEST_CHARS + show.HEAD_CHARS) + 6 * len("class C1:\n")
+        assert size <= max(room, show.MAX_SUMMARY_CHARS + show.HEAD_CHARS) + 6 * len("class C1:\n")
 
 
 def _method(n: int, chance: random.Random, indent: str = "    ") -> str:
@@ -300,7 +302,8 @@ def test_no_file_breaks_out_of_its_block(tmp_path: Path, path: str, text: str) -
 def test_the_best_definition_keeps_its_place_and_of_the_others_a_long_one_must_be_better() -> None:
     found = [("best", 300, 0.9), ("long", 300, 0.8), ("longest", 3000, 0.8), ("short", 10, 0.6), ("line", 1, 0.5)]
     hits = [
-        Hit(Symbol(0, "a.py", name, name, "function", 1, end, "", "", None, "source"), worth) for name, end, worth in found
+        DefinitionHit(Symbol(0, "a.py", name, name, "function", 1, end, "", "", None, "source"), worth)
+        for name, end, worth in found
     ]
     ordered = by_worth(hits)
     assert [hit.symbol.name for hit, _ in ordered] == ["best", "short", "line", "long", "longest"]

@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from foveate.code.file_text import Text, read
-from foveate.code.model import Aside
+from foveate.code.file_text import FileText, read_text
+from foveate.code.model import Exclusion
 
 BODY = "\n".join("MIIEpAIBAAKCAQEA7bq8bZ9Qn4l0n0d3m9c2Jx7W5y1uVt0Qp6s8kLrT" for _ in range(4))
 KEY = f"-----BEGIN RSA PRIVATE KEY-----\n{BODY}\n-----END RSA PRIVATE KEY-----"  # made up
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
 
-def text_of(root: Path, raw: bytes, name: str = "a.py") -> Text:
+def text_of(root: Path, raw: bytes, name: str = "a.py") -> FileText:
     (root / name).write_bytes(raw)
-    found = read(root, name)
-    assert isinstance(found, Text)
+    found = read_text(root, name)
+    assert isinstance(found, FileText)
     return found
 
 
@@ -66,7 +66,7 @@ def test_secrets_are_replaced_and_no_line_moves(tmp_path: Path) -> None:
     source = f'first = 1\nTOKEN = "{TOKEN}"\nKEY = """{KEY}"""\nlast = 9\n'
     found = text_of(tmp_path, source.encode())
     lines = found.text.split("\n")
-    assert set(found.redacted) == {"github", "private_key"}
+    assert set(found.redacted_kinds) == {"github", "private_key"}
     assert TOKEN not in found.text
     assert "MIIE" not in found.text
     assert [n for n, line in enumerate(lines) if line == "last = 9"] == [source.split("\n").index("last = 9")]
@@ -75,10 +75,10 @@ def test_secrets_are_replaced_and_no_line_moves(tmp_path: Path) -> None:
 
 def test_what_is_allowed_stays(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text(f'TOKEN = "{TOKEN}"\nKEY = """{KEY}"""\n')
-    found = read(tmp_path, "a.py", allow={TOKEN})
-    assert isinstance(found, Text)
+    found = read_text(tmp_path, "a.py", allow={TOKEN})
+    assert isinstance(found, FileText)
     assert TOKEN in found.text
-    assert found.redacted == ("private_key",)
+    assert found.redacted_kinds == ("private_key",)
     assert found.text.count("\n") == 7
 
 
@@ -86,7 +86,7 @@ def test_private_spans_go_but_a_mark_that_is_talked_about_does_not_hide_the_file
     source = "# `<private>` begins a span\na = 1\n# <private>mine\nalone</private> b\nlast = 9\n"
     found = text_of(tmp_path, source.encode())
     assert found.text == "# `<private>` begins a span\na = 1\n# [PRIVATE]\n b\nlast = 9\n"
-    assert found.redacted == ("private",)
+    assert found.redacted_kinds == ("private",)
 
 
 def test_any_mix_of_secrets_and_odd_characters_keeps_the_number_of_lines(tmp_path: Path) -> None:
@@ -112,8 +112,8 @@ def test_any_mix_of_secrets_and_odd_characters_keeps_the_number_of_lines(tmp_pat
 )
 def test_what_is_no_source_is_set_aside(raw: bytes, reason: str, tmp_path: Path) -> None:
     (tmp_path / "a.js").write_bytes(raw)
-    assert read(tmp_path, "a.js") == Aside("a.js", reason)
-    assert isinstance(read(tmp_path, "a.js", asked=True), Text) == (reason in ("generated", "minified"))
+    assert read_text(tmp_path, "a.js") == Exclusion("a.js", reason)
+    assert isinstance(read_text(tmp_path, "a.js", is_included=True), FileText) == (reason in ("generated", "minified"))
 
 
 def test_nothing_but_a_regular_file_inside_of_the_root_is_opened(tmp_path: Path) -> None:
@@ -127,10 +127,10 @@ def test_nothing_but_a_regular_file_inside_of_the_root_is_opened(tmp_path: Path)
     (root / "pkg").symlink_to(tmp_path / "other", target_is_directory=True)
     os.mkfifo(root / "pipe")
     why = {
-        path: read(root, path)
+        path: read_text(root, path)
         for path in ("link.py", "loop", "pkg/x.py", "pipe", "folder", "none.py", "../outside.py", "/etc/x")
     }
-    assert {path: found.reason for path, found in why.items() if isinstance(found, Aside)} == {
+    assert {path: found.reason for path, found in why.items() if isinstance(found, Exclusion)} == {
         "link.py": "symbolic link",
         "loop": "symbolic link",
         "pkg/x.py": "behind a symbolic link",
@@ -145,5 +145,9 @@ def test_nothing_but_a_regular_file_inside_of_the_root_is_opened(tmp_path: Path)
 def test_a_closed_file_says_so(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("x")
     (tmp_path / "a.py").chmod(0)
-    found = read(tmp_path, "a.py")
-    assert isinstance(found, Text) if os.access(tmp_path / "a.py", os.R_OK) else found == Aside("a.py", "permission denied")
+    found = read_text(tmp_path, "a.py")
+    assert (
+        isinstance(found, FileText)
+        if os.access(tmp_path / "a.py", os.R_OK)
+        else found == Exclusion("a.py", "permission denied")
+    )

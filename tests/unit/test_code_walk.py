@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from foveate import InputError
-from foveate.code.exclusions import aside_by_name, aside_by_text, is_binary
+from foveate.code.exclusions import exclusion_by_name, exclusion_by_text, is_binary
 from foveate.code.roles import role_of
-from foveate.code.walk import Walked, walk
+from foveate.code.walk import WalkResult, walk
 
 IDENTITY = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "-c", "protocol.file.allow=always")
 
@@ -37,12 +37,12 @@ def repository(root: Path, *paths: str) -> Path:
     return root
 
 
-def paths(walked: Walked) -> list[str]:
+def paths(walked: WalkResult) -> list[str]:
     return [found.path for found in walked.files]
 
 
-def reasons(walked: Walked) -> dict[str, str]:
-    return {entry.path: entry.reason for entry in walked.aside}
+def reasons(walked: WalkResult) -> dict[str, str]:
+    return {entry.path: entry.reason for entry in walked.exclusions}
 
 
 # --- by git ------------------------------------------------------------------------------------------------------------
@@ -57,11 +57,11 @@ def test_git_lists_tracked_and_new_files_without_ignored_and_deleted_ones(tmp_pa
     (root / "gone.py").unlink()
     walked = walk(root)
     assert paths(walked) == [".gitignore", "a.py", "new.py", "pkg/b.py"]
-    assert walked.git
-    assert walked.head == git(root, "rev-parse", "HEAD")
-    assert walked.aside == walked.notes == ()
+    assert walked.used_git
+    assert walked.head_commit == git(root, "rev-parse", "HEAD")
+    assert walked.exclusions == walked.notes == ()
     found = walked.files[1]
-    assert (found.size, found.mtime) == (6, (root / "a.py").stat().st_mtime_ns)
+    assert (found.size, found.mtime_ns) == (6, (root / "a.py").stat().st_mtime_ns)
 
 
 def test_a_subfolder_and_a_linked_worktree_are_roots_of_their_own(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_git_that_cannot_answer_leaves_a_note_and_the_folders_are_read(
     write(root, ".gitignore", text="*.log\n")
     monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")  # git's own switch for a repository of somebody else
     walked = walk(root)
-    assert not walked.git
+    assert not walked.used_git
     assert paths(walked) == [".gitignore", "a.py"]
     assert "dubious ownership" in walked.notes[0]
     monkeypatch.setenv("PATH", "")
@@ -123,7 +123,7 @@ def test_a_root_that_git_ignores_is_read_all_the_same(tmp_path: Path) -> None:
     write(tmp_path, "scratch/b.py")
     write(tmp_path, ".gitignore", text="scratch/\n")
     walked = walk(tmp_path / "scratch")
-    assert (paths(walked), walked.git) == (["b.py"], False)
+    assert (paths(walked), walked.used_git) == (["b.py"], False)
 
 
 def test_a_root_that_is_not_there_gives_a_note(tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_pipes_sockets_and_odd_names_break_nothing(root: Path, monkeypatch: pyte
     found = reasons(walked)
     assert found["new\\nline.py"] == found["right\\u202eleft.py"] == "its name has control characters"
     assert found["bad\\udcff.py"] == "its name is not UTF-8"
-    if not walked.git:  # git does not list what it could not keep
+    if not walked.used_git:  # git does not list what it could not keep
         assert (found["pipe.py"], found["wire.py"]) == ("pipe", "socket")
 
 
@@ -245,7 +245,7 @@ def test_a_walk_says_the_same_again_whether_the_list_is_remembered_or_too_long_f
     large = dict.fromkeys(["large.py", "asked/large.py"], "larger than 1,000,000 bytes")
     assert {path: reason for path, reason in reasons(first).items() if path != "node_modules/"} == said | large
     assert walk(root, include=["asked/"], exclude=["b.*"]) == first
-    monkeypatch.setattr("foveate.code.walk.MAX_KEPT", 0)
+    monkeypatch.setattr("foveate.code.walk.MAX_CACHED_BYTES", 0)
     assert walk(root, include=["asked/"], exclude=["b.*"]) == first
 
 
@@ -274,7 +274,7 @@ def test_the_walk_without_git_ignores_what_git_ignores(rules: dict[str, str], tm
     without = walk(tmp_path)
     git(tmp_path, "init", "-q")
     by_git = walk(tmp_path)
-    assert (without.git, by_git.git) == (False, True)
+    assert (without.used_git, by_git.used_git) == (False, True)
     assert paths(without) == paths(by_git)
     listed = git(tmp_path, "ls-files", "--others")
     ignored = subprocess.run(
@@ -334,13 +334,13 @@ def test_build_outputs_are_left_out_but_not_a_package_of_that_name(tmp_path: Pat
     ],
 )
 def test_names_tell_what_is_set_aside(path: str, reason: str) -> None:
-    assert aside_by_name(path, 100) == reason
+    assert exclusion_by_name(path, 100) == reason
 
 
 def test_sizes_tell_what_is_set_aside() -> None:
-    assert aside_by_name("src/big.py", 1_000_001) == "larger than 1,000,000 bytes"
-    assert aside_by_name("rows.csv", 200_001) == "large data file"
-    assert aside_by_name("src/long.py", 200_001) == aside_by_name("rows.csv", 200_000) == ""
+    assert exclusion_by_name("src/big.py", 1_000_001) == "larger than 1,000,000 bytes"
+    assert exclusion_by_name("rows.csv", 200_001) == "large data file"
+    assert exclusion_by_name("src/long.py", 200_001) == exclusion_by_name("rows.csv", 200_000) == ""
 
 
 @pytest.mark.parametrize(
@@ -361,12 +361,12 @@ def test_sizes_tell_what_is_set_aside() -> None:
     ],
 )
 def test_contents_tell_what_is_set_aside(text: str, reason: str) -> None:
-    assert aside_by_text("x.js", text) == reason
+    assert exclusion_by_text("x.js", text) == reason
     assert not is_binary(text.encode())
 
 
 def test_a_paragraph_on_one_line_is_not_minified() -> None:
-    assert aside_by_text("x.md", "word " * 2000) == ""
+    assert exclusion_by_text("x.md", "word " * 2000) == ""
 
 
 def test_bytes_tell_what_is_binary() -> None:

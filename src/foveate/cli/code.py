@@ -15,8 +15,8 @@ from foveate.errors import BudgetError, InputError, SourceError
 from foveate.operations import json
 
 if TYPE_CHECKING:
-    from foveate.code.indexing import Refreshed
-    from foveate.code.search import FileHit, Hit
+    from foveate.code.indexing import IndexUpdate
+    from foveate.code.search import DefinitionHit, FileHit
     from foveate.code.snapshot import Workspace
     from foveate.engine import Engine
 
@@ -74,11 +74,11 @@ def _go_to(call: Call, path: Path | None) -> None:
         say("warning: contexts do not look at it, because config.toml says code.enabled = false.")
 
 
-def _print_index(call: Call, code: Workspace, done: Refreshed, seconds: float, aside: bool) -> None:
+def _print_index(call: Call, code: Workspace, done: IndexUpdate, seconds: float, aside: bool) -> None:
     with code.index.open_reader() as reader:
         found, excluded = reader.stats(), reader.exclusions()
     lines = json.read_as_lines(found["languages"])
-    took = f"{done.parsed:,} parsed, {done.moved:,} moved, {done.removed:,} removed in {seconds:.1f} s"
+    took = f"{done.parsed_files:,} parsed, {done.moved_files:,} moved, {done.removed_files:,} removed in {seconds:.1f} s"
     if call.as_json:
         listed = [{"path": one.path, "reason": one.reason} for one in excluded] if aside else None
         call.print_json({**json.code_index(code, done, seconds), **({"aside_paths": listed} if aside else {})})
@@ -201,7 +201,7 @@ def search_code(call: Call, query: str, limit: int, files: bool) -> None:
         call.print_json(json.code_hits(query, found))
         return
     lines = [
-        _hit_line(hit, f"{hit.symbol.path}:{hit.symbol.line}", hit.symbol.qualified or "top level")
+        _hit_line(hit, f"{hit.symbol.path}:{hit.symbol.start_line}", hit.symbol.qualified_name or "top level")
         for hit in found.definitions
     ]
     if files:
@@ -215,7 +215,7 @@ def search_code(call: Call, query: str, limit: int, files: bool) -> None:
         say(f"warning: {note}")
 
 
-def _hit_line(hit: Hit | FileHit, where: str, name: str) -> Line:
+def _hit_line(hit: DefinitionHit | FileHit, where: str, name: str) -> Line:
     why = ", ".join(f"{feature} {value:.2f}" for feature, value in hit.features.items())
     return [(f"{hit.relevance:.2f}  ", "dim"), (where, "cyan"), (f"  {name}", ""), (f"  {why}", "dim")]
 

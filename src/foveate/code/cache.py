@@ -17,10 +17,10 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from foveate.code import postings
 from foveate.code.database import ReadTransaction
 from foveate.code.graph import Symbol
-from foveate.code.history import History
-from foveate.code.indexing import collector_off
+from foveate.code.history import GitHistory
+from foveate.code.indexing import gc_disabled
 from foveate.code.model import Role
-from foveate.code.postings import Documents
+from foveate.code.postings import DocumentStats
 from foveate.text import analysis
 
 MAX_CACHED_VALUES = 200_000
@@ -40,7 +40,7 @@ class IndexedFile(NamedTuple):
     lines: int
     hash: str
     size: int
-    clean: bool = False
+    is_unmodified: bool = False
     """Whether nothing of it had to be replaced, by the rules of this process."""
 
 
@@ -50,7 +50,7 @@ class FileTable:
 
     files: Mapping[int, IndexedFile]
     by_path: Mapping[str, IndexedFile]
-    documents: Documents
+    documents: DocumentStats
     files_by_path_term: Mapping[str, Sequence[int]] = field(default_factory=dict)
     """Terms -> the files with such a word in their path."""
     removed_ids: Mapping[int, frozenset[int]] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class IndexCache:
     table: FileTable | None = None
     most_referenced: tuple[int, list[tuple[Symbol, float]]] | None = None
     """The limit that was asked for, and the definitions."""
-    history: tuple[str, History] | None = None
+    history: tuple[str, GitHistory] | None = None
     """The commit and the history before it. It outlives the generation: most edits come between two commits."""
     results: dict[str, dict[Any, Any]] = field(default_factory=dict)
     """Name of the lookup -> keys -> results; None where there is nothing."""
@@ -123,7 +123,7 @@ def cached_lookup(
 # --- the table ---------------------------------------------------------------------------------------------------------
 
 
-@collector_off()
+@gc_disabled()
 def read_table(index: ReadTransaction) -> FileTable:
     """Read the table of all files."""
     clean = "redacted = ''" if index.is_ours else "0"
@@ -139,7 +139,7 @@ def read_table(index: ReadTransaction) -> FileTable:
     return FileTable(files, by_path, documents, dict(by_term), removed, frozenset(name for (name,) in overused))
 
 
-def _documents(index: ReadTransaction, files: Iterable[int]) -> tuple[Documents, dict[int, frozenset[int]]]:
+def _documents(index: ReadTransaction, files: Iterable[int]) -> tuple[DocumentStats, dict[int, frozenset[int]]]:
     """Return what scoring needs of the definitions, and the definitions of each segment whose file is gone."""
     size = 1 + int(index.meta("definition") or 0)
     owner, half, words = [0] * size, [0.0] * size, dict.fromkeys(files, 0)
@@ -149,14 +149,14 @@ def _documents(index: ReadTransaction, files: Iterable[int]) -> tuple[Documents,
         for id, file, length in zip(*map(postings.ints, columns), strict=True):
             if file in words:
                 owner[id] = file
-                half[id] = postings.level(length)
+                half[id] = postings.half_saturation(length)
                 words[file] += length
             else:
                 dead.append(id)
         if dead:
             removed[segment] = frozenset(dead)
-    norm = {file: postings.file_level(length) for file, length in words.items()}
-    return Documents(owner, half, norm, size - owner.count(0)), removed
+    norm = {file: postings.file_half_saturation(length) for file, length in words.items()}
+    return DocumentStats(owner, half, norm, size - owner.count(0)), removed
 
 
 def _path_terms(path: str) -> frozenset[str]:

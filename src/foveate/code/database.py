@@ -22,13 +22,13 @@ from foveate.text import analysis
 VERSION = f"3.{analysis.VERSION}"
 """Raise the first number when anything in this room changes what is stored: the index is then built again by itself."""
 
-BUSY = 120_000
+BUSY_TIMEOUT_MS = 120_000
 """Milliseconds to wait for another process that is indexing."""
 
-CACHE = 16_000
+PAGE_CACHE_KIB = 16_000
 """Kibibytes of the file that are held in memory: the words of an edit are all over it."""
 
-OPENING = 10.0
+OPEN_TIMEOUT_S = 10.0
 """Seconds to wait for another process that makes the file: SQLite does not wait by itself there."""
 
 MAX_IDLE_READERS = 4
@@ -56,22 +56,22 @@ class Damaged(StoreError):
     """The file is no longer a database that can be read. What was in it is in the files."""
 
 
-class Database:
+class IndexDatabase:
     """An open index file. `reads`: how the texts were read; an index of texts that were read otherwise is built again."""
 
-    def __init__(self, root: Path, file: Path | str, reads: str = "") -> None:
+    def __init__(self, root: Path, file: Path | str, settings_key: str = "") -> None:
         self.root = root
         self.file = str(file)
         self.lock = threading.RLock()
         self._pool_lock = threading.RLock()  # not `lock`: a reader need not wait for a refresh
-        self.key = (VERSION, str(root), reads)
+        self.key = (VERSION, str(root), settings_key)
         self._ids: dict[str, int] = {}
         self._damage: Damaged | None = None
         self._files_made = 0
         self._idle: list[apsw.Connection] = []
-        self._open: apsw.Connection | None = self._opened()
+        self._open: apsw.Connection | None = self._open_file()
 
-    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+    def fetch_all(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
         """The rows of a query."""
         with self.lock:
             try:
@@ -79,11 +79,11 @@ class Database:
             except apsw.Error as error:
                 raise self.access_error("read", error) from None
 
-    def do(self, sql: str, values: Sequence[Any] = ()) -> None:
-        """A statement, inside `writing`."""
+    def execute(self, sql: str, values: Sequence[Any] = ()) -> None:
+        """A statement, inside `write_transaction`."""
         self._connection.execute(sql, values)
 
-    def do_all(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+    def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         self._connection.executemany(sql, rows)
 
     def begin_read(self) -> ReadTransaction:
@@ -103,42 +103,42 @@ class Database:
         connection.close(True)
 
     @contextmanager
-    def writing(self, patience: int = BUSY) -> Iterator[None]:
+    def write_transaction(self, timeout_ms: int = BUSY_TIMEOUT_MS) -> Iterator[None]:
         """One transaction: all of it or nothing. Raises `StoreError` where another process does not let go."""
         with self.lock:
             connection = self._connection
-            connection.set_busy_timeout(patience)
+            connection.set_busy_timeout(timeout_ms)
             try:
                 connection.execute("BEGIN IMMEDIATE")
                 self._ids = {}
                 yield
                 for name, last in self._ids.items():
-                    self.set(name, last)
+                    self.set_meta(name, last)
                 connection.execute("COMMIT")
             except apsw.Error as error:
                 raise self.access_error("written", error) from None
             finally:
-                _rolled_back(connection)
-                connection.set_busy_timeout(BUSY)
+                _roll_back(connection)
+                connection.set_busy_timeout(BUSY_TIMEOUT_MS)
 
     @property
     def generation(self) -> str:
         """Changes whenever the index does."""
-        return ".".join(str(value) for (value,) in self.rows(_GENERATION))
+        return ".".join(str(value) for (value,) in self.fetch_all(_GENERATION_SQL))
 
     @property
-    def is_ours(self) -> bool:
+    def matches_settings(self) -> bool:
         """Whether the texts in it were read by our settings; another process may have made it its own."""
-        return self._made_for() == self.key
+        return self._stored_key() == self.key
 
     def meta(self, name: str) -> Any:
-        found = self.rows("SELECT value FROM meta WHERE name = ?", (name,))
+        found = self.fetch_all("SELECT value FROM meta WHERE name = ?", (name,))
         return found[0][0] if found else None
 
-    def set(self, name: str, value: Any) -> None:
-        self.do("REPLACE INTO meta VALUES (?, ?)", (name, value))
+    def set_meta(self, name: str, value: Any) -> None:
+        self.execute("REPLACE INTO meta VALUES (?, ?)", (name, value))
 
-    def next(self, name: str, number: int = 1) -> int:
+    def allocate_ids(self, name: str, number: int = 1) -> int:
         """The first of some new ids; one is never given out twice. They are written down with the transaction."""
         last = self._ids[name] if name in self._ids else int(self.meta(name) or 0)
         self._ids[name] = last + number
@@ -161,17 +161,17 @@ class Database:
 
     def access_error(self, verb: str, error: apsw.Error) -> StoreError:
         message = f"The code index {self.file!r} cannot be {verb}: {error}."
-        if not isinstance(error, _DAMAGE):
+        if not isinstance(error, _CORRUPTION_ERRORS):
             return StoreError(message)
         self._damage = Damaged(f"{message} It is built again at the next look.")
         return self._damage
 
-    def _opened(self) -> apsw.Connection:
+    def _open_file(self) -> apsw.Connection:
         try:
             try:
-                return self._connected()
-            except (Damaged, *_DAMAGE):  # everything in it is in the files
-                return self._made_again()
+                return self._connect()
+            except (Damaged, *_CORRUPTION_ERRORS):  # everything in it is in the files
+                return self._recreate_file()
         except (apsw.Error, OSError, UnicodeError) as error:
             raise StoreError(
                 f"The code index {self.file!r} cannot be opened: {error}. Delete it, or check who may write there."
@@ -182,19 +182,19 @@ class Database:
         back where a process with other settings has made it its own since."""
         if self._damage is not None:
             raise self._damage
-        if not self.is_ours:
-            with self.writing():
-                self.claim()
+        if not self.matches_settings:
+            with self.write_transaction():
+                self.take_over()
 
-    def renew(self) -> None:
+    def recreate(self) -> None:
         """Begin again with an empty file: this one is damaged."""
         with self.lock:
             try:
-                self._made_again()
+                self._recreate_file()
             except (apsw.Error, OSError) as error:
                 raise StoreError(f"The code index {self.file!r} is damaged and cannot be replaced: {error}.") from None
 
-    def _made_again(self) -> apsw.Connection:
+    def _recreate_file(self) -> apsw.Connection:
         self._damage = None
         with self._pool_lock:
             self._files_made += 1
@@ -203,17 +203,17 @@ class Database:
                 self._open.close(True)
             for end in ("", "-wal", "-shm"):
                 Path(self.file + end).unlink(missing_ok=True)
-            return self._connected()
+            return self._connect()
 
-    def _connected(self) -> apsw.Connection:
+    def _connect(self) -> apsw.Connection:
         self._open = connection = apsw.Connection(self.file)
-        connection.set_busy_timeout(BUSY)
-        _write_ahead(connection)
+        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+        _enable_wal(connection)
         connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute(f"PRAGMA cache_size = -{CACHE}")
-        if not self.is_ours:
-            with self.writing():
-                self.claim()
+        connection.execute(f"PRAGMA cache_size = -{PAGE_CACHE_KIB}")
+        if not self.matches_settings:
+            with self.write_transaction():
+                self.take_over()
         # Opened beside the writer: should somebody delete the file, both still see the same one.
         self._idle.append(self._open_reader())
         return connection
@@ -221,8 +221,8 @@ class Database:
     def _open_reader(self) -> apsw.Connection:
         try:
             connection = apsw.Connection(self.file, flags=apsw.SQLITE_OPEN_READWRITE)  # never makes a new file
-            connection.set_busy_timeout(BUSY)
-            connection.execute(f"PRAGMA cache_size = -{CACHE}")
+            connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+            connection.execute(f"PRAGMA cache_size = -{PAGE_CACHE_KIB}")
         except apsw.Error as error:
             raise self.access_error("read", error) from None
         return connection
@@ -231,12 +231,13 @@ class Database:
         while self._idle:
             self._idle.pop().close(True)
 
-    def claim(self) -> None:
-        """Begin anew where the index is another one's: of other settings, or of another version. Inside `writing`."""
-        if not self.is_ours:
-            self.begin_anew()
+    def take_over(self) -> None:
+        """Begin anew where the index is another one's: of other settings, or of another version. Inside
+        `write_transaction`."""
+        if not self.matches_settings:
+            self.clear_tables()
 
-    def _made_for(self) -> tuple[Any, ...]:
+    def _stored_key(self) -> tuple[Any, ...]:
         try:
             return tuple(self.meta(name) for name in _KEY)
         except Damaged:
@@ -244,26 +245,26 @@ class Database:
         except StoreError:  # a new file, or one that somebody else made
             return ()
 
-    def begin_anew(self) -> None:
-        """Empty tables, inside `writing`."""
-        for (name,) in self.rows("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"):
-            self.do(f'DROP TABLE "{name}"')
-        self.do(_SCHEMA)
+    def clear_tables(self) -> None:
+        """Empty tables, inside `write_transaction`."""
+        for (name,) in self.fetch_all("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"):
+            self.execute(f'DROP TABLE "{name}"')
+        self.execute(_SCHEMA)
         for name, value in zip((*_KEY, "made"), (*self.key, secrets.token_hex(4)), strict=True):
-            self.set(name, value)
+            self.set_meta(name, value)
 
 
 class ReadTransaction:
     """The index in one state, until it is closed. Threads that share one take turns."""
 
-    def __init__(self, database: Database, connection: apsw.Connection, file_number: int) -> None:
+    def __init__(self, database: IndexDatabase, connection: apsw.Connection, file_number: int) -> None:
         self._database = database
         self._connection: apsw.Connection | None = connection
         self._file_number = file_number
         self._lock = threading.RLock()
         try:
             self.rows("BEGIN")
-            self.generation = ".".join(str(value) for (value,) in self.rows(_GENERATION))
+            self.generation = ".".join(str(value) for (value,) in self.rows(_GENERATION_SQL))
             """Identifies this state. SQLite takes it with the first thing that is read."""
         except BaseException:
             self.close()
@@ -294,27 +295,27 @@ class ReadTransaction:
             if connection is None:
                 return
             with suppress(apsw.Error):
-                _rolled_back(connection)
+                _roll_back(connection)
             self._database.end_read(connection, self._file_number)
 
     def __del__(self) -> None:  # a reader that nobody closed must not keep the file from being tidied up
         self.close()
 
 
-_GENERATION = "SELECT value FROM meta WHERE name IN ('generation', 'made') ORDER BY name"
+_GENERATION_SQL = "SELECT value FROM meta WHERE name IN ('generation', 'made') ORDER BY name"
 _KEY = ("version", "root", "reads")
-_DAMAGE = (apsw.CorruptError, apsw.NotADBError)
+_CORRUPTION_ERRORS = (apsw.CorruptError, apsw.NotADBError)
 
 
-def _rolled_back(connection: apsw.Connection) -> None:
+def _roll_back(connection: apsw.Connection) -> None:
     """Without a transaction, whatever was under way: a full disk may have ended it already."""
     if connection.in_transaction:
         connection.execute("ROLLBACK")
 
 
-def _write_ahead(connection: apsw.Connection) -> None:
+def _enable_wal(connection: apsw.Connection) -> None:
     """Readers that no writer stops. Of several processes that open a new file at once, one makes it so."""
-    end = monotonic() + OPENING
+    end = monotonic() + OPEN_TIMEOUT_S
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")

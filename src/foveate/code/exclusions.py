@@ -27,54 +27,54 @@ MINIFIED_CHARS = 500
 HEADER_LINES = 20
 """A licence may stand above the line that says that a file is generated."""
 
-SECRET = "may hold secrets"
-BINARY = "binary"
-VENDORED = "vendored"
-GENERATED = "generated"
-MINIFIED = "minified"
-TOO_LARGE = f"larger than {MAX_BYTES:,} bytes"
+REASON_SECRET = "may hold secrets"
+REASON_BINARY = "binary"
+REASON_VENDORED = "vendored"
+REASON_GENERATED = "generated"
+REASON_MINIFIED = "minified"
+REASON_TOO_LARGE = f"larger than {MAX_BYTES:,} bytes"
 
-VERSIONS = "version control"
-OWN = "foveate's own"
+REASON_VERSION_CONTROL = "version control"
+REASON_FOVEATE_FILE = "foveate's own"
 
-ALWAYS = frozenset((SECRET, BINARY, TOO_LARGE, VERSIONS, OWN))
+MANDATORY_REASONS = frozenset((REASON_SECRET, REASON_BINARY, REASON_TOO_LARGE, REASON_VERSION_CONTROL, REASON_FOVEATE_FILE))
 """Reasons that hold even for files that were asked for."""
 
 
-def aside_by_name(path: str, size: int) -> str:
+def exclusion_by_name(path: str, size: int) -> str:
     """Why a file is set aside, as far as its name and size tell; "" if it stays."""
     name = path[path.rfind("/") + 1 :].lower()
     suffix = name[name.rfind(".") :] if "." in name else ""
     reason = _BY_NAME.get(name) or _BY_SUFFIX.get(suffix)
-    if not reason and (suffix in _BY_PATTERN or name[:1] == "."):
+    if not reason and (suffix in _PATTERN_SUFFIXES or name[:1] == "."):
         reason = _by_pattern(path, name, suffix)
-    reason = reason or aside_by_folder(path)[1]
+    reason = reason or exclusion_by_dir(path)[1]
     if reason:
         return reason
     if size > MAX_BYTES:
-        return TOO_LARGE
+        return REASON_TOO_LARGE
     return "large data file" if size > MAX_DATA_BYTES and suffix in _DATA else ""
 
 
-def aside_by_folder(path: str) -> tuple[str, str]:
+def exclusion_by_dir(path: str) -> tuple[str, str]:
     """The outermost folder of a path that is set aside as a whole, with a slash at its end, and why; else ("", "")."""
-    folder, reason, unsure = _folder(path[: path.rfind("/") + 1])
-    return ("", "") if unsure and path.endswith(_NAMED_VENDOR) else (folder, reason)
+    folder, reason, unsure = _dir_exclusion(path[: path.rfind("/") + 1])
+    return ("", "") if unsure and path.endswith(_VENDOR_AS_NAME_SUFFIXES) else (folder, reason)
 
 
-def aside_by_text(path: str, text: str) -> str:
+def exclusion_by_text(path: str, text: str) -> str:
     """Why a file is set aside, as far as its text tells."""
-    if len(text) > 4 * MINIFIED_CHARS and not path.lower().endswith(_LONG_LINES):
+    if len(text) > 4 * MINIFIED_CHARS and not path.lower().endswith(_LONG_LINE_SUFFIXES):
         lines = text.count("\n") + 1
         if len(text) > MINIFIED_CHARS * lines:
-            return MINIFIED
-    return GENERATED if _says_generated(text) else ""
+            return REASON_MINIFIED
+    return REASON_GENERATED if _has_generated_marker(text) else ""
 
 
 def is_binary(raw: bytes) -> bool:
     """Whether the first bytes of a file are no text in any encoding that is read."""
     head = raw[:HEAD_BYTES]
-    if head.startswith(UTF16_AND_32):
+    if head.startswith(UTF16_UTF32_BOMS):
         return False
     return b"\0" in head or len(head.translate(None, _CONTROL)) < 0.9 * len(head)
 
@@ -86,47 +86,70 @@ def _table(*rows: tuple[str, str]) -> dict[str, str]:
     return {word: reason for reason, words in rows for word in words.split()}
 
 
-_FOLDERS = _table(
-    (VENDORED, "node_modules bower_components jspm_packages third_party third-party thirdparty 3rdparty site-packages"),
-    (VENDORED, "dist-packages Pods Carthage elm-stuff .yarn .bundle .eggs .terraform"),
+_EXCLUDED_DIRS = _table(
+    (
+        REASON_VENDORED,
+        "node_modules bower_components jspm_packages third_party third-party thirdparty 3rdparty site-packages",
+    ),
+    (REASON_VENDORED, "dist-packages Pods Carthage elm-stuff .yarn .bundle .eggs .terraform"),
     ("virtual environment", ".venv .virtualenv .tox .nox __pypackages__ .pixi .conda"),
     ("cache", "__pycache__ .mypy_cache .pytest_cache .ruff_cache .hypothesis .cache .gradle .dart_tool .parcel-cache"),
     ("cache", ".next .nuxt .svelte-kit .angular .stack-work .zig-cache zig-cache .ipynb_checkpoints .sass-cache .turbo"),
     ("build output", "dist-newstyle DerivedData htmlcov .nyc_output"),
-    (VERSIONS, ".git .hg .svn .bzr CVS .jj"),
-    (OWN, ".foveate"),
+    (REASON_VERSION_CONTROL, ".git .hg .svn .bzr CVS .jj"),
+    (REASON_FOVEATE_FILE, ".foveate"),
 )
 
 # A folder `vendor` deeper in the tree can also be about people who sell: in these languages only the role says `vendored`.
-_NAMED_VENDOR = (".py", ".pyi", ".java", ".kt", ".scala", ".cs", ".swift", ".ts", ".tsx", ".vue", ".html", ".sql", ".ex")
+_VENDOR_AS_NAME_SUFFIXES = (
+    ".py",
+    ".pyi",
+    ".java",
+    ".kt",
+    ".scala",
+    ".cs",
+    ".swift",
+    ".ts",
+    ".tsx",
+    ".vue",
+    ".html",
+    ".sql",
+    ".ex",
+)
 
 _LOCK = "lock file"
 _BY_NAME = _table(
     (_LOCK, "package-lock.json npm-shrinkwrap.json pnpm-lock.yaml go.sum go.work.sum bun.lockb packages.lock.json"),
     (_LOCK, "conda-lock.yml package.resolved cartfile.resolved gradle.lockfile buildscript-gradle.lockfile pylock.toml"),
     (_LOCK, ".terraform.lock.hcl cabal.project.freeze .pnp.cjs .pnp.loader.mjs"),
-    (SECRET, ".env .netrc _netrc .npmrc .pypirc .htpasswd .pgpass .my.cnf .git-credentials .dockercfg .s3cfg .boto"),
-    (SECRET, "kubeconfig credentials.yml.enc secrets.yml secrets.yaml secrets.json secrets.toml secrets.ini"),
+    (REASON_SECRET, ".env .netrc _netrc .npmrc .pypirc .htpasswd .pgpass .my.cnf .git-credentials .dockercfg .s3cfg .boto"),
+    (REASON_SECRET, "kubeconfig credentials.yml.enc secrets.yml secrets.yaml secrets.json secrets.toml secrets.ini"),
     ("file of the system", ".ds_store thumbs.db desktop.ini"),
 )
 
 _BY_SUFFIX = _table(
     (_LOCK, ".lock"),
-    (SECRET, ".pem .key .p12 .pfx .p8 .jks .keystore .kdbx .kdb .ppk .ovpn .tfstate .tfvars .kubeconfig .gpg .pgp"),
+    (REASON_SECRET, ".pem .key .p12 .pfx .p8 .jks .keystore .kdbx .kdb .ppk .ovpn .tfstate .tfvars .kubeconfig .gpg .pgp"),
     ("certificate", ".crt .cer .csr .crl"),
-    (MINIFIED, ".map"),
+    (REASON_MINIFIED, ".map"),
     ("translation", ".po .xliff .xlf"),
-    (BINARY, ".png .jpg .jpeg .gif .bmp .ico .icns .webp .avif .tif .tiff .psd .ai .eps .heic .xcf .sketch .dds .tga"),
-    (BINARY, ".ttf .otf .woff .woff2 .eot .pfb .pcf"),
-    (BINARY, ".zip .gz .tgz .bz2 .xz .7z .rar .tar .zst .lz4 .lzma .br .whl .egg .jar .war .ear .aar .apk .ipa .gem"),
-    (BINARY, ".nupkg .deb .rpm .msi .dmg .iso .img .cab .crx .xpi .vsix"),
-    (BINARY, ".mp3 .mp4 .m4a .m4v .wav .flac .ogg .oga .ogv .opus .avi .mov .mkv .webm .wmv .aac .mid .midi"),
-    (BINARY, ".pdf .doc .docx .xls .xlsx .ppt .pptx .odt .ods .odp .epub .mobi .djvu .rtf"),
-    (BINARY, ".pyc .pyo .pyd .so .dll .dylib .exe .o .a .lib .class .dex .wasm .beam .elc .ko .rlib .rmeta .pdb .node"),
-    (BINARY, ".db .sqlite .sqlite3 .mdb .accdb .dbf .ibd .ldb .sst .realm"),
-    (BINARY, ".pkl .pickle .joblib .npy .npz .h5 .hdf5 .parquet .feather .arrow .avro .orc .rds .rdata .mat .sav"),
-    (BINARY, ".pt .pth .ckpt .safetensors .onnx .pb .tflite .gguf .ggml .mlmodel .keras .caffemodel .bin .tfrecord"),
-    (BINARY, ".mo .gmo .swf .fla .blend .fbx .glb .stl .unity3d .uasset .umap .pcap .shp .shx .mbtiles"),
+    (
+        REASON_BINARY,
+        ".png .jpg .jpeg .gif .bmp .ico .icns .webp .avif .tif .tiff .psd .ai .eps .heic .xcf .sketch .dds .tga",
+    ),
+    (REASON_BINARY, ".ttf .otf .woff .woff2 .eot .pfb .pcf"),
+    (REASON_BINARY, ".zip .gz .tgz .bz2 .xz .7z .rar .tar .zst .lz4 .lzma .br .whl .egg .jar .war .ear .aar .apk .ipa .gem"),
+    (REASON_BINARY, ".nupkg .deb .rpm .msi .dmg .iso .img .cab .crx .xpi .vsix"),
+    (REASON_BINARY, ".mp3 .mp4 .m4a .m4v .wav .flac .ogg .oga .ogv .opus .avi .mov .mkv .webm .wmv .aac .mid .midi"),
+    (REASON_BINARY, ".pdf .doc .docx .xls .xlsx .ppt .pptx .odt .ods .odp .epub .mobi .djvu .rtf"),
+    (
+        REASON_BINARY,
+        ".pyc .pyo .pyd .so .dll .dylib .exe .o .a .lib .class .dex .wasm .beam .elc .ko .rlib .rmeta .pdb .node",
+    ),
+    (REASON_BINARY, ".db .sqlite .sqlite3 .mdb .accdb .dbf .ibd .ldb .sst .realm"),
+    (REASON_BINARY, ".pkl .pickle .joblib .npy .npz .h5 .hdf5 .parquet .feather .arrow .avro .orc .rds .rdata .mat .sav"),
+    (REASON_BINARY, ".pt .pth .ckpt .safetensors .onnx .pb .tflite .gguf .ggml .mlmodel .keras .caffemodel .bin .tfrecord"),
+    (REASON_BINARY, ".mo .gmo .swf .fla .blend .fbx .glb .stl .unity3d .uasset .umap .pcap .shp .shx .mbtiles"),
 )
 
 _DATA = frozenset(
@@ -134,14 +157,14 @@ _DATA = frozenset(
     .pot .wkt .obj""".split()  # noqa: SIM905
 )
 
-_BY_PATTERN = frozenset(("", ".js", ".css", ".mjs", ".cjs", ".json", ".env", ".pub", ".bak", ".old", ".backup"))
+_PATTERN_SUFFIXES = frozenset(("", ".js", ".css", ".mjs", ".cjs", ".json", ".env", ".pub", ".bak", ".old", ".backup"))
 """Suffixes of names that need a closer look: most do not, and are quick."""
 
 _MINIFIED_ENDS = (".min.js", ".min.css", ".min.mjs", ".min.cjs", "-min.js", "-min.css", ".bundle.js", ".bundle.css",
                   ".chunk.js", ".chunk.css")  # fmt: skip
 _PRIVATE_KEYS = ("id_rsa", "id_dsa", "id_ecdsa", "id_ed25519")
 _CREDENTIALS = ("credentials", "client_secret", "service-account", "service_account", "serviceaccount")
-_SHOWN = ("example", "sample", "template", "dist", "tpl", "tmpl", "defaults", "schema")
+_EXAMPLE_FILE_WORDS = ("example", "sample", "template", "dist", "tpl", "tmpl", "defaults", "schema")
 """Words in the names of files that show what a secret file should look like."""
 
 _HIDDEN_FILES = (".aws/credentials", ".docker/config.json", ".kube/config", ".ssh/config")
@@ -150,40 +173,40 @@ _HIDDEN_FILES = (".aws/credentials", ".docker/config.json", ".kube/config", ".ss
 def _by_pattern(path: str, name: str, suffix: str) -> str:
     """What neither the whole name nor its suffix alone can tell."""
     if suffix in (".js", ".css", ".mjs", ".cjs"):
-        return MINIFIED if name.endswith(_MINIFIED_ENDS) else ""
+        return REASON_MINIFIED if name.endswith(_MINIFIED_ENDS) else ""
     if name.startswith(".env.") or suffix == ".env":
-        return "" if any(word in _SHOWN for word in name.split(".")) else SECRET
+        return "" if any(word in _EXAMPLE_FILE_WORDS for word in name.split(".")) else REASON_SECRET
     if name.startswith(_PRIVATE_KEYS) and suffix in ("", ".pub", ".bak", ".old"):
-        return SECRET
-    if suffix == ".json" and name.startswith(_CREDENTIALS) and not any(word in name for word in _SHOWN):
-        return SECRET
+        return REASON_SECRET
+    if suffix == ".json" and name.startswith(_CREDENTIALS) and not any(word in name for word in _EXAMPLE_FILE_WORDS):
+        return REASON_SECRET
     if ".tfstate." in name or path.lower().endswith(_HIDDEN_FILES):
-        return SECRET
+        return REASON_SECRET
     return ""
 
 
 @lru_cache(maxsize=4096)
-def _folder(folder: str) -> tuple[str, str, bool]:
+def _dir_exclusion(folder: str) -> tuple[str, str, bool]:
     """The outermost part of a folder that is set aside, why, and whether some of its files should rather stay."""
     start = 0
     for part in folder.split("/")[:-1]:
         end = start + len(part) + 1
-        if reason := _FOLDERS.get(part):
+        if reason := _EXCLUDED_DIRS.get(part):
             return folder[:end], reason, False
         if part == "vendor":
-            return folder[:end], VENDORED, start > 0
+            return folder[:end], REASON_VENDORED, start > 0
         start = end
     return "", "", False
 
 
 # --- what the content tells --------------------------------------------------------------------------------------------
 
-UTF16_AND_32 = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
+UTF16_UTF32_BOMS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 _CONTROL = bytes(byte for byte in range(32) if byte not in b"\t\n\r\f\x1b") + b"\x7f"
-_LONG_LINES = (".md", ".markdown", ".mdx", ".rst", ".txt", ".tex", ".adoc", ".org", ".ipynb")
+_LONG_LINE_SUFFIXES = (".md", ".markdown", ".mdx", ".rst", ".txt", ".tex", ".adoc", ".org", ".ipynb")
 """A paragraph on one line is no sign of a machine, and pictures stand inside notebooks."""
 
-_MADE = re.compile(
+_GENERATED_MARKER = re.compile(
     r"(?<![\w`'\"])@generated\b"
     r"|<auto-?generated"
     r"|\bcode generated\b.*\bdo not edit\b"
@@ -195,19 +218,19 @@ _MADE = re.compile(
     re.IGNORECASE,
 )
 _COMMENT = ("#", "//", "/*", "*", "<!--", "--", ";", "%", '"""', "'''", "{-", "(*", "{#", "'", "!", "rem ", "REM ", "..")
-_OPENS = re.compile(r"/\*|<!--|\"\"\"|'''|\{-|\(\*|\{#")
-_CLOSES = {"/*": "*/", "<!--": "-->", '"""': '"""', "'''": "'''", "{-": "-}", "(*": "*)", "{#": "#}"}
+_COMMENT_OPEN = re.compile(r"/\*|<!--|\"\"\"|'''|\{-|\(\*|\{#")
+_COMMENT_CLOSE = {"/*": "*/", "<!--": "-->", '"""': '"""', "'''": "'''", "{-": "-}", "(*": "*)", "{#": "#}"}
 
 
-def _says_generated(text: str) -> bool:
+def _has_generated_marker(text: str) -> bool:
     """Whether a comment at the top says that a program wrote the file."""
     head = text[: HEADER_LINES * 200]
     if "generated" not in head.lower():  # nearly every file ends here
         return False
     said = list(_comments(head.split("\n")[:HEADER_LINES]))
     # A sentence goes on in the next line of a comment, but not further.
-    return any(_MADE.search(line) for line in said) or any(
-        _MADE.search(f"{first} {second}") for first, second in pairwise(said)
+    return any(_GENERATED_MARKER.search(line) for line in said) or any(
+        _GENERATED_MARKER.search(f"{first} {second}") for first, second in pairwise(said)
     )
 
 
@@ -221,7 +244,7 @@ def _comments(lines: list[str]) -> list[str]:
             found.append(stripped.strip("#/*-;%'\"!<>{}() \t"))
         if closing:
             closing = "" if closing in stripped else closing
-        elif opened := _OPENS.match(stripped):
-            end = _CLOSES[opened[0]]
+        elif opened := _COMMENT_OPEN.match(stripped):
+            end = _COMMENT_CLOSE[opened[0]]
             closing = "" if end in stripped[opened.end() :] else end
     return found

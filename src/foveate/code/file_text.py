@@ -15,54 +15,61 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
-from foveate.code.exclusions import ALWAYS, BINARY, MAX_BYTES, TOO_LARGE, aside_by_text, is_binary
-from foveate.code.model import Aside
+from foveate.code.exclusions import (
+    MANDATORY_REASONS,
+    MAX_BYTES,
+    REASON_BINARY,
+    REASON_TOO_LARGE,
+    exclusion_by_text,
+    is_binary,
+)
+from foveate.code.model import Exclusion
 from foveate.text.redact import RULES, Allow, Redacted, redact
 from foveate.text.sanitize import strip_invisible
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class FileText:
     """What a file says, ready to be indexed and shown."""
 
     text: str
     hash: str
     """Of the bytes on disk."""
     encoding: str
-    redacted: tuple[str, ...] = ()
+    redacted_kinds: tuple[str, ...] = ()
     """The kinds of secrets that were replaced."""
 
 
-def read(
+def read_text(
     root: Path,
     path: str,
     allow: Allow | None = None,
-    asked: bool = False,
-    before: Text | None = None,
+    is_included: bool = False,
+    previous: FileText | None = None,
     clean: str = "",
-) -> Text | Aside:
-    """The text of a file; `asked` keeps what is generated or minified, because somebody asked for it.
+) -> FileText | Exclusion:
+    """The text of a file; `is_included` keeps what is generated or minified, because somebody asked for it.
 
-    `before`: what it said the last time, which holds as long as its bytes are the same. `clean`: the hash of a content of
+    `previous`: what it said the last time, which holds as long as its bytes are the same. `clean`: the hash of a content of
     this file that was found to be worth showing and without secrets, by the same rules.
     """
     raw = _bytes(os.fspath(root), path)
     if isinstance(raw, str):
-        return Aside(path, raw)
+        return Exclusion(path, raw)
     hash = blake2b(raw, digest_size=16).hexdigest()
-    if before is not None and before.hash == hash:
-        return before
+    if previous is not None and previous.hash == hash:
+        return previous
     if is_binary(raw):
-        return Aside(path, BINARY)
-    text, encoding = _decoded(raw)
+        return Exclusion(path, REASON_BINARY)
+    text, encoding = _decode(raw)
     text = strip_invisible(text, rare_line_end=" ")  # line numbers must not depend on the program that counts
     if hash == clean:
-        return Text(text, hash, encoding)
-    reason = aside_by_text(path, text)
-    if reason and (reason in ALWAYS or not asked):
-        return Aside(path, reason)
-    redacted = _redacted(text, allow)
-    return Text(redacted.text, hash, encoding, redacted.found)
+        return FileText(text, hash, encoding)
+    reason = exclusion_by_text(path, text)
+    if reason and (reason in MANDATORY_REASONS or not is_included):
+        return Exclusion(path, reason)
+    redacted = _redact_lines(text, allow)
+    return FileText(redacted.text, hash, encoding, redacted.found)
 
 
 # --- opening -----------------------------------------------------------------------------------------------------------
@@ -83,7 +90,7 @@ def _bytes(root: str, path: str) -> bytes | str:
     try:
         handle = os.open(f"{root}/{path}", _FLAGS)
     except OSError as error:
-        return "symbolic link" if os.path.islink(f"{root}/{path}") else _why(error)
+        return "symbolic link" if os.path.islink(f"{root}/{path}") else _error_reason(error)
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             return "not a regular file"
@@ -92,38 +99,38 @@ def _bytes(root: str, path: str) -> bytes | str:
             while 0 < len(raw) <= MAX_BYTES and (more := file.read(MAX_BYTES + 1 - len(raw))):
                 raw += more
     except OSError as error:
-        return _why(error)
+        return _error_reason(error)
     finally:
         os.close(handle)
-    return TOO_LARGE if len(raw) > MAX_BYTES else raw
+    return REASON_TOO_LARGE if len(raw) > MAX_BYTES else raw
 
 
-def _why(error: OSError) -> str:
+def _error_reason(error: OSError) -> str:
     return (error.strerror or type(error).__name__).lower()
 
 
 # --- decoding ----------------------------------------------------------------------------------------------------------
 
-_MARKS = (  # the longer first: the mark of UTF-32 begins like that of UTF-16
+_BOMS = (  # the longer first: the mark of UTF-32 begins like that of UTF-16
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-_DECLARED = re.compile(rb"coding[:=][ \t]*([-\w.]+)")
-_LEGACY = frozenset(
+_ENCODING_DECLARATION = re.compile(rb"coding[:=][ \t]*([-\w.]+)")
+_LEGACY_ENCODINGS = frozenset(
     """gb2312 gbk gb18030 big5 big5hkscs shift_jis cp932 euc_jp iso2022_jp euc_kr cp949 koi8-r koi8-u cp1250 cp1251 cp1253
     cp1254 cp1255 cp1256 iso8859-2 iso8859-5 iso8859-7 iso8859-9 iso8859-15""".split()  # noqa: SIM905
 )
 
 
-def _decoded(raw: bytes) -> tuple[str, str]:
+def _decode(raw: bytes) -> tuple[str, str]:
     """The text and its encoding: by its mark, as UTF-8, as the file declares, else as Western text, which never fails."""
-    for mark, encoding in _MARKS:
+    for mark, encoding in _BOMS:
         if raw.startswith(mark):
             return raw.decode(encoding, "replace"), encoding
-    for encoding in ("utf-8", _declared(raw), "cp1252"):
+    for encoding in ("utf-8", _declared_encoding(raw), "cp1252"):
         try:
             return raw.decode(encoding), encoding
         except UnicodeDecodeError:
@@ -131,14 +138,14 @@ def _decoded(raw: bytes) -> tuple[str, str]:
     return raw.decode("latin-1"), "latin-1"
 
 
-def _declared(raw: bytes) -> str:
+def _declared_encoding(raw: bytes) -> str:
     """What the first two lines name: `# -*- coding: euc-jp -*-`."""
-    found = _DECLARED.search(b"\n".join(raw[:400].split(b"\n")[:2]))
+    found = _ENCODING_DECLARATION.search(b"\n".join(raw[:400].split(b"\n")[:2]))
     try:
         name = codecs.lookup(found[1].decode("ascii")).name if found else ""
     except (LookupError, UnicodeDecodeError):
         name = ""
-    return name if name in _LEGACY else "utf-8"
+    return name if name in _LEGACY_ENCODINGS else "utf-8"
 
 
 # --- what must not be shown --------------------------------------------------------------------------------------------
@@ -146,22 +153,24 @@ def _declared(raw: bytes) -> str:
 _LONG_SECRETS = tuple(rule for rule in RULES if rule.kind in ("private_key", "gcp_key"))
 """The rules that reach over several lines."""
 
-_PRIVATE = re.compile(r"<private>([^<]*+(?:<(?!/?private>)[^<]*+)*+)</private>", re.IGNORECASE)
-_MENTIONED = re.compile(r"<(?=/?private>)", re.IGNORECASE)
+_PRIVATE_BLOCK = re.compile(r"<private>([^<]*+(?:<(?!/?private>)[^<]*+)*+)</private>", re.IGNORECASE)
+_PRIVATE_TAG_MENTION = re.compile(r"<(?=/?private>)", re.IGNORECASE)
 
 
-def _redacted(text: str, allow: Allow | None) -> Redacted:
+def _redact_lines(text: str, allow: Allow | None) -> Redacted:
     """The text without its secrets, every line where it was."""
     marked = text
     if "private>" in text.lower():
         # In code, a mark that nothing closes is talked about, and does not hide the rest of the file.
-        marked = _MENTIONED.sub("<\0", _PRIVATE.sub(lambda found: f"[PRIVATE]{_ends(found[0])}", text))
+        marked = _PRIVATE_TAG_MENTION.sub(
+            "<\0", _PRIVATE_BLOCK.sub(lambda found: f"[PRIVATE]{_line_breaks(found[0])}", text)
+        )
     clean = redact(marked, allow)
     if clean.text is text:
         return clean
     if clean.text.count("\n") != text.count("\n"):
         for rule in _LONG_SECRETS:
-            marked = rule.pattern.sub(lambda found: f"{redact(found[0], allow).text}{_ends(found[0])}", marked)
+            marked = rule.pattern.sub(lambda found: f"{redact(found[0], allow).text}{_line_breaks(found[0])}", marked)
         clean = Redacted(redact(marked, allow).text, clean.found)
     if clean.text.count("\n") != text.count("\n"):
         clean = Redacted("\n".join(redact(line, allow).text for line in marked.split("\n")), clean.found)
@@ -169,5 +178,5 @@ def _redacted(text: str, allow: Allow | None) -> Redacted:
     return Redacted(clean.text.replace("<\0", "<"), found)
 
 
-def _ends(text: str) -> str:
+def _line_breaks(text: str) -> str:
     return "\n" * text.count("\n")

@@ -14,40 +14,40 @@ from dataclasses import dataclass, field
 from time import monotonic, time_ns
 from typing import TypeAlias
 
-SECONDS = 20.0
+GIT_TIMEOUT_S = 20.0
 """Git lists a million files in far less; what takes longer is a dead network drive."""
 
-MAX_KEPT = 5_000_000
+MAX_CACHED_BYTES = 5_000_000
 """Bytes of a list that is kept: that of the Linux kernel, and not that of a disk."""
 
-MAX_LISTS = 8
+MAX_CACHED_LISTINGS = 8
 
-TRUSTED = 300.0
+MAX_CACHE_AGE_S = 300.0
 """Seconds for which a list is kept at most: rules of what to ignore may stand where nobody looks here, and there are drives
 whose folders do not say when they were changed."""
 
-SETTLED = 2_000_000_000
+MTIME_GRANULARITY_NS = 2_000_000_000
 """Nanoseconds after which a time can be trusted: what was just changed may be changed again within a tick."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class GitResult:
     """How a call of git ended; `code` is None if it could not be started or took too long."""
 
     code: int | None
-    out: bytes = b""
-    said: str = ""
+    stdout: bytes = b""
+    stderr: str = ""
 
 
 # A hook or an outer command may point git at another repository, or have it ask a person.
-_STEERED = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX", "GIT_NAMESPACE",
+_CLEARED_ENV_VARS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX", "GIT_NAMESPACE",
             "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_LITERAL_PATHSPECS")  # fmt: skip
-_QUIET = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"}
+_GIT_ENV = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"}
 
 
-def git(folder: str, *arguments: str, seconds: float = SECONDS, ceiling: str = "") -> Answer:
+def run_git(folder: str, *arguments: str, seconds: float = GIT_TIMEOUT_S, ceiling: str = "") -> GitResult:
     """Run git for reading only; it runs no program that the repository's own settings name, and nothing here raises."""
-    environment = {name: value for name, value in os.environ.items() if name not in _STEERED} | _QUIET
+    environment = {name: value for name, value in os.environ.items() if name not in _CLEARED_ENV_VARS} | _GIT_ENV
     if ceiling:
         environment["GIT_CEILING_DIRECTORIES"] = ceiling
     command = ["git", "-c", "core.fsmonitor=false", "-c", "log.showSignature=false", *arguments]
@@ -56,83 +56,89 @@ def git(folder: str, *arguments: str, seconds: float = SECONDS, ceiling: str = "
             command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, check=False
         )
     except subprocess.TimeoutExpired:
-        return Answer(None, said=f"git took longer than {seconds:g} s")
+        return GitResult(None, stderr=f"git took longer than {seconds:g} s")
     except (OSError, ValueError) as error:
-        return Answer(None, said=f"git could not be run ({getattr(error, 'strerror', None) or error})")
-    return Answer(ended.returncode, ended.stdout, os.fsdecode(ended.stderr).strip())
+        return GitResult(None, stderr=f"git could not be run ({getattr(error, 'strerror', None) or error})")
+    return GitResult(ended.returncode, ended.stdout, os.fsdecode(ended.stderr).strip())
 
 
-def listed(folder: str, include: Sequence[str] = (), ceiling: str = "") -> Answer:
+def list_files(folder: str, include: Sequence[str] = (), ceiling: str = "") -> GitResult:
     """The paths of tracked files and of those that nothing ignores, each with a zero byte at its end.
 
     `include`: patterns of what is wanted although it is ignored. `ceiling`: where to stop looking for a repository.
     """
     if include:  # ignored files lie in folders whose times are not kept
-        return _with_wanted(_asked(folder, ceiling), folder, include, ceiling)
-    kept = _kept.pop((folder, ceiling), None)
-    if kept is None or not kept.holds():
-        kept = _again(kept, folder, ceiling)
-    if kept.answer.code == 0 and not kept.answer.said and len(kept.answer.out) <= MAX_KEPT:
-        _kept[folder, ceiling] = kept
-        while len(_kept) > MAX_LISTS:
-            _kept.pop(next(iter(_kept)), None)
+        return _add_included(_run_ls_files(folder, ceiling), folder, include, ceiling)
+    kept = _listing_cache.pop((folder, ceiling), None)
+    if kept is None or not kept.is_fresh():
+        kept = _refresh_listing(kept, folder, ceiling)
+    if kept.answer.code == 0 and not kept.answer.stderr and len(kept.answer.stdout) <= MAX_CACHED_BYTES:
+        _listing_cache[folder, ceiling] = kept
+        while len(_listing_cache) > MAX_CACHED_LISTINGS:
+            _listing_cache.pop(next(iter(_listing_cache)), None)
     return kept.answer
 
 
-def _again(kept: _Kept | None, folder: str, ceiling: str) -> _Kept:
+def _refresh_listing(cached_listing: _CachedListing | None, folder: str, ceiling: str) -> _CachedListing:
     """Git's answer as of now; one that comes the second time with what it depends on, as that was before git was asked."""
     now = time_ns()
-    marks = _marks(_depends(folder, kept.answer.out, ceiling)) if kept is not None and not kept.marks else {}
-    answer = _asked(folder, ceiling)
-    settled = all(mark is None or max(mark[:2]) < now - SETTLED for mark in marks.values())
-    return _Kept(answer, marks if settled and kept is not None and answer == kept.answer else {}, monotonic())
+    marks = (
+        _file_stamps(_dependency_paths(folder, cached_listing.answer.stdout, ceiling))
+        if cached_listing is not None and not cached_listing.stamps
+        else {}
+    )
+    answer = _run_ls_files(folder, ceiling)
+    settled = all(mark is None or max(mark[:2]) < now - MTIME_GRANULARITY_NS for mark in marks.values())
+    return _CachedListing(
+        answer, marks if settled and cached_listing is not None and answer == cached_listing.answer else {}, monotonic()
+    )
 
 
-def _asked(folder: str, ceiling: str) -> Answer:
-    return git(folder, "ls-files", "-z", "--cached", "--others", "--exclude-standard", ceiling=ceiling)
+def _run_ls_files(folder: str, ceiling: str) -> GitResult:
+    return run_git(folder, "ls-files", "-z", "--cached", "--others", "--exclude-standard", ceiling=ceiling)
 
 
-def _with_wanted(answer: Answer, folder: str, include: Sequence[str], ceiling: str) -> Answer:
+def _add_included(answer: GitResult, folder: str, include: Sequence[str], ceiling: str) -> GitResult:
     """With ignored files that were asked for, by git's own reading of the patterns."""
     if answer.code != 0:
         return answer
     patterns = [f"--exclude={pattern}" for pattern in include]
-    wanted = git(folder, "ls-files", "-z", "--others", "--ignored", *patterns, ceiling=ceiling)
-    return Answer(0, answer.out + wanted.out, answer.said)
+    wanted = run_git(folder, "ls-files", "-z", "--others", "--ignored", *patterns, ceiling=ceiling)
+    return GitResult(0, answer.stdout + wanted.stdout, answer.stderr)
 
 
 # --- lists that are kept -----------------------------------------------------------------------------------------------
 
-Mark: TypeAlias = "tuple[int, int, int, int] | None"
+FileStamp: TypeAlias = "tuple[int, int, int, int] | None"
 """When something was changed last (a tool can set the first of the times, but not the second), its size and number; None
 where there is nothing."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _CachedListing:
     """The last list of a folder."""
 
-    answer: Answer
-    marks: Mapping[str, Mark] = field(repr=False)
+    answer: GitResult
+    stamps: Mapping[str, FileStamp] = field(repr=False)
     """What it depends on, as it was before git was asked; empty where the list came but once, or something was too new."""
     since: float
 
-    def holds(self) -> bool:
+    def is_fresh(self) -> bool:
         """Whether git would say the same again."""
-        if not self.marks or monotonic() > self.since + TRUSTED:
+        if not self.stamps or monotonic() > self.since + MAX_CACHE_AGE_S:
             return False
-        return all(_mark(path) == mark for path, mark in self.marks.items())
+        return all(_file_stamp(path) == mark for path, mark in self.stamps.items())
 
 
-_kept: dict[tuple[str, str], _Kept] = {}
+_listing_cache: dict[tuple[str, str], _CachedListing] = {}
 """By folder and ceiling; the last used is the last."""
 
 
-def _marks(paths: Iterable[str]) -> dict[str, Mark]:
-    return {path: _mark(path) for path in paths}
+def _file_stamps(paths: Iterable[str]) -> dict[str, FileStamp]:
+    return {path: _file_stamp(path) for path in paths}
 
 
-def _mark(path: str) -> Mark:
+def _file_stamp(path: str) -> FileStamp:
     try:
         status = os.lstat(path)
     except OSError:
@@ -140,15 +146,15 @@ def _mark(path: str) -> Mark:
     return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 
-def _depends(folder: str, names: bytes, ceiling: str) -> Iterator[str]:
+def _dependency_paths(folder: str, names: bytes, ceiling: str) -> Iterator[str]:
     """What git's list of a folder depends on: folders, rules of what is ignored, settings, and git's index."""
     places = [part for name in ("index", "config", "config.worktree", "info/exclude") for part in ("--git-path", name)]
-    own = os.fsdecode(git(folder, "rev-parse", "--show-cdup", *places, ceiling=ceiling).out).split("\n")
+    own = os.fsdecode(run_git(folder, "rev-parse", "--show-cdup", *places, ceiling=ceiling).stdout).split("\n")
     up, *files = own[:5]
     yield from (os.path.join(folder, file) for file in files)
     settings = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     yield from (os.path.expanduser("~/.gitconfig"), f"{settings}/git/config", f"{settings}/git/ignore")
-    ignored = git(folder, "config", "--type=path", "core.excludesFile", ceiling=ceiling).out
+    ignored = run_git(folder, "config", "--type=path", "core.excludesFile", ceiling=ceiling).stdout
     yield from (os.path.join(folder, file) for file in os.fsdecode(ignored).splitlines())
     above = os.path.realpath(folder)
     for _ in range(up.count("../")):
@@ -169,8 +175,8 @@ def _folders(base: str, names: bytes, ceiling: str) -> set[str]:
         while end > 0 and name[: end + 1] not in found:
             found.add(name[: end + 1])
             end = name.rfind("/", 0, end)
-    untracked = _whole(base, ceiling)
-    ignored = frozenset(_whole(base, ceiling, "--ignored")) if untracked else frozenset()
+    untracked = _untracked_dirs(base, ceiling)
+    ignored = frozenset(_untracked_dirs(base, ceiling, "--ignored")) if untracked else frozenset()
     for name in untracked:
         for folder, below, _ in os.walk(f"{base}/{name}"):
             inner = f"{folder[len(base) + 1 :].rstrip('/')}/"
@@ -179,7 +185,7 @@ def _folders(base: str, names: bytes, ceiling: str) -> set[str]:
     return found
 
 
-def _whole(base: str, ceiling: str, *which: str) -> list[str]:
+def _untracked_dirs(base: str, ceiling: str, *which: str) -> list[str]:
     """Folders of which git tracks nothing, or that it ignores, each named once for all that is in it."""
-    answer = git(base, "ls-files", "-z", "--others", *which, "--directory", "--exclude-standard", ceiling=ceiling)
-    return [name for name in os.fsdecode(answer.out).split("\0") if name.endswith("/")]
+    answer = run_git(base, "ls-files", "-z", "--others", *which, "--directory", "--exclude-standard", ceiling=ceiling)
+    return [name for name in os.fsdecode(answer.stdout).split("\0") if name.endswith("/")]

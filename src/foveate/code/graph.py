@@ -1,7 +1,7 @@
 """Symbol graph: which definitions matter for a question, and what stands beside one of them.
 
-Comes in: the index behind the `Symbols` protocol, and definitions to start from with a weight (search hits, named files and
-symbols). Goes out: a rank for each definition in their neighbourhood, or the neighbours of a single one.
+Comes in: the index behind the `SymbolIndex` protocol, and definitions to start from with a weight (search hits, named files
+and symbols). Goes out: a rank for each definition in their neighbourhood, or the neighbours of a single one.
 
 The rank is personalised PageRank by local forward push: weight flows from the seeds along the edges and stops where little
 is left. The graph is resolved as it is walked, a frontier at a time, so that the cost depends on the neighbourhood and not
@@ -25,33 +25,33 @@ two hundred, and none of the first twenty (ten questions about Django)."""
 MAX_FRONTIER = 100
 """Definitions resolved in one go: a handful of questions to the index instead of a hundred times as many."""
 MAX_ROUNDS = 12
-LEAST_FLOW = 2e-4
+MIN_FLOW = 2e-4
 """Of the weight of all seeds: what waits at a definition is not passed on when it is less."""
 MAX_SEEDS = 400
 """Without a question: how many of the most used definitions the walk starts from."""
 
-RETURN = 0.3
+RESTART_PROBABILITY = 0.3
 """Of what reaches a definition stays there. More than the usual 0.15: a map should stay near what was asked."""
-MAX_NAMESAKES = 12
+MAX_SAME_NAME = 12
 """A name that is defined more often (`get`, `save`, `__init__`) does not say which one is meant."""
 MAX_CALLERS = 24
 """What more than these refer to is a tool of the whole repository: who uses it says nothing about it."""
-MANY_CALLERS = 200
-"""The same for `neighbours`, which shows a few of them and passes nothing on."""
+MAX_LISTED_CALLERS = 200
+"""The same for `neighbors`, which shows a few of them and passes nothing on."""
 MAX_FILES = 32
 """Files whose members are looked up for one ranking."""
 
 # Weights of edges, against a name that is used once.
-BASE = 2.5
-CALLERS = 0.5
-PARENT = 1.5
-MEMBERS = 1.0
-SLACK = 2.0
+BASE_EDGE_WEIGHT = 2.5
+CALLER_EDGE_WEIGHT = 0.5
+PARENT_EDGE_WEIGHT = 1.5
+MEMBER_EDGE_WEIGHT = 1.0
+OUTFLOW_PRIOR = 2.0
 """Added to the weights that leave a definition: one with a single weak edge does not send everything along it."""
-UNSURE = 0.5
+UNKNOWN_TYPE_FACTOR = 0.5
 """For a member of something elsewhere: the name is called on a value whose type is not known."""
 
-SAME_FILE, IMPORTED, SAME_FOLDER, ELSEWHERE = 12.0, 6.0, 2.0, 1.0
+SAME_FILE_WEIGHT, IMPORTED_WEIGHT, SAME_DIR_WEIGHT, OTHER_FILE_WEIGHT = 12.0, 6.0, 2.0, 1.0
 """How likely each of several namesakes is meant, by where it is defined."""
 
 ROLE_WEIGHTS: Mapping[Role, float] = {
@@ -60,15 +60,15 @@ ROLE_WEIGHTS: Mapping[Role, float] = {
 """What a file is for decides how much its definitions receive. The rest is lost, so that a seed used by tests alone does not
 send everything there."""
 
-CLASSES = frozenset(
+CLASS_KINDS = frozenset(
     """class enum extension impl interface mixin module namespace object package protocol record struct trait type
     union""".split()  # noqa: SIM905
 )
 """Kinds that have members and that others inherit from."""
-VALUES = frozenset(("constant", "field", "property", "variable", "key"))
+VALUE_KINDS = frozenset(("constant", "field", "property", "variable", "key"))
 """Kinds that are details of something else."""
 
-COMMON = frozenset(
+COMMON_NAMES = frozenset(
     """abs add all any append apply Array assert bool build call catch check clean clear clone close concat copy
     count create data Date date decode default delete dict difference discard dumps encode endswith equals err
     Error error eval Exception exec exists extend filter find first float flush forEach format from fromkeys get
@@ -100,21 +100,21 @@ class Symbol:
     id: int
     path: str
     name: str
-    qualified: str
+    qualified_name: str
     kind: str
-    line: int
-    end: int
+    start_line: int
+    end_line: int
     signature: str
     doc: str
     parent: int | None
     """The id of the enclosing definition."""
     role: Role
     """Of its file."""
-    nth: int = 1
+    occurrence: int = 1
     """Of the definitions of that qualified name in its file: overloads and setters have the same."""
 
 
-class Symbols(Protocol):
+class SymbolIndex(Protocol):
     """What the graph asks of the index. Ids and names that it does not know are left out of the answers."""
 
     def symbols(self, ids: Iterable[int]) -> dict[int, Symbol]: ...
@@ -141,7 +141,7 @@ class Symbols(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbour:
+class Neighbor:
     """A definition beside another one, and what it is to it."""
 
     symbol: Symbol
@@ -149,40 +149,42 @@ class Neighbour:
 
 
 def rank(
-    symbols: Symbols, seeds: Mapping[int, float], *, max_expanded: int = MAX_EXPANDED, max_rounds: int = MAX_ROUNDS
+    symbols: SymbolIndex, seeds: Mapping[int, float], *, max_expanded: int = MAX_EXPANDED, max_rounds: int = MAX_ROUNDS
 ) -> dict[int, float]:
     """Definitions around the seeds by weight, heaviest first, the heaviest 1; without seeds, around the most used ones."""
     graph = _Graph(symbols)
-    waiting = graph.start(seeds) or graph.start(_central(symbols))
+    waiting = graph.normalized_seeds(seeds) or graph.normalized_seeds(_default_seeds(symbols))
     settled: dict[int, float] = {}
     for _ in range(max_rounds):
-        frontier = graph.heaviest(waiting, max_expanded)
+        frontier = graph.next_nodes(waiting, max_expanded)
         if not frontier:
             break
         graph.expand(frontier)
         for node in frontier:
             weight = waiting.pop(node)
-            settled[node] = settled.get(node, 0.0) + RETURN * weight
+            settled[node] = settled.get(node, 0.0) + RESTART_PROBABILITY * weight
             for target, share in graph.edges[node].items():
-                waiting[target] = waiting.get(target, 0.0) + (1 - RETURN) * weight * share
+                waiting[target] = waiting.get(target, 0.0) + (1 - RESTART_PROBABILITY) * weight * share
     for node, weight in waiting.items():
-        settled[node] = settled.get(node, 0.0) + RETURN * weight
-    return graph.ordered(settled)
+        settled[node] = settled.get(node, 0.0) + RESTART_PROBABILITY * weight
+    return graph.sort_ranks(settled)
 
 
-def neighbours(symbols: Symbols, id: int, limit: int = 6) -> list[Neighbour]:
+def neighbors(symbols: SymbolIndex, id: int, limit: int = 6) -> list[Neighbor]:
     """Who calls it, what it calls, what it inherits from, who inherits from it, which tests use it; in turns."""
-    graph = _Graph(symbols, max_callers=MANY_CALLERS)
-    if not graph.start({id: 1.0}):
+    graph = _Graph(symbols, max_callers=MAX_LISTED_CALLERS)
+    if not graph.normalized_seeds({id: 1.0}):
         return []
     graph.expand([id])
-    me, weights, used = graph.known[id], graph.edges[id], symbols.references_from([id]).get(id, {})
+    me, weights, used = graph.symbols_by_id[id], graph.edges[id], symbols.references_from([id]).get(id, {})
     near: dict[Relation, list[Symbol]] = {relation: [] for relation in RELATIONS}
-    for other in sorted((graph.known[other] for other in weights), key=lambda other: (-weights[other.id], _place(other))):
+    for other in sorted(
+        (graph.symbols_by_id[other] for other in weights), key=lambda other: (-weights[other.id], _location(other))
+    ):
         if other.name and other.id != me.parent and other.parent != me.id:
             near[_relation(me, other, used)].append(other)
     turns = [
-        (turn, place, Neighbour(symbol, relation))
+        (turn, place, Neighbor(symbol, relation))
         for place, relation in enumerate(RELATIONS)
         for turn, symbol in enumerate(near[relation])
     ]
@@ -193,29 +195,29 @@ def neighbours(symbols: Symbols, id: int, limit: int = 6) -> list[Neighbour]:
 class _Graph:
     """What is known of the graph so far: definitions that were met, and the edges of those that were expanded."""
 
-    index: Symbols
+    index: SymbolIndex
     max_callers: int = MAX_CALLERS
-    known: dict[int, Symbol] = field(default_factory=dict)
+    symbols_by_id: dict[int, Symbol] = field(default_factory=dict)
     edges: dict[int, dict[int, float]] = field(default_factory=dict)
     """Shares of what leaves a definition; less than 1 together."""
     files: dict[str, list[Symbol]] = field(default_factory=dict)
     modules: dict[str, frozenset[str]] = field(default_factory=dict)
-    likely: dict[tuple[str, str], float] = field(default_factory=dict)
+    likelihoods: dict[tuple[str, str], float] = field(default_factory=dict)
     """How likely a name in one file means what another one defines."""
 
-    def start(self, seeds: Mapping[int, float]) -> dict[int, float]:
+    def normalized_seeds(self, seeds: Mapping[int, float]) -> dict[int, float]:
         """The seeds that exist, their weights together 1."""
-        self.known |= self.index.symbols(sorted(seeds))
-        real = {id: seeds[id] for id in sorted(seeds) if id in self.known and seeds[id] > 0}
+        self.symbols_by_id |= self.index.symbols(sorted(seeds))
+        real = {id: seeds[id] for id in sorted(seeds) if id in self.symbols_by_id and seeds[id] > 0}
         total = sum(real.values())
         return {id: weight / total for id, weight in real.items()}
 
-    def heaviest(self, waiting: Mapping[int, float], max_expanded: int) -> list[int]:
+    def next_nodes(self, pending: Mapping[int, float], max_expanded: int) -> list[int]:
         """Whose turn it is: those with the most to pass on, new ones only while there is room for them."""
         room = min(MAX_FRONTIER, max_expanded - len(self.edges))
         frontier: list[int] = []
-        ready = [node for node, weight in waiting.items() if weight >= LEAST_FLOW]
-        for node in sorted(ready, key=lambda node: self._turn(node, waiting)):
+        ready = [node for node, weight in pending.items() if weight >= MIN_FLOW]
+        for node in sorted(ready, key=lambda node: self._turn(node, pending)):
             new = node not in self.edges
             if new and room == 0:
                 continue
@@ -224,11 +226,11 @@ class _Graph:
         return frontier
 
     def _turn(self, node: int, weights: Mapping[int, float]) -> tuple[float, str, int]:
-        return (-round(weights[node], 12), *_place(self.known[node]))
+        return (-round(weights[node], 12), *_location(self.symbols_by_id[node]))
 
     def expand(self, nodes: Sequence[int]) -> None:
         """Resolve the edges of these definitions, all in one go."""
-        new = [self.known[node] for node in nodes if node not in self.edges]
+        new = [self.symbols_by_id[node] for node in nodes if node not in self.edges]
         if not new:
             return
         own = sorted({symbol.name for symbol in new if symbol.name})
@@ -238,73 +240,79 @@ class _Graph:
         users = {name: found for name, found in self.index.references_to(own).items() if len(found) <= self.max_callers}
         wanted = {user for found in users.values() for user in found}
         wanted |= {symbol.parent for symbol in new if symbol.parent is not None}
-        self.known |= self.index.symbols(sorted(wanted - self.known.keys()))
+        self.symbols_by_id |= self.index.symbols(sorted(wanted - self.symbols_by_id.keys()))
         for symbol in new:
             meant = named if symbol.role == "test" else untested  # only a test means what tests define
             links = [*self._used(symbol, uses.get(symbol.id, {}), meant)]
             links += self._callers(symbol, users.get(symbol.name, {}), len(meant.get(symbol.name, ())))
             links += self._relatives(symbol)
-            self.known.update((other.id, other) for other, _ in links)
+            self.symbols_by_id.update((other.id, other) for other, _ in links)
             self.edges[symbol.id] = _shares(symbol, links)
 
     def _used(
-        self, symbol: Symbol, uses: Mapping[str, int], meant: Mapping[str, Sequence[Symbol]]
+        self, symbol: Symbol, uses: Mapping[str, int], targets: Mapping[str, Sequence[Symbol]]
     ) -> Iterator[tuple[Symbol, float]]:
-        """`meant`: the definitions that a name may mean here."""
+        """`targets`: the definitions that a name may mean here."""
         bases = _bases(symbol)
         for name in sorted(uses):
-            namesakes = meant.get(name, ())
-            if not 0 < len(namesakes) <= MAX_NAMESAKES:
+            namesakes = targets.get(name, ())
+            if not 0 < len(namesakes) <= MAX_SAME_NAME:
                 continue
-            weight = distinctive(name) * math.log1p(uses[name]) * (BASE if name in bases else 1.0)
-            if len(namesakes) == 1 and name not in COMMON:
+            weight = name_specificity(name) * math.log1p(uses[name]) * (BASE_EDGE_WEIGHT if name in bases else 1.0)
+            if len(namesakes) == 1 and name not in COMMON_NAMES:
                 yield namesakes[0], weight * _certainty(symbol, namesakes[0])
                 continue
             likely = [(other, self._likely(symbol, other)) for other in namesakes]
-            if name in COMMON:
-                likely = [(other, likelihood) for other, likelihood in likely if _is_plain(other, likelihood)]
+            if name in COMMON_NAMES:
+                likely = [(other, likelihood) for other, likelihood in likely if _is_unambiguous(other, likelihood)]
             total = sum(likelihood for _, likelihood in likely)
             for other, likelihood in likely:
                 yield other, weight * _certainty(symbol, other) * likelihood / total
 
     def _callers(self, symbol: Symbol, users: Mapping[int, int], namesakes: int) -> Iterator[tuple[Symbol, float]]:
-        if namesakes > MAX_NAMESAKES:
+        if namesakes > MAX_SAME_NAME:
             return
         # The sum grows with the root of their number: many callers matter more than one, each of them less.
-        weight = CALLERS * distinctive(symbol.name) / math.sqrt(len(users) or 1)
+        weight = CALLER_EDGE_WEIGHT * name_specificity(symbol.name) / math.sqrt(len(users) or 1)
         for user in sorted(users):
-            other = self.known.get(user)
-            if other is not None and (symbol.name not in COMMON or _is_plain(symbol, self._likely(other, symbol))):
+            other = self.symbols_by_id.get(user)
+            if other is not None and (
+                symbol.name not in COMMON_NAMES or _is_unambiguous(symbol, self._likely(other, symbol))
+            ):
                 certain = 1.0 if other.path == symbol.path else _certainty(other, symbol) / max(namesakes, 1)
                 yield other, weight * certain * math.log1p(users[user])
 
     def _relatives(self, symbol: Symbol) -> Iterator[tuple[Symbol, float]]:
-        if symbol.parent in self.known and symbol.parent is not None:
-            yield self.known[symbol.parent], PARENT
-        if not symbol.name or symbol.kind not in CLASSES or (symbol.path not in self.files and len(self.files) == MAX_FILES):
+        if symbol.parent in self.symbols_by_id and symbol.parent is not None:
+            yield self.symbols_by_id[symbol.parent], PARENT_EDGE_WEIGHT
+        if (
+            not symbol.name
+            or symbol.kind not in CLASS_KINDS
+            or (symbol.path not in self.files and len(self.files) == MAX_FILES)
+        ):
             return
         if symbol.path not in self.files:
             self.files[symbol.path] = self.index.symbols_in_file(symbol.path)
-        members = [other for other in self.files[symbol.path] if other.parent == symbol.id and other.kind not in VALUES]
+        members = [other for other in self.files[symbol.path] if other.parent == symbol.id and other.kind not in VALUE_KINDS]
         for other in members:
-            yield other, MEMBERS * _visible(other.name) / math.sqrt(len(members))
+            yield other, MEMBER_EDGE_WEIGHT * _visibility_weight(other.name) / math.sqrt(len(members))
 
     def _likely(self, symbol: Symbol, other: Symbol) -> float:
         pair = (symbol.path, other.path)
-        if pair not in self.likely:
-            self.likely[pair] = self._likely_from(*pair)
-        return self.likely[pair]
+        if pair not in self.likelihoods:
+            self.likelihoods[pair] = self._likely_from(*pair)
+        return self.likelihoods[pair]
 
     def _likely_from(self, path: str, other: str) -> float:
         if other == path:
-            return SAME_FILE
+            return SAME_FILE_WEIGHT
         if path not in self.modules:
             self.modules[path] = _modules(path, self.index.imports(path))
         if not self.modules[path].isdisjoint(_module_names(other)):
-            return IMPORTED
-        return SAME_FOLDER if _folder(other) == _folder(path) else ELSEWHERE
+            return IMPORTED_WEIGHT
+        return SAME_DIR_WEIGHT if _folder(other) == _folder(path) else OTHER_FILE_WEIGHT
 
-    def ordered(self, ranks: Mapping[int, float]) -> dict[int, float]:
+    def sort_ranks(self, ranks: Mapping[int, float]) -> dict[int, float]:
         if not ranks:
             return {}
         top = max(ranks.values())
@@ -313,79 +321,79 @@ class _Graph:
 
 
 @lru_cache(maxsize=100_000)
-def distinctive(name: str) -> float:
+def name_specificity(name: str) -> float:
     """How much a name says about what it names: little for `_x`, `__init__` and `get`, much for `SessionMiddleware`."""
     if name.startswith("__"):
         return 0.1
     bare = name.lstrip("_")
     if len(bare) < 3:
         return 0.1
-    weight = 0.25 if bare in COMMON else 0.6 if len(bare) < 5 else 1.0
+    weight = 0.25 if bare in COMMON_NAMES else 0.6 if len(bare) < 5 else 1.0
     if len(bare) >= 8 and ("_" in bare or not (bare.islower() or bare.isupper())):
         weight = 2.0
     return weight * (0.4 if bare != name else 1.0)
 
 
-def _visible(name: str) -> float:
+def _visibility_weight(name: str) -> float:
     """How much a member belongs to what its class offers: a public one fully, one for internal use less."""
     return 1.0 if not name.startswith("_") else 0.5 if name == "__init__" else 0.1 if name.startswith("__") else 0.3
 
 
-def substance(symbol: Symbol) -> float:
+def size_weight(symbol: Symbol) -> float:
     """A definition of a few lines, such as an exception or a wrapper, says less than one of fifteen and more."""
-    return min(1.0, math.log2(2 + symbol.end - symbol.line) / 4)
+    return min(1.0, math.log2(2 + symbol.end_line - symbol.start_line) / 4)
 
 
-def _central(symbols: Symbols) -> dict[int, float]:
+def _default_seeds(symbols: SymbolIndex) -> dict[int, float]:
     """Where to start without a question: what most files refer to, the larger the better. A member counts for its class."""
     weights: dict[int, float] = {}
     for symbol, score in symbols.most_referenced(MAX_SEEDS):
-        if symbol.name in COMMON:
+        if symbol.name in COMMON_NAMES:
             continue
-        size = math.log2(2 + symbol.end - symbol.line)
-        weight = math.sqrt(score) * size**2 * min(1.0, distinctive(symbol.name)) * ROLE_WEIGHTS[symbol.role]
-        centre, sure = (symbol.id, 1.0) if symbol.parent is None else (symbol.parent, UNSURE)
+        size = math.log2(2 + symbol.end_line - symbol.start_line)
+        weight = math.sqrt(score) * size**2 * min(1.0, name_specificity(symbol.name)) * ROLE_WEIGHTS[symbol.role]
+        centre, sure = (symbol.id, 1.0) if symbol.parent is None else (symbol.parent, UNKNOWN_TYPE_FACTOR)
         weights[centre] = weights.get(centre, 0.0) + weight * sure
     return weights
 
 
 def _shares(symbol: Symbol, links: Iterable[tuple[Symbol, float]]) -> dict[int, float]:
-    total, weights = SLACK, dict[int, float]()
+    total, weights = OUTFLOW_PRIOR, dict[int, float]()
     for other, weight in links:
         if other.id != symbol.id:
             total += weight
-            weights[other.id] = weights.get(other.id, 0.0) + weight * ROLE_WEIGHTS[other.role] * substance(other)
+            weights[other.id] = weights.get(other.id, 0.0) + weight * ROLE_WEIGHTS[other.role] * size_weight(other)
     return {id: weight / total for id, weight in weights.items()}
 
 
-def _is_plain(symbol: Symbol, likelihood: float) -> bool:
+def _is_unambiguous(symbol: Symbol, likelihood: float) -> bool:
     """Whether a common name means this one: it is in the same file, or can be imported and is."""
-    return likelihood >= (IMPORTED if symbol.parent is None else SAME_FILE)
+    return likelihood >= (IMPORTED_WEIGHT if symbol.parent is None else SAME_FILE_WEIGHT)
 
 
 def _certainty(symbol: Symbol, other: Symbol) -> float:
-    return UNSURE if other.parent is not None and other.path != symbol.path else 1.0
+    return UNKNOWN_TYPE_FACTOR if other.parent is not None and other.path != symbol.path else 1.0
 
 
-def _relation(me: Symbol, other: Symbol, used: Mapping[str, int]) -> Relation:
-    if other.role == "test" and me.role != "test":
+def _relation(symbol: Symbol, other: Symbol, references: Mapping[str, int]) -> Relation:
+    if other.role == "test" and symbol.role != "test":
         return "test"
-    if other.kind in CLASSES and other.name in _bases(me):
+    if other.kind in CLASS_KINDS and other.name in _bases(symbol):
         return "base"
-    if me.kind in CLASSES and me.name in _bases(other):
+    if symbol.kind in CLASS_KINDS and symbol.name in _bases(other):
         return "subclass"
-    return "callee" if other.name in used else "caller"
+    return "callee" if other.name in references else "caller"
 
 
 def _bases(symbol: Symbol) -> frozenset[str]:
     """The names in the head of a class besides its own: what it inherits from, in whatever syntax."""
-    if symbol.kind not in CLASSES:
+    if symbol.kind not in CLASS_KINDS:
         return frozenset()
     return frozenset(_IDENTIFIER.findall(symbol.signature)) - {symbol.name}
 
 
-def _place(symbol: Symbol) -> tuple[str, int]:
-    return symbol.path, symbol.line
+def _location(symbol: Symbol) -> tuple[str, int]:
+    return symbol.path, symbol.start_line
 
 
 def _folder(path: str) -> str:
@@ -409,13 +417,13 @@ def _modules(path: str, imports: tuple[str, ...]) -> frozenset[str]:
         bare = _EXTENSION.sub("", written) if "/" in written else written
         parts = [part for part in _SEPARATORS.split(bare) if part not in ("", "crate", "self", "super")]
         if written.startswith("."):
-            parts = _above(path, written) + parts
+            parts = _relative_import_base(path, written) + parts
         found.update(("/".join(parts[-2:]), "/".join(parts[:-1][-2:])))
     return frozenset(found - {""})
 
 
-def _above(path: str, written: str) -> list[str]:
+def _relative_import_base(path: str, import_path: str) -> list[str]:
     """The folder that a relative import starts from: `..x` and `../x` both mean one above."""
-    up = written.count("../") if "/" in written else len(written) - len(written.lstrip(".")) - 1
+    up = import_path.count("../") if "/" in import_path else len(import_path) - len(import_path.lstrip(".")) - 1
     folders = path.split("/")[:-1]
     return folders[: max(len(folders) - up, 0)]

@@ -16,12 +16,12 @@ from threading import Lock
 from typing import Any
 
 from foveate.code.cache import IndexCache
-from foveate.code.database import Damaged, Database
-from foveate.code.file_text import Text, read
+from foveate.code.database import Damaged, IndexDatabase
+from foveate.code.file_text import FileText, read_text
 from foveate.code.index_reader import IndexReader
-from foveate.code.indexing import Progress, Refreshed, changes_in, take_in
-from foveate.code.model import Aside, Found
-from foveate.code.walk import MAX_FILES, Walked, matcher, walk
+from foveate.code.indexing import IndexUpdate, Progress, detect_changes, update_index
+from foveate.code.model import Exclusion, FoundFile
+from foveate.code.walk import MAX_FILES, WalkResult, matcher, walk
 from foveate.errors import StoreError
 from foveate.text.redact import RULES, Allow
 
@@ -49,32 +49,32 @@ class CodeIndex:
         self._include, self._exclude, self._max_files = tuple(include), tuple(exclude), max_files
         self._include_matcher = matcher(include)
         self._allow = allow
-        self._db = Database(root, file, _text_settings_key(self._include, allow))
+        self._db = IndexDatabase(root, file, _text_settings_key(self._include, allow))
         self._cache = IndexCache()
         self._cache_lock = Lock()
-        self._texts: dict[str, Text] = {}
+        self._texts: dict[str, FileText] = {}
         self._texts_lock = Lock()
-        self._walked_files: Sequence[Found] = ()
+        self._walked_files: Sequence[FoundFile] = ()
 
-    def refresh(self, progress: Progress | None = None) -> Refreshed:
+    def refresh(self, progress: Progress | None = None) -> IndexUpdate:
         """Bring the index up to date with the folder."""
-        walks: list[Walked] = []
+        walks: list[WalkResult] = []
 
-        def walk_again() -> Walked:
+        def walk_again() -> WalkResult:
             walks.append(self._walk())
             return walks[-1]
 
         with self._db.lock:
             try:
                 self._db.check()
-                update = take_in(self._db, walk_again, self.read, progress)
+                update = update_index(self._db, walk_again, self.read, progress)
             except Damaged:  # everything in it can be read from the files again
-                self._db.renew()
-                update = take_in(self._db, walk_again, self.read, progress)
+                self._db.recreate()
+                update = update_index(self._db, walk_again, self.read, progress)
             self._walked_files = walks[-1].files
             return update
 
-    def _walk(self) -> Walked:
+    def _walk(self) -> WalkResult:
         return walk(self.root, self._include, self._exclude, self._max_files)
 
     def has_changed_files(self) -> bool:
@@ -102,25 +102,25 @@ class CodeIndex:
 
     def clear(self) -> None:
         """Delete everything: the next refresh reads every file."""
-        with self._db.writing():
-            self._db.begin_anew()
+        with self._db.write_transaction():
+            self._db.clear_tables()
 
     def count_pending(self) -> int:
         """Return how many files the next refresh would look at."""
         with self._db.lock:
-            changes = changes_in(self._db, self._walk(), frozenset())
-            return len(changes.changed) + len(changes.gone)
+            changes = detect_changes(self._db, self._walk(), frozenset())
+            return len(changes.changed) + len(changes.removed)
 
-    def read(self, path: str) -> Text | Aside:
+    def read(self, path: str) -> FileText | Exclusion:
         """Return the text of a file as it is now and as it may be shown, or why it may not."""
         is_included = self._include_matcher is not None and self._include_matcher(path)
         table = self._cache.table
         known = table.by_path.get(path) if table is not None else None
         with self._texts_lock:
             previous = self._texts.pop(path, None)
-        clean = known.hash if known is not None and known.clean else ""
-        text = read(self.root, path, self._allow, is_included, previous, clean)
-        if isinstance(text, Text):
+        clean = known.hash if known is not None and known.is_unmodified else ""
+        text = read_text(self.root, path, self._allow, is_included, previous, clean)
+        if isinstance(text, FileText):
             with self._texts_lock:
                 self._texts[path] = text  # the latest last
                 if len(self._texts) > MAX_CACHED_TEXTS:
@@ -129,13 +129,13 @@ class CodeIndex:
 
     def invalidate(self, paths: Iterable[str]) -> None:
         """Have the next refresh read these files, even if their size and time have not changed."""
-        with self._db.writing():
-            self._db.do_all("UPDATE files SET checked = 0 WHERE path = ?", ((path,) for path in paths))
+        with self._db.write_transaction():
+            self._db.executemany("UPDATE files SET checked = 0 WHERE path = ?", ((path,) for path in paths))
 
     def set_derived(self, name: str, value: Any) -> None:
         """Store a value derived from the files. If another process is writing, it is not stored and is derived again."""
-        with suppress(StoreError), self._db.writing(SHORT_TIMEOUT_MS):
-            self._db.set(f"kept.{name}", value)
+        with suppress(StoreError), self._db.write_transaction(SHORT_TIMEOUT_MS):
+            self._db.set_meta(f"kept.{name}", value)
 
     def close(self) -> None:
         self._db.close()

@@ -16,9 +16,9 @@ from foveate.code import postings
 from foveate.code.cache import FileTable, IndexCache, cached_lookup, read_table
 from foveate.code.database import ReadTransaction
 from foveate.code.graph import Symbol
-from foveate.code.history import History, loads
-from foveate.code.model import MODULE, Aside
-from foveate.code.postings import Space
+from foveate.code.history import GitHistory, loads
+from foveate.code.model import MODULE, Exclusion
+from foveate.code.postings import PostingKind
 
 MAX_REFERENCES_PER_NAME = 400
 """References to one name that are looked up. A name with more tells nothing."""
@@ -58,17 +58,17 @@ class IndexReader:
                     cache.table = read_table(self._db)
         return cache.table
 
-    def history(self) -> History:
+    def history(self) -> GitHistory:
         """Return what the latest commits say about the files."""
         head = str(self._db.meta("head"))
         if self.cache.history is None or self.cache.history[0] != head:
             packed = self._db.meta("history")
-            self.cache.history = (head, loads(packed) if packed else History())
+            self.cache.history = (head, loads(packed) if packed else GitHistory())
         return self.cache.history[1]
 
-    def exclusions(self) -> list[Aside]:
+    def exclusions(self) -> list[Exclusion]:
         """Return the paths that are not indexed, each with the reason."""
-        return [Aside(*row) for row in self._db.rows("SELECT path, reason FROM aside ORDER BY path")]
+        return [Exclusion(*row) for row in self._db.rows("SELECT path, reason FROM aside ORDER BY path")]
 
     def stats(self) -> dict[str, Any]:
         """Return counts to show to people."""
@@ -93,14 +93,14 @@ class IndexReader:
 
     # --- posting lists ---------------------------------------------------------------------------------------------
 
-    def posting_lists(self, space: Space, terms: Iterable[str]) -> dict[str, list[bytes]]:
+    def posting_lists(self, space: PostingKind, terms: Iterable[str]) -> dict[str, list[bytes]]:
         """Return the posting lists of terms, without removed definitions: past edits must not change how rare a term is."""
         found: dict[str, list[bytes]] = {}
         sql = "SELECT term, segment, list FROM postings WHERE space = {} AND term IN ({}) ORDER BY term, segment"
         removed = self.file_table().removed_ids
         for marks, batch in _batches(terms):
             for term, segment, blob in self._db.rows(sql.format(int(space), marks), batch):
-                if left := postings.without(blob, removed.get(segment, frozenset())):
+                if left := postings.remove_ids(blob, removed.get(segment, frozenset())):
                     found.setdefault(term, []).append(left)
         return found
 
@@ -135,7 +135,7 @@ class IndexReader:
         numbers = {by_path[path].id: path for path in paths if path in by_path}
         found = self._symbols_by("file", numbers)
         return {
-            numbers[number]: sorted(symbols, key=lambda symbol: (symbol.kind != MODULE, symbol.line, -symbol.end))
+            numbers[number]: sorted(symbols, key=lambda symbol: (symbol.kind != MODULE, symbol.start_line, -symbol.end_line))
             for number, symbols in found.items()
         }
 
@@ -147,7 +147,7 @@ class IndexReader:
                 ids[value].append(id)
         symbols = self.symbols(chain.from_iterable(ids.values()))
         return {
-            value: sorted((symbols[id] for id in group), key=lambda symbol: (symbol.path, symbol.line, symbol.id))
+            value: sorted((symbols[id] for id in group), key=lambda symbol: (symbol.path, symbol.start_line, symbol.id))
             for value, group in ids.items()
         }
 
@@ -164,11 +164,11 @@ class IndexReader:
     @cached_lookup
     def references_to(self, names: Sequence[str]) -> dict[str, Mapping[int, int]]:
         """Return the definitions that refer to names, each with how often. A name that very many refer to has none."""
-        lists = self.posting_lists(Space.USES, names)
+        lists = self.posting_lists(PostingKind.USES, names)
         return {
             name: dict(postings.pairs(blobs))
             for name, blobs in lists.items()
-            if postings.length_of(blobs) <= MAX_REFERENCES_PER_NAME
+            if postings.count_postings(blobs) <= MAX_REFERENCES_PER_NAME
         }
 
     def imports(self, path: str) -> tuple[str, ...]:
@@ -193,10 +193,10 @@ class IndexReader:
     def _most_referenced(self, limit: int) -> list[tuple[Symbol, float]]:
         rows = self._db.rows(
             "SELECT term, sum(length(list)) FROM postings WHERE space = ? GROUP BY term ORDER BY 2 DESC, 1 LIMIT ?",
-            (int(Space.USES), 4 * limit),
+            (int(PostingKind.USES), 4 * limit),
         )
         names = [name for name, _ in rows]
-        by_name, lists, table = self.symbols_by_name(names), self.posting_lists(Space.USES, names), self.file_table()
+        by_name, lists, table = self.symbols_by_name(names), self.posting_lists(PostingKind.USES, names), self.file_table()
         found = []
         for name in names:
             symbols = [symbol for symbol in by_name.get(name, ()) if symbol.role == "source"]
@@ -205,15 +205,15 @@ class IndexReader:
                 found += [(symbol, count / len(symbols)) for symbol in symbols if count]
         if not found:  # in a repository of one file, its largest definitions say the most
             largest = [id for (id,) in self._db.rows(_BY_SIZE_SQL, (limit,))]
-            found = [(symbol, float(symbol.end - symbol.line + 1)) for symbol in self.symbols(largest).values()]
-        return sorted(found, key=lambda pair: (-pair[1], pair[0].path, pair[0].line))[:limit]
+            found = [(symbol, float(symbol.end_line - symbol.start_line + 1)) for symbol in self.symbols(largest).values()]
+        return sorted(found, key=lambda pair: (-pair[1], pair[0].path, pair[0].start_line))[:limit]
 
 
 _SUMMARY_REASON = re.compile(r"(.*), ([\d,]+) files?")
 """The reason of a folder, which stands for all of its files: `vendored, 1,204 files`."""
 
 
-def _count_by_reason(exclusions: Iterable[Aside]) -> dict[str, int]:
+def _count_by_reason(exclusions: Iterable[Exclusion]) -> dict[str, int]:
     """Return how many files are excluded for each reason, the most first."""
     counts: Counter[str] = Counter()
     for exclusion in exclusions:
@@ -240,5 +240,5 @@ def _batches(values: Iterable[Any]) -> Iterator[tuple[str, tuple[Any, ...]]]:
 def _count_external_references(blobs: Iterable[bytes], symbols: Sequence[Symbol], table: FileTable) -> int:
     """Return how many other files refer to a name. A source file counts as four tests."""
     own = {table.by_path[symbol.path].id for symbol in symbols}
-    users = {table.documents.owner[id] for id, _ in postings.pairs(blobs)} - own - {0}
+    users = {table.documents.file_ids[id] for id, _ in postings.pairs(blobs)} - own - {0}
     return sum(4 if table.files[file].role == "source" else 1 for file in users)

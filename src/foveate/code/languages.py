@@ -22,20 +22,20 @@ class Language:
     """One row of the table. Suffixes carry their dot; suffixes and file names are lower case."""
 
     name: str
-    files: tuple[str, ...]
+    file_patterns: tuple[str, ...]
     """Suffixes and file names."""
-    module: str = ""
+    grammar_package: str = ""
     """The package of the grammar, empty where there is none."""
-    function: str = "language"
-    comments: tuple[str, ...] = ()
+    grammar_function: str = "language"
+    line_comments: tuple[str, ...] = ()
     """What begins a comment that ends with its line."""
-    block: tuple[str, str] | None = None
+    block_comment: tuple[str, str] | None = None
     """What begins and ends a comment of several lines."""
     query: str = ""
     """The query files, where there is not one named after the language."""
-    outline: bool = False
+    is_outline_only: bool = False
     """Data and markup: a file may hold any number of keys, rules or headings, so their number is bounded."""
-    fence: str | None = None
+    fence_tag: str | None = None
     """The tag of a Markdown fence, where it is not the name."""
 
 
@@ -43,41 +43,56 @@ def _language(name: str, files: str, module: str, *comments: str, block: str = "
     """A row with a grammar; a comment of several lines is given as `/* */`."""
     begin, _, end = block.partition(" ")
     both = (begin, end) if block else None
-    return Language(name, tuple(files.split()), f"tree_sitter_{module}", comments=comments, block=both, **rest)
+    return Language(name, tuple(files.split()), f"tree_sitter_{module}", line_comments=comments, block_comment=both, **rest)
 
 
-C = "/* */"
-PARSED = (
+C_BLOCK_COMMENT = "/* */"
+PARSED_LANGUAGES = (
     _language("python", ".py .pyi .pyw sconstruct wscript", "python", "#"),
-    _language("starlark", ".bzl .star build build.bazel workspace tiltfile", "python", "#", query="python", fence="python"),
-    _language("javascript", ".js .jsx .mjs .cjs jakefile", "javascript", "//", block=C, query="javascript jsx"),
-    _language("typescript", ".ts .mts .cts", "typescript", "//", block=C, function="language_typescript"),
-    _language("tsx", ".tsx", "typescript", "//", block=C, function="language_tsx", query="typescript jsx"),
-    _language("go", ".go", "go", "//", block=C),
-    _language("rust", ".rs", "rust", "//", block=C),
-    _language("java", ".java", "java", "//", block=C),
-    _language("c", ".c .h", "c", "//", block=C),
-    _language("cpp", ".cpp .cc .cxx .c++ .hpp .hh .hxx .h++ .ipp .tpp .inl .cu .cuh .ino", "cpp", "//", block=C),
-    _language("csharp", ".cs .csx", "c_sharp", "//", block=C),
+    _language(
+        "starlark", ".bzl .star build build.bazel workspace tiltfile", "python", "#", query="python", fence_tag="python"
+    ),
+    _language(
+        "javascript", ".js .jsx .mjs .cjs jakefile", "javascript", "//", block=C_BLOCK_COMMENT, query="javascript jsx"
+    ),
+    _language(
+        "typescript", ".ts .mts .cts", "typescript", "//", block=C_BLOCK_COMMENT, grammar_function="language_typescript"
+    ),
+    _language(
+        "tsx", ".tsx", "typescript", "//", block=C_BLOCK_COMMENT, grammar_function="language_tsx", query="typescript jsx"
+    ),
+    _language("go", ".go", "go", "//", block=C_BLOCK_COMMENT),
+    _language("rust", ".rs", "rust", "//", block=C_BLOCK_COMMENT),
+    _language("java", ".java", "java", "//", block=C_BLOCK_COMMENT),
+    _language("c", ".c .h", "c", "//", block=C_BLOCK_COMMENT),
+    _language(
+        "cpp", ".cpp .cc .cxx .c++ .hpp .hh .hxx .h++ .ipp .tpp .inl .cu .cuh .ino", "cpp", "//", block=C_BLOCK_COMMENT
+    ),
+    _language("csharp", ".cs .csx", "c_sharp", "//", block=C_BLOCK_COMMENT),
     _language(
         "ruby", ".rb .rake .gemspec .podspec .ru gemfile rakefile podfile vagrantfile", "ruby", "#", block="=begin =end"
     ),
-    _language("php", ".php .phtml", "php", "//", "#", block=C, function="language_php"),
-    _language("kotlin", ".kt .kts", "kotlin", "//", block=C),
-    _language("swift", ".swift", "swift", "//", block=C),
-    _language("scala", ".scala .sc .sbt", "scala", "//", block=C),
+    _language("php", ".php .phtml", "php", "//", "#", block=C_BLOCK_COMMENT, grammar_function="language_php"),
+    _language("kotlin", ".kt .kts", "kotlin", "//", block=C_BLOCK_COMMENT),
+    _language("swift", ".swift", "swift", "//", block=C_BLOCK_COMMENT),
+    _language("scala", ".scala .sc .sbt", "scala", "//", block=C_BLOCK_COMMENT),
     _language("bash", ".sh .bash .zsh .ksh .bats .bashrc .bash_profile .profile .zshrc .zshenv pkgbuild", "bash", "#"),
-    _language("sql", ".sql .ddl .psql", "sql", "--", block=C, outline=True),
-    _language("html", ".html .htm .xhtml", "html", block="<!-- -->", outline=True),
-    _language("css", ".css", "css", block=C, outline=True),
-    _language("yaml", ".yaml .yml .clang-format .clang-tidy", "yaml", "#", outline=True),
-    _language("toml", ".toml cargo.lock poetry.lock uv.lock pipfile", "toml", "#", outline=True),
+    _language("sql", ".sql .ddl .psql", "sql", "--", block=C_BLOCK_COMMENT, is_outline_only=True),
+    _language("html", ".html .htm .xhtml", "html", block="<!-- -->", is_outline_only=True),
+    _language("css", ".css", "css", block=C_BLOCK_COMMENT, is_outline_only=True),
+    _language("yaml", ".yaml .yml .clang-format .clang-tidy", "yaml", "#", is_outline_only=True),
+    _language("toml", ".toml cargo.lock poetry.lock uv.lock pipfile", "toml", "#", is_outline_only=True),
     _language(
-        "json", ".json .jsonc .json5 .geojson .webmanifest .ipynb .babelrc .eslintrc", "json", "//", block=C, outline=True
+        "json",
+        ".json .jsonc .json5 .geojson .webmanifest .ipynb .babelrc .eslintrc",
+        "json",
+        "//",
+        block=C_BLOCK_COMMENT,
+        is_outline_only=True,
     ),
-    _language("markdown", ".md .markdown .mdx .mkd", "markdown", outline=True),
+    _language("markdown", ".md .markdown .mdx .mkd", "markdown", is_outline_only=True),
 )
-NAMED = {
+NAMED_LANGUAGES = {
     "ada": ".adb .ads",
     "asciidoc": ".adoc .asciidoc",
     "assembly": ".s .asm",
@@ -144,7 +159,10 @@ NAMED = {
     "zig": ".zig",
 }
 """Known by name only: for the fence, the map and the roles of files."""
-LANGUAGES = {row.name: row for row in (*PARSED, *(Language(name, tuple(files.split())) for name, files in NAMED.items()))}
+LANGUAGES = {
+    row.name: row
+    for row in (*PARSED_LANGUAGES, *(Language(name, tuple(files.split())) for name, files in NAMED_LANGUAGES.items()))
+}
 INTERPRETERS = {
     "python": "python pypy",
     "javascript": "node nodejs",
@@ -173,10 +191,10 @@ SECONDARY_LANGUAGES = frozenset(
 _DISPLAY_NAMES = {"csharp": "C#", "fsharp": "F#", "cpp": "C++", "javascript": "JavaScript", "typescript": "TypeScript",
                   "php": "PHP", "sql": "SQL", "html": "HTML", "css": "CSS", "objectivec": "Objective-C"}  # fmt: skip
 _FENCES = {"text": "", "terraform": "hcl", "assembly": "asm", "objectivec": "objc"}
-_BY_FILE = {file: row.name for row in LANGUAGES.values() for file in row.files}
+_BY_FILE = {file: row.name for row in LANGUAGES.values() for file in row.file_patterns}
 _BY_INTERPRETER = {command: name for name, commands in INTERPRETERS.items() for command in commands.split()}
 _SHEBANG = re.compile(r"#!\s*(?:\S*/env\s+)?(?:(?:-\S*|\w+=\S*)\s+)*(?:\S*/)?([A-Za-z]+)")
-_BEFORE_DOT = ("dockerfile", "containerfile", "makefile", "jenkinsfile")
+_PREFIX_FILE_NAMES = ("dockerfile", "containerfile", "makefile", "jenkinsfile")
 """`Dockerfile.dev`, `Makefile.in`: the part before the dot says what it is."""
 _CPP_HEADER = re.compile(
     r"^\s*(?:class\s+\w+|namespace\b|template\s*<|using\s+\w|(?:public|private|protected)\s*:|#\s*include\s*<\w+>)|\bstd::",
@@ -210,7 +228,7 @@ def _by_name(file: str) -> str:
     for tried in (file, *("." + ".".join(parts[first:]) for first in range(1, len(parts)))):
         if name := _BY_FILE.get(tried):
             return name
-    return _BY_FILE[parts[0]] if parts[0] in _BEFORE_DOT else ""
+    return _BY_FILE[parts[0]] if parts[0] in _PREFIX_FILE_NAMES else ""
 
 
 def _by_shebang(head: str) -> str:
@@ -218,39 +236,39 @@ def _by_shebang(head: str) -> str:
     return _BY_INTERPRETER.get(match[1], "") if match else ""
 
 
-def fence(name: str) -> str:
+def fence_tag(name: str) -> str:
     """The tag that a Markdown fence around this language carries."""
     language = LANGUAGES.get(name)
     if language is None:
         return ""
-    return language.fence if language.fence is not None else _FENCES.get(name, name)
+    return language.fence_tag if language.fence_tag is not None else _FENCES.get(name, name)
 
 
 # --- grammars ------------------------------------------------------------------------------------------------------
 
 
 def grammar(name: str) -> Grammar | None:
-    """The grammar of a language, loaded once; None where there is none. `missing` says why."""
+    """The grammar of a language, loaded once; None where there is none. `unavailable_grammars` says why."""
     return _load(name)[0]
 
 
-def missing() -> dict[str, str]:
+def unavailable_grammars() -> dict[str, str]:
     """The languages whose grammar cannot be loaded, each with the reason and what to do."""
-    return {row.name: reason for row in PARSED if (reason := _load(row.name)[1])}
+    return {row.name: reason for row in PARSED_LANGUAGES if (reason := _load(row.name)[1])}
 
 
 @cache
 def _load(name: str) -> tuple[Grammar | None, str]:
     row = LANGUAGES.get(name)
-    if row is None or not row.module:
+    if row is None or not row.grammar_package:
         return None, ""
-    package = row.module.replace("_", "-")
+    package = row.grammar_package.replace("_", "-")
     try:
         from tree_sitter import Language as Grammar
     except ImportError as error:
         return None, f"tree-sitter is not installed ({error}); pip install tree-sitter"
     try:
-        return Grammar(getattr(import_module(row.module), row.function)()), ""
+        return Grammar(getattr(import_module(row.grammar_package), row.grammar_function)()), ""
     except ImportError as error:
         return None, f"{package} is not installed ({error}); pip install {package}"
     except (AttributeError, TypeError, ValueError) as error:

@@ -17,17 +17,17 @@ MODULE = "top level"
 definition of this kind."""
 
 
-class Found(NamedTuple):
+class FoundFile(NamedTuple):
     """A file that the walk came across and that may be worth indexing. A tuple, because a walk makes one of every file."""
 
     path: str
     size: int
-    mtime: int
+    mtime_ns: int
     """Nanoseconds."""
 
 
 @dataclass(frozen=True, slots=True)
-class Aside:
+class Exclusion:
     """A path that is not indexed, and why, as the end of a sentence: `binary`, `minified`, `larger than 1,000,000 bytes`."""
 
     path: str
@@ -39,23 +39,23 @@ class Definition:
     """Something that a file defines: a class, a function, a section of a document, a table."""
 
     name: str
-    qualified: str
+    qualified_name: str
     """With what encloses it: `Engine.compute`."""
     kind: str
     """`class`, `function`, `method`, `interface`, `enum`, `type`, `module`, `constant`, `section`, `key`, `table`, ..."""
-    line: int
+    start_line: int
     """Where it begins, its decorators and the comment right above it included."""
-    end: int
+    end_line: int
     signature: str
     """Its head on one line, without the body: `def compute(self, query: str) -> Context`."""
     doc: str = ""
     """Docstring or doc comment, without its marks."""
     parent: int | None = None
-    """The place of the enclosing definition in `Parsed.definitions`."""
+    """The place of the enclosing definition in `ParsedFile.definitions`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
+class ParsedFile:
     """What one file says. `definitions` are in order of their first line, each after what encloses it."""
 
     language: str
@@ -66,12 +66,12 @@ class Parsed:
     """What it imports, as written: `os.path`, `./utils`, `github.com/x/y`."""
     doc: str = ""
     """What the file says of itself: a module docstring or the comment at its top."""
-    broken: bool = False
+    has_syntax_error: bool = False
     """The parser met a syntax error somewhere."""
 
 
 @dataclass(frozen=True, slots=True)
-class Lengths:
+class RenderedLevels:
     """The same thing at the three lengths of the ladder."""
 
     full: str

@@ -12,36 +12,36 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from foveate.code.graph import CLASSES, VALUES, Symbol, Symbols, substance
+from foveate.code.graph import CLASS_KINDS, VALUE_KINDS, Symbol, SymbolIndex, size_weight
 from foveate.code.model import Role
 
 MAX_FILES = 60
 MAX_DEFINITIONS = 800
 """Of a ranking: the long tail of what was touched in passing fills no line."""
 MAX_LINES = 25
-"""Of the heaviest file, below its path. Lighter files get fewer, down to `FEW_LINES`."""
-FEW_LINES = 8
+"""Of the heaviest file, below its path. Lighter files get fewer, down to `MIN_LINES`."""
+MIN_LINES = 8
 SUMMARY_LINES = 5
-MAX_SIGNATURE = 120
-MAX_MICRO = 80
+MAX_SIGNATURE_CHARS = 120
+MAX_MICRO_CHARS = 80
 """Characters of a micro line: about 20 tokens."""
 
-DEPTH = 0.6
+RANK_DECAY = 0.6
 """Each further definition of a file counts less for the file: a large file is not important because it is large."""
-WORTH = 0.04
+MIN_DEFINITION_RANK = 0.04
 """Of the best definition of the file, from which another one is worth a line."""
-WORTH_DETAIL = 0.5
+MIN_DETAIL_RANK = 0.5
 """The same for constants, fields and functions inside functions, which are details."""
-WORTH_FILLING = 0.1
+MIN_FILL_RANK = 0.1
 """Rank of a file from which a class that was found alone shows what it can do; further out its name is enough."""
-UNDOCUMENTED = 0.7
+UNDOCUMENTED_FACTOR = 0.7
 """Of such members, those with a docstring come first: they are what the class offers."""
 
-PROSE: frozenset[Role] = frozenset(("docs", "config", "data"))
+PROSE_ROLES: frozenset[Role] = frozenset(("docs", "config", "data"))
 """Files that define nothing to call: their headings and keys fit in a micro line."""
 
 MAX_FOLDERS = 40
-FILES_SHOWN = 8
+MAX_FILES_PER_DIR = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +54,12 @@ class Outline:
     full: str
     summary: str
     micro: str
-    shown: tuple[int, ...] = ()
+    shown_ids: tuple[int, ...] = ()
     """Ids of the definitions in `full`, by line."""
 
 
 def outlines(
-    symbols: Symbols, ranks: Mapping[int, float], *, files: Mapping[str, float] | None = None, max_files: int = MAX_FILES
+    symbols: SymbolIndex, ranks: Mapping[int, float], *, files: Mapping[str, float] | None = None, max_files: int = MAX_FILES
 ) -> list[Outline]:
     """The heaviest files of a ranking, heaviest first.
 
@@ -79,7 +79,7 @@ def outlines(
     return [_outline(path, weights[path] / top, symbols.symbols_in_file(path), ranked.get(path, {})) for path in heaviest]
 
 
-def structure(paths: Iterable[str], *, max_folders: int = MAX_FOLDERS) -> list[Outline]:
+def directory_outlines(paths: Iterable[str], *, max_folders: int = MAX_FOLDERS) -> list[Outline]:
     """For a repository without definitions: its folders with counts, those with the most files first."""
     held = _folders(sorted(set(paths)), max_folders)
     largest = sorted(held, key=lambda folder: (-len(held[folder]), folder))
@@ -87,49 +87,52 @@ def structure(paths: Iterable[str], *, max_folders: int = MAX_FOLDERS) -> list[O
 
 
 def _file_rank(ranks: Iterable[float]) -> float:
-    return sum(rank * DEPTH**place for place, rank in enumerate(sorted(ranks, reverse=True)))
+    return sum(rank * RANK_DECAY**place for place, rank in enumerate(sorted(ranks, reverse=True)))
 
 
-def _outline(path: str, weight: float, defined: Sequence[Symbol], ranks: Mapping[int, float]) -> Outline:
-    defined = [symbol for symbol in defined if symbol.name]
-    own = {symbol.id: ranks[symbol.id] for symbol in defined if symbol.id in ranks}
-    tree = _Tree(defined, own or {symbol.id: substance(symbol) for symbol in defined if symbol.parent is None})
-    micro = _micro(path, tree.heads())
+def _outline(path: str, weight: float, symbols: Sequence[Symbol], ranks: Mapping[int, float]) -> Outline:
+    symbols = [symbol for symbol in symbols if symbol.name]
+    own = {symbol.id: ranks[symbol.id] for symbol in symbols if symbol.id in ranks}
+    tree = _Tree(symbols, own or {symbol.id: size_weight(symbol) for symbol in symbols if symbol.parent is None})
+    micro = _micro(path, tree.top_level_names())
     if not tree.is_code():
         return Outline(path, weight, micro, micro, micro)
-    fill = weight >= WORTH_FILLING
-    chosen = tree.choose(max(FEW_LINES, round(MAX_LINES * weight**0.5)), fill)
+    fill = weight >= MIN_FILL_RANK
+    chosen = tree.choose(max(MIN_LINES, round(MAX_LINES * weight**0.5)), fill)
     return Outline(
         path=path,
         rank=weight,
         full="\n".join((path, *tree.lines(chosen))),
         summary="\n".join((path, *tree.lines(tree.choose(SUMMARY_LINES, fill)))),
         micro=micro,
-        shown=tuple(symbol.id for symbol in defined if symbol.id in chosen),
+        shown_ids=tuple(symbol.id for symbol in symbols if symbol.id in chosen),
     )
 
 
 class _Tree:
     """The definitions of one file, and what each is worth showing."""
 
-    def __init__(self, defined: Sequence[Symbol], ranks: Mapping[int, float]) -> None:
-        self.defined = defined
-        self.by_id = {symbol.id: symbol for symbol in defined}
+    def __init__(self, symbols: Sequence[Symbol], ranks: Mapping[int, float]) -> None:
+        self.defined = symbols
+        self.by_id = {symbol.id: symbol for symbol in symbols}
         best = max(ranks.values(), default=0.0)
         self.worth = {
             symbol.id: ranks[symbol.id]
-            for symbol in defined
-            if symbol.id in ranks and ranks[symbol.id] > best * (WORTH_DETAIL if self._is_detail(symbol) else WORTH)
+            for symbol in symbols
+            if symbol.id in ranks
+            and ranks[symbol.id] > best * (MIN_DETAIL_RANK if self._is_detail(symbol) else MIN_DEFINITION_RANK)
         }
-        self.best = self._by(self.worth)
+        self.best = self._sorted_by(self.worth)
 
     @cached_property
-    def spare(self) -> list[int]:
+    def unranked_members(self) -> list[int]:
         """Public members without a rank of their own."""
-        first = {symbol.qualified: symbol for symbol in reversed(self.defined)}  # a property comes with a setter of its name
+        first = {
+            symbol.qualified_name: symbol for symbol in reversed(self.defined)
+        }  # a property comes with a setter of its name
         worth = self.worth
         members = {
-            symbol.id: worth[symbol.parent] * (1.0 if symbol.doc else UNDOCUMENTED)
+            symbol.id: worth[symbol.parent] * (1.0 if symbol.doc else UNDOCUMENTED_FACTOR)
             for symbol in first.values()
             if symbol.parent is not None
             and symbol.parent in worth
@@ -137,41 +140,43 @@ class _Tree:
             and not self._is_detail(symbol)
             and (symbol.name == "__init__" or not symbol.name.startswith("_"))
         }
-        return self._by(members)
+        return self._sorted_by(members)
 
-    def _by(self, worth: Mapping[int, float]) -> list[int]:
-        return sorted(worth, key=lambda id: (-round(worth[id], 12), self.by_id[id].line, id))
+    def _sorted_by(self, values: Mapping[int, float]) -> list[int]:
+        return sorted(values, key=lambda id: (-round(values[id], 12), self.by_id[id].start_line, id))
 
     def _is_detail(self, symbol: Symbol) -> bool:
         above = self.by_id.get(symbol.parent) if symbol.parent is not None else None
-        return symbol.kind in VALUES or (above is not None and above.kind not in CLASSES)
+        return symbol.kind in VALUE_KINDS or (above is not None and above.kind not in CLASS_KINDS)
 
     def is_code(self) -> bool:
-        return any(self.by_id[id].role not in PROSE and self.by_id[id].kind not in ("section", "key") for id in self.best)
+        return any(
+            self.by_id[id].role not in PROSE_ROLES and self.by_id[id].kind not in ("section", "key") for id in self.best
+        )
 
-    def choose(self, room: int, fill: bool) -> set[int]:
+    def choose(self, max_lines: int, fill: bool) -> set[int]:
         """The best definitions, with what encloses them, in that many lines; `fill` adds members where few were found."""
         chosen: set[int] = set()
-        for ids, limit in ((self.best, room), (self.spare if fill else (), min(room, FEW_LINES))):
+        for ids, limit in ((self.best, max_lines), (self.unranked_members if fill else (), min(max_lines, MIN_LINES))):
             for id in ids:
-                missing = {id, *self._above(id)} - chosen
+                missing = {id, *self._ancestors(id)} - chosen
                 if len(chosen) + len(missing) <= limit:
                     chosen |= missing
         return chosen
 
     def lines(self, chosen: set[int]) -> list[str]:
         return [
-            "  " * (1 + len(self._above(symbol.id))) + _cut(symbol.signature or symbol.name, MAX_SIGNATURE)
+            "  " * (1 + len(self._ancestors(symbol.id))) + _truncate(symbol.signature or symbol.name, MAX_SIGNATURE_CHARS)
             for symbol in self.defined
             if symbol.id in chosen
         ]
 
-    def heads(self) -> list[str]:
+    def top_level_names(self) -> list[str]:
         """Names for the micro line: what stands at the top level, best first; a method speaks for its class."""
-        outer = (self._above(id)[-1:] or [id] for id in self.best)
+        outer = (self._ancestors(id)[-1:] or [id] for id in self.best)
         return list(dict.fromkeys(self.by_id[id].name for (id,) in outer))
 
-    def _above(self, id: int) -> list[int]:
+    def _ancestors(self, id: int) -> list[int]:
         found: list[int] = []
         parent = self.by_id[id].parent
         while parent in self.by_id and parent is not None and parent not in found:
@@ -180,7 +185,7 @@ class _Tree:
         return found
 
 
-def _cut(signature: str, size: int) -> str:
+def _truncate(signature: str, size: int) -> str:
     line = " ".join(signature.split()).rstrip(" {:")
     return line if len(line) <= size else line[: size - 1].rstrip() + "…"
 
@@ -188,8 +193,8 @@ def _cut(signature: str, size: int) -> str:
 def _micro(path: str, names: Iterable[str]) -> str:
     line = path
     for place, name in enumerate(names):
-        longer = f"{line}{', ' if place else ': '}{_cut(name, MAX_MICRO // 2)}"
-        if len(longer) > MAX_MICRO and place:
+        longer = f"{line}{', ' if place else ': '}{_truncate(name, MAX_MICRO_CHARS // 2)}"
+        if len(longer) > MAX_MICRO_CHARS and place:
             break
         line = longer
     return line
@@ -218,7 +223,7 @@ def _folder_outline(folder: str, paths: Sequence[str], weight: float) -> Outline
     common = sorted(types, key=lambda type: (-types[type], type))[:4]
     count = f"{len(paths)} file{'s' if len(paths) > 1 else ''}"
     summary = f"{name} ({', '.join((count, *(f'{types[type]} {type}' for type in common)))})"
-    shown = [f"  {_cut(path.removeprefix(f'{folder}/'), MAX_SIGNATURE)}" for path in paths[:FILES_SHOWN]]
-    if len(paths) > FILES_SHOWN:
-        shown.append(f"  ... {len(paths) - FILES_SHOWN} more")
+    shown = [f"  {_truncate(path.removeprefix(f'{folder}/'), MAX_SIGNATURE_CHARS)}" for path in paths[:MAX_FILES_PER_DIR]]
+    if len(paths) > MAX_FILES_PER_DIR:
+        shown.append(f"  ... {len(paths) - MAX_FILES_PER_DIR} more")
     return Outline(name, weight, "\n".join((summary, *shown)), summary, f"{name}: {count}")

@@ -33,7 +33,7 @@ from time import thread_time
 from typing import TYPE_CHECKING
 
 from foveate.code.languages import LANGUAGES, Language, grammar
-from foveate.code.model import Definition, Parsed
+from foveate.code.model import Definition, ParsedFile
 
 if TYPE_CHECKING:
     from tree_sitter import Language as Grammar
@@ -41,22 +41,22 @@ if TYPE_CHECKING:
 
 BLOCK_LINES = 60
 """About what is shown of a file at once."""
-MAX_OUTLINE = 300
+MAX_OUTLINE_ITEMS = 300
 """Keys, rules or headings of one file. With more, blocks of lines tell more than a list that nobody reads."""
-MAX_SIGNATURE = 200
-MAX_NAME = 200
-MAX_DOC = 2_000
+MAX_SIGNATURE_CHARS = 200
+MAX_NAME_CHARS = 200
+MAX_DOC_CHARS = 2_000
 MAX_DEPTH = 30
 """Definitions inside one another. Code written by people has fewer than ten."""
-MAX_COMMENT = 300
+MAX_COMMENT_LINES = 300
 """Lines of a comment above a definition. It also bounds the work where many definitions share a line."""
-MAX_SECONDS = 3.0
+PARSE_TIMEOUT_S = 3.0
 """CPU time for one file. A parser reads some 10 MB a second; what takes longer is an attack or an accident."""
-MAX_LINE = 50_000
+MAX_LINE_BYTES = 50_000
 """Bytes. A line like this was not written by a person, and error recovery is quadratic in it."""
-MAX_UNCLOSED = 2_000
+MAX_UNCLOSED_BRACKETS = 2_000
 """Brackets left open. Some parsers take gigabytes at the end of a file with 20,000 of them."""
-MAX_ERROR_PARTS = 10_000
+MAX_ERROR_NODES = 10_000
 MAX_MATCHES = 100_000
 """Unfinished at a time, so that a strange file costs memory in proportion to its size."""
 MAX_TREE_DEPTH = 500
@@ -71,8 +71,8 @@ TYPES = frozenset(
 """A function inside one of these is a method."""
 _OUTLINES = frozenset({"section", "element", "rule", "key"})
 _PARTS = frozenset({"name", "body", "doc", "owner"})
-_APART = frozenset({"ref", "import", "member", "required", "above", "element"})
-_RANKS = {
+_SEPARATE_CAPTURES = frozenset({"ref", "import", "member", "required", "above", "element"})
+_CAPTURE_PRIORITY = {
     "outer": 0,
     "decorated": 0,
     "def.class": 2,
@@ -87,7 +87,7 @@ _RANKS = {
 
 _CONSTANT = re.compile(r"_*[A-Z]")
 _TAG = re.compile(r"<[^<>]*>")
-_WRITTEN = bytes(range(128, 256)) + b" \t\n_" + bytes(range(48, 58)) + bytes(range(65, 91)) + bytes(range(97, 123))
+_TEXT_BYTES = bytes(range(128, 256)) + b" \t\n_" + bytes(range(48, 58)) + bytes(range(65, 91)) + bytes(range(97, 123))
 _REQUIRE = re.compile(rb"(?:\b(?:require|require_relative|load|source)|(?:^|\s)\.)[ (]*[\"']?\Z")
 _HTML_NAME = re.compile(rb"<(?:h[1-6]\b|[^<>]*?\sid\s*=\s*[\"']?([^\"'<>\s]+))", re.IGNORECASE)
 _DEEP_YAML = re.compile(rb"^(?:[ ]{150}|\s*(?:[-?:][ \t]+){30})", re.MULTILINE)
@@ -97,26 +97,26 @@ _PLAIN_NAME = re.compile(r"\s*(?:::|\\)\s*")
 _STRING = re.compile(r"[A-Za-z]{0,2}(\"\"\"|'''|\"|')(.*)\1\Z", re.DOTALL)
 _ANNOTATIONS = re.compile(r"(?:@[\w.:]+(?:\((?:[^()]|\([^()]*\))*\))?\s+|\[[^\]]*\]\s*|#\[[^\]]*\]\s*)+(?=\w)")
 _COMMENT_LINE = re.compile(r"\s*(?:/\*+!?|\*+/|\*(?!\*)|//+!?|#+|--+|<!--+|=begin\b|=end\b)?(.*?)\s*(?:\*+/|--+>)?\s*\Z")
-_LICENCE = re.compile(
+_LICENSE = re.compile(
     r"\b(?:copyright|licen[sc]ed?|SPDX|all rights reserved|coding[:=]|eslint|jshint|frozen_string_literal)\b", re.IGNORECASE
 )
 _IMPORT_MARKS = " \t\r\n\"'`<>;"
 
 
-def parse(text: str, language: str) -> Parsed:
+def parse(text: str, language: str) -> ParsedFile:
     """What one file says. Nothing in the text makes it raise."""
     text = text.encode("utf-8", "replace").decode().removeprefix("\ufeff").replace("\r\n", "\n").replace("\0", " ")
     row = LANGUAGES.get(language)
     known = grammar(language)
     if not text.strip():
-        return Parsed(language)
+        return ParsedFile(language)
     if row is None or known is None:
-        return Parsed(language, blocks(text))
+        return ParsedFile(language, blocks(text))
     data = text.encode()
-    tree = None if _unreadable(data, row) else _tree(data, known)
+    tree = None if _is_too_complex(data, row) else _tree(data, known)
     if tree is None:
-        return Parsed(language, blocks(text), broken=True)
-    return _parsed(text, data, row, tree)
+        return ParsedFile(language, blocks(text), has_syntax_error=True)
+    return _to_parsed_file(text, data, row, tree)
 
 
 def blocks(text: str) -> tuple[Definition, ...]:
@@ -131,7 +131,9 @@ def blocks(text: str) -> tuple[Definition, ...]:
             after = next((n for n in range(after, after - BLOCK_LINES // 3, -1) if not lines[n - 1].strip()), after)
         head = next((line.strip() for line in lines[first:after] if line.strip()), "")
         if head:
-            found.append(Definition("", f"lines {first + 1}-{after}", "block", first + 1, after, _shortened(head[:1_000])))
+            found.append(
+                Definition("", f"lines {first + 1}-{after}", "block", first + 1, after, _shorten_signature(head[:1_000]))
+            )
         first = after
     return tuple(found)
 
@@ -139,28 +141,28 @@ def blocks(text: str) -> tuple[Definition, ...]:
 # --- the tree ------------------------------------------------------------------------------------------------------
 
 
-def _unreadable(data: bytes, row: Language) -> bool:
+def _is_too_complex(data: bytes, row: Language) -> bool:
     """What a parser would take gigabytes or crash for, found by counting."""
-    if any(data.count(a) - data.count(b) > MAX_UNCLOSED for a, b in ((b"(", b")"), (b"[", b"]"), (b"{", b"}"))):
+    if any(data.count(a) - data.count(b) > MAX_UNCLOSED_BRACKETS for a, b in ((b"(", b")"), (b"[", b"]"), (b"{", b"}"))):
         return True
-    if data.count(b"<") - data.count(b">") > max(MAX_UNCLOSED, len(data) // 50):  # `<<` is common in honest code
+    if data.count(b"<") - data.count(b">") > max(MAX_UNCLOSED_BRACKETS, len(data) // 50):  # `<<` is common in honest code
         return True
     if row.name == "yaml" and _DEEP_YAML.search(data):
         return True
-    return len(data) > MAX_LINE and max(map(len, data.split(b"\n"))) > MAX_LINE
+    return len(data) > MAX_LINE_BYTES and max(map(len, data.split(b"\n"))) > MAX_LINE_BYTES
 
 
-class _Reading(local):
+class _ParserInput(local):
     """What the parser reads from, one for each thread."""
 
     def __init__(self) -> None:
         self.buffer = bytearray()
 
 
-_reading = _Reading()
+_parser_input = _ParserInput()
 
 
-def _tree(data: bytes, known: Grammar) -> Tree | None:
+def _tree(data: bytes, grammar: Grammar) -> Tree | None:
     """The syntax tree, None when it took too long.
 
     The clock is in the read callback, because the parser's own progress callback crashes in tree-sitter 0.26. It returns one
@@ -168,9 +170,9 @@ def _tree(data: bytes, known: Grammar) -> Tree | None:
     """
     from tree_sitter import Parser
 
-    until, late = thread_time() + MAX_SECONDS, False
-    noise = len(data.translate(None, _WRITTEN)) > len(data) / 2
-    buffer = _reading.buffer
+    until, late = thread_time() + PARSE_TIMEOUT_S, False
+    noise = len(data.translate(None, _TEXT_BYTES)) > len(data) / 2
+    buffer = _parser_input.buffer
 
     def read(offset: int, _: object) -> bytearray:
         nonlocal late
@@ -179,17 +181,17 @@ def _tree(data: bytes, known: Grammar) -> Tree | None:
         buffer[:] = b"" if late else data[offset : offset + step]
         return buffer
 
-    tree = Parser(known).parse(read)
-    return None if late or _hopeless(tree.root_node) else tree
+    tree = Parser(grammar).parse(read)
+    return None if late or _is_mostly_errors(tree.root_node) else tree
 
 
-def _hopeless(root: Node) -> bool:
+def _is_mostly_errors(root: Node) -> bool:
     """Nearly all of it is one error. Its parts are in no order that a query could go through quickly."""
     if not root.has_error:
         return False
     if root.is_error:
-        return root.child_count > MAX_ERROR_PARTS
-    return any(node.is_error and node.child_count > MAX_ERROR_PARTS for node in root.children)
+        return root.child_count > MAX_ERROR_NODES
+    return any(node.is_error and node.child_count > MAX_ERROR_NODES for node in root.children)
 
 
 @cache
@@ -204,7 +206,7 @@ def query(language: str) -> Query:
     return Query(known, "\n".join(folder.joinpath(f"{name}.scm").read_text("utf-8") for name in names))
 
 
-def _parsed(text: str, data: bytes, row: Language, tree: Tree) -> Parsed:
+def _to_parsed_file(text: str, data: bytes, row: Language, tree: Tree) -> ParsedFile:
     from tree_sitter import QueryCursor
 
     root = tree.root_node
@@ -213,52 +215,52 @@ def _parsed(text: str, data: bytes, row: Language, tree: Tree) -> Parsed:
     captures = cursor.captures(root)
     source = _Source(text, data, row, captures.get("above", ()))
     definitions, doc = _definitions(source, captures)
-    if row.outline:
-        definitions = source.spread(_bounded(definitions)) or blocks(text)
+    if row.is_outline_only:
+        definitions = source.extend_sections(_limit_outline(definitions)) or blocks(text)
         doc = doc or (definitions[0].doc if definitions[0].kind == "section" else "")
-    return Parsed(
+    return ParsedFile(
         row.name,
         definitions,
-        source.names(captures.get("ref", ()), captures.get("name", ())),
+        source.references(captures.get("ref", ()), captures.get("name", ())),
         source.imports(captures),
-        doc or source.top(definitions[0].line if definitions and definitions[0].kind != "block" else 0),
+        doc or source.file_comment(definitions[0].start_line if definitions and definitions[0].kind != "block" else 0),
         root.has_error,
     )
 
 
-def _bounded(definitions: tuple[Definition, ...]) -> tuple[Definition, ...]:
+def _limit_outline(definitions: tuple[Definition, ...]) -> tuple[Definition, ...]:
     """All of an outline, else its top level, else nothing: then the file is cut into blocks."""
-    if len(definitions) <= MAX_OUTLINE:
+    if len(definitions) <= MAX_OUTLINE_ITEMS:
         return definitions
     top = tuple(one for one in definitions if one.parent is None)
-    return top if len(top) <= MAX_OUTLINE else ()
+    return top if len(top) <= MAX_OUTLINE_ITEMS else ()
 
 
 # --- definitions ---------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
-class _Seen:
+class _PartialDefinition:
     """A definition while its parts are collected."""
 
     kind: str
     start: int
     end: int
-    first: int
+    start_with_decorators: int
     """Where it begins with its decorators."""
-    head: int
+    signature_start: int
     """Where its signature begins."""
-    parent: _Seen | None
+    parent: _PartialDefinition | None
     name: str = ""
-    qualified: str = ""
+    qualified_name: str = ""
     body: int = 0
     doc: str = ""
     owner: str = ""
-    place: int | None = None
+    index: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class _Outer:
+class _EnclosingRange:
     """What begins before a definition and belongs to it."""
 
     start: int
@@ -273,73 +275,75 @@ def _definitions(source: _Source, captures: dict[str, list[Node]]) -> tuple[tupl
     seen, doc = _collect(source, captures)
     for one in seen:
         parent = one.parent
-        while parent is not None and not parent.qualified:
+        while parent is not None and not parent.qualified_name:
             parent = parent.parent
         name = one.name
         if not name.isidentifier() and one.kind not in _OUTLINES:
             name = _PLAIN_NAME.sub(".", name).strip(".")
         if not name or (one.kind == "CONSTANT" and not _CONSTANT.match(name)):
             continue
-        around = one.owner or (parent.qualified if parent else "")
-        one.qualified = f"{around}.{name}" if around else name
+        around = one.owner or (parent.qualified_name if parent else "")
+        one.qualified_name = f"{around}.{name}" if around else name
         if one.kind == "scope":
-            one.place = parent.place if parent else None
+            one.index = parent.index if parent else None
             continue
-        one.place = len(found)
+        one.index = len(found)
         found.append(_definition(source, one, name, parent))
-    if any(a.line > b.line for a, b in pairwise(found)):
-        found = _in_order(found)
+    if any(a.start_line > b.start_line for a, b in pairwise(found)):
+        found = _sort_by_line(found)
     return tuple(found), doc
 
 
-def _definition(source: _Source, one: _Seen, name: str, parent: _Seen | None) -> Definition:
-    kind = one.kind.lower()
-    if kind == "function" and (one.owner or "." in name or (parent and parent.kind in TYPES)):
+def _definition(source: _Source, definition: _PartialDefinition, name: str, parent: _PartialDefinition | None) -> Definition:
+    kind = definition.kind.lower()
+    if kind == "function" and (definition.owner or "." in name or (parent and parent.kind in TYPES)):
         kind = "method"
-    row = source.row(one.first)
-    first = source.above(row)
-    doc = one.doc or source.comment(first, row)
-    end = source.row(source.last(one.start, one.end))
-    place = parent.place if parent else None
+    row = source.row(definition.start_with_decorators)
+    first = source.comment_start_above(row)
+    doc = definition.doc or source.comment(first, row)
+    end = source.row(source.last_nonblank(definition.start, definition.end))
+    place = parent.index if parent else None
     short = name if kind in _OUTLINES else name.rpartition(".")[2]
-    return Definition(short, one.qualified, kind, first + 1, end + 1, source.signature(one), doc, place)
+    return Definition(short, definition.qualified_name, kind, first + 1, end + 1, source.signature(definition), doc, place)
 
 
-def _in_order(found: list[Definition]) -> list[Definition]:
+def _sort_by_line(definitions: list[Definition]) -> list[Definition]:
     """By first line, which a comment above may have moved before a neighbour that shares the line."""
-    order = sorted(range(len(found)), key=lambda n: (found[n].line, n))
+    order = sorted(range(len(definitions)), key=lambda n: (definitions[n].start_line, n))
     place = {old: new for new, old in enumerate(order)}
-    return [replace(one, parent=None if one.parent is None else place[one.parent]) for one in (found[n] for n in order)]
+    return [
+        replace(one, parent=None if one.parent is None else place[one.parent]) for one in (definitions[n] for n in order)
+    ]
 
 
-def _collect(source: _Source, captures: dict[str, list[Node]]) -> tuple[list[_Seen], str]:
+def _collect(source: _Source, captures: dict[str, list[Node]]) -> tuple[list[_PartialDefinition], str]:
     """Gives each capture to the innermost definition around it; ranges come sorted, the wider first."""
-    seen: list[_Seen] = []
-    stack: list[_Seen] = []
+    seen: list[_PartialDefinition] = []
+    stack: list[_PartialDefinition] = []
     doc = ""
-    outer: _Outer | None = None
+    outer: _EnclosingRange | None = None
     for start, end, tag in _events(source, captures):
         while stack and stack[-1].end <= start:
             stack.pop()
         if tag in _PARTS:
             if stack:
-                _take(source, stack[-1], tag, start, end)
+                _apply_capture(source, stack[-1], tag, start, end)
             elif tag == "doc" and not doc:
-                doc = _unquoted(source.slice(start, end))
+                doc = _strip_quotes(source.slice(start, end))
         elif tag in ("outer", "decorated"):
             head = start if tag == "outer" else None
             if outer and outer.end >= end:
                 outer = replace(outer, head=head if outer.head is None else outer.head)
             else:
-                outer = _Outer(start, end, head)
+                outer = _EnclosingRange(start, end, head)
         else:
             while stack and stack[-1].end < end:  # headings may end inside an element that begins in them
                 stack.pop()
             if len(stack) >= MAX_DEPTH or (stack and (stack[-1].start, stack[-1].end) == (start, end)):
                 continue
-            first, head = source.begins(outer, start, end)
+            first, head = source.definition_start(outer, start, end)
             outer = None
-            one = _Seen(tag.removeprefix("def."), start, end, first, head, stack[-1] if stack else None)
+            one = _PartialDefinition(tag.removeprefix("def."), start, end, first, head, stack[-1] if stack else None)
             seen.append(one)
             stack.append(one)
     return seen, doc
@@ -348,9 +352,9 @@ def _collect(source: _Source, captures: dict[str, list[Node]]) -> tuple[list[_Se
 def _events(source: _Source, captures: dict[str, list[Node]]) -> Iterator[tuple[int, int, str]]:
     """All captures by their place; of two that begin together, the wider first."""
     found = [
-        (node.start_byte, -node.end_byte, _RANKS.get(tag, 1), tag)
+        (node.start_byte, -node.end_byte, _CAPTURE_PRIORITY.get(tag, 1), tag)
         for tag, nodes in captures.items()
-        if tag not in _APART
+        if tag not in _SEPARATE_CAPTURES
         for node in nodes
     ]
     found += source.elements(captures.get("element", ()))
@@ -358,46 +362,46 @@ def _events(source: _Source, captures: dict[str, list[Node]]) -> Iterator[tuple[
     return ((start, -end, tag) for start, end, _, tag in found)
 
 
-def _take(source: _Source, one: _Seen, tag: str, start: int, end: int) -> None:
+def _apply_capture(source: _Source, definition: _PartialDefinition, tag: str, start: int, end: int) -> None:
     """The first name, body and docstring count: a second pattern may have matched the same definition."""
-    if tag == "name" and not one.name:
-        one.name = _named(source.slice(start, min(end, start + 10 * MAX_NAME)))
-    elif tag == "owner" and not one.owner:
+    if tag == "name" and not definition.name:
+        definition.name = _clean_name(source.slice(start, min(end, start + 10 * MAX_NAME_CHARS)))
+    elif tag == "owner" and not definition.owner:
         owner = source.slice(start, end).removesuffix(".prototype")
-        one.owner = "" if "." in owner else _named(owner)  # not `module.exports`
-    elif tag == "body" and not one.body:
-        one.body = start
-    elif tag == "doc" and not one.doc:
-        one.doc = _unquoted(source.slice(start, end))
+        definition.owner = "" if "." in owner else _clean_name(owner)  # not `module.exports`
+    elif tag == "body" and not definition.body:
+        definition.body = start
+    elif tag == "doc" and not definition.doc:
+        definition.doc = _strip_quotes(source.slice(start, end))
 
 
-def _named(raw: str) -> str:
+def _clean_name(raw: str) -> str:
     if raw.isidentifier():
         return raw
-    return " ".join(_TAG.sub(" ", raw).split()).strip("\"'`")[:MAX_NAME].strip()
+    return " ".join(_TAG.sub(" ", raw).split()).strip("\"'`")[:MAX_NAME_CHARS].strip()
 
 
-def _unquoted(raw: str) -> str:
-    match = _STRING.match(raw[: 4 * MAX_DOC])
+def _strip_quotes(raw: str) -> str:
+    match = _STRING.match(raw[: 4 * MAX_DOC_CHARS])
     doc = match[2] if match else raw.strip("\"' \n")
-    return (cleandoc(doc) if "\n" in doc else doc.strip())[:MAX_DOC]
+    return (cleandoc(doc) if "\n" in doc else doc.strip())[:MAX_DOC_CHARS]
 
 
-_OPENED, _CLOSED = re.compile(r"([(\[{]) "), re.compile(r",? ([)\]])")
+_OPENING_BRACKET_SPACE, _CLOSING_BRACKET_SPACE = re.compile(r"([(\[{]) "), re.compile(r",? ([)\]])")
 """Where a head went over several lines, a bracket stands apart from what it holds."""
 
 
-def _shortened(head: str) -> str:
-    """One line of at most MAX_SIGNATURE characters, cut after a comma or a space."""
+def _shorten_signature(head: str) -> str:
+    """One line of at most MAX_SIGNATURE_CHARS characters, cut after a comma or a space."""
     head = head.strip()
     line = " ".join(head.split())
     if "\n" in head:
-        line = _CLOSED.sub(r"\1", _OPENED.sub(r"\1", line))
-    if len(line) <= MAX_SIGNATURE:
+        line = _CLOSING_BRACKET_SPACE.sub(r"\1", _OPENING_BRACKET_SPACE.sub(r"\1", line))
+    if len(line) <= MAX_SIGNATURE_CHARS:
         return line
-    room = line[: MAX_SIGNATURE - 1]
+    room = line[: MAX_SIGNATURE_CHARS - 1]
     cut = max(room.rfind(", ") + 1, room.rfind(" "))
-    return room[: cut if cut > MAX_SIGNATURE // 2 else None].rstrip() + "…"
+    return room[: cut if cut > MAX_SIGNATURE_CHARS // 2 else None].rstrip() + "…"
 
 
 # --- the text ------------------------------------------------------------------------------------------------------
@@ -406,17 +410,19 @@ def _shortened(head: str) -> str:
 class _Source:
     """The text of a file, read by byte ranges and by lines that count from 0."""
 
-    def __init__(self, text: str, data: bytes, row: Language, above: Sequence[Node]) -> None:
+    def __init__(self, text: str, data: bytes, row: Language, comment_nodes: Sequence[Node]) -> None:
         self._text = text if text.isascii() else ""  # then bytes and characters are the same places
         self._data = data
         self._lines = data.split(b"\n")
         self._starts = list(accumulate(map((1).__add__, map(len, self._lines)), initial=0))
-        self._comments = row.comments
-        self._marks = tuple(mark.encode() for mark in row.comments)
-        self._block = (row.block[0].encode(), row.block[1].encode()) if row.block else None
-        self._attached = {self.row(node.end_byte - 1): node.start_point[0] for node in above}
+        self._comments = row.line_comments
+        self._marks = tuple(mark.encode() for mark in row.line_comments)
+        self._block = (row.block_comment[0].encode(), row.block_comment[1].encode()) if row.block_comment else None
+        self._attached = {self.row(node.end_byte - 1): node.start_point[0] for node in comment_nodes}
         self._trailing = (
-            re.compile(rf"(?:^|\s)(?:{'|'.join(map(re.escape, row.comments))})\s.*$", re.M) if row.comments else None
+            re.compile(rf"(?:^|\s)(?:{'|'.join(map(re.escape, row.line_comments))})\s.*$", re.M)
+            if row.line_comments
+            else None
         )
 
     def slice(self, start: int, end: int) -> str:
@@ -425,7 +431,7 @@ class _Source:
     def row(self, offset: int) -> int:
         return bisect_right(self._starts, offset) - 1
 
-    def begins(self, outer: _Outer | None, start: int, end: int) -> tuple[int, int]:
+    def definition_start(self, outer: _EnclosingRange | None, start: int, end: int) -> tuple[int, int]:
         """Where a definition begins with what is around it, and where its signature does."""
         if outer is None or outer.end < end or self._data[outer.start : start].rstrip()[-1:] == b"(":  # one of a group
             return start, start
@@ -442,30 +448,30 @@ class _Source:
             yield start, -end, 1, "def.element" if identified else "def.section"
             yield (*((match.start(1), -match.end(1)) if identified else (start, -end)), 3, "name")
 
-    def spread(self, definitions: tuple[Definition, ...]) -> tuple[Definition, ...]:
+    def extend_sections(self, definitions: tuple[Definition, ...]) -> tuple[Definition, ...]:
         """An outline in which a heading reaches to what comes next, and nothing into what comes next."""
         found: list[Definition] = []
         following: dict[int | None, int] = {}  # by parent, the first line of the definition after
         for one in reversed(definitions):
-            end = one.end
-            around = len(self._lines) if one.parent is None else definitions[one.parent].end
+            end = one.end_line
+            around = len(self._lines) if one.parent is None else definitions[one.parent].end_line
             limit = following.get(one.parent, around + 1) - 1
-            if one.line <= limit:
+            if one.start_line <= limit:
                 end = limit if one.kind == "section" else min(end, limit)
-            while end > one.line and not self._lines[end - 1].strip():
+            while end > one.start_line and not self._lines[end - 1].strip():
                 end -= 1
-            following[one.parent] = one.line
-            found.append(replace(one, end=end))
+            following[one.parent] = one.start_line
+            found.append(replace(one, end_line=end))
         return tuple(reversed(found))
 
-    def last(self, start: int, end: int) -> int:
+    def last_nonblank(self, start: int, end: int) -> int:
         """The last byte that is not blank: some nodes reach to the line after."""
         end -= 1
         while end > start and self._data[end] in b" \t\r\n":
             end -= 1
         return end
 
-    def names(self, nodes: Sequence[Node], defined: Sequence[Node]) -> tuple[tuple[str, int], ...]:
+    def references(self, nodes: Sequence[Node], defined: Sequence[Node]) -> tuple[tuple[str, int], ...]:
         """Each name once a line, in order; not where it is the name of a definition."""
         own = {node.start_byte for node in defined}
         places = [place for place in sorted((node.start_byte, node.end_byte) for node in nodes) if place[0] not in own]
@@ -497,22 +503,25 @@ class _Source:
                 found.append(module + written if module.endswith(".") else f"{module}.{written}")
         return tuple(filter(None, dict.fromkeys(found)))
 
-    def signature(self, one: _Seen) -> str:
-        head = self.slice(one.head, min(one.body or one.end, one.head + 10 * MAX_SIGNATURE))
-        if one.kind in _OUTLINES:
-            return _shortened(head if one.body else head.partition("\n")[0])
+    def signature(self, definition: _PartialDefinition) -> str:
+        head = self.slice(
+            definition.signature_start,
+            min(definition.body or definition.end, definition.signature_start + 10 * MAX_SIGNATURE_CHARS),
+        )
+        if definition.kind in _OUTLINES:
+            return _shorten_signature(head if definition.body else head.partition("\n")[0])
         if self._trailing and any(mark in head for mark in self._comments):
             head = self._trailing.sub("", head)
-        line = _shortened(_ANNOTATIONS.sub("", head, count=1) if head[:1] in "@[#" else head)
-        line = line.rstrip(" {:=") if one.body else line.rstrip(" ;{,")
-        return line if one.name in line else f"{line} … {one.name}"  # typedef struct {...} name
+        line = _shorten_signature(_ANNOTATIONS.sub("", head, count=1) if head[:1] in "@[#" else head)
+        line = line.rstrip(" {:=") if definition.body else line.rstrip(" ;{,")
+        return line if definition.name in line else f"{line} … {definition.name}"  # typedef struct {...} name
 
     # --- comments
 
-    def above(self, row: int) -> int:
+    def comment_start_above(self, row: int) -> int:
         """The first of the comment lines and attributes right above a line."""
         first = row
-        while first > 0 and row - first < MAX_COMMENT:
+        while first > 0 and row - first < MAX_COMMENT_LINES:
             if first - 1 in self._attached:
                 first = self._attached[first - 1]
             elif (before := self._comment_start(first - 1)) is not None:
@@ -527,7 +536,7 @@ class _Source:
         if self._marks and line.startswith(self._marks):
             return row if row or not line.startswith(b"#!") else None
         if self._block and line.endswith(self._block[1]):
-            for start in range(row, max(-1, row - MAX_COMMENT), -1):
+            for start in range(row, max(-1, row - MAX_COMMENT_LINES), -1):
                 if self._block[0] in self._lines[start]:
                     return start if self._lines[start].lstrip().startswith(self._block[0]) else None
         return None
@@ -536,7 +545,7 @@ class _Source:
         """The line after the comment that begins with this one; the same line when none does."""
         line = self._lines[row].strip()
         if self._block and line.startswith(self._block[0]):
-            for end in range(row, min(len(self._lines), row + MAX_COMMENT)):
+            for end in range(row, min(len(self._lines), row + MAX_COMMENT_LINES)):
                 if self._block[1] in self._lines[end]:
                     return end + 1
             return row
@@ -549,19 +558,19 @@ class _Source:
         if first == after:
             return ""
         found = []
-        for line in self._lines[first : min(after, first + MAX_COMMENT)]:
+        for line in self._lines[first : min(after, first + MAX_COMMENT_LINES)]:
             text = line.decode("utf-8", "replace")
             match = _COMMENT_LINE.match(text[:1_000]) if not text.lstrip().startswith(("#[", "@")) else None
             if match and any(map(str.isalnum, match[1])):
                 found.append(_DOC_TAG.sub("", match[1]).removeprefix(" "))
             elif found and found[-1]:
                 found.append("")
-        return "\n".join(found).strip()[:MAX_DOC]
+        return "\n".join(found).strip()[:MAX_DOC_CHARS]
 
-    def top(self, first_definition: int) -> str:
+    def file_comment(self, first_definition: int) -> str:
         """The comment at the top of the file that is neither a licence nor about the first definition."""
         row = 0
-        while row < min(len(self._lines), MAX_COMMENT):
+        while row < min(len(self._lines), MAX_COMMENT_LINES):
             line = self._lines[row].strip()
             if not line or line.startswith((b"#!", b"<?", b"<!DOCTYPE", b"<!doctype", b"---", b"'use ", b'"use ')):
                 row += 1
@@ -569,7 +578,7 @@ class _Source:
             after = self._comment_end(row)
             if after == row or row + 1 == first_definition:
                 return ""
-            if not _LICENCE.search(text := self.comment(row, after)):
+            if not _LICENSE.search(text := self.comment(row, after)):
                 return text
             row = after
         return ""

@@ -18,7 +18,7 @@ from functools import lru_cache
 from math import log
 
 
-class Space(IntEnum):
+class PostingKind(IntEnum):
     """What a list is about."""
 
     WORDS = 0
@@ -29,52 +29,54 @@ class Space(IntEnum):
 
 K1 = 1.6
 B = 0.75
-USUAL = 150.0
+AVG_DEFINITION_TERMS = 150.0
 """Words of a definition of ordinary length."""
-USUAL_FILE = 1500.0
+AVG_FILE_TERMS = 1500.0
 FILE_K1 = 2.0
 """The same for files: their frequencies are the sums of those of their definitions."""
-NAME = 3
+NAME_TERM_WEIGHT = 3
 """What a word is worth in the name, against one in the body or the docstring."""
 
-FEW = 16
+LINEAR_SCAN_POSTINGS = 16
 """Postings that are looked at in the time in which one id is looked for."""
 
 MAX_ID = (1 << 24) - 1
 """What fits above the weight. Ids are never given out twice: an index that has used up half of them is built again."""
 
 
-def level(length: float) -> float:
+def half_saturation(length: float) -> float:
     """How many occurrences are worth half of the most that a word can be worth, in a text of that length."""
-    return K1 * (1 - B + B * length / USUAL)
+    return K1 * (1 - B + B * length / AVG_DEFINITION_TERMS)
 
 
-def file_level(length: float) -> float:
+def file_half_saturation(length: float) -> float:
     """The same for a file."""
-    return FILE_K1 * (1 - B + B * length / USUAL_FILE)
+    return FILE_K1 * (1 - B + B * length / AVG_FILE_TERMS)
 
 
 class Segment:
     """Postings on their way to the index: one number each, the id above and the weight in its lowest byte."""
 
     def __init__(self) -> None:
-        self._lists: dict[Space, defaultdict[str, array[int]]] = {space: defaultdict(_numbers) for space in Space}
+        self._lists: dict[PostingKind, defaultdict[str, array[int]]] = {
+            space: defaultdict(_int_array) for space in PostingKind
+        }
 
     def add(self, id: int, body: dict[str, int], name: Collection[str] = ()) -> int:
         """A text by the terms of its body and of its name; its length."""
         for term in name:
-            body[term] = body.get(term, 0) + NAME
+            body[term] = body.get(term, 0) + NAME_TERM_WEIGHT
         length = sum(body.values())
         packed = {times: id << 8 | _weight(times, length) for times in set(body.values())}
-        lists = self._lists[Space.WORDS]
+        lists = self._lists[PostingKind.WORDS]
         for term, times in body.items():  # the innermost loop of indexing
             lists[term].append(packed[times])
         return length
 
-    def add_uses(self, id: int, uses: Mapping[str, int]) -> None:
+    def add_references(self, id: int, references: Mapping[str, int]) -> None:
         """The names that a definition refers to."""
-        lists = self._lists[Space.USES]
-        for name, times in uses.items():
+        lists = self._lists[PostingKind.USES]
+        for name, times in references.items():
             lists[name].append(id << 8 | min(times, 255))
 
     def rows(self) -> Iterator[tuple[int, str, bytes]]:
@@ -84,14 +86,14 @@ class Segment:
                 yield int(space), term, lists[term].tobytes()
 
 
-def _numbers() -> array[int]:
+def _int_array() -> array[int]:
     return array("I")
 
 
 @lru_cache(maxsize=50_000)
-def _weight(times: int, length: int) -> int:
+def _weight(frequency: int, length: int) -> int:
     """What so many occurrences are worth in a text of that length, as a byte."""
-    return max(1, min(254, round(255 * (times / (times + level(length))))))
+    return max(1, min(254, round(255 * (frequency / (frequency + half_saturation(length))))))
 
 
 def ints(blob: bytes) -> array[int]:
@@ -106,63 +108,63 @@ def pairs(blobs: Iterable[bytes]) -> Iterator[tuple[int, int]]:
     return ((one >> 8, one & 255) for blob in blobs for one in ints(blob))
 
 
-def length_of(blobs: Iterable[bytes]) -> int:
+def count_postings(blobs: Iterable[bytes]) -> int:
     """How many postings lists have."""
     return sum(map(len, blobs)) // 4
 
 
-def merged(blobs: Iterable[bytes], alive: Collection[int]) -> bytes:
+def merge_lists(blobs: Iterable[bytes], live_ids: Collection[int]) -> bytes:
     """Several lists of one term as one, in order of the ids, without what is gone."""
-    return array("I", sorted(one for blob in blobs for one in ints(blob) if one >> 8 in alive)).tobytes()
+    return array("I", sorted(one for blob in blobs for one in ints(blob) if one >> 8 in live_ids)).tobytes()
 
 
-def without(blob: bytes, gone: Set[int]) -> bytes:
+def remove_ids(blob: bytes, removed_ids: Set[int]) -> bytes:
     """A list without the ids that are gone. Mostly they are few: then each is looked for, and not each posting looked at."""
-    if not gone:
+    if not removed_ids:
         return blob
     postings = ints(blob)
-    if len(gone) * FEW > len(postings):
-        return array("I", (one for one in postings if one >> 8 not in gone)).tobytes()
-    places = {bisect_left(postings, id << 8) for id in gone}
+    if len(removed_ids) * LINEAR_SCAN_POSTINGS > len(postings):
+        return array("I", (one for one in postings if one >> 8 not in removed_ids)).tobytes()
+    places = {bisect_left(postings, id << 8) for id in removed_ids}
     for place in sorted(places, reverse=True):
-        if place < len(postings) and postings[place] >> 8 in gone:
+        if place < len(postings) and postings[place] >> 8 in removed_ids:
             del postings[place]
     return postings.tobytes()
 
 
-def rarity(found: int, total: int) -> float:
+def idf(document_frequency: int, total: int) -> float:
     """BM25's inverse document frequency; above 0 however common a term is."""
-    return log(1 + (max(total - found, 0) + 0.5) / (found + 0.5))
+    return log(1 + (max(total - document_frequency, 0) + 0.5) / (document_frequency + 0.5))
 
 
 @dataclass(frozen=True, slots=True)
-class Documents:
+class DocumentStats:
     """What scoring needs to know of all definitions, by id."""
 
-    owner: list[int]
+    file_ids: list[int]
     """The file of each; 0 where it is gone."""
-    half: list[float]
-    """The `level` of each."""
-    norm: Mapping[int, float]
-    """The `level` of each file."""
-    number: int
+    half_saturation: list[float]
+    """The `half_saturation` of each."""
+    file_half_saturation: Mapping[int, float]
+    """The `half_saturation` of each file."""
+    count: int
 
 
 def scores(
-    lists: Mapping[str, list[bytes]], terms: Mapping[str, float], documents: Documents
+    lists: Mapping[str, list[bytes]], terms: Mapping[str, float], documents: DocumentStats
 ) -> tuple[dict[int, float], dict[int, float]]:
     """The scores of definitions and of files that hold any of the terms.
 
     How often a file has a word follows from the weights that its definitions have for it: no second index is needed.
     """
-    owner, half, norm = documents.owner, documents.half, documents.norm
+    owner, half, norm = documents.file_ids, documents.half_saturation, documents.file_half_saturation
     found: dict[int, float] = {}
     files: dict[int, float] = {}
     for term, importance in terms.items():
         blobs = lists.get(term)
         if not blobs:
             continue
-        step = importance * rarity(length_of(blobs), documents.number) / 255
+        step = importance * idf(count_postings(blobs), documents.count) / 255
         worth = [step * weight for weight in range(256)]
         often: dict[int, float] = {}
         for blob in blobs:
@@ -171,12 +173,12 @@ def scores(
                 file = owner[id]
                 if file:
                     found[id] = found.get(id, 0.0) + worth[weight]
-                    often[file] = often.get(file, 0.0) + half[id] * _TIMES[weight]
-        value = importance * rarity(len(often), len(norm))
+                    often[file] = often.get(file, 0.0) + half[id] * _FREQUENCY_BY_WEIGHT[weight]
+        value = importance * idf(len(often), len(norm))
         for file, times in often.items():
             files[file] = files.get(file, 0.0) + value * times / (times + norm[file])
     return found, files
 
 
-_TIMES = [weight / (255 - weight) for weight in range(255)]
-"""The frequency behind a weight, in units of the text's `level`."""
+_FREQUENCY_BY_WEIGHT = [weight / (255 - weight) for weight in range(255)]
+"""The frequency behind a weight, in units of the text's `half_saturation`."""

@@ -18,16 +18,16 @@ from foveate.text import analysis
 
 Mode = Literal["question", "report"]
 
-SHORT = 60
+MAX_QUESTION_WORDS = 60
 """Words up to which a text without fences and traces is a question."""
 
 ZONES: Mapping[str, float] = {"title": 2.0, "prose": 1.0, "code": 0.6, "output": 0.3}
 """What a word is worth by where it stands."""
 
-TALK = 0.4
+CHATTER_FACTOR = 0.4
 """What is left of the weight of a word with which people speak about code: rare in code, it would seem to tell a lot."""
 
-PLAINLY, IN_PASSING = 1.0, 0.4
+SOLE_WORD_WEIGHT, PLAIN_WORD_WEIGHT = 1.0, 0.4
 """How plainly a plain word names what is called so: where it is the whole question, and among others."""
 
 MAX_FRAMES = 200
@@ -47,13 +47,13 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class CodeQuery:
     """What a text asks of the code."""
 
     mode: Mode
     terms: Mapping[str, float]
     """Index terms with their weight."""
-    topic: frozenset[str] = frozenset()
+    topic_terms: frozenset[str] = frozenset()
     """Those of the title, or of all of a short question: what it asks for."""
     paths: tuple[str, ...] = ()
     """Files that it names, as written."""
@@ -68,20 +68,32 @@ _IMAGE = re.compile(r"!\[[^\]]*\]\([^)]*\)|<img[^>]*>", re.IGNORECASE)
 _LINK = re.compile(r"\[([^\]]{0,200})\]\(([^)\s]{0,500})\)")
 _URL = re.compile(r"https?://[^\s)>\]\"'`]+")
 _BLOB = re.compile(r"/(?:blob|tree|src|raw)/[^/\s]+/([\w./+-]+\.\w+)(?:#L(\d+))?")
-_SPAN = re.compile(r"(?<!`)(`{1,2})([^`\n]{1,200})\1(?!`)")
+_INLINE_CODE = re.compile(r"(?<!`)(`{1,2})([^`\n]{1,200})\1(?!`)")
 _PATH = re.compile(r"(?<![\w/.-])(?:[\w.+-]+/)*[\w+-]+\.(?:[a-z]{1,4}|[ch]pp|scala|swift|toml|yaml|json)(?![\w/-])")
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*(?:(?:\.|::|#)[A-Za-z_]\w*)*")
-_NO_NAMES = analysis.STOP_WORDS | {"true", "false", "none", "null", "nil", "self", "this", "not", "return", "import", "else"}
-_CALLED = re.compile(r"([A-Za-z_][\w.]*)\(")
+_NON_NAMES = analysis.STOP_WORDS | {
+    "true",
+    "false",
+    "none",
+    "null",
+    "nil",
+    "self",
+    "this",
+    "not",
+    "return",
+    "import",
+    "else",
+}
+_CALL = re.compile(r"([A-Za-z_][\w.]*)\(")
 
 # What a template asks, not what the reporter says. Its sections go with all that stands under them.
-_DROPPED = re.compile(
+_IGNORED_SECTIONS = re.compile(
     r"code of conduct|search before|willing to|submit a pr|checklist|environment|versions?\b|configuration|system info"
     r"|operating system|platform|package versions|installed packages|contribut|are you (?:using|sure)|prerequisites"
     r"|additional context|screenshots?|python version",
     re.IGNORECASE,
 )
-_ASKED = re.compile(
+_TEMPLATE_PROMPTS = re.compile(
     r"describe (?:the|a|alternatives)|expected (?:behaviou?r|results?|output)|actual (?:behaviou?r|results?|output)"
     r"|observed behaviou?r|steps to reproduce|to reproduce|how to reproduce|reproduc\w+|what (?:happened|i did|version)"
     r"|is your feature request|solution you'?d like|alternatives you|current behaviou?r|minimal example|summary|description"
@@ -107,38 +119,40 @@ _INNER_FIRST = re.compile(r"^(?:panic: |goroutine \d)", re.MULTILINE)
 _TRACE = re.compile(r"Traceback \(most recent|^[ \t]+at \S+ ?\(|^panic: |^[ \t]*File \"[^\"]+\", line \d", re.MULTILINE)
 
 
-def read(text: str) -> Question:
+def parse_query(text: str) -> CodeQuery:
     """What a question or a report says about code."""
     text = text[:MAX_CHARS].replace("\r\n", "\n")
     frames = tuple(_frames(text))
-    if not frames and "```" not in text and len(text.split()) <= SHORT:
+    if not frames and "```" not in text and len(text.split()) <= MAX_QUESTION_WORDS:
         return _question(text)
     title, rest = _title(text)
     terms: dict[str, float] = {}
     symbols: dict[str, float] = {}
     paths: dict[str, None] = {}
     for zone, part in (("title", title), *_zones(rest)):
-        _count(terms, part, zone)
-        _name(symbols, part, zone)
+        _add_terms(terms, part, zone)
+        _add_symbols(symbols, part, zone)
         if zone != "output":
             paths.update(dict.fromkeys(_paths(part)))
-    return Question("report", _weighed(terms, symbols), frozenset(analysis.terms(title)), tuple(paths), symbols, frames)
+    return CodeQuery("report", _weigh_terms(terms, symbols), frozenset(analysis.terms(title)), tuple(paths), symbols, frames)
 
 
-def _question(text: str) -> Question:
+def _question(text: str) -> CodeQuery:
     terms = dict.fromkeys(analysis.terms(_URL.sub(" ", text)), 1.0)
     symbols: dict[str, float] = {}
-    _name(symbols, text, "title")
-    words = [word for word in _IDENTIFIER.findall(text) if len(word) > 2 and word.lower() not in _NO_NAMES | _talk()]
+    _add_symbols(symbols, text, "title")
+    words = [
+        word for word in _IDENTIFIER.findall(text) if len(word) > 2 and word.lower() not in _NON_NAMES | _chatter_terms()
+    ]
     for word in words:  # a short question may name a thing without a mark; alone, it surely does
-        symbols.setdefault(word, PLAINLY if len(words) == 1 else IN_PASSING)
-    return Question("question", _weighed(terms, symbols), frozenset(terms), tuple(dict.fromkeys(_paths(text))), symbols)
+        symbols.setdefault(word, SOLE_WORD_WEIGHT if len(words) == 1 else PLAIN_WORD_WEIGHT)
+    return CodeQuery("question", _weigh_terms(terms, symbols), frozenset(terms), tuple(dict.fromkeys(_paths(text))), symbols)
 
 
 def _title(text: str) -> tuple[str, str]:
     """The first line, and the rest; what a template asks is no title."""
     lines = text.strip().split("\n")
-    while len(lines) > 1 and (not lines[0].strip() or (_HEADING.match(lines[0]) and _ASKED.search(lines[0]))):
+    while len(lines) > 1 and (not lines[0].strip() or (_HEADING.match(lines[0]) and _TEMPLATE_PROMPTS.search(lines[0]))):
         del lines[0]
     return lines[0], "\n".join(lines[1:])
 
@@ -169,7 +183,7 @@ def _sections(text: str) -> Iterator[tuple[str, bool]]:
             if not dropped:
                 yield part, True
             continue
-        for said, dropped in _kept(part, dropped):  # noqa: B020  # each part goes on as the one before it ended
+        for said, dropped in _split_by_headings(part, dropped):  # noqa: B020  # each part goes on as the one before it ended
             if not dropped:
                 yield said, False
 
@@ -184,23 +198,23 @@ def _fences(text: str) -> Iterator[tuple[str, bool]]:
     yield text[at:], False
 
 
-def _kept(text: str, dropped: bool) -> Iterator[tuple[str, bool]]:
+def _split_by_headings(text: str, skip: bool) -> Iterator[tuple[str, bool]]:
     """Parts of running text between headings, each with whether it is to be dropped; template headings themselves go."""
     at = 0
     for heading in _HEADING.finditer(text):
-        yield text[at : heading.start()], dropped
+        yield text[at : heading.start()], skip
         said = heading["hashed"] or heading["bold"] or heading["set"]
-        dropped = bool(_DROPPED.search(said)) and len(said) < 80
-        if not dropped and not (_ASKED.search(said) and len(said) < 60):
+        skip = bool(_IGNORED_SECTIONS.search(said)) and len(said) < 80
+        if not skip and not (_TEMPLATE_PROMPTS.search(said) and len(said) < 60):
             yield said, False
         at = heading.end()
-    yield text[at:], dropped
+    yield text[at:], skip
 
 
 # --- names ---------------------------------------------------------------------------------------------------------
 
 
-def _count(terms: dict[str, float], text: str, zone: str) -> None:
+def _add_terms(terms: dict[str, float], text: str, zone: str) -> None:
     """Words count by the best zone that they stand in; said again, they count a little more."""
     weight = ZONES[zone]
     spoken = _URL.sub(" ", _LINK.sub(r"\1", text))
@@ -208,18 +222,18 @@ def _count(terms: dict[str, float], text: str, zone: str) -> None:
         terms[term] = max(terms.get(term, 0.0), weight) + 0.1 * weight * (min(times, 4) - 1)
 
 
-def _weighed(terms: Mapping[str, float], symbols: Mapping[str, float]) -> dict[str, float]:
+def _weigh_terms(terms: Mapping[str, float], symbols: Mapping[str, float]) -> dict[str, float]:
     """Terms with less weight where they are talk; what is also the name of something keeps its own."""
-    talk = _talk() - symbols.keys()
-    return {term: weight * TALK if term in talk else weight for term, weight in terms.items()}
+    talk = _chatter_terms() - symbols.keys()
+    return {term: weight * CHATTER_FACTOR if term in talk else weight for term, weight in terms.items()}
 
 
 @cache
-def _talk() -> frozenset[str]:
-    return frozenset(analysis.terms(_TALK))
+def _chatter_terms() -> frozenset[str]:
+    return frozenset(analysis.terms(_CHATTER_WORDS))
 
 
-_TALK = """
+_CHATTER_WORDS = """
 fix fixes fixed fixing bug issue problem feature request behaviour behavior enhancement improve improvement suggestion
 expect expected unexpected unexpectedly actual actually current currently instead seem appear like want would need try tried
 work worked working use used using make made think thought believe know known get getting got give given go going come see
@@ -237,23 +251,23 @@ first second third one two three every least less lead keep put take ran python 
 """How reports and requests talk."""
 
 
-def _name(symbols: dict[str, float], text: str, zone: str) -> None:
+def _add_symbols(symbols: dict[str, float], text: str, zone: str) -> None:
     """Identifiers that look like code: plain English words count only where somebody marked them as code."""
     worth = {"title": 1.0, "prose": 0.8, "code": 0.4, "output": 0.2}[zone]
-    for _, span in _SPAN.findall(text):
+    for _, span in _INLINE_CODE.findall(text):
         for name in _IDENTIFIER.findall(span):
-            if name.lower() not in _NO_NAMES:
-                _put(symbols, name, 1.0 if zone in ("title", "prose") else worth)
-    for name in _CALLED.findall(text):
-        _put(symbols, name, worth)
+            if name.lower() not in _NON_NAMES:
+                _add_symbol(symbols, name, 1.0 if zone in ("title", "prose") else worth)
+    for name in _CALL.findall(text):
+        _add_symbol(symbols, name, worth)
     for name in _IDENTIFIER.findall(_URL.sub(" ", text)):
         if _looks_like_code(name):
-            _put(symbols, name, worth)
+            _add_symbol(symbols, name, worth)
 
 
-def _put(symbols: dict[str, float], name: str, worth: float) -> None:
+def _add_symbol(symbols: dict[str, float], name: str, weight: float) -> None:
     name = name.replace("::", ".").replace("#", ".").strip(".")
-    symbols[name] = max(symbols.get(name, 0.0), worth)
+    symbols[name] = max(symbols.get(name, 0.0), weight)
 
 
 def _looks_like_code(name: str) -> bool:
@@ -284,12 +298,12 @@ def _frames(text: str) -> list[Frame]:
     printed = [(m.start(), Frame(m[1], int(m[2]), "")) for m in _COLON_FRAME.finditer(text)]
     printed += [(m.start(1), Frame(m[1], int(m[2]), "")) for m in _PANIC_FRAME.finditer(text)]
     (inner_first if _INNER_FIRST.search(text) else outer_first).extend(printed)
-    found = [*sorted(outer_first, key=_place), *sorted(inner_first, key=_place, reverse=True)]
+    found = [*sorted(outer_first, key=_frame_position), *sorted(inner_first, key=_frame_position, reverse=True)]
     return [Frame(frame.path.replace("\\", "/"), frame.line, frame.function) for _, frame in found[-MAX_FRAMES:]]
 
 
-def _place(found: tuple[int, Frame]) -> int:
-    return found[0]
+def _frame_position(match: tuple[int, Frame]) -> int:
+    return match[0]
 
 
 def _java_path(qualified: str, file: str) -> str:

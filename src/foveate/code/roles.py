@@ -40,15 +40,15 @@ def role_of(path: str) -> Role:
 # --- folders -----------------------------------------------------------------------------------------------------------
 
 
-def _roles(**words: str) -> dict[str, Role]:
+def _role_table(**words: str) -> dict[str, Role]:
     return {word: role for role, listed in words.items() for word in listed.split()}  # type: ignore[misc]
 
 
-def _words(text: str) -> frozenset[str]:
+def _word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_ANYWHERE = _roles(
+_ROLE_BY_DIR = _role_table(
     generated="generated __generated__ _generated autogen",
     vendored="vendor vendored _vendor _vendored extern externals third_party third-party thirdparty node_modules",
     test="tests __tests__ __mocks__ __snapshots__ __fixtures__ testdata test-data test_data test-fixtures test_fixtures "
@@ -56,13 +56,15 @@ _ANYWHERE = _roles(
     config=".github .gitlab .circleci .vscode .idea .husky .devcontainer .changeset .buildkite",
 )
 
-_AT_THE_TOP = _roles(
+_ROLE_BY_TOP_DIR = _role_table(
     test="test spec specs t bench benches benchmark benchmarks asv_bench",
     docs="doc docs documentation man manual wiki changelog changelogs newsfragments changes",
     example="example examples sample samples demo demos tutorial tutorials cookbook docs_src notebooks playground",
 )
 
-_MEMBERS = _words("packages apps libs crates services modules projects plugins components extensions tools cmd clients sdks")
+_MONOREPO_DIRS = _word_set(
+    "packages apps libs crates services modules projects plugins components extensions tools cmd clients sdks"
+)
 """Folders of a monorepo: below them, each folder is the top of something."""
 
 _ROOTS = frozenset(("src", "lib"))
@@ -74,11 +76,11 @@ def _role_of_folder(folder: str) -> Role | None:
     parts = folder.split("/")[:-1]
     lowered = [part.lower() for part in parts]
     for role in ("generated", "vendored"):
-        if any(_ANYWHERE.get(part) == role for part in lowered):
+        if any(_ROLE_BY_DIR.get(part) == role for part in lowered):
             return role
-    top = 2 if len(parts) > 2 and lowered[0] in _MEMBERS else 0
+    top = 2 if len(parts) > 2 and lowered[0] in _MONOREPO_DIRS else 0
     for at, part in enumerate(lowered):
-        role_here = _ANYWHERE.get(part) or (_AT_THE_TOP.get(part) if at in (0, top) else None)
+        role_here = _ROLE_BY_DIR.get(part) or (_ROLE_BY_TOP_DIR.get(part) if at in (0, top) else None)
         if role_here:
             return role_here
         if part == "test" and at and lowered[at - 1] in _ROOTS:
@@ -98,11 +100,11 @@ _GENERATED = tuple(
 )
 
 _SCRIPTS = ("js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts", "vue", "svelte", "coffee")
-_STARTS: dict[str, tuple[str, ...]] = {
+_TEST_PREFIXES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("py", "pyx", "rb", "c", "cc", "cpp", "lua", "jl", "ml", "f90"), ("test_",)),
     **dict.fromkeys(("r", "sh", "el", "js"), ("test_", "test-")),
 }
-_ENDS: dict[str, tuple[str, ...]] = {
+_TEST_SUFFIXES_BY_LANGUAGE: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("py", "go", "rs", "dart", "exs", "sh", "jl", "ml", "zig", "clj", "cljs", "cljc"), ("_test", "_tests")),
     **dict.fromkeys(("c", "cc", "cpp", "h", "hpp"), ("_test", "_tests", "_unittest", "Test", "Tests")),
     **dict.fromkeys(("rb", "lua", "cr"), ("_spec", "_test")),
@@ -112,37 +114,37 @@ _ENDS: dict[str, tuple[str, ...]] = {
 }
 """Case tells in languages that write `XTest`: `Latest.java` is none."""
 
-_TEST_NAMES = _words("conftest.py tests.py spec_helper.rb rails_helper.rb test_helper.rb test_helper.exs phpunit.xml")
+_TEST_NAMES = _word_set("conftest.py tests.py spec_helper.rb rails_helper.rb test_helper.rb test_helper.exs phpunit.xml")
 _TEST_SUFFIXES = frozenset(("bats", "feature", "snap", "t"))
 
 
 def _is_test(stem: str, suffix: str) -> bool:
     """Whether the name alone says that a file is a test, by the conventions of its language."""
     return (
-        stem.startswith(_STARTS.get(suffix, ("\0",)))
-        or stem.endswith(_ENDS.get(suffix, ("\0",)))
+        stem.startswith(_TEST_PREFIXES.get(suffix, ("\0",)))
+        or stem.endswith(_TEST_SUFFIXES_BY_LANGUAGE.get(suffix, ("\0",)))
         or suffix in _TEST_SUFFIXES
         or f"{stem}.{suffix}" in _TEST_NAMES
     )
 
 
-_DOC_NAMES = _words(
+_DOC_NAMES = _word_set(
     """readme license licence copying authors contributors maintainers changelog changes history news notice install
     contributing todo thanks credits security roadmap unlicense copyright"""
 )
-_DOC_SUFFIXES = _words("md markdown mdx rst adoc asciidoc txt tex org rdoc pod textile")
-_CONFIG_NAMES = _words(
+_DOC_SUFFIXES = _word_set("md markdown mdx rst adoc asciidoc txt tex org rdoc pod textile")
+_CONFIG_NAMES = _word_set(
     """makefile gnumakefile dockerfile containerfile vagrantfile jenkinsfile procfile justfile rakefile gemfile brewfile
     podfile fastfile pipfile cartfile build workspace codeowners package.json jsconfig.json composer.json deno.json
     deno.jsonc bower.json lerna.json nx.json turbo.json angular.json renovate.json vercel.json manifest.json biome.json
     setup.py noxfile.py cmakelists.txt constraints.txt go.mod go.work pom.xml build.gradle build.gradle.kts
     settings.gradle settings.gradle.kts build.sbt mix.exs manifest.in meson.build gruntfile.js gulpfile.js"""
 )
-_CONFIG_SUFFIXES = _words("toml yaml yml ini cfg conf properties cmake mk csproj sln props targets podspec gemspec bazel")
+_CONFIG_SUFFIXES = _word_set("toml yaml yml ini cfg conf properties cmake mk csproj sln props targets podspec gemspec bazel")
 _CONFIG_STARTS = (".", "requirements", "tsconfig", "dockerfile.", "docker-compose", "makefile.")
 _CONFIG_ENDS = (".config.js", ".config.ts", ".config.mjs", ".config.cjs")
 _CODE = frozenset(("py", "md", *_SCRIPTS))
-_DATA_SUFFIXES = _words(
+_DATA_SUFFIXES = _word_set(
     """csv tsv json jsonl ndjson json5 geojson topojson svg xml po pot xliff plist log dtd xsd resx strings dat lst gpx kml
     out diff patch har"""
 )

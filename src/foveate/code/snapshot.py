@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 
 from foveate.code import question
 from foveate.code.cache import IndexedFile
-from foveate.code.file_text import Text
+from foveate.code.file_text import FileText
 from foveate.code.index import CodeIndex
 from foveate.code.index_reader import IndexReader
-from foveate.code.indexing import Progress, Refreshed
-from foveate.code.model import Aside
-from foveate.code.search import Hits, search
+from foveate.code.indexing import IndexUpdate, Progress
+from foveate.code.model import Exclusion
+from foveate.code.search import CodeHits, search
 from foveate.code.walk import MAX_FILES
 from foveate.text.redact import Allow
 
@@ -102,7 +102,7 @@ class Workspace:
         """Whether there is an index already."""
         return self._index is not None or Path(self._file).exists()
 
-    def refresh(self) -> Refreshed:
+    def refresh(self) -> IndexUpdate:
         """Bring the index up to date with the files."""
         changed, self._changed = self._changed, set()
         if changed:
@@ -150,7 +150,7 @@ class CodeSnapshot:
         self._workspace = workspace
         self.index = index
         self.notes: list[str] = list(notes)
-        self._hits: dict[tuple[str, int, int], Hits] = {}
+        self._hits: dict[tuple[str, int, int], CodeHits] = {}
         self._texts: dict[str, str | None] = {}
         self._changed: set[str] = set()
         self._docs: CodebaseDocs | None = None
@@ -173,11 +173,11 @@ class CodeSnapshot:
         """Identifies the state of the code. Snapshots of one generation give the same answers."""
         return self.index.generation
 
-    def search(self, text: str, files: int = MAX_FILE_HITS, definitions: int = MAX_DEFINITION_HITS) -> Hits:
+    def search(self, text: str, files: int = MAX_FILE_HITS, definitions: int = MAX_DEFINITION_HITS) -> CodeHits:
         """Return the files and definitions that answer a question. Sources of one call share the result."""
         key = (text, files, definitions)
         if key not in self._hits:
-            self._hits[key] = search(self.index, question.read(text), files, definitions)
+            self._hits[key] = search(self.index, question.parse_query(text), files, definitions)
         return self._hits[key]
 
     def file(self, path: str) -> IndexedFile | None:
@@ -202,10 +202,10 @@ class CodeSnapshot:
         text = self._text(path)
         return None if text is None else text.splitlines()
 
-    def exclusion(self, path: str) -> Aside | None:
+    def exclusion(self, path: str) -> Exclusion | None:
         """Return why the content of a file that is not indexed excludes it, or None if it does not."""
         text = self._workspace.index.read(path)
-        return text if isinstance(text, Aside) else None
+        return text if isinstance(text, Exclusion) else None
 
     def is_changed(self, path: str) -> bool:
         """Return whether `lines` found another content than was indexed: then the index is all there is to show."""
@@ -218,13 +218,13 @@ class CodeSnapshot:
 
     def _read(self, path: str) -> str | None:
         file, text = self.file(path), self._workspace.index.read(path)
-        if isinstance(text, Text) and file is not None and text.hash == file.hash:
+        if isinstance(text, FileText) and file is not None and text.hash == file.hash:
             return text.text
         if file is None:
             self.add_note(f"{path} is not shown: it is not in the index.")
             return None
         self._workspace.report_change(path)
-        if isinstance(text, Aside):
+        if isinstance(text, Exclusion):
             self.add_note(f"{path} is not shown: {text.reason}.")
         else:
             self._changed.add(path)

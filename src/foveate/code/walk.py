@@ -20,19 +20,25 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 from unicodedata import category
 
-from foveate.code.exclusions import ALWAYS, MAX_DATA_BYTES, OWN, aside_by_folder, aside_by_name
-from foveate.code.git_files import MAX_KEPT, Answer, git, listed
-from foveate.code.model import Aside, Found
+from foveate.code.exclusions import (
+    MANDATORY_REASONS,
+    MAX_DATA_BYTES,
+    REASON_FOVEATE_FILE,
+    exclusion_by_dir,
+    exclusion_by_name,
+)
+from foveate.code.git_files import MAX_CACHED_BYTES, GitResult, list_files, run_git
+from foveate.code.model import Exclusion, FoundFile
 from foveate.code.roles import role_of
 from foveate.errors import InputError
 
 MAX_FILES = 50_000
 """Indexable files. The Linux kernel has about 60,000 sources, nearly everything else far fewer."""
 
-MAX_SEEN = 1_000_000
+MAX_SCANNED_FILES = 1_000_000
 """Files that a walk without git looks at: a home directory or a disk is not a repository."""
 
-MAX_ASIDE = 1_000
+MAX_EXCLUSIONS = 1_000
 """With more, they are summed up by top folder and reason, because nobody reads a longer list."""
 
 MAX_IGNORE_CHARS = 200_000
@@ -42,20 +48,20 @@ Matcher: TypeAlias = Callable[[str], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Walked:
+class WalkResult:
     """What a walk found, in order of the paths."""
 
-    files: tuple[Found, ...] = ()
-    aside: tuple[Aside, ...] = ()
-    git: bool = False
+    files: tuple[FoundFile, ...] = ()
+    exclusions: tuple[Exclusion, ...] = ()
+    used_git: bool = False
     """Whether git listed the files."""
-    head: str = ""
+    head_commit: str = ""
     """The commit that is checked out; "" without one."""
     notes: tuple[str, ...] = ()
     """What a person should know: a submodule without files, git that refused."""
 
 
-def walk(root: Path, include: Sequence[str] = (), exclude: Sequence[str] = (), max_files: int = MAX_FILES) -> Walked:
+def walk(root: Path, include: Sequence[str] = (), exclude: Sequence[str] = (), max_files: int = MAX_FILES) -> WalkResult:
     """The files of a repository that are worth indexing.
 
     `include` and `exclude` are patterns in the syntax of .gitignore. `include` brings back what is ignored or set aside by
@@ -63,16 +69,16 @@ def walk(root: Path, include: Sequence[str] = (), exclude: Sequence[str] = (), m
     """
     base = os.path.abspath(root)
     if not os.path.isdir(base):
-        return Walked(notes=(f"{base} is not a folder that can be read.",))
+        return WalkResult(notes=(f"{base} is not a folder that can be read.",))
     walked = _Walk(base, tuple(include), tuple(exclude), matcher(include))
-    by_git = walked.look("")
+    by_git = walked.scan("")
     files, over = walked.files, len(walked.files) - max_files
     if over > 0:
-        files = _most_telling(walked, max_files)
+        files = _most_important(walked, max_files)
         walked.notes.append(f"{over:,} files are over the limit of {max_files:,} and left out; raise max_files in [code].")
     files.sort(key=attrgetter("path"))
-    head = os.fsdecode(git(base, "rev-parse", "-q", "--verify", "HEAD").out).strip() if by_git else ""
-    return Walked(tuple(files), _summed_up(walked.aside), by_git, head, tuple(walked.notes))
+    head = os.fsdecode(run_git(base, "rev-parse", "-q", "--verify", "HEAD").stdout).strip() if by_git else ""
+    return WalkResult(tuple(files), _summarize_exclusions(walked.exclusions), by_git, head, tuple(walked.notes))
 
 
 def matcher(patterns: Sequence[str]) -> Matcher | None:
@@ -91,7 +97,7 @@ def matcher(patterns: Sequence[str]) -> Matcher | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _SetAside:
+class _ExclusionList:
     """What is set aside, and why."""
 
     paths: dict[str, str] = field(default_factory=dict)
@@ -100,13 +106,13 @@ class _SetAside:
 
     def add(self, path: str, reason: str) -> None:
         """Take down a file, with its folder where that is the reason."""
-        folder = aside_by_folder(path)
+        folder = exclusion_by_dir(path)
         if folder[1] == reason:
             self.folders[folder] += 1
         else:
             self.paths[path] = reason
 
-    def add_all(self, others: _SetAside) -> None:
+    def add_all(self, others: _ExclusionList) -> None:
         self.paths.update(others.paths)
         self.folders.update(others.folders)
 
@@ -118,40 +124,40 @@ class _Walk:
     base: str
     include: tuple[str, ...]
     exclude: tuple[str, ...]
-    wanted: Matcher | None
-    files: list[Found] = field(default_factory=list)
-    aside: _SetAside = field(default_factory=_SetAside)
+    include_matcher: Matcher | None
+    files: list[FoundFile] = field(default_factory=list)
+    exclusions: _ExclusionList = field(default_factory=_ExclusionList)
     notes: list[str] = field(default_factory=list)
 
-    def look(self, prefix: str) -> bool:
+    def scan(self, prefix: str) -> bool:
         """Take down the files below a folder; whether git listed them."""
-        answer = _names_by_git(self.base, prefix, self.include)
-        if isinstance(answer, Answer):
-            for closed, why in _CLOSED.findall(answer.said):
-                self.aside.paths[f"{_printable(prefix + closed)}/"] = why.lower()
-            self._take(answer.out, prefix)
+        answer = _list_with_git(self.base, prefix, self.include)
+        if isinstance(answer, GitResult):
+            for closed, why in _UNREADABLE_DIR.findall(answer.stderr):
+                self.exclusions.paths[f"{_printable(prefix + closed)}/"] = why.lower()
+            self._filter_paths(answer.stdout, prefix)
             return True
         if answer:
             self.notes.append(answer)
-        names = _Scan(self.base, self.aside.paths, self.notes, self.wanted).names(prefix)
-        self._take(os.fsencode("\0".join(names)), "")
+        names = _Scan(self.base, self.exclusions.paths, self.notes, self.include_matcher).names(prefix)
+        self._filter_paths(os.fsencode("\0".join(names)), "")
         return False
 
-    def _take(self, names: bytes, prefix: str) -> None:
+    def _filter_paths(self, names: bytes, prefix: str) -> None:
         """Judge paths by their names, then what is left by what lies there."""
-        judge = _judged_before if len(names) <= MAX_KEPT else _judged
+        judge = _filter_by_name_cached if len(names) <= MAX_CACHED_BYTES else _filter_by_name
         judged = judge(names, prefix, self.include, self.exclude)
-        self.aside.add_all(judged.aside)
+        self.exclusions.add_all(judged.aside)
         nested, links = [], []
         before = len(self.files)
         lead, lstat, is_file = f"{self.base}/", os.lstat, stat.S_ISREG
-        for path in judged.stay:
+        for path in judged.kept_paths:
             try:
                 status = lstat(lead + path)
             except FileNotFoundError:  # tracked, but deleted
                 continue
             except OSError as error:
-                self.aside.paths[path] = _why(error)
+                self.exclusions.paths[path] = _error_reason(error)
                 continue
             size = status.st_size
             if not is_file(status.st_mode):
@@ -159,66 +165,68 @@ class _Walk:
                     nested.append(path.rstrip("/"))
                 else:
                     links.append(path)
-                    self.aside.paths[path] = _kind(status.st_mode)
-            elif size > MAX_DATA_BYTES and (reason := _unless_wanted(aside_by_name(path, size), path, self.wanted)):
-                self.aside.add(path, reason)
+                    self.exclusions.paths[path] = _kind(status.st_mode)
+            elif size > MAX_DATA_BYTES and (
+                reason := _unless_included(exclusion_by_name(path, size), path, self.include_matcher)
+            ):
+                self.exclusions.add(path, reason)
             else:
-                self.files.append(Found(path, size, status.st_mtime_ns))
+                self.files.append(FoundFile(path, size, status.st_mtime_ns))
         if links:  # tracked files whose folder is now a link are not there any more
             behind = tuple(f"{link}/" for link in links)
             self.files[before:] = [found for found in self.files[before:] if not found.path.startswith(behind)]
         for path in nested:
-            self._look_into(f"{path}/")
+            self._scan_nested_repository(f"{path}/")
 
-    def _look_into(self, prefix: str) -> None:
+    def _scan_nested_repository(self, prefix: str) -> None:
         """A submodule or another repository inside of this one."""
         if not os.path.lexists(f"{self.base}/{prefix}.git"):
             self.notes.append(f"The submodule {prefix} has no files: it is not initialised.")
         elif _is_worktree(f"{self.base}/{prefix}.git"):
-            self.aside.paths[prefix] = "another worktree"
+            self.exclusions.paths[prefix] = "another worktree"
         else:
-            self.look(prefix)
+            self.scan(prefix)
 
 
-class _Judged(NamedTuple):
+class _NameFilterResult(NamedTuple):
     """What the names of files tell."""
 
-    stay: list[str]
-    aside: _SetAside
+    kept_paths: list[str]
+    aside: _ExclusionList
 
 
-def _judged(listed: bytes, prefix: str, include: tuple[str, ...], exclude: tuple[str, ...]) -> _Judged:
+def _filter_by_name(listed: bytes, prefix: str, include: tuple[str, ...], exclude: tuple[str, ...]) -> _NameFilterResult:
     """Paths that a zero byte ends, by their names alone."""
     names = dict.fromkeys(os.fsdecode(listed).split("\0"))
     names.pop("", None)
     paths = [prefix + name for name in names] if prefix else list(names)
     environments = tuple(path.removesuffix("pyvenv.cfg") for path in paths if path.endswith("/pyvenv.cfg"))
     wanted, unwanted = matcher(include), matcher(exclude)
-    judged = _Judged([], _SetAside())
+    judged = _NameFilterResult([], _ExclusionList())
     for path in paths:
         if why := _unprintable(path):
             judged.aside.paths[_printable(path)] = why
         elif unwanted and unwanted(path):
             judged.aside.add(path, "excluded")
-        elif reason := _unless_wanted(_by_name(path, environments), path, wanted):
+        elif reason := _unless_included(_by_name(path, environments), path, wanted):
             judged.aside.add(path, reason)
         else:
-            judged.stay.append(path)
+            judged.kept_paths.append(path)
     return judged
 
 
-_judged_before = lru_cache(maxsize=8)(_judged)
+_filter_by_name_cached = lru_cache(maxsize=8)(_filter_by_name)
 """The same list comes again at every walk until a file is made."""
 
 
 def _by_name(path: str, environments: tuple[str, ...]) -> str:
     """Why the name of a file speaks against it."""
-    return aside_by_name(path, 0) or ("virtual environment" if environments and path.startswith(environments) else "")
+    return exclusion_by_name(path, 0) or ("virtual environment" if environments and path.startswith(environments) else "")
 
 
-def _unless_wanted(reason: str, path: str, wanted: Matcher | None) -> str:
+def _unless_included(reason: str, path: str, include_matcher: Matcher | None) -> str:
     """The reason to set a file aside; none where it was asked for and may be."""
-    return "" if reason and wanted and reason not in ALWAYS and wanted(path) else reason
+    return "" if reason and include_matcher and reason not in MANDATORY_REASONS and include_matcher(path) else reason
 
 
 def _unprintable(path: str) -> str:
@@ -235,55 +243,57 @@ def _printable(path: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in path)
 
 
-_RANKS = {"source": 0, "test": 1, "config": 2, "docs": 2, "example": 3, "generated": 4, "vendored": 5, "data": 6}
+_ROLE_PRIORITY = {"source": 0, "test": 1, "config": 2, "docs": 2, "example": 3, "generated": 4, "vendored": 5, "data": 6}
 
 
-OVER = "over the limit of"
+OVER_LIMIT_REASON = "over the limit of"
 
 
-def _most_telling(walked: _Walk, limit: int) -> list[Found]:
+def _most_important(walked: _Walk, limit: int) -> list[FoundFile]:
     """What was asked for first, then sources, those near the top before those deep down."""
 
-    def place(found: Found) -> tuple[bool, int, int, str]:
-        asked = walked.wanted is not None and walked.wanted(found.path)
-        return (not asked, _RANKS[role_of(found.path)], found.path.count("/"), found.path)
+    def place(found: FoundFile) -> tuple[bool, int, int, str]:
+        asked = walked.include_matcher is not None and walked.include_matcher(found.path)
+        return (not asked, _ROLE_PRIORITY[role_of(found.path)], found.path.count("/"), found.path)
 
     files = sorted(walked.files, key=place)
     over = Counter(found.path[: found.path.find("/") + 1] or "./" for found in files[limit:])
     for top, count in over.items():
-        walked.aside.paths[top] = f"{OVER} {limit:,}, {count:,} file{'s' * (count > 1)}"
+        walked.exclusions.paths[top] = f"{OVER_LIMIT_REASON} {limit:,}, {count:,} file{'s' * (count > 1)}"
     return files[:limit]
 
 
-def _summed_up(aside: _SetAside) -> tuple[Aside, ...]:
+def _summarize_exclusions(exclusions: _ExclusionList) -> tuple[Exclusion, ...]:
     """What was set aside, as a list that a person can read."""
-    paths = aside.paths
-    counts = Counter({pair: count for pair, count in aside.folders.items() if pair[1] != OWN})
-    if len(paths) > MAX_ASIDE:
+    paths = exclusions.paths
+    counts = Counter({pair: count for pair, count in exclusions.folders.items() if pair[1] != REASON_FOVEATE_FILE})
+    if len(paths) > MAX_EXCLUSIONS:
         counts.update([(path[: path.find("/") + 1] or "./", why) for path, why in paths.items() if path[-1] != "/"])
         paths = {path: why for path, why in paths.items() if path[-1] == "/"}
-    summed = [Aside(folder, f"{reason}, {count:,} file{'s' * (count > 1)}") for (folder, reason), count in counts.items()]
-    listed = [Aside(path, reason) for path, reason in paths.items()]
+    summed = [
+        Exclusion(folder, f"{reason}, {count:,} file{'s' * (count > 1)}") for (folder, reason), count in counts.items()
+    ]
+    listed = [Exclusion(path, reason) for path, reason in paths.items()]
     return tuple(sorted(listed + summed, key=lambda entry: (entry.path, entry.reason)))
 
 
 # --- by git ------------------------------------------------------------------------------------------------------------
 
 
-def _names_by_git(base: str, prefix: str, include: Sequence[str]) -> Answer | str:
+def _list_with_git(base: str, prefix: str, include: Sequence[str]) -> GitResult | str:
     """Git's list of files, or why there is none: "" where there is no repository, which is nothing to speak of."""
     folder = f"{base}/{prefix}"
     ceiling = os.path.dirname(folder.rstrip("/")) if prefix else ""
-    answer = listed(folder, include, ceiling)
+    answer = list_files(folder, include, ceiling)
     if answer.code == 0:
-        return answer if answer.out else ""
-    if answer.code is not None and "not a git repository" in answer.said and not prefix:
+        return answer if answer.stdout else ""
+    if answer.code is not None and "not a git repository" in answer.stderr and not prefix:
         return ""
-    said = answer.said.partition("\n")[0].removeprefix("fatal: ") or "git failed"
+    said = answer.stderr.partition("\n")[0].removeprefix("fatal: ") or "git failed"
     return f"{prefix or 'The root'} is read without git: {said}."
 
 
-_CLOSED = re.compile(r"could not open directory '(.*?)/?': (.+)")
+_UNREADABLE_DIR = re.compile(r"could not open directory '(.*?)/?': (.+)")
 
 
 def _is_worktree(mark: str) -> bool:
@@ -306,8 +316,8 @@ def _kind(mode: int) -> str:
 
 # --- without git -------------------------------------------------------------------------------------------------------
 
-_NEVER = frozenset((".git", ".hg", ".svn", ".bzr", "CVS", ".jj", ".foveate"))
-_BUILT = {
+_VCS_DIRS = frozenset((".git", ".hg", ".svn", ".bzr", "CVS", ".jj", ".foveate"))
+_BUILD_DIRS = {
     "build": ("setup.py", "pyproject.toml", "package.json", "build.gradle", "build.gradle.kts", "CMakeLists.txt"),
     "dist": ("setup.py", "pyproject.toml", "package.json"),
     "out": ("package.json", "build.gradle", "CMakeLists.txt", "foundry.toml"),
@@ -331,25 +341,25 @@ class _Scan:
     def names(self, prefix: str) -> list[str]:
         """The paths of all files that no rule ignores."""
         paths: list[str] = []
-        waiting = [(prefix, _with_rules((), prefix, f"{self.base}/{prefix}.git/info/exclude"), False)]
+        waiting = [(prefix, _add_gitignore((), prefix, f"{self.base}/{prefix}.git/info/exclude"), False)]
         for folder, rules, only_wanted in waiting:  # grows while it is read
-            if len(paths) > MAX_SEEN:
-                self.notes.append(f"More than {MAX_SEEN:,} files: the walk ended before {_printable(folder)}.")
+            if len(paths) > MAX_SCANNED_FILES:
+                self.notes.append(f"More than {MAX_SCANNED_FILES:,} files: the walk ended before {_printable(folder)}.")
                 break
             entries = self._entries(folder)
             names = {entry.name for entry in entries}
-            if folder != prefix and (reason := self._whole(folder, names)):
+            if folder != prefix and (reason := self._dir_exclusion(folder, names)):
                 self.aside[_printable(folder)] = reason
                 continue
             if ".gitignore" in names:
-                rules = _with_rules(rules, folder, f"{self.base}/{folder}.gitignore")
+                rules = _add_gitignore(rules, folder, f"{self.base}/{folder}.gitignore")
             for entry in entries:
                 path = folder + entry.name
                 if entry.is_dir(follow_symlinks=False):
                     out = only_wanted or self._is_out(path, entry.name, names, rules)
-                    if entry.name not in _NEVER and (self.wanted or not out):  # what was asked for can be anywhere
+                    if entry.name not in _VCS_DIRS and (self.wanted or not out):  # what was asked for can be anywhere
                         waiting.append((f"{path}/", rules, out))
-                elif not (only_wanted or _ignored(rules, path, entry.name, "")) or (self.wanted and self.wanted(path)):
+                elif not (only_wanted or _is_ignored(rules, path, entry.name, "")) or (self.wanted and self.wanted(path)):
                     paths.append(path)
         return paths
 
@@ -358,37 +368,40 @@ class _Scan:
             with os.scandir(f"{self.base}/{folder}") as found:
                 return sorted(found, key=attrgetter("name"))
         except OSError as error:
-            self.aside[_printable(folder) or "./"] = _why(error)
+            self.aside[_printable(folder) or "./"] = _error_reason(error)
             return []
 
     def _is_out(self, path: str, name: str, names: set[str], rules: _Rules) -> bool:
         """Whether a folder is ignored or set aside as a whole."""
-        if name in _NEVER or _ignored(rules, path, name, "/"):
+        if name in _VCS_DIRS or _is_ignored(rules, path, name, "/"):
             return True
-        reason = aside_by_folder(f"{path}/")[1] or self._build_output(path, name, names)
+        reason = exclusion_by_dir(f"{path}/")[1] or self._build_output(path, name, names)
         if reason:
             self.aside[f"{_printable(path)}/"] = reason
         return bool(reason)
 
-    def _build_output(self, path: str, name: str, beside: set[str]) -> str:
-        signs = _BUILT.get(name, ())
-        if any(sign in beside or (sign[0] == "*" and any(other.endswith(sign[1:]) for other in beside)) for sign in signs):
+    def _build_output(self, path: str, name: str, sibling_names: set[str]) -> str:
+        signs = _BUILD_DIRS.get(name, ())
+        if any(
+            sign in sibling_names or (sign[0] == "*" and any(other.endswith(sign[1:]) for other in sibling_names))
+            for sign in signs
+        ):
             return "" if os.path.exists(f"{self.base}/{path}/__init__.py") else "build output"
         return ""
 
-    def _whole(self, folder: str, names: set[str]) -> str:
+    def _dir_exclusion(self, folder: str, names: set[str]) -> str:
         """Why nothing in this folder is looked at, as its names tell."""
         if "pyvenv.cfg" in names and not self.wanted:
             return "virtual environment"
         return "another worktree" if ".git" in names and _is_worktree(f"{self.base}/{folder}.git") else ""
 
 
-def _why(error: OSError) -> str:
+def _error_reason(error: OSError) -> str:
     return (error.strerror or "not readable").lower()
 
 
 @dataclass(frozen=True, slots=True)
-class _Ignore:
+class _GitIgnore:
     """One .gitignore. Each entry of a folder is asked about by itself, from the top down, as git does it.
 
     `pathspec` translates the patterns, but would also match everything below a folder that matches; that is right for a
@@ -396,18 +409,18 @@ class _Ignore:
     paths of its own depth.
     """
 
-    base: int
+    prefix_length: int
     """Length of the path of its folder."""
     rules: tuple[tuple[Any, int, float], ...]
     """Pattern, least and most depth (0: bare names), the last line first."""
-    quick: re.Pattern[str]
+    prefilter: re.Pattern[str]
     """Finds every name or path that any rule could match: most entries meet none."""
 
-    def says(self, path: str, name: str, slash: str) -> bool | None:
+    def match(self, path: str, name: str, slash: str) -> bool | None:
         """Whether an entry is ignored; None if no rule is about it."""
-        below = path[self.base :] + slash
+        below = path[self.prefix_length :] + slash
         bare = name + slash
-        if not self.quick.search(bare) and not self.quick.search(below):
+        if not self.prefilter.search(bare) and not self.prefilter.search(below):
             return None
         depth = below.count("/", 0, -1) + 1
         for pattern, least, most in self.rules:
@@ -416,21 +429,21 @@ class _Ignore:
         return None
 
 
-_Rules: TypeAlias = tuple[_Ignore, ...]
+_Rules: TypeAlias = tuple[_GitIgnore, ...]
 """Those of the root first."""
 
 _GROUP = re.compile(r"\(\?P<\w+>")
 
 
-def _ignored(rules: _Rules, path: str, name: str, slash: str) -> bool:
+def _is_ignored(rules: _Rules, path: str, name: str, slash: str) -> bool:
     for file in reversed(rules):
-        said = file.says(path, name, slash)
+        said = file.match(path, name, slash)
         if said is not None:
             return said
     return False
 
 
-def _with_rules(rules: _Rules, folder: str, file: str) -> _Rules:
+def _add_gitignore(rules: _Rules, folder: str, file: str) -> _Rules:
     """The rules with those of one more file, which go before them."""
     from pathspec import GitIgnoreSpec
 
@@ -451,7 +464,7 @@ def _with_rules(rules: _Rules, folder: str, file: str) -> _Rules:
     if not found:
         return rules
     quick = re.compile("|".join(f"(?:{_GROUP.sub('(?:', rule[0].regex.pattern)})" for rule in found))
-    return (*rules, _Ignore(len(folder), tuple(reversed(found)), quick))
+    return (*rules, _GitIgnore(len(folder), tuple(reversed(found)), quick))
 
 
 def _depths(line: str) -> tuple[int, float]:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from foveate.agents import CompiledContext, ContextStrategy, Lease, Prepared
     from foveate.code.docs import CodebaseDocs
-    from foveate.code.indexing import Refreshed
-    from foveate.code.search import FileHit, Hits
-    from foveate.code.search import Hit as CodeHit
+    from foveate.code.indexing import IndexUpdate
+    from foveate.code.search import CodeHits, FileHit
+    from foveate.code.search import DefinitionHit as CodeHit
     from foveate.code.snapshot import Workspace
     from foveate.engine import Engine
     from foveate.integrations.importers import Report
@@ -330,14 +330,19 @@ CONFIG = ".foveate/config.toml"
 PROJECT = ("name", "language", "framework", "test_framework")
 
 
-def code_index(code: Workspace, done: Refreshed | None = None, seconds: float = 0.0) -> dict[str, Any]:
+def code_index(code: Workspace, done: IndexUpdate | None = None, seconds: float = 0.0) -> dict[str, Any]:
     """What is indexed and, where it was just brought up to date, what that took in."""
     with code.index.open_reader() as reader:
         found = reader.stats()
     document = {"root": str(code.root), **found, "read_as_lines": read_as_lines(found["languages"])}
     if done is None:
         return document
-    refreshed = {"parsed": done.parsed, "moved": done.moved, "removed": done.removed, "seconds": round(seconds, 3)}
+    refreshed = {
+        "parsed": done.parsed_files,
+        "moved": done.moved_files,
+        "removed": done.removed_files,
+        "seconds": round(seconds, 3),
+    }
     return {**document, "refreshed": refreshed, "notes": list(done.notes)}
 
 
@@ -373,7 +378,7 @@ def project(codebase: CodebaseDocs, code: Workspace) -> dict[str, dict[str, str]
     return found
 
 
-def code_hits(query: str, found: Hits) -> dict[str, Any]:
+def code_hits(query: str, found: CodeHits) -> dict[str, Any]:
     """Definitions and files that a search in the code found."""
     definitions = [_definition(hit) for hit in found.definitions]
     return {"query": query, "definitions": definitions, "files": [_file(hit) for hit in found.files]}
@@ -383,8 +388,8 @@ def _definition(hit: CodeHit) -> dict[str, Any]:
     from foveate.code.derived import id_of
 
     one = hit.symbol
-    place = {"id": id_of(one), "path": one.path, "line": one.line, "end": one.end}
-    said = {"name": one.qualified, "kind": one.kind, "signature": one.signature, "doc": one.doc, "role": one.role}
+    place = {"id": id_of(one), "path": one.path, "line": one.start_line, "end": one.end_line}
+    said = {"name": one.qualified_name, "kind": one.kind, "signature": one.signature, "doc": one.doc, "role": one.role}
     return {**place, **said, "relevance": hit.relevance, "features": dict(hit.features)}
 
 

@@ -15,7 +15,7 @@ from math import fsum
 from typing import Any
 
 from foveate.clock import iso
-from foveate.code.derived import in_parts
+from foveate.code.derived import is_shown_in_parts
 from foveate.errors import NotFound
 from foveate.memory.relations import KIND as RELATION
 from foveate.memory.relations import ends_of
@@ -483,7 +483,7 @@ def _entry(candidate: Candidate, kept: dict[_Key, Item], lost: Mapping[_Key, Omi
         entry |= {"conflict": candidate.conflict.id, "conflict_version": candidate.conflict.version}
     item = kept.pop(_key(candidate), None)  # once: the same record brought twice is kept once
     if item is not None:
-        if record.kind == "file" and item.level == "full" and in_parts(record.text):
+        if record.kind == "file" and item.level == "full" and is_shown_in_parts(record.text):
             entry["in_parts"] = True
         return {**entry, "kept": True, "level": item.level, "shown_tokens": item.tokens, "rank": item.rank}
     omission = lost[_key(candidate)]

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from foveate.code import question
-from foveate.code.exclusions import GENERATED, MINIFIED, VENDORED, aside_by_name
+from foveate.code.exclusions import REASON_GENERATED, REASON_MINIFIED, REASON_VENDORED, exclusion_by_name
 from foveate.code.graph import Symbol
-from foveate.code.model import Aside
-from foveate.code.search import BEST, search
+from foveate.code.model import Exclusion
+from foveate.code.search import MAX_SCORED_DEFINITIONS, search
 from foveate.code.snapshot import CodeSnapshot
-from foveate.code.walk import OVER
+from foveate.code.walk import OVER_LIMIT_REASON
 from foveate.errors import NotFound, near
 from foveate.pipeline.sources.code import named
 from foveate.pipeline.sources.gather import limit_of
@@ -34,7 +34,17 @@ SOURCES = {
 """Who brings what an id of this sort names; the first ranks it."""
 
 CURABLE = frozenset(
-    (VENDORED, GENERATED, MINIFIED, "lock file", "build output", "translation", "cache", "large data file", "ignored")
+    (
+        REASON_VENDORED,
+        REASON_GENERATED,
+        REASON_MINIFIED,
+        "lock file",
+        "build output",
+        "translation",
+        "cache",
+        "large data file",
+        "ignored",
+    )
 )
 """Reasons that `include` in the settings outweighs."""
 
@@ -76,8 +86,8 @@ def _absent(look: CodeSnapshot, path: str) -> Reason:
             return _set_aside(path, aside)
     inside = not path.startswith("/") and ".." not in path.split("/")
     if inside and (look.root / path).is_file():
-        reason = aside_by_name(path, 0)
-        excluded = Aside(path, reason) if reason else look.exclusion(path)
+        reason = exclusion_by_name(path, 0)
+        excluded = Exclusion(path, reason) if reason else look.exclusion(path)
         if excluded is not None:
             return _set_aside(path, excluded)
         return "not indexed", f"{path} is ignored, as .gitignore says; `include` in [code] brings it back"
@@ -87,9 +97,9 @@ def _absent(look: CodeSnapshot, path: str) -> Reason:
     raise NotFound(f"There is no file {path!r} in the code.{hint}")
 
 
-def _set_aside(path: str, aside: Aside) -> Reason:
+def _set_aside(path: str, aside: Exclusion) -> Reason:
     cure = "; `include` in [code] brings it back" if aside.reason.partition(",")[0] in CURABLE else ""
-    if aside.reason.startswith(OVER):
+    if aside.reason.startswith(OVER_LIMIT_REASON):
         cure = "; raise `max_files` in [code]"
     if aside.reason == EXCLUDED:
         cure = " by `exclude` in [code]"
@@ -133,7 +143,7 @@ def _outranked(receipt: Receipt, sort: str, path: str, symbol: Symbol | None, lo
 
 def _ranked(receipt: Receipt, profile: Profile, asked: str, path: str, symbol: Symbol | None, look: CodeSnapshot) -> Reason:
     """Its rank now, for the same words."""
-    read = question.read(asked)
+    read = question.parse_query(asked)
     hits = search(look.index, read, FAR, FAR)
     as_wholes = _as_wholes(receipt)
     if symbol is None:
@@ -143,12 +153,15 @@ def _ranked(receipt: Receipt, profile: Profile, asked: str, path: str, symbol: S
         ranking = [hit.symbol.id for hit in hits.definitions if hit.symbol.path not in as_wholes]
         place = symbol.id
     lines = look.lines(path) or []
-    shown = lines if symbol is None else [symbol.qualified, *lines[symbol.line - 1 : symbol.end]]
+    shown = lines if symbol is None else [symbol.qualified_name, *lines[symbol.start_line - 1 : symbol.end_line]]
     shared = sorted(set(read.terms) & set(analysis.terms("\n".join([path, *shown]))))
     if place not in ranking:
         if not shared:
             return "no shared term", f"it shares no word with the question ({', '.join(sorted(read.terms)[:5])})"
-        return "limit", f"it is not among the {BEST} that are looked at closely; shares {', '.join(shared[:5])}"
+        return (
+            "limit",
+            f"it is not among the {MAX_SCORED_DEFINITIONS} that are looked at closely; shares {', '.join(shared[:5])}",
+        )
     rank, limit = ranking.index(place) + 1, _limit(profile, "found_files" if symbol is None else "code")
     if rank <= limit:
         return "later", f"it has rank {rank} now, within the {limit} that are asked for, and had not when this was computed"

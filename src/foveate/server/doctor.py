@@ -121,9 +121,11 @@ def code(engine: Engine) -> tuple[dict[str, Any], list[str], list[str]]:
     """How the code index stands, without bringing it up to date, and what keeps it from seeing more."""
     if not engine.code.available:
         return {"code": "not looked at: no repository, no manifest, no index; `foveate index` makes one"}, [], []
-    from foveate.code.languages import missing
+    from foveate.code.languages import unavailable_grammars
 
-    warnings = [f"No grammar for {name}, so its files are read as lines: {reason}" for name, reason in missing().items()]
+    warnings = [
+        f"No grammar for {name}, so its files are read as lines: {reason}" for name, reason in unavailable_grammars().items()
+    ]
     facts = {"code": _index(engine), "git": _git()}
     if not facts["git"]:
         warnings.append("There is no git: files are listed by the rules of .gitignore, and history counts for nothing.")

@@ -58,7 +58,7 @@ class RepositoryFiles:
     def first_existing(self, *paths: str) -> str | None:
         return next((path for path in paths if path in self._known), None)
 
-    def ending(self, ends: str | tuple[str, ...], max_depth: int) -> list[str]:
+    def find_by_suffix(self, ends: str | tuple[str, ...], max_depth: int) -> list[str]:
         """Return the paths with these ends, those nearest to the root first; none of tests, examples or vendored code."""
         found = [path for path in self.paths if path.endswith(ends) and path.count("/") <= max_depth]
         return sorted((path for path in found if not is_peripheral(path)), key=lambda path: (path.count("/"), path))
@@ -94,7 +94,7 @@ class Manifest:
 def read_manifests(files: RepositoryFiles) -> list[Manifest]:
     """Return the manifests near the root that can be read, those at the root first."""
     found: list[Manifest] = []
-    for path in files.ending(tuple(_READERS), MAX_MANIFEST_DEPTH)[:MAX_MANIFESTS]:
+    for path in files.find_by_suffix(tuple(_READERS), MAX_MANIFEST_DEPTH)[:MAX_MANIFESTS]:
         name = path.rpartition("/")[2]
         reader = next(
             (read for end, read in _READERS.items() if name == end or (end[0] == "." and name.endswith(end))), None
@@ -422,15 +422,15 @@ def _matches(table: str, packages: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _framework(files: RepositoryFiles, own: Iterable[Manifest], name: str) -> tuple[str, str]:
-    for manifest in own:
+def _framework(files: RepositoryFiles, main_manifests: Iterable[Manifest], name: str) -> tuple[str, str]:
+    for manifest in main_manifests:
         if found := [framework for framework in frameworks(manifest) if framework != name.lower()]:
             return found[0], manifest.path
     return next(((framework, path) for path, framework in _FRAMEWORK_FILES.items() if path in files), ("", ""))
 
 
-def _test_framework(files: RepositoryFiles, own: Iterable[Manifest], ecosystem: str) -> tuple[str, str]:
-    for manifest in own:
+def _test_framework(files: RepositoryFiles, main_manifests: Iterable[Manifest], ecosystem: str) -> tuple[str, str]:
+    for manifest in main_manifests:
         packages = (*manifest.dev_dependencies, *manifest.dependencies, *manifest.tools)
         if found := _matches(_TEST_FRAMEWORKS.get(ecosystem, ""), packages):
             return found[0], manifest.path
@@ -439,7 +439,7 @@ def _test_framework(files: RepositoryFiles, own: Iterable[Manifest], ecosystem: 
             return framework, path
     tests = [path for path in files.paths if role_of(path) == "test"]
     if ecosystem == "rust":
-        units = [path for path in files.ending(("lib.rs", "main.rs"), 3) if "#[cfg(test)]" in files.text(path)]
+        units = [path for path in files.find_by_suffix(("lib.rs", "main.rs"), 3) if "#[cfg(test)]" in files.text(path)]
         tests = [*(path for path in tests if path.endswith(".rs")), *units]
         return ("cargo test", tests[0]) if tests else ("", "")
     for path in [path for path in tests if path.endswith(".py")][:MAX_TEST_FILES_READ] if ecosystem == "python" else ():

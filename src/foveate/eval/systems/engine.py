@@ -190,7 +190,7 @@ class RepositorySystem:
         symbols = [hit.symbol for hit in hits.definitions if hit.symbol.kind in FUNCTION_KINDS]
         return {
             "file": self._only_answers([hit.file.path for hit in hits.files]),
-            "function": self._only_answers([f"{symbol.path}::{symbol.qualified}" for symbol in symbols]),
+            "function": self._only_answers([f"{symbol.path}::{symbol.qualified_name}" for symbol in symbols]),
         }
 
     def close(self) -> None:

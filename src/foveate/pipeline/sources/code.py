@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterator, Sequence
 
 from foveate.code.derived import id_of, record
-from foveate.code.graph import Symbol, neighbours
-from foveate.code.model import MODULE, Lengths
-from foveate.code.search import Hit
-from foveate.code.show import definition, inside, line
+from foveate.code.graph import Symbol, neighbors
+from foveate.code.model import MODULE, RenderedLevels
+from foveate.code.search import DefinitionHit
+from foveate.code.show import definition, direct_children, line
 from foveate.code.snapshot import CodeSnapshot
 from foveate.errors import NotFound, near
 from foveate.pipeline.sources.docs import docs_records
@@ -60,17 +60,17 @@ class Code:
 
     def among(self, around: Around) -> int:
         look = around.look
-        return 0 if look is None else look.index.file_table().documents.number
+        return 0 if look is None else look.index.file_table().documents.count
 
 
-def by_worth(hits: Sequence[Hit]) -> list[tuple[Hit, float]]:
+def by_worth(hits: Sequence[DefinitionHit]) -> list[tuple[DefinitionHit, float]]:
     """Definitions with how relevant they are for the room that they take: the best as it is, then what is worth most.
 
     A class counts with all that it holds. What search says of each stays beside it, as `found`.
     """
     rest = []
     for hit in hits[1:]:
-        lines = hit.symbol.end - hit.symbol.line + 1
+        lines = hit.symbol.end_line - hit.symbol.start_line + 1
         rest.append((hit, round(hit.relevance * (SHORT_LINES / max(SHORT_LINES, lines)) ** LENGTH_POWER, 4)))
     return [*((hit, hit.relevance) for hit in hits[:1]), *sorted(rest, key=lambda pair: -pair[1])]
 
@@ -89,10 +89,10 @@ class Neighbours:
         known = {hit.symbol.id for hit in hits[: max((ask.limit for ask in asks), default=0)]}
         for ask in asks:
             for hit in best:
-                for other in neighbours(look.index, hit.symbol.id, EACH):
+                for other in neighbors(look.index, hit.symbol.id, EACH):
                     if other.symbol.id not in known:
                         known.add(other.symbol.id)
-                        said = f"{other.relation} of {hit.symbol.qualified}"
+                        said = f"{other.relation} of {hit.symbol.qualified_name}"
                         found = line_of(other.symbol, look, around.request.scope, said)
                         if found is not None:
                             features = {"relevance": round(hit.relevance * FURTHER, 4)}
@@ -104,14 +104,14 @@ def record_of(symbol: Symbol, look: CodeSnapshot, scope: Scope) -> Record | None
     lines, file = look.lines(symbol.path), look.file(symbol.path)
     if lines is None or file is None:
         return line_of(symbol, look, scope) if look.is_changed(symbol.path) else None
-    inner = inside(symbol, look.index.symbols_in_file(symbol.path))
+    inner = direct_children(symbol, look.index.symbols_in_file(symbol.path))
     return record("code", id_of(symbol), definition(symbol, lines, inner, file.language), scope, symbol.path)
 
 
 def line_of(symbol: Symbol, look: CodeSnapshot, scope: Scope, remark: str = "") -> Record:
     """Return a definition as one line. Its file is not read: the index knows the head."""
     said = f"{line(symbol)} ({remark})" if remark else line(symbol)
-    return record("code", id_of(symbol), Lengths(said, said, said), scope, symbol.path)
+    return record("code", id_of(symbol), RenderedLevels(said, said, said), scope, symbol.path)
 
 
 def recalled(id: str, look: CodeSnapshot, scope: Scope) -> Record:
@@ -140,8 +140,8 @@ def named(look: CodeSnapshot, path: str, name: str) -> Symbol:
     """The definition of a file that an id names: `Cart.add`, or `Cart.add~2` for the second of that name."""
     plain, _, nth = name.rpartition("~") if _NTH.search(name) else (name, "", "1")
     every = look.index.symbols_in_file(path)
-    found = [symbol for symbol in every if symbol.qualified == plain and str(symbol.nth) == nth]
+    found = [symbol for symbol in every if symbol.qualified_name == plain and str(symbol.occurrence) == nth]
     if not found:
-        known = {symbol.qualified for symbol in every} - {""}
+        known = {symbol.qualified_name for symbol in every} - {""}
         raise NotFound(f"{path!r} does not define {name!r}.{near(name, known)}")
     return found[0]

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from foveate.code import derived
 from foveate.code.docs import DocSection, ProjectConfig
-from foveate.code.model import Lengths
+from foveate.code.model import RenderedLevels
 from foveate.code.snapshot import CodeSnapshot
 from foveate.pipeline.sources.gather import Around
 from foveate.types import Ask, Candidate, Record, Scope
@@ -66,9 +66,9 @@ def project_record(project: ProjectConfig, scope: Scope) -> Record | None:
         ("Test framework", project.test_framework),
     )
     said = "; ".join(f"{title}: {value}" for title, value in known if value)
-    return derived.record("docs", "docs:project", Lengths(said, said, said), scope) if said else None
+    return derived.record("docs", "docs:project", RenderedLevels(said, said, said), scope) if said else None
 
 
-def _titled(section: DocSection) -> Lengths:
+def _titled(section: DocSection) -> RenderedLevels:
     full, summary = (f"**{section.title}**\n{text}" for text in (section.text, section.summary))
-    return Lengths(full, summary, f"**{section.title}**: {section.micro}")
+    return RenderedLevels(full, summary, f"**{section.title}**: {section.micro}")

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 from foveate.code import derived, show
-from foveate.code.model import MODULE, Lengths
+from foveate.code.model import MODULE, RenderedLevels
 from foveate.code.snapshot import CodeSnapshot
 from foveate.pipeline.sources.dependencies import completed
 from foveate.pipeline.sources.gather import Around, limit_of, room_of
@@ -82,7 +82,7 @@ def file_line(path: str, look: CodeSnapshot, scope: Scope) -> Record | None:
     if file is None or (look.lines(path) is None and not look.is_changed(path)):
         return None
     said = show.file_line(path, file.lines, look.index.symbols_in_file(path))
-    return derived.record("file", f"file:{path}", Lengths(said, said, said), scope, path)
+    return derived.record("file", f"file:{path}", RenderedLevels(said, said, said), scope, path)
 
 
 def whole_chars(max_chars: int, room: int) -> int:
@@ -119,7 +119,7 @@ def _comes_in_definitions(path: str, lines: Sequence[str], around: Around, look:
         room = CHARS_A_TOKEN * room_of(slot, profile)
         good = (hit.symbol for hit in found[:most] if hit.relevance >= slot.min_score)
         own = (one for one in good if one.path == path and one.kind != MODULE)
-        if any(show.fits(lines[one.line - 1 : one.end], room) for one in own):
+        if any(show.fits(lines[one.start_line - 1 : one.end_line], room) for one in own):
             return True
     return False
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 
 from foveate.code import derived
 from foveate.code.graph import rank
-from foveate.code.model import Lengths
-from foveate.code.outline import MAX_FILES, Outline, outlines, structure
+from foveate.code.model import RenderedLevels
+from foveate.code.outline import MAX_FILES, Outline, directory_outlines, outlines
 from foveate.code.snapshot import CodeSnapshot
 from foveate.pipeline.sources.files import asked_for
 from foveate.pipeline.sources.gather import Around, room_of
@@ -40,7 +40,7 @@ class RepoMap:
                 record = derived.record(
                     "outline",
                     f"map:{outline.path}",
-                    Lengths(outline.full, outline.summary, outline.micro),
+                    RenderedLevels(outline.full, outline.summary, outline.micro),
                     around.request.scope,
                     outline.path,
                 )
@@ -59,4 +59,4 @@ def drawn(look: CodeSnapshot, text: str, limit: int = MAX_FILES) -> list[Outline
     if found:
         return found
     paths = list(look.index.file_table().by_path)
-    return structure(paths)[:limit] if paths else []
+    return directory_outlines(paths)[:limit] if paths else []
