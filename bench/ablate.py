@@ -91,9 +91,9 @@ STAGES = (
     Component("stage room used up", stage=("foveate.pipeline.fill", "_use_up", _return_none)),
 )
 CODE_STAGES = (
-    Component("stage names vote", stage=("foveate.code.search", "_named", _return_empty_dict)),
+    Component("stage names vote", stage=("foveate.code.search", "_named_definitions", _return_empty_dict)),
     Component("stage paths vote", stage=("foveate.code.search", "_file_votes", _return_two_dicts)),
-    Component("stage traces vote", stage=("foveate.code.search", "_traced", _return_two_dicts)),
+    Component("stage traces vote", stage=("foveate.code.search", "_trace_votes", _return_two_dicts)),
     Component("stage history", stage=("foveate.code.search", "_boost_by_history", lambda files, *_: files)),
 )
 

@@ -20,7 +20,7 @@ import pytest
 
 import foveate
 from foveate import StoreError
-from foveate.code import question
+from foveate.code import query
 from foveate.code.index import CodeIndex
 from foveate.code.index_reader import IndexReader
 from foveate.code.search import search
@@ -71,7 +71,7 @@ def told(reader: IndexReader) -> dict[str, Any]:
     }
     best = {}
     for text in QUESTIONS:
-        hit = search(reader, question.parse_query(text)).definitions[0]
+        hit = search(reader, query.parse_query(text)).definitions[0]
         best[text] = (hit.symbol.path, hit.symbol.qualified_name, round(hit.relevance, 3))
     return {
         "files": {path: file.hash for path, file in table.by_path.items()},
@@ -537,7 +537,7 @@ def test_a_syntax_error_in_every_file_stops_nothing(tree: Path, index: CodeIndex
     done = index.refresh()
     assert done.parsed_files == done.files - len([path for path in reasons(index) if path.startswith("deep")])
     assert index.open_reader().stats()["broken"] >= 20
-    assert search(index.open_reader(), question.parse_query("shared helper")).files[0].file.path == "lib.py"
+    assert search(index.open_reader(), query.parse_query("shared helper")).files[0].file.path == "lib.py"
 
 
 def test_thousands_of_files_in_one_folder_take_seconds(tmp_path: Path) -> None:
@@ -549,7 +549,7 @@ def test_thousands_of_files_in_one_folder_take_seconds(tmp_path: Path) -> None:
     began = time.process_time()
     with closing(CodeIndex(root, tmp_path / "code.db")) as index:
         assert index.refresh().parsed_files == 5000
-        assert search(index.open_reader(), question.parse_query("f4321")).definitions[0].symbol.name == "f4321"
+        assert search(index.open_reader(), query.parse_query("f4321")).definitions[0].symbol.name == "f4321"
     assert time.process_time() - began < 15
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 
 import pytest
 
-from foveate.code.graph import MAX_EXPANDED, Symbol, name_specificity, neighbors, rank
-from foveate.code.model import Role
+from foveate.code.graph import MAX_EXPANDED, name_specificity, neighbors, rank
+from foveate.code.model import Role, Symbol
 
 
 class Memory:

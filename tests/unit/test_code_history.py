@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from foveate.code.history import HALF_LIFE_S, MAX_FILES_CO_CHANGED, GitHistory, loads, read_git_history
+from foveate.code.git_history import HALF_LIFE_S, MAX_FILES_CO_CHANGED, GitHistory, loads, read_git_history
 
 START = 1_700_000_000
 

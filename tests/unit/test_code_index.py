@@ -17,7 +17,7 @@ import apsw
 import pytest
 
 import foveate
-from foveate.code import cache, question
+from foveate.code import cache, query
 from foveate.code.index import CodeIndex
 from foveate.code.index_reader import IndexReader
 from foveate.code.postings import MAX_ID, Segment, merge_lists, pairs, remove_ids
@@ -97,7 +97,7 @@ def index(root: Path, tmp_path: Path) -> Iterator[CodeIndex]:
 
 def found(index: CodeIndex, text: str) -> dict[str, float]:
     """What a question finds, and how well: `path::name~nth`."""
-    hits = search(index.open_reader(), question.parse_query(text)).definitions
+    hits = search(index.open_reader(), query.parse_query(text)).definitions
     return {f"{hit.symbol.path}::{hit.symbol.qualified_name}~{hit.symbol.occurrence}": hit.relevance for hit in hits}
 
 

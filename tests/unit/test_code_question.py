@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from foveate.code.question import CHATTER_FACTOR, MAX_CHARS, PLAIN_WORD_WEIGHT, SOLE_WORD_WEIGHT, ZONES, Frame, parse_query
+from foveate.code.query import CHATTER_FACTOR, MAX_CHARS, PLAIN_WORD_WEIGHT, SOLE_WORD_WEIGHT, ZONES, Frame, parse_query
 
 REPORT = """\
 Cart.total() rounds twice

@@ -9,7 +9,7 @@ import pytest
 
 import foveate
 from foveate.code.index import CodeIndex
-from foveate.code.question import read
+from foveate.code.query import read
 from foveate.receipts.receipt import FORGOTTEN
 from foveate.testing import engine
 

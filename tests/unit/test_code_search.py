@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from foveate.code import question
+from foveate.code import query
 from foveate.code.index import CodeIndex
 from foveate.code.search import CALLER_FRAME_DECAY, CodeHits, search
 
@@ -74,7 +74,7 @@ def ask(tmp_path: Path) -> Iterator[Ask]:
         (root / path).write_text(text, "utf-8")
     with closing(CodeIndex(root, tmp_path / "index.db")) as index:
         index.refresh()
-        yield lambda text: search(index.open_reader(), question.parse_query(text))
+        yield lambda text: search(index.open_reader(), query.parse_query(text))
 
 
 def names(hits: CodeHits) -> list[str]:
@@ -186,13 +186,13 @@ def test_an_empty_index_and_an_empty_question_find_nothing(ask: Ask, tmp_path: P
     (tmp_path / "empty").mkdir()
     with closing(CodeIndex(tmp_path / "empty", tmp_path / "empty.db")) as index:
         index.refresh()
-        assert search(index.open_reader(), question.parse_query("voucher")) == CodeHits()
+        assert search(index.open_reader(), query.parse_query("voucher")) == CodeHits()
 
 
 def test_no_more_is_given_than_asked_for(ask: Ask, tmp_path: Path) -> None:
     with closing(CodeIndex(tmp_path / "repo", tmp_path / "again.db")) as index:
         index.refresh()
-        found = search(index.open_reader(), question.parse_query("redeem a voucher for a price"), files=1, definitions=2)
+        found = search(index.open_reader(), query.parse_query("redeem a voucher for a price"), files=1, definitions=2)
     assert (len(found.files), len(found.definitions)) == (1, 2)
     everything = ask("redeem a voucher for a price")
     assert found.definitions == everything.definitions[:2]
@@ -239,7 +239,7 @@ def find(root: Path, text: str) -> CodeHits:
     with closing(CodeIndex(root, root.with_suffix(".db"))) as index:
         index.refresh()
         with index.open_reader() as reader:
-            return search(reader, question.parse_query(text))
+            return search(reader, query.parse_query(text))
 
 
 def test_equals_come_in_order_of_their_paths_and_not_in_the_order_in_which_they_were_indexed(root: Path) -> None:

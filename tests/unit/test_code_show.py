@@ -14,9 +14,9 @@ import pytest
 
 import foveate
 from foveate import Engine
-from foveate.code import show
-from foveate.code.graph import Symbol
+from foveate.code import rendering
 from foveate.code.index import CodeIndex
+from foveate.code.model import Symbol
 from foveate.code.search import DefinitionHit
 from foveate.code.snapshot import Workspace
 from foveate.pipeline.profiles import resolve
@@ -110,14 +110,14 @@ class Shown:
         self.path, self.lines = path, text.splitlines()
         self.by_name = {symbol.qualified_name: symbol for symbol in self.symbols}
 
-    def file(self, *names: str, max_chars: int = MAX_FILE_CHARS) -> show.RenderedLevels:
+    def file(self, *names: str, max_chars: int = MAX_FILE_CHARS) -> rendering.RenderedLevels:
         relevance = {self.by_name[name].id: 1.0 - place / 100 for place, name in enumerate(names)}
-        return show.file(self.path, self.lines, self.symbols, relevance, self.language, max_chars)
+        return rendering.file(self.path, self.lines, self.symbols, relevance, self.language, max_chars)
 
-    def definition(self, name: str) -> show.RenderedLevels:
+    def definition(self, name: str) -> rendering.RenderedLevels:
         symbol = self.by_name[name]
         inner = [other for other in self.symbols if other.parent == symbol.id]
-        return show.definition(symbol, self.lines, inner, self.language)
+        return rendering.definition(symbol, self.lines, inner, self.language)
 
 
 def code(text: str) -> list[str]:
@@ -166,7 +166,7 @@ def test_nothing_chosen_shows_the_top_of_the_file_and_cuts_no_definition(tmp_pat
     shown = Shown(tmp_path, "a.py", large())
     assert numbered(code(shown.file(max_chars=5000).full), shown.lines)[-1] == shown.by_name["step_1"].start_line - 1
     prose = Shown(tmp_path / "other", "a.md", "# Title\n\n" + "A sentence.\n" * 400)
-    assert len(numbered(code(prose.file(max_chars=4000).full), prose.lines)) == show.HEAD_LINES
+    assert len(numbered(code(prose.file(max_chars=4000).full), prose.lines)) == rendering.HEAD_LINES
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -185,7 +185,7 @@ def test_whatever_is_chosen_definitions_are_whole_and_marks_are_right(tmp_path: 
             lines = {at for at in range(symbol.start_line, symbol.end_line + 1) if shown.lines[at - 1].strip()}
             assert not lines & numbers or lines <= numbers, symbol.qualified_name
         size = sum(len(shown.lines[at - 1]) + 1 for at in numbers)
-        assert size <= max(room, show.MAX_SUMMARY_CHARS + show.HEAD_CHARS) + 6 * len("class C1:\n")
+        assert size <= max(room, rendering.MAX_SUMMARY_CHARS + rendering.HEAD_CHARS) + 6 * len("class C1:\n")
 
 
 def _method(n: int, chance: random.Random, indent: str = "    ") -> str:
@@ -267,7 +267,7 @@ def test_a_method_is_whole_and_what_stands_outside_of_all_definitions_is_without
     assert shown.definition("Cart.total").micro == "shop/cart.py:21 (Cart) def total(self) -> int"
     rest = shown.by_name[""]
     inner = [symbol for symbol in shown.symbols if symbol.name and symbol.parent is None]
-    lines = code(show.definition(rest, shown.lines, inner, "python").full)
+    lines = code(rendering.definition(rest, shown.lines, inner, "python").full)
     assert lines == ["# not of the class", "", "print(Cart())"]
 
 

@@ -26,11 +26,11 @@ MOST_NAMED = 8
 
 def _opened(call: Call) -> Engine:
     """The engine, where there is code to look at; a store is made for it."""
-    from foveate.code.derived import NO_CODE
+    from foveate.code.model import NO_CODE_MESSAGE
 
     place = call.place()
     if not place.has_store and not place.has_code:
-        raise InputError(NO_CODE)
+        raise InputError(NO_CODE_MESSAGE)
     return call.open(create=True)
 
 

@@ -16,10 +16,9 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from foveate.code import postings
 from foveate.code.database import ReadTransaction
-from foveate.code.graph import Symbol
-from foveate.code.history import GitHistory
+from foveate.code.git_history import GitHistory
 from foveate.code.indexing import gc_disabled
-from foveate.code.model import Role
+from foveate.code.model import Role, Symbol
 from foveate.code.postings import DocumentStats
 from foveate.text import analysis
 

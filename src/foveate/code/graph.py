@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal, Protocol
 
-from foveate.code.model import Role
+from foveate.code.model import Role, Symbol
 
 MAX_EXPANDED = 120
 """Definitions whose edges are resolved for one ranking. Five times as many change one of the sixty that a map begins with in
@@ -88,30 +88,6 @@ RELATIONS: tuple[Relation, ...] = ("base", "caller", "callee", "subclass", "test
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 _SEPARATORS = re.compile(r"[./\\:]+")
 _EXTENSION = re.compile(r"\.[a-z]{1,5}$")
-
-
-@dataclass(frozen=True, slots=True)
-class Symbol:
-    """A definition as the index knows it: `model.Definition` with an id and its place.
-
-    What stands outside of all definitions of a file is one without a name: it uses others, and is never shown.
-    """
-
-    id: int
-    path: str
-    name: str
-    qualified_name: str
-    kind: str
-    start_line: int
-    end_line: int
-    signature: str
-    doc: str
-    parent: int | None
-    """The id of the enclosing definition."""
-    role: Role
-    """Of its file."""
-    occurrence: int = 1
-    """Of the definitions of that qualified name in its file: overloads and setters have the same."""
 
 
 class SymbolIndex(Protocol):

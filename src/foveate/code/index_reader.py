@@ -15,9 +15,8 @@ from typing import Any
 from foveate.code import postings
 from foveate.code.cache import FileTable, IndexCache, cached_lookup, read_table
 from foveate.code.database import ReadTransaction
-from foveate.code.graph import Symbol
-from foveate.code.history import GitHistory, loads
-from foveate.code.model import MODULE, Exclusion
+from foveate.code.git_history import GitHistory, loads
+from foveate.code.model import MODULE, Exclusion, Symbol
 from foveate.code.postings import PostingKind
 
 MAX_REFERENCES_PER_NAME = 400

@@ -21,7 +21,7 @@ from foveate.code import postings
 from foveate.code.database import IndexDatabase
 from foveate.code.file_text import FileText
 from foveate.code.git_files import MTIME_GRANULARITY_NS
-from foveate.code.history import read_git_history
+from foveate.code.git_history import read_git_history
 from foveate.code.languages import language_of
 from foveate.code.model import MODULE, Definition, Exclusion, FoundFile, ParsedFile
 from foveate.code.parse import parse

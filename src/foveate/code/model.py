@@ -6,7 +6,10 @@ Paths are relative to the root, with forward slashes; lines count from 1, both e
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Literal, NamedTuple
+
+from foveate.types import Record, Scope
 
 Role = Literal["source", "test", "docs", "example", "generated", "vendored", "config", "data"]
 """What a file is for. All but `source` are demoted in search unless the question asks for them."""
@@ -71,9 +74,74 @@ class ParsedFile:
 
 
 @dataclass(frozen=True, slots=True)
+class Symbol:
+    """A definition as the index knows it: `model.Definition` with an id and its place.
+
+    What stands outside of all definitions of a file is one without a name: it uses others, and is never shown.
+    """
+
+    id: int
+    path: str
+    name: str
+    qualified_name: str
+    kind: str
+    start_line: int
+    end_line: int
+    signature: str
+    doc: str
+    parent: int | None
+    """The id of the enclosing definition."""
+    role: Role
+    """Of its file."""
+    occurrence: int = 1
+    """Of the definitions of that qualified name in its file: overloads and setters have the same."""
+
+
+@dataclass(frozen=True, slots=True)
 class RenderedLevels:
     """The same thing at the three lengths of the ladder."""
 
     full: str
     summary: str
     micro: str
+
+
+# --- records ---------------------------------------------------------------------------------------------------------
+
+NO_CODE_MESSAGE = (
+    "No code to look at: it is switched off, or this is neither a repository nor an indexed folder; "
+    "`foveate index` makes it one."
+)
+
+IN_PARTS_SUFFIX = ", in parts"
+"""What stands above a file of which lines are left out."""
+
+CODE_ID_PREFIXES = ("code:", "file:", "map:", "docs:")
+"""How the ids of such records begin."""
+
+
+def code_record(kind: str, id: str, lengths: RenderedLevels, scope: Scope, *paths: str) -> Record:
+    """A record of one of the derived kinds: `code`, `file`, `outline`, `docs`."""
+    said = "\0".join((lengths.full, lengths.summary, lengths.micro))
+    return Record(
+        id=id,
+        kind=kind,
+        scope=Scope(scope.project),
+        text=lengths.full,
+        summary=lengths.summary,
+        micro=lengths.micro,
+        paths=paths,
+        trust="repo",
+        hash=blake2b(said.encode("utf-8", "replace"), digest_size=16).hexdigest(),
+    )
+
+
+def symbol_id(symbol: Symbol) -> str:
+    """`code:src/shop/cart.py::Cart.add`; a namesake in the same file has `~2` after it."""
+    again = f"~{symbol.occurrence}" if symbol.occurrence > 1 else ""
+    return f"code:{symbol.path}::{symbol.qualified_name}{again}"
+
+
+def is_shown_in_parts(text: str) -> bool:
+    """Whether a file that is shown so has lines left out."""
+    return text.partition("\n")[0].endswith(f" lines{IN_PARTS_SUFFIX})")

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from foveate.code.graph import CLASS_KINDS, VALUE_KINDS, Symbol, SymbolIndex, size_weight
-from foveate.code.model import Role
+from foveate.code.graph import CLASS_KINDS, VALUE_KINDS, SymbolIndex, size_weight
+from foveate.code.model import Role, Symbol
 
 MAX_FILES = 60
 MAX_DEFINITIONS = 800

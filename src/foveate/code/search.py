@@ -15,12 +15,12 @@ from heapq import nsmallest
 
 from foveate.code import postings
 from foveate.code.cache import FileTable, IndexedFile
-from foveate.code.graph import CLASS_KINDS, Symbol
-from foveate.code.history import GitHistory
+from foveate.code.git_history import GitHistory
+from foveate.code.graph import CLASS_KINDS
 from foveate.code.index_reader import IndexReader
-from foveate.code.model import MODULE, Role
+from foveate.code.model import MODULE, Role, Symbol
 from foveate.code.postings import PostingKind
-from foveate.code.question import CodeQuery, Frame
+from foveate.code.query import CodeQuery, Frame
 from foveate.text import analysis as lexical
 
 MAX_QUERY_TERMS = 60

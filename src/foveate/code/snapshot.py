@@ -16,7 +16,7 @@ from threading import Lock
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from foveate.code import question
+from foveate.code import query
 from foveate.code.cache import IndexedFile
 from foveate.code.file_text import FileText
 from foveate.code.index import CodeIndex
@@ -177,7 +177,7 @@ class CodeSnapshot:
         """Return the files and definitions that answer a question. Sources of one call share the result."""
         key = (text, files, definitions)
         if key not in self._hits:
-            self._hits[key] = search(self.index, question.parse_query(text), files, definitions)
+            self._hits[key] = search(self.index, query.parse_query(text), files, definitions)
         return self._hits[key]
 
     def file(self, path: str) -> IndexedFile | None:

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from foveate.code.derived import NO_CODE
+from foveate.code.model import NO_CODE_MESSAGE
 from foveate.errors import InputError
 from foveate.pipeline.assembly import Context
 
 if TYPE_CHECKING:
     from foveate.code.docs import CodebaseDocs
-    from foveate.code.indexing import Refreshed
-    from foveate.code.search import Hits
+    from foveate.code.indexing import IndexUpdate
+    from foveate.code.search import CodeHits
     from foveate.code.snapshot import Workspace
 
 MAP_PROFILE = "map"
@@ -40,10 +40,10 @@ class Code:
     def workspace(self) -> Workspace:
         """The index with its files. Raises `InputError` if the project has no code."""
         if self._workspace is None:
-            raise InputError(NO_CODE)
+            raise InputError(NO_CODE_MESSAGE)
         return self._workspace
 
-    def search(self, query: str, *, limit: int = 10) -> Hits:
+    def search(self, query: str, *, limit: int = 10) -> CodeHits:
         """Find the files and definitions that a query is about, best first."""
         with self.workspace.snapshot() as snapshot:
             return snapshot.search(query, limit, limit)
@@ -51,7 +51,7 @@ class Code:
     def map(self, query: str = "", *, budget: int | None = None) -> Context:
         """Return the map of the repository: for a query, or of the whole."""
         if not self.available:
-            raise InputError(NO_CODE)
+            raise InputError(NO_CODE_MESSAGE)
         return self._context(query or MAP_QUERY, profile=MAP_PROFILE, code_query=query, budget=budget)
 
     def docs(self) -> CodebaseDocs:
@@ -59,7 +59,7 @@ class Code:
         with self.workspace.snapshot() as snapshot:
             return snapshot.codebase_docs
 
-    def index(self, *, full: bool = False) -> Refreshed:
+    def index(self, *, full: bool = False) -> IndexUpdate:
         """Update the index; `full` builds it from scratch."""
         if full:
             self.workspace.index.clear()

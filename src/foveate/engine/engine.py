@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Unpack
 
 from foveate.clock import Clock, Ids, new_id, now
-from foveate.code.derived import PREFIXES
+from foveate.code.model import CODE_ID_PREFIXES
 from foveate.engine.code import Code
 from foveate.engine.inbox import Inbox
 from foveate.engine.store_tools import ProfileDefaults, StoreTools
@@ -372,7 +372,7 @@ class Engine:
         return {"role": "user", "content": text}
 
     def _expanded(self, id: str) -> str:
-        if id.startswith(PREFIXES):
+        if id.startswith(CODE_ID_PREFIXES):
             from foveate.pipeline.sources.code import recalled  # loads the parser
 
             with self.code.workspace.snapshot() as snapshot:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from foveate.clock import iso
-from foveate.code.derived import PREFIXES
+from foveate.code.model import CODE_ID_PREFIXES
 from foveate.engine import Engine
 from foveate.errors import InputError, NotFound, StoreError
 from foveate.eval.datasets.own import OPTION_FIELDS, SCOPE_FIELDS
@@ -74,7 +74,7 @@ def _split_by_feedback(
             f"There is no feedback on {receipt.id!r}. Give `foveate feedback` the answer, mark records with --useful, "
             "--wrong or --outdated, or name the expected records."
         )
-    code = sorted(id for id in (*good, *bad) if id.startswith(PREFIXES))
+    code = sorted(id for id in (*good, *bad) if id.startswith(CODE_ID_PREFIXES))
     notes = [f"code is not recorded: {', '.join(code)}"] if code else []
     return [id for id in good if id not in code], [id for id in bad if id not in code], notes
 
@@ -90,7 +90,7 @@ def _records_as_seen(
             copy = reader.version(id, seen[id]) if id in seen else reader.get([id]).get(id)
             if copy is not None:
                 copies[id] = copy
-    unknown = [id for id in named if id not in copies and not id.startswith(PREFIXES)]
+    unknown = [id for id in named if id not in copies and not id.startswith(CODE_ID_PREFIXES)]
     if unknown:
         raise NotFound(f"There is no record {unknown[0]!r} in this scope. `foveate search` finds records by their words.")
     # In order of creation: a list that began with the expected ones would favor systems that keep the order.

@@ -21,7 +21,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from foveate.clock import millis
-from foveate.code.derived import PREFIXES
+from foveate.code.model import CODE_ID_PREFIXES
 from foveate.errors import FoveateError, InputError, NotFound, SourceError, near
 from foveate.integrations.importers.rows import time_of
 from foveate.pipeline.sources.gather import DEADLINE, Around, awaited, filtered, in_thread
@@ -68,7 +68,7 @@ class Other:
         deadline: float = DEADLINE,
         calibrate: Calibrate | None = None,
     ) -> None:
-        if not name or ":" in name or f"{name}:" in PREFIXES:
+        if not name or ":" in name or f"{name}:" in CODE_ID_PREFIXES:
             raise InputError(f"A source cannot be called {name!r}: its name begins the ids of what it brings.")
         if kind_of(kind).rule or kind_of(kind).derived:
             raise InputError(f"Kind {kind!r} is not for what others remember; take 'fact', 'episode' or 'note'.")

@@ -385,10 +385,10 @@ def code_hits(query: str, found: CodeHits) -> dict[str, Any]:
 
 
 def _definition(hit: CodeHit) -> dict[str, Any]:
-    from foveate.code.derived import id_of
+    from foveate.code.model import symbol_id
 
     one = hit.symbol
-    place = {"id": id_of(one), "path": one.path, "line": one.start_line, "end": one.end_line}
+    place = {"id": symbol_id(one), "path": one.path, "line": one.start_line, "end": one.end_line}
     said = {"name": one.qualified_name, "kind": one.kind, "signature": one.signature, "doc": one.doc, "role": one.role}
     return {**place, **said, "relevance": hit.relevance, "features": dict(hit.features)}
 

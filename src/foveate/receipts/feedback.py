@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from foveate.code.derived import PREFIXES
+from foveate.code.model import CODE_ID_PREFIXES
 from foveate.errors import InputError, NotFound, near
 from foveate.pipeline.assembly import Context
 from foveate.receipts.receipt import Receipt, recalled
@@ -70,7 +70,9 @@ def feedback(
         record = code.get((entry["source"], entry["id"]))
         if record is not None and entry["kept"] and entry["id"] in found:
             lines.setdefault(record.id, (record, kind_of(record.kind).line(record, entry["level"])))
-    found = [id for id in found if id in lines or not id.startswith(PREFIXES)]  # of code that is gone nobody can tell
+    found = [
+        id for id in found if id in lines or not id.startswith(CODE_ID_PREFIXES)
+    ]  # of code that is gone nobody can tell
     said = analysis.terms(answer)
     asked = frozenset(receipt.document["signals"].get("terms", ()))
     rarity = state.rarity([term for _, line in lines.values() for term in analysis.terms(line)])
@@ -91,7 +93,7 @@ def checked_mark(receipt: Receipt, id: str, mark: str) -> str:
     """The advice that follows a mark; an error where there is no such mark, or the context did not show the record."""
     if mark not in MARKS:
         raise InputError(f"There is no mark {mark!r}.{near(mark, MARKS)}")
-    if id.startswith(PREFIXES):
+    if id.startswith(CODE_ID_PREFIXES):
         raise InputError(f"{id!r} is code and not kept: only records can be marked.")
     entry: Mapping[str, Any] | None = receipt.of(id)
     if entry is None or not entry["kept"]:

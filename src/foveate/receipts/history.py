@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from foveate.clock import iso
-from foveate.code.derived import PREFIXES
+from foveate.code.model import CODE_ID_PREFIXES
 from foveate.errors import InputError, NotFound, SourceError
 from foveate.memory.memory import Memory
 from foveate.pipeline.assembly import Context
@@ -138,7 +138,7 @@ class Receipts:
         item, receipt = self._full_id(item), self.get(context)
         if receipt.of(item) is not None:
             return receipts.why(receipt, item)
-        if item.startswith(PREFIXES) and self._workspace is not None:
+        if item.startswith(CODE_ID_PREFIXES) and self._workspace is not None:
             from foveate.receipts.why_code import why_not_shown
 
             with self._workspace.snapshot() as snapshot:
@@ -209,7 +209,7 @@ class Receipts:
             result = feedback(receipt, context, answer, state, elsewhere)
         counted = set(receipt.document.get("notes", {}).get("used", ()))
         self.note(receipt.id, used=list(result.used))
-        records = [id for id in result.used if not id.startswith(PREFIXES) and self.keeper_of(id) is None]
+        records = [id for id in result.used if not id.startswith(CODE_ID_PREFIXES) and self.keeper_of(id) is None]
         self._memory.count_uses([id for id in records if id not in counted])
         return result
 
@@ -292,7 +292,7 @@ class Receipts:
 
     def _full_id(self, id: str) -> str:
         """Return the id of a piece of code as receipts have it, from any shorter form."""
-        if not id.startswith(PREFIXES) or self._workspace is None:
+        if not id.startswith(CODE_ID_PREFIXES) or self._workspace is None:
             return id
         from foveate.pipeline.sources.code import canonical
 
@@ -315,7 +315,7 @@ class Receipts:
         return found
 
     def _code_again(self, receipt: Receipt) -> dict[tuple[str, str], Record]:
-        if self._workspace is None or not any(entry["id"].startswith(PREFIXES) for entry in receipt.candidates):
+        if self._workspace is None or not any(entry["id"].startswith(CODE_ID_PREFIXES) for entry in receipt.candidates):
             return {}
         request_document, scope = receipt.document["request"], scope_within(receipt, self._data.scope)
         profile = receipts.profile_from_json(receipt.document["profile"])

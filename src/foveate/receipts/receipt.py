@@ -15,7 +15,7 @@ from math import fsum
 from typing import Any
 
 from foveate.clock import iso
-from foveate.code.derived import is_shown_in_parts
+from foveate.code.model import is_shown_in_parts
 from foveate.errors import NotFound
 from foveate.memory.relations import KIND as RELATION
 from foveate.memory.relations import ends_of

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from foveate.code.derived import PREFIXES
+from foveate.code.model import CODE_ID_PREFIXES
 from foveate.memory.relations import recalled
 from foveate.pipeline.assembly import joined
 from foveate.pipeline.fill import compose
@@ -121,7 +121,7 @@ def _recalled(
         record = handed.get(entry["id"]) if entry["source"] in UNSTORED else _at_version(reader, entry, current)
         if entry["source"] == "calibration":
             record = derived(entry["text"], reader.scope, 0)
-        elif entry["id"].startswith(PREFIXES) or (entry["source"], entry["id"]) in elsewhere:
+        elif entry["id"].startswith(CODE_ID_PREFIXES) or (entry["source"], entry["id"]) in elsewhere:
             shown = elsewhere.get((entry["source"], entry["id"]))
             record = shown if shown is not None and shown.hash == entry["hash"] else None
         via, conflict = (_beside(reader, entry, name) for name in ("via", "conflict"))

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from foveate.code import question
+from foveate.code import query
 from foveate.code.exclusions import REASON_GENERATED, REASON_MINIFIED, REASON_VENDORED, exclusion_by_name
-from foveate.code.graph import Symbol
-from foveate.code.model import Exclusion
+from foveate.code.model import Exclusion, Symbol
 from foveate.code.search import MAX_SCORED_DEFINITIONS, search
 from foveate.code.snapshot import CodeSnapshot
 from foveate.code.walk import OVER_LIMIT_REASON
@@ -143,7 +142,7 @@ def _outranked(receipt: Receipt, sort: str, path: str, symbol: Symbol | None, lo
 
 def _ranked(receipt: Receipt, profile: Profile, asked: str, path: str, symbol: Symbol | None, look: CodeSnapshot) -> Reason:
     """Its rank now, for the same words."""
-    read = question.parse_query(asked)
+    read = query.parse_query(asked)
     hits = search(look.index, read, FAR, FAR)
     as_wholes = _as_wholes(receipt)
     if symbol is None:

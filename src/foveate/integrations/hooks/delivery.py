@@ -14,7 +14,7 @@ from hashlib import blake2b
 from itertools import groupby
 from typing import Any
 
-from foveate.code.derived import PREFIXES
+from foveate.code.model import CODE_ID_PREFIXES
 from foveate.engine import Engine
 from foveate.errors import BudgetError
 from foveate.integrations.conversation import NOTHING_ASKED
@@ -103,7 +103,7 @@ def deliver(
     room = _Room(max_tokens, max_chars, tokens.counter(options.get("counter") or engine.store.data.rules.counter).name)
     context = _fitting(engine, asked, room, options, stable=query is None)
     with engine.store.data.reader(scope) as reader:
-        seen = [] if fresh else [id for id in shown_in(reader, scope) if not id.startswith(PREFIXES)]
+        seen = [] if fresh else [id for id in shown_in(reader, scope) if not id.startswith(CODE_ID_PREFIXES)]
         found = reader.get(seen)
         states = {id: found.get(id) for id in seen}  # not of what another hook notes in the meantime
     items = {item.candidate.record.id: item for item in _items(context, stable=query is None)}

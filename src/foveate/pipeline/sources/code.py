@@ -8,11 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from foveate.code.derived import id_of, record
-from foveate.code.graph import Symbol, neighbors
-from foveate.code.model import MODULE, RenderedLevels
+from foveate.code.graph import neighbors
+from foveate.code.model import MODULE, RenderedLevels, Symbol, code_record, symbol_id
+from foveate.code.rendering import definition, direct_children, line
 from foveate.code.search import DefinitionHit
-from foveate.code.show import definition, direct_children, line
 from foveate.code.snapshot import CodeSnapshot
 from foveate.errors import NotFound, near
 from foveate.pipeline.sources.docs import docs_records
@@ -105,13 +104,13 @@ def record_of(symbol: Symbol, look: CodeSnapshot, scope: Scope) -> Record | None
     if lines is None or file is None:
         return line_of(symbol, look, scope) if look.is_changed(symbol.path) else None
     inner = direct_children(symbol, look.index.symbols_in_file(symbol.path))
-    return record("code", id_of(symbol), definition(symbol, lines, inner, file.language), scope, symbol.path)
+    return code_record("code", symbol_id(symbol), definition(symbol, lines, inner, file.language), scope, symbol.path)
 
 
 def line_of(symbol: Symbol, look: CodeSnapshot, scope: Scope, remark: str = "") -> Record:
     """Return a definition as one line. Its file is not read: the index knows the head."""
     said = f"{line(symbol)} ({remark})" if remark else line(symbol)
-    return record("code", id_of(symbol), RenderedLevels(said, said, said), scope, symbol.path)
+    return code_record("code", symbol_id(symbol), RenderedLevels(said, said, said), scope, symbol.path)
 
 
 def recalled(id: str, look: CodeSnapshot, scope: Scope) -> Record:

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from foveate.code import derived
 from foveate.code.docs import DocSection, ProjectConfig
-from foveate.code.model import RenderedLevels
+from foveate.code.model import RenderedLevels, code_record
 from foveate.code.snapshot import CodeSnapshot
 from foveate.pipeline.sources.gather import Around
 from foveate.types import Ask, Candidate, Record, Scope
@@ -54,7 +53,7 @@ def docs_records(look: CodeSnapshot, scope: Scope) -> list[Record]:
 
 
 def section_record(section: DocSection, scope: Scope) -> Record:
-    return derived.record("docs", f"docs:{section.name}", _titled(section), scope, *section.source_paths)
+    return code_record("docs", f"docs:{section.name}", _titled(section), scope, *section.source_paths)
 
 
 def project_record(project: ProjectConfig, scope: Scope) -> Record | None:
@@ -66,7 +65,7 @@ def project_record(project: ProjectConfig, scope: Scope) -> Record | None:
         ("Test framework", project.test_framework),
     )
     said = "; ".join(f"{title}: {value}" for title, value in known if value)
-    return derived.record("docs", "docs:project", RenderedLevels(said, said, said), scope) if said else None
+    return code_record("docs", "docs:project", RenderedLevels(said, said, said), scope) if said else None
 
 
 def _titled(section: DocSection) -> RenderedLevels:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 
-from foveate.code import derived, show
-from foveate.code.model import MODULE, RenderedLevels
+from foveate.code import rendering
+from foveate.code.model import MODULE, RenderedLevels, code_record
 from foveate.code.snapshot import CodeSnapshot
 from foveate.pipeline.sources.dependencies import completed
 from foveate.pipeline.sources.gather import Around, limit_of, room_of
@@ -72,8 +72,8 @@ def file_record(
     if lines is None or file is None:
         return file_line(path, look, scope)
     whole, parts = whole_chars(max_chars, room), room // 4
-    lengths = show.file(path, lines, look.index.symbols_in_file(path), relevance, file.language, whole, parts)
-    return derived.record("file", f"file:{path}", lengths, scope, path)
+    lengths = rendering.file(path, lines, look.index.symbols_in_file(path), relevance, file.language, whole, parts)
+    return code_record("file", f"file:{path}", lengths, scope, path)
 
 
 def file_line(path: str, look: CodeSnapshot, scope: Scope) -> Record | None:
@@ -81,8 +81,8 @@ def file_line(path: str, look: CodeSnapshot, scope: Scope) -> Record | None:
     file = look.file(path)
     if file is None or (look.lines(path) is None and not look.is_changed(path)):
         return None
-    said = show.file_line(path, file.lines, look.index.symbols_in_file(path))
-    return derived.record("file", f"file:{path}", RenderedLevels(said, said, said), scope, path)
+    said = rendering.file_line(path, file.lines, look.index.symbols_in_file(path))
+    return code_record("file", f"file:{path}", RenderedLevels(said, said, said), scope, path)
 
 
 def whole_chars(max_chars: int, room: int) -> int:
@@ -99,7 +99,7 @@ def left_to_definitions(slot: Slot, around: Around, look: CodeSnapshot) -> froze
     left = set()
     for path, features in pointed_to(around, look).items():
         lines = look.lines(path) if "named" in features else None
-        if lines is not None and not show.fits(lines, most) and _comes_in_definitions(path, lines, around, look):
+        if lines is not None and not rendering.fits(lines, most) and _comes_in_definitions(path, lines, around, look):
             left.add(path)
     return frozenset(left)
 
@@ -119,7 +119,7 @@ def _comes_in_definitions(path: str, lines: Sequence[str], around: Around, look:
         room = CHARS_A_TOKEN * room_of(slot, profile)
         good = (hit.symbol for hit in found[:most] if hit.relevance >= slot.min_score)
         own = (one for one in good if one.path == path and one.kind != MODULE)
-        if any(show.fits(lines[one.start_line - 1 : one.end_line], room) for one in own):
+        if any(rendering.fits(lines[one.start_line - 1 : one.end_line], room) for one in own):
             return True
     return False
 

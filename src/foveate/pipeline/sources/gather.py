@@ -19,7 +19,7 @@ from threading import Thread
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from foveate.code.derived import NO_CODE
+from foveate.code.model import NO_CODE_MESSAGE
 from foveate.errors import FoveateError, Interrupted, ProfileError, SourceError, near
 from foveate.records.conflict import conflicting
 from foveate.records.kinds import kind_of
@@ -190,7 +190,7 @@ def open_snapshot(
     snapshot, reason = None, ""
     if any(reads_code(sources[name]) for name in names if name in sources):
         try:
-            snapshot, reason = (workspace.snapshot(), "") if workspace is not None else (None, NO_CODE)
+            snapshot, reason = (workspace.snapshot(), "") if workspace is not None else (None, NO_CODE_MESSAGE)
         except (FoveateError, OSError) as error:
             reason = f"The code could not be read: {error}"
     try:

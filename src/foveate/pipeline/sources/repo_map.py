@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from foveate.code import derived
 from foveate.code.graph import rank
-from foveate.code.model import RenderedLevels
+from foveate.code.model import RenderedLevels, code_record
 from foveate.code.outline import MAX_FILES, Outline, directory_outlines, outlines
 from foveate.code.snapshot import CodeSnapshot
 from foveate.pipeline.sources.files import asked_for
@@ -37,7 +36,7 @@ class RepoMap:
         for ask in asks:
             number = min(ask.limit, max(FEWEST, room_of(ask.slot, around.profile) // TOKENS_A_FILE))
             for outline in drawn(look, asked_for(around), number):
-                record = derived.record(
+                record = code_record(
                     "outline",
                     f"map:{outline.path}",
                     RenderedLevels(outline.full, outline.summary, outline.micro),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from foveate.code.derived import PREFIXES
+from foveate.code.model import CODE_ID_PREFIXES
 from foveate.engine import Engine
 from foveate.receipts.receipt import Receipt, parts_of, scope_within, sentence
 from foveate.records.render import called
@@ -35,7 +35,7 @@ def candidate_rows(
 
 
 def _row(entry: ReceiptEntry, record: Record | None, weights: Mapping[str, float]) -> Row:
-    is_code = str(entry["id"]).startswith(PREFIXES)
+    is_code = str(entry["id"]).startswith(CODE_ID_PREFIXES)
     return {
         "id": entry["id"],
         "title": called(record) if record else str(entry["id"]),

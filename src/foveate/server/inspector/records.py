@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from foveate.clock import iso
-from foveate.code.derived import PREFIXES
+from foveate.code.model import CODE_ID_PREFIXES
 from foveate.engine import Engine
 from foveate.errors import NotFound
 from foveate.memory.relations import ends_of, recalled
@@ -171,7 +171,7 @@ def _external_item(engine: Engine, id: str) -> dict[str, Any]:
         raise NotFound(f"There is no record {id!r} in this scope. Search for its words.")
     else:
         text = engine.expand(id)["content"]
-        is_code = id.startswith(PREFIXES)
+        is_code = id.startswith(CODE_ID_PREFIXES)
         origin = "Read from the files of the project just now; not stored." if is_code else "Stored by another memory."
     path = id.partition(":")[2].partition("::")[0] if id.startswith(("code:", "file:")) else ""
     external = {"id": id, "origin": origin, "text": text, "path": path, "ends": ends}

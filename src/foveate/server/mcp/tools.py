@@ -125,12 +125,12 @@ class Tools:
             return answers.found(engine, rows, unknown or f"Nothing found in memory.{hint}")
         if kinds:
             raise InputError("`kinds` is for records in memory; leave it empty with where='code'.")
-        from foveate.code.derived import id_of
+        from foveate.code.model import symbol_id
         from foveate.pipeline.sources.code import recalled
 
         with engine.code.workspace.snapshot() as snapshot:
             hits_in_code = snapshot.search(readable(query), 1, limit).definitions[:limit]
-            rows = [(recalled(id_of(hit.symbol), snapshot, engine.scope), hit.relevance) for hit in hits_in_code]
+            rows = [(recalled(symbol_id(hit.symbol), snapshot, engine.scope), hit.relevance) for hit in hits_in_code]
         return answers.found(engine, rows, "Nothing found in the code.")
 
     def expand(

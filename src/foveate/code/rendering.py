@@ -9,10 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from foveate.code.derived import IN_PARTS_SUFFIX
-from foveate.code.graph import Symbol
 from foveate.code.languages import fence_tag
-from foveate.code.model import MODULE, RenderedLevels
+from foveate.code.model import IN_PARTS_SUFFIX, MODULE, RenderedLevels, Symbol
 
 MAX_PARTS_CHARS = 24_000
 """Characters of the definitions that are shown of a larger file: some six thousand tokens."""
