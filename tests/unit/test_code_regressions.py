@@ -9,7 +9,7 @@ import pytest
 
 import foveate
 from foveate.code.index import CodeIndex
-from foveate.code.query import read
+from foveate.code.query import parse_query
 from foveate.receipts.receipt import FORGOTTEN
 from foveate.testing import engine
 
@@ -31,20 +31,20 @@ JAVA = "Exception in thread\n\tat com.acme.Invoice.sum(Invoice.java:10)\n\tat co
     ],
 )
 def test_the_innermost_frame_is_the_last_in_every_language(trace: str, innermost: tuple[str, int]) -> None:
-    last = read(trace).frames[-1]
+    last = parse_query(trace).frames[-1]
     assert (last.path, last.line) == innermost
 
 
 def test_blank_lines_cost_no_more_than_others() -> None:
     began = time.process_time()
-    read("Fix it\n```\nx\n```\n" + "\n" * 40_000 + "x")
+    parse_query("Fix it\n```\nx\n```\n" + "\n" * 40_000 + "x")
     assert time.process_time() - began < 2
 
 
 def test_what_a_template_asks_is_no_title() -> None:
     report = "### Describe the bug\nThe parser drops commas.\n\n```\nparse('a,b')\n```\n"
-    assert "comma" in read(report).topic
-    assert "describ" not in read(report).topic
+    assert "comma" in parse_query(report).topic_terms
+    assert "describ" not in parse_query(report).topic_terms
 
 
 def test_a_plain_word_names_what_is_called_so() -> None:
@@ -84,10 +84,10 @@ def test_an_index_belongs_to_its_settings(tmp_path: Path) -> None:
 def test_a_cached_context_follows_the_file(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("[project]\nname = 'x'\n")
     (tmp_path / "a.py").write_text("def frobnicate():\n    return 'OLD'\n")
-    with foveate.open(tmp_path, personal=False) as shop:
-        assert "OLD" in shop.context("frobnicate", cached=True).text
+    with foveate.open(tmp_path, personal=False, cache_seconds=30) as shop:
+        assert "OLD" in shop.context("frobnicate").text
         (tmp_path / "a.py").write_text("def frobnicate():\n    return 'NEWER'\n")
-        assert "NEWER" in shop.context("frobnicate", cached=True).text
+        assert "NEWER" in shop.context("frobnicate").text
 
 
 def test_ids_that_are_printed_lead_back() -> None:
