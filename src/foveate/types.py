@@ -86,6 +86,18 @@ class Link:
     weight: float = 1.0
 
 
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One step in the history of a record: what the record was before, or None if the step created it."""
+
+    id: str
+    version: int
+    change: str
+    at: int
+    verb: str
+    before: Record | None
+
+
 # --- request and signals -------------------------------------------------------------------------------------------
 
 

@@ -42,7 +42,6 @@ ROOT_LAYER = next(n for n, names in enumerate(LAYERS) if "engine" in names)
 UNSOLVED = frozenset(
     (
         ("foveate.project.project", "foveate.pipeline.profiles.variants"),
-        ("foveate.records.lifecycle", "foveate.store.protocol"),
     )
 )
 """Imports that still point up. None may be added."""

@@ -13,8 +13,7 @@ from foveate.errors import InputError
 from foveate.operations import json
 
 if TYPE_CHECKING:
-    from foveate.store.protocol import Change
-    from foveate.types import Link, Record
+    from foveate.types import Change, Link, Record
 
 FIELDS = (
     "tags", "entities", "paths", "subject", "attribute", "outcome", "confidence", "salience", "trust", "pinned", "origin",

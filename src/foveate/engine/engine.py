@@ -46,12 +46,12 @@ from foveate.records.kinds import kind_of
 from foveate.records.lifecycle import DEFAULT, Thresholds
 from foveate.records.make import Rules
 from foveate.records.triggers import Trip
-from foveate.store.protocol import Added, Change, Forgotten, Hit, Store
+from foveate.store.protocol import Added, Forgotten, Hit, Store
 from foveate.store.retry import retried
 from foveate.store.scoped import ScopedStore
 from foveate.tasks.stack import Stack
 from foveate.tasks.tasks import Tasks
-from foveate.types import Filters, Link, Record, Request, Scope
+from foveate.types import Change, Filters, Link, Record, Request, Scope
 
 if TYPE_CHECKING:
     from foveate.code.snapshot import Workspace

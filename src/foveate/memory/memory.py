@@ -18,13 +18,13 @@ from foveate.records.conflict import conflicting
 from foveate.records.kinds import kind_of, problems_in
 from foveate.records.links import CONFLICTS_WITH, HANDOFF_OF, LEARNED_FROM, PROMOTED_FROM
 from foveate.records.triggers import Trip, trip
-from foveate.store.protocol import Added, Change, Forgotten, Hit, Query, Reader, Scrub, Want
+from foveate.store.protocol import Added, Forgotten, Hit, Query, Reader, Scrub, Want
 from foveate.store.retry import retried
 from foveate.store.scoped import ScopedStore
 from foveate.text import analysis
 from foveate.text.query_expansion import related, saying_the_same
 from foveate.text.query_terms import asked
-from foveate.types import TRUST, Filters, Link, Record, Scope
+from foveate.types import TRUST, Change, Filters, Link, Record, Scope
 
 PAGE_SIZE = 500
 """Records that `list_records` reads in one snapshot."""

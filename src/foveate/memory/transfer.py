@@ -10,10 +10,9 @@ from typing import Any
 
 from foveate.errors import InputError
 from foveate.records import make as records
-from foveate.store.protocol import Change
 from foveate.store.retry import retried
 from foveate.store.scoped import ScopedStore
-from foveate.types import Link, Record, Scope
+from foveate.types import Change, Link, Record, Scope
 
 BATCH_SIZE = 5000
 """Records in one transaction. Sorted together, postings cost half of what they do by the thousand."""

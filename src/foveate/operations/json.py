@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from foveate.receipts.feedback import Feedback
     from foveate.receipts.receipt import Receipt
     from foveate.records.triggers import Trip
-    from foveate.store.protocol import Added, Change, Forgotten, Hit
+    from foveate.store.protocol import Added, Forgotten, Hit
     from foveate.tasks.handoff import Parsed
     from foveate.tasks.learn import Learned
     from foveate.tasks.task import Task
-    from foveate.types import Link, Record
+    from foveate.types import Change, Link, Record
 
 
 def record(engine: Engine, id: str, *, as_of: int | None = None) -> dict[str, Any]:

@@ -13,8 +13,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from foveate.errors import near
-from foveate.store.protocol import Change
-from foveate.types import Record
+from foveate.types import Change, Record
 
 DAY = 86_400_000
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
-from foveate.store.protocol import Beside, Change, Hit, Query, Reader, Space, StoredReceipt, Want
+from foveate.store.protocol import Beside, Hit, Query, Reader, Space, StoredReceipt, Want
 from foveate.store.retention import Gone, Retention
-from foveate.types import Filters, Link, Record, Scope
+from foveate.types import Change, Filters, Link, Record, Scope
 
 
 class Chain:

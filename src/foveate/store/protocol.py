@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from foveate.store.retention import Gone, Retention
-from foveate.types import NO_FILTERS, Filters, Link, Meant, Record, Scope
+from foveate.types import NO_FILTERS, Change, Filters, Link, Meant, Record, Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,18 +77,6 @@ class Added:
     action: Literal["added", "unchanged", "confirmed", "superseded older", "older", "disputed"]
     affected: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One step of a record's history: what it was before. No `before`: it was created."""
-
-    id: str
-    version: int
-    change: str
-    at: int
-    verb: str
-    before: Record | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from foveate.receipts import receipt as receipts
 from foveate.records.make import to_json
 from foveate.records.render import called
 from foveate.records.supersede import SUPERSEDED_BY
-from foveate.store.protocol import Change, Reader
+from foveate.store.protocol import Reader
 from foveate.store.scoped import PERSONAL_PROJECT
-from foveate.types import Record
+from foveate.types import Change, Record
 
 MAX_CONTEXTS = 20
 """Latest contexts that showed a record. The receipt of each is unpacked."""

@@ -18,13 +18,13 @@ from foveate.errors import NotFound
 from foveate.records.kinds import KINDS, kind_of
 from foveate.records.links import STRUCTURAL
 from foveate.records.make import Rules
-from foveate.store.protocol import Beside, Change, Hit, Query, Space, StoredReceipt, Want
+from foveate.store.protocol import Beside, Hit, Query, Space, StoredReceipt, Want
 from foveate.store.retention import DAY, SLACK, Gone, Retention
 from foveate.store.sql import posting_blocks, ranking
 from foveate.store.sql import postings as index
 from foveate.store.sql.rows import filter_params, from_row, thaw
 from foveate.store.vectors import BEATEN, Asked, VectorSearch, View
-from foveate.types import Filters, Link, Record, Scope
+from foveate.types import Change, Filters, Link, Record, Scope
 
 OVERFETCH = 50
 """Hits fetched beyond twice the limit, so that a filter seldom needs a second query."""

@@ -21,12 +21,12 @@ from foveate.records.links import ACYCLIC, circle
 from foveate.records.make import measure
 from foveate.records.render import title_of
 from foveate.store import vectors
-from foveate.store.protocol import Added, Change, Hit, Query, Scrub, StoredReceipt, Want
+from foveate.store.protocol import Added, Hit, Query, Scrub, StoredReceipt, Want
 from foveate.store.retention import BATCH, EVERY, SLACK, Retention
 from foveate.store.sql import posting_blocks, postings
 from foveate.store.sql.read import Database, ReadTransaction, by_field
 from foveate.store.sql.rows import freeze, to_row
-from foveate.types import Link, Record, Scope
+from foveate.types import Change, Link, Record, Scope
 
 FLUSH = 5000
 """Records whose postings are sorted and written together: twice as fast as a thousand, and still a few megabytes."""
