@@ -1,4 +1,4 @@
-"""Public ids and the clock: the two places where randomness and time enter.
+"""Public ids, the clock and times: the two places where randomness and time enter.
 
 An id is its kind and a ULID (`fact_01J9...`): sortable by time, unguessable, readable. Both functions can be replaced
 when an engine is opened, which is how tests get the same ids and times in every process.
@@ -10,9 +10,19 @@ import os
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any
+
+from foveate.errors import InputError
 
 Clock = Callable[[], int]
 Ids = Callable[[str, int], str]
+
+When = int | str | datetime
+"""A time: a datetime, ISO 8601 text, how long ago (`"7d"`), or milliseconds since 1970."""
+
+AGE_UNITS_MS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+MIN_TIME_MS, MAX_TIME_MS = -62_135_596_800_000, 253_402_300_799_999
+"""The years 1 to 9999: the times that ISO 8601 can write."""
 
 # Crockford's alphabet: ascending, so that ids sort by time, and without letters that look like digits.
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -44,3 +54,31 @@ def millis(when: int | str | datetime) -> int:
     if when.tzinfo is None:
         when = when.replace(tzinfo=UTC)
     return round(when.timestamp() * 1000)
+
+
+def parse_time(value: Any, name: str = "time", *, current: int | None = None) -> int:
+    """Return a time in milliseconds, or raise an `InputError` that names the parameter.
+
+    `value` is a datetime, milliseconds, ISO 8601 (`2026-11-15`, `2026-11-15T12:00Z`) or an age (`30m`, `12h`, `7d`, `2w`).
+    An age counts back from `current`, which defaults to the system's clock.
+    """
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        time = _parse_age(value, current) if is_age(value) else millis(value.strip() if isinstance(value, str) else value)
+        if MIN_TIME_MS <= time <= MAX_TIME_MS:
+            return time
+        problem = f"{name} must be in the years 1 to 9999, got {value!r:.60}."
+    except (ValueError, TypeError, AttributeError, OverflowError, OSError):
+        problem = f"{name} must be a time (2026-11-15, 2026-11-15T12:00Z) or an age (12h, 7d), got {value!r:.60}."
+    raise InputError(problem) from None
+
+
+def is_age(value: Any) -> bool:
+    """Return whether a value is written as an age, such as `30m` or `7d`."""
+    return isinstance(value, str) and value.strip()[:-1].isdecimal() and value.strip()[-1] in AGE_UNITS_MS
+
+
+def _parse_age(age: str, current: int | None) -> int:
+    age = age.strip()
+    return (now() if current is None else current) - int(age[:-1]) * AGE_UNITS_MS[age[-1]]

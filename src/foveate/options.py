@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypedDict
 
+from foveate.clock import When
 from foveate.errors import InputError, near
 from foveate.types import Scope, Trust
 
 if TYPE_CHECKING:
     from foveate.types import Filters
-
-When = datetime | int | str
-"""A time: a datetime, ISO 8601 text, how long ago (`"7d"`), or milliseconds since 1970."""
 
 Text = str | Mapping[str, Any]
 """A text for one call: itself, or a mapping with `text` and other fields of a record, such as `origin`."""

@@ -6,9 +6,12 @@ features are 0..1, higher is better; token counts are of rendered text.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
+
+from foveate.clock import When, parse_time
+from foveate.errors import InputError, near
 
 Level = Literal["full", "summary", "micro"]
 LEVELS: tuple[Level, ...] = ("full", "summary", "micro")
@@ -103,7 +106,10 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """What may be considered at all. Rules are not filtered: they are never lost."""
+    """Which records may be considered at all. Rules are not filtered: they are never lost.
+
+    The values are checked and converted when filters are made: a wrong one must not silently find nothing.
+    """
 
     since: int | None = None
     until: int | None = None
@@ -115,6 +121,34 @@ class Filters:
     """Only events of these types; records of other kinds are not touched."""
     entity_types: tuple[str, ...] = ()
     """Only entities of these types; records of other kinds are not touched."""
+
+    def __init__(
+        self,
+        *,
+        since: When | None = None,
+        until: When | None = None,
+        kinds: Sequence[str] = (),
+        tags: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        min_trust: Trust = "web",
+        event_types: Sequence[str] = (),
+        entity_types: Sequence[str] = (),
+    ) -> None:
+        names = {"kinds": kinds, "tags": tags, "exclude": exclude, "event_types": event_types, "entity_types": entity_types}
+        for name, values in names.items():
+            object.__setattr__(self, name, _name_tuple(name, values))
+        for name, time in (("since", since), ("until", until)):
+            object.__setattr__(self, name, None if time is None else parse_time(time, name))
+        if min_trust not in TRUST:
+            raise InputError(f"min_trust must be one of {', '.join(TRUST)}, got {min_trust!r}.{near(str(min_trust), TRUST)}")
+        object.__setattr__(self, "min_trust", min_trust)
+
+
+def _name_tuple(name: str, values: Sequence[str]) -> tuple[str, ...]:
+    if not isinstance(values, tuple | list) or not all(isinstance(value, str) and value for value in values):
+        advice = f" Write [{values!r}]." if isinstance(values, str) else ""
+        raise InputError(f"{name} must be a list of names, got {values!r}.{advice}")
+    return tuple(values)
 
 
 NO_FILTERS = Filters()

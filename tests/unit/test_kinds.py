@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from typing import Any
@@ -11,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foveate import InputError
-from foveate.records.kinds import KINDS, Kind, kind_of, problems_in, register
+from foveate.records.kinds import KINDS, Kind, internal_kinds, kind_of, problems_in, register
 from foveate.records.make import Rules, make
 from foveate.records.render import block, called
+from foveate.testing import engine as make_engine
 from foveate.text import tokens
 from foveate.types import LEVELS, Record, Scope
 from worlds import NOW
@@ -304,3 +306,19 @@ def test_open_kinds_take_any_field() -> None:
 )
 def test_a_record_is_called_by_its_title_its_shortest_line_or_how_it_begins(values: dict[str, Any], name: str) -> None:
     assert called(replace(record("note"), **values)) == name
+
+
+def test_internal_kinds_are_in_no_list_count_or_message_unless_named() -> None:
+    with make_engine() as engine:
+        inside = engine.scoped(session="s1")
+        inside.add("fact", "The cache runs on Redis")
+        inside.stack().push("Cut the latency")
+        inside.add("scratch", "Half a thought")
+        assert {record.kind for record in inside.records()} == {"fact", "task"}
+        assert set(inside.store.stats()["records"]) == {"fact", "task"}
+        assert [record.kind for record in inside.records(kinds=["scratch"])] == ["scratch"]
+        exported = {json.loads(line).get("kind") for line in inside.store.export_lines()}
+        assert {"stack", "scratch"} <= exported, "an export is complete"
+    with pytest.raises(InputError) as error:
+        kind_of("rule")
+    assert not internal_kinds() & set(re.findall(r"\w+", str(error.value)))

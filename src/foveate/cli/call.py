@@ -19,7 +19,6 @@ import click
 
 from foveate.errors import InputError
 from foveate.operations.inputs import refuse_unreadable as refuse_unreadable
-from foveate.operations.inputs import when as when
 
 if TYPE_CHECKING:
     from foveate.engine import Engine
@@ -229,7 +228,7 @@ def decoded(raw: bytes, where: str) -> str:
 def complete_kinds(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     from foveate.records.kinds import KINDS
 
-    return [name for name in KINDS if name.startswith(incomplete)]
+    return [name for name, kind in KINDS.items() if name.startswith(incomplete) and not kind.internal]
 
 
 def complete_profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:

@@ -19,7 +19,6 @@ from foveate.cli.call import (
     say,
     scoped,
     speaks_utf8,
-    when,
 )
 from foveate.errors import BudgetError, InputError
 
@@ -59,8 +58,8 @@ given_option = click.option(
 @click.option("--complexity", metavar="NAME", help="easy, normal or complex: another layer on the profile.")
 @click.option("--frame", metavar="NAME", help="How to approach it: decision, debug, ...; `none` for no frame.")
 @given_option
-@click.option("--since", type=when, metavar="TIME", help="Only what was written since: 2026-11-15, 12h, 7d.")
-@click.option("--until", type=when, metavar="TIME", help="Only what was written before.")
+@click.option("--since", metavar="TIME", help="Only what was written since: 2026-11-15, 12h, 7d.")
+@click.option("--until", metavar="TIME", help="Only what was written before.")
 @click.option("--kind", "kinds", multiple=True, shell_complete=complete_kinds, help="Only these kinds. Repeatable.")
 @click.option("--tag", "tags", multiple=True, help="Only records with one of these tags. Repeatable.")
 @click.option("--event-type", "event_types", multiple=True, metavar="TYPE", help="Of events, this type. Repeatable.")
@@ -85,8 +84,8 @@ def context(
     event_types: tuple[str, ...],
     entity_types: tuple[str, ...],
     exclude: tuple[str, ...],
-    since: int | None,
-    until: int | None,
+    since: str | None,
+    until: str | None,
     agent: str | None,
     session: str | None,
     task: str | None,

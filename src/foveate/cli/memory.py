@@ -18,8 +18,8 @@ from foveate.cli.call import (
     refuse_unreadable,
     say,
     scoped,
-    when,
 )
+from foveate.clock import parse_time
 from foveate.errors import InputError, near
 from foveate.operations import json as documents
 
@@ -157,7 +157,7 @@ def parsed(kind: str, settings: tuple[str, ...]) -> dict[str, Any]:
         if not sign or not name:
             problems.append(f"--set takes field=value, not {setting!r}.")
         elif name in TIMES:
-            out[name] = when(value)
+            out[name] = parse_time(value, name)
         elif name in TEXTS or (name in row.fields and row.fields[name].type is str):
             out[name] = value
         elif name in row.fields or (row.open and name not in _taken()):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from foveate.cli.call import Call, Verb, complete_kinds, pass_call, read_text, say, scoped, when
+from foveate.cli.call import Call, Verb, complete_kinds, pass_call, read_text, say, scoped
 from foveate.cli.render import Line, cut, pairs, plain, plainly, print_lines, title, width
 from foveate.errors import InputError
 from foveate.operations import json
@@ -23,11 +23,11 @@ FIELDS = (
 
 @click.command(cls=Verb)
 @click.argument("id")
-@click.option("--as-of", type=when, metavar="TIME", help="As it was then: 2026-11-15T12:00Z, 12h, 7d.")
+@click.option("--as-of", metavar="TIME", help="As it was then: 2026-11-15T12:00Z, 12h, 7d.")
 @click.option("--history", "full", is_flag=True, help="With the text of each earlier version.")
 @scoped
 @pass_call
-def show(call: Call, id: str, as_of: int | None, full: bool, **scope: Any) -> None:
+def show(call: Call, id: str, as_of: str | None, full: bool, **scope: Any) -> None:
     """Show a record: lengths, fields, links and history."""
     with call.open(**scope) as engine:
         record = engine.get(id, as_of=as_of)

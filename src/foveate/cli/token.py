@@ -7,9 +7,8 @@ from typing import Any
 
 import click
 
-from foveate.cli.call import Call, Verb, pass_call, say, when
+from foveate.cli.call import Call, Verb, pass_call, say
 from foveate.errors import InputError
-from foveate.operations.inputs import AGO
 from foveate.server.tokens import SCOPES, Token, Tokens
 
 
@@ -25,9 +24,11 @@ def _tokens(call: Call) -> Tokens:
 
 def _until(text: str) -> int:
     """A time, or how long from now."""
-    from foveate.clock import now
+    from foveate.clock import is_age, now, parse_time
 
-    return 2 * now() - when(text) if text[:-1].isdecimal() and text[-1:] in AGO else when(text)
+    current = now()
+    time = parse_time(text, "--expires", current=current)
+    return 2 * current - time if is_age(text) else time
 
 
 @click.group()

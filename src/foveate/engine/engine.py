@@ -10,7 +10,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Unpack
 
-from foveate.clock import Clock, Ids, new_id, now
+from foveate.clock import Clock, Ids, When, new_id, now, parse_time
 from foveate.code.model import CODE_ID_PREFIXES
 from foveate.engine.code import Code
 from foveate.engine.inbox import Inbox
@@ -24,7 +24,6 @@ from foveate.options import (
     ContextOptions,
     NewRecordFields,
     RecordFields,
-    When,
     Who,
     refuse_text,
     refuse_unknown,
@@ -32,7 +31,7 @@ from foveate.options import (
 )
 from foveate.pipeline.assembly import Context
 from foveate.pipeline.cache import Cache, cache_key
-from foveate.pipeline.request import DEFAULT_PROFILE, Defaults, resolve_request, time_of
+from foveate.pipeline.request import DEFAULT_PROFILE, Defaults, resolve_request
 from foveate.pipeline.run import Pipeline, Run
 from foveate.pipeline.signals import extended
 from foveate.pipeline.sources import SHIPPED, Source
@@ -234,8 +233,9 @@ class Engine:
         began = perf_counter()
         pipeline, cache = self._shared.pipeline, self._shared.cache
         if cache.enabled:
-            at = options.get("now")
-            options = {**options, "now": cache.rounded(self._data.clock() if at is None else time_of(at, "now"))}
+            current, at = self._data.clock(), options.get("now")
+            request_time = current if at is None else parse_time(at, "now", current=current)
+            options = {**options, "now": cache.rounded(request_time)}
         request = resolve_request(query, options, self._data, self._shared.defaults, scope)
         vector, warnings = self._query_vector(request)
         with self._data.reader(request.scope) as reader:
@@ -322,7 +322,7 @@ class Engine:
 
     def get(self, id: str, *, as_of: When | None = None) -> Record:
         """Return a record as it is, or as it was at a time."""
-        return self._memory.get(id, as_of=None if as_of is None else time_of(as_of, "as_of"))
+        return self._memory.get(id, as_of=as_of)
 
     def history(self, id: str) -> list[Change]:
         """List every version of a record with the operation that changed it."""

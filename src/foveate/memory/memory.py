@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from foveate.clock import When, parse_time
 from foveate.errors import InputError, NotFound, near
 from foveate.options import NEW_RECORD_FIELDS, RECORD_FIELDS, refuse_text, refuse_unknown
 from foveate.records import lifecycle
@@ -259,17 +260,18 @@ class Memory:
     # --- read --------------------------------------------------------------------------------------------------
 
     @retried
-    def get(self, id: str, *, as_of: int | None = None) -> Record:
+    def get(self, id: str, *, as_of: When | None = None) -> Record:
         """Return a record as it is, or as it was at a time."""
+        time = None if as_of is None else parse_time(as_of, "as_of", current=self.data.clock())
         with self.data.reader() as reader:
             record = reader.get([id]).get(id)
             if record is None:
                 raise NotFound(f"No record {id!r} in this scope. `foveate search` finds records by their words.")
-            if as_of is None:
+            if time is None:
                 return record
-            if record.created > as_of:
+            if record.created > time:
                 raise NotFound(f"{id!r} did not exist at that time.")
-            later = [step for step in reader.history(id) if step.at > as_of and step.before is not None]
+            later = [step for step in reader.history(id) if step.at > time and step.before is not None]
             return later[0].before or record if later else record
 
     @retried
@@ -296,7 +298,7 @@ class Memory:
     ) -> list[Hit]:
         """Find records by their words, best first. Superseded and retired ones come after active ones."""
         refuse_text(kinds, "kinds")
-        for kind in kinds:
+        for kind in (*kinds, *(filters.kinds if filters else ())):
             kind_of(kind)
         expansion = saying_the_same(related(query))
         plan = Query(asked(query, self.data.clock()), SEARCH_FIELDS, None, filters or Filters(), expansion)

@@ -1,4 +1,4 @@
-"""What callers write, read the same way by every front end: texts that no store keeps, times, and which context is meant."""
+"""What callers write, read the same way by every front end: texts that no store keeps, and which context is meant."""
 
 from __future__ import annotations
 
@@ -6,11 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from foveate.errors import InputError
-
-AGO = {"m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
-"""Milliseconds in the units of `when`."""
-EARLIEST, LATEST = -62_135_596_800_000, 253_402_300_799_999
-"""The years 1 to 9999, in milliseconds since 1970."""
 
 LAST = "last"
 """What stands for the latest context, wherever one is named."""
@@ -37,20 +32,3 @@ def refuse_unreadable(value: Any, name: str = "") -> None:
     elif isinstance(value, list | tuple):
         for part in value:
             refuse_unreadable(part, name)
-
-
-def when(text: str) -> int:
-    """A time: ISO 8601 (`2026-11-15`, `2026-11-15T12:00Z`), or how long ago (`30m`, `12h`, `7d`, `2w`)."""
-    from foveate.clock import millis, now
-
-    given = text.strip()
-    try:
-        ago = given[:-1].isdecimal() and given[-1] in AGO
-        at = now() - int(given[:-1]) * AGO[given[-1]] if ago else millis(given)
-        if not EARLIEST <= at <= LATEST:
-            raise InputError(f"{text!r} is out of range: a time is in the years 1 to 9999.")
-        return at
-    except (ValueError, OverflowError):
-        raise InputError(
-            f"{text!r} is no time. Give 2026-11-15, 2026-11-15T12:00Z, or how long ago: 30m, 12h, 7d, 2w."
-        ) from None

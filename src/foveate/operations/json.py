@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from foveate.agents import CompiledContext, ContextStrategy, Lease, Prepared
+    from foveate.clock import When
     from foveate.code.docs import CodebaseDocs
     from foveate.code.indexing import IndexUpdate
     from foveate.code.search import CodeHits, FileHit
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from foveate.types import Change, Link, Record
 
 
-def record(engine: Engine, id: str, *, as_of: int | None = None) -> dict[str, Any]:
+def record(engine: Engine, id: str, *, as_of: When | None = None) -> dict[str, Any]:
     """A record with its links and its history."""
     found, history = engine.get(id, as_of=as_of), engine.history(id)
     with engine.store.data.reader() as reader:

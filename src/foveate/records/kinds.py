@@ -61,6 +61,8 @@ class Kind:
     """Two that say the same are two, each with a fate of its own."""
     derived: bool = False
     """Made from other state, or from files, when it is asked for, and never kept."""
+    internal: bool = False
+    """foveate stores it for its own use: lists, counts and messages leave it out unless it is named. Searches find it."""
     by_path: bool = False
     """Items of a section stand in the order of their paths and not of their rank: a map reads as a tree."""
 
@@ -208,6 +210,7 @@ KINDS: dict[str, Kind] = {
             shelf="events",
             private=True,
             repeats=True,
+            internal=True,
         ),
         Kind(
             "lease",
@@ -224,6 +227,7 @@ KINDS: dict[str, Kind] = {
             },
             shelf="events",
             repeats=True,
+            internal=True,
         ),
         # What hooks have put into an agent's window, by id. Without words: no search finds it.
         Kind(
@@ -233,6 +237,7 @@ KINDS: dict[str, Kind] = {
             {"number": Field(int, required=True), "shown": Field(dict), "gone": Field(list)},
             shelf="events",
             repeats=True,
+            internal=True,
         ),
         Kind(
             "component",
@@ -243,14 +248,14 @@ KINDS: dict[str, Kind] = {
         Kind("issue", "Issue", render.titled, _TITLED),
         Kind("design", "Design", render.titled, _TITLED),
         Kind("change", "Change", render.titled, _TITLED),
-        Kind("frame", "Current Approach", render.prose),
+        Kind("frame", "Current Approach", render.prose, internal=True),
         Kind("section", "Section", render.prose, derived=True, repeats=True),
         Kind("code", "Relevant Code", render.code, derived=True, repeats=True),
         Kind("file", "Relevant Files", render.code, derived=True, repeats=True),
         Kind("outline", "Repository Map", render.prose, derived=True, repeats=True, by_path=True),
         Kind("docs", "Codebase", render.prose, derived=True, repeats=True),
         Kind("note", "Notes", render.titled, open=True),
-        Kind("scratch", "Working Notes", render.plain, private=True, open=True),
+        Kind("scratch", "Working Notes", render.plain, private=True, open=True, internal=True),
     )
 }
 
@@ -260,8 +265,13 @@ def kind_of(name: str) -> Kind:
     try:
         return KINDS[name]
     except KeyError:
-        kept = [kind.name for kind in KINDS.values() if not kind.derived]
-        raise InputError(f"There is no kind {name!r}.{near(name, kept)}") from None
+        choices = [kind.name for kind in KINDS.values() if not (kind.derived or kind.internal)]
+        raise InputError(f"There is no kind {name!r}.{near(name, choices)}") from None
+
+
+def internal_kinds() -> frozenset[str]:
+    """Return the kinds that foveate stores for its own use. A program can register kinds at any time."""
+    return frozenset(kind.name for kind in KINDS.values() if kind.internal)
 
 
 def register(kind: Kind) -> None:

@@ -15,7 +15,7 @@ from struct import pack
 from typing import Any
 from zlib import crc32
 
-from foveate.clock import iso, millis
+from foveate.clock import iso, parse_time
 from foveate.errors import InputError, near
 from foveate.records.kinds import OUTCOMES, SEVERITIES, Kind, kind_of, problems_in
 from foveate.text import analysis, tokens
@@ -308,14 +308,13 @@ def _sort_out(kind: Kind, values: Mapping[str, Any]) -> tuple[dict[str, Any], di
 
 def _times(columns: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """The columns with every time in milliseconds, and the times that are none."""
-    problems = []
+    problems: list[str] = []
     for name in _TIMES & columns.keys():
         if columns[name] is not None:
             try:
-                columns[name] = millis(columns[name])
-                iso(columns[name])
-            except (ValueError, TypeError, AttributeError, OverflowError, OSError):
-                problems.append(f"{name} must be a time such as 2026-05-14T09:30Z, not {columns[name]!r}.")
+                columns[name] = parse_time(columns[name], name)
+            except InputError as error:
+                problems += error.problems
     return columns, problems
 
 

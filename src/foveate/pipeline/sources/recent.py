@@ -25,7 +25,7 @@ class Recent:
 
 def _latest(ask: Ask, around: Around) -> list[Record]:
     reader, filters, session = around.reader, around.request.filters, around.request.scope.session
-    kinds = ask.slot.kinds or tuple(name for name, kind in KINDS.items() if not kind.rule)
+    kinds = ask.slot.kinds or tuple(name for name, kind in KINDS.items() if not (kind.rule or kind.internal))
     if session is None:
         return reader.recent(kinds, ask.limit, filters)
     events = [kind for kind in kinds if KINDS[kind].append_only]

@@ -11,8 +11,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from foveate.clock import parse_time
 from foveate.errors import InputError
-from foveate.operations.inputs import refuse_unreadable, when
+from foveate.operations.inputs import refuse_unreadable
 from foveate.types import Filters
 
 MOST = 10_000
@@ -69,13 +70,7 @@ class Wanted(Body):
     min_trust: Literal["user", "agent", "repo", "tool"] = "tool"
 
     def filters(self) -> Filters:
-        values = self.model_dump(exclude={"since", "until", "min_trust"})
-        return Filters(
-            since=when(self.since) if self.since else None,
-            until=when(self.until) if self.until else None,
-            min_trust=self.min_trust,
-            **{name: tuple(value) for name, value in values.items()},
-        )
+        return Filters(**self.model_dump())
 
 
 Given = str | dict[str, Any]
@@ -168,7 +163,8 @@ class Fields(Body):
         """What was named, as the engine takes it."""
         named = {name: getattr(self, name) for name in Fields.model_fields if getattr(self, name) is not None}
         return {
-            name: when(value) if name in ("valid_from", "valid_to", "created") else value for name, value in named.items()
+            name: parse_time(value, name) if name in ("valid_from", "valid_to", "created") else value
+            for name, value in named.items()
         }
 
 

@@ -99,6 +99,9 @@ and (:event_types::json is null or kind <> 'event'
 and (:entity_types::json is null or kind <> 'entity'
   or data::json ->> 'type' = any (array(select json_array_elements_text(:entity_types))))
 
+-- name: public
+kind <> all (array(select json_array_elements_text(:internal)))
+
 -- name: by_ids
 select {columns} from records
 where project = :project and id = any (array(select json_array_elements_text(:ids))) and {visible} order by id
@@ -203,7 +206,8 @@ select {columns} from records where project = :project and {visible} and doc > :
 
 -- name: records_page
 select {columns} from records
-where project = :project and {visible} and {filtered} and (:status::text is null or status = :status)
+where project = :project and {visible} and {filtered} and (:only::json is not null or {public})
+and (:status::text is null or status = :status)
 and (:after = 0 or doc < :after) order by doc desc limit :limit
 
 -- name: every_record
@@ -585,10 +589,10 @@ select
   count(*) filter (where created >= :since),
   count(*) filter (where kind = 'fact' and {live}),
   count(*) filter (where kind = 'fact' and {live} and (data::json ->> 'confirmations')::numeric > 0)
-from records where project = :project and {visible}
+from records where project = :project and {visible} and {public}
 
 -- name: growth_by_day
-select created / 86400000, count(*) from records where project = :project and created >= :since and {visible}
+select created / 86400000, count(*) from records where project = :project and created >= :since and {visible} and {public}
 group by 1 order by 1
 
 -- name: count_rest

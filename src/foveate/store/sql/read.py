@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from foveate.clock import iso
 from foveate.errors import NotFound
-from foveate.records.kinds import KINDS, kind_of
+from foveate.records.kinds import KINDS, internal_kinds, kind_of
 from foveate.records.links import STRUCTURAL
 from foveate.records.make import Rules
 from foveate.store.protocol import Beside, Hit, Query, Space, StoredReceipt, Want
@@ -24,7 +24,7 @@ from foveate.store.sql import posting_blocks, ranking
 from foveate.store.sql import postings as index
 from foveate.store.sql.rows import filter_params, from_row, thaw
 from foveate.store.vectors import BEATEN, Asked, VectorSearch, View
-from foveate.types import Change, Filters, Link, Record, Scope
+from foveate.types import NO_FILTERS, Change, Filters, Link, Record, Scope
 
 OVERFETCH = 50
 """Hits fetched beyond twice the limit, so that a filter seldom needs a second query."""
@@ -126,7 +126,7 @@ class ReadTransaction:
         pairs = self._db.rows("named", {"project": self._project, "names": json.dumps(list(names))})
         if not pairs:
             return {}
-        by_doc = self._by_docs([doc for _, doc in pairs], Filters())
+        by_doc = self._by_docs([doc for _, doc in pairs], NO_FILTERS)
         found: dict[str, Record] = {}
         for name, doc in pairs:
             if doc in by_doc and (name not in found or _weight(by_doc[doc]) > _weight(found[name])):
@@ -163,8 +163,11 @@ class ReadTransaction:
             after = page[-1][0]
 
     def page(self, limit: int, filters: Filters, *, status: str | None = None, after: int = 0) -> tuple[list[Record], int]:
-        """Records of any status, the last kept first, and where the next page begins; 0 where there is none."""
-        params = {"limit": limit + 1, "status": status, "after": after, **filter_params(filters)}
+        """Return records of any status, newest first, and where the next page begins, or 0 after the last page.
+
+        Internal kinds are listed only if the filters name them.
+        """
+        params = {"limit": limit + 1, "status": status, "after": after, **_internal(), **filter_params(filters)}
         rows = self._db.rows("records_page", {"project": self._project, **self._who, **params})
         return [self._record(row) for row in rows[:limit]], rows[limit - 1][0] if len(rows) > limit else 0
 
@@ -243,24 +246,27 @@ class ReadTransaction:
         return dict(found)
 
     def counts(self) -> dict[str, Any]:
-        """How much there is of the user and the agent that the scope names, and of what all share. Where it names none, of
-        everybody: figures only, and whoever names nobody may name anybody."""
+        """Return how much the project holds of the scope's user and agent, and of what all of them share.
+
+        A scope that names nobody counts everybody's records: these are only numbers. Internal kinds are not counted.
+        """
         at = {"project": self._project, "user": self.scope.user, "agent": self.scope.agent}
         kinds: dict[str, dict[str, int]] = defaultdict(dict)
         for kind, status, number in self._db.rows("count_records", at):
-            kinds[kind][status] = number
+            if kind not in internal_kinds():
+                kinds[kind][status] = number
         names = ("links", "history", "receipts", "receipt_bytes", "vectors")
         rest = dict(zip(names, self._db.rows("count_rest", at)[0], strict=True))
         return {"records": {kind: dict(sorted(kinds[kind].items())) for kind in sorted(kinds)}, **rest}
 
     def growth(self, since: int) -> dict[str, int]:
         """When the first record was written, how many were since a time, facts in use, and how many of those confirmed."""
-        found = self._db.rows("growth", {"project": self._project, "since": since, **self._who})[0]
+        found = self._db.rows("growth", {"project": self._project, "since": since, **_internal(), **self._who})[0]
         return dict(zip(("first", "added", "facts", "confirmed"), found, strict=True))
 
     def growth_by_day(self, since: int) -> dict[str, int]:
         """How many records were written on each day since a time (UTC); a day without any is not there."""
-        rows = self._db.rows("growth_by_day", {"project": self._project, "since": since, **self._who})
+        rows = self._db.rows("growth_by_day", {"project": self._project, "since": since, **_internal(), **self._who})
         return {iso(day * DAY)[:10]: number for day, number in rows}
 
     def postings(self) -> Iterator[tuple[str, int, int, Sequence[int], Sequence[int]]]:
@@ -546,8 +552,12 @@ def by_field(sizes: Mapping[tuple[str, int, int], int], kinds: Container[int] | 
 
 
 def _codes_of(kinds: Sequence[str], codes: Mapping[str, int]) -> dict[str, int] | None:
-    """The kinds that there are, of those that are asked for; None where any kind is."""
+    """Return the codes of the kinds that the store has met, or None if every kind is searched."""
     return {kind: codes[kind] for kind in kinds if kind in codes} if kinds else None
+
+
+def _internal() -> dict[str, str]:
+    return {"internal": json.dumps(sorted(internal_kinds()))}
 
 
 def _stored(id: str, created: int, body: bytes, session: str | None, line: str | None) -> StoredReceipt:

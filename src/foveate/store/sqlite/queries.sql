@@ -78,6 +78,9 @@ and (:only is null or kind in (select value from json_each(:only)))
 and (:event_types is null or kind <> 'event' or data ->> 'type' in (select value from json_each(:event_types)))
 and (:entity_types is null or kind <> 'entity' or data ->> 'type' in (select value from json_each(:entity_types)))
 
+-- name: public
+kind not in (select value from json_each(:internal))
+
 -- name: by_ids
 select {columns} from records where project = :project and id in (select value from json_each(:ids)) and {visible}
 
@@ -175,7 +178,8 @@ select {columns} from records where project = :project and {visible} and doc > :
 
 -- name: records_page
 select {columns} from records
-where project = :project and {visible} and {filtered} and (:status is null or status = :status)
+where project = :project and {visible} and {filtered} and (:only is not null or {public})
+and (:status is null or status = :status)
 and (:after = 0 or doc < :after) order by doc desc limit :limit
 
 -- name: every_record
@@ -523,11 +527,11 @@ select
   coalesce(sum(created >= :since), 0),
   coalesce(sum(kind = 'fact' and {live}), 0),
   coalesce(sum(kind = 'fact' and {live} and coalesce(json_extract(data, '$.confirmations'), 0) > 0), 0)
-from records indexed by records_doc where project = :project and {visible}  -- in the order in which they lie: half the time
+from records indexed by records_doc where project = :project and {visible} and {public}  -- in the order in which they lie: half the time
 
 -- name: growth_by_day
 select created / 86400000, count(*) from records indexed by records_doc
-where project = :project and created >= :since and {visible} group by 1 order by 1
+where project = :project and created >= :since and {visible} and {public} group by 1 order by 1
 
 -- name: count_rest
 select

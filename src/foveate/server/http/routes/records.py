@@ -8,9 +8,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response
 
+from foveate.clock import parse_time
 from foveate.errors import Conflict, InputError
 from foveate.operations import json
-from foveate.operations.inputs import when
 from foveate.records.make import to_json
 from foveate.server.http import models
 from foveate.server.http.access import Administers, Caller, Reads, Writes
@@ -38,9 +38,7 @@ def list_records(
     after: Cursor = None,
 ) -> Response:
     """Records of any status, the last kept first."""
-    filters = Filters(
-        since=when(since) if since else None, until=when(until) if until else None, kinds=tuple(kind), tags=tuple(tag)
-    )
+    filters = Filters(since=since, until=until, kinds=kind, tags=tag)
     (start,) = position(after, int) or (0,)
     found, more = caller.engine.store.page(limit, filters=filters, status=status, after=start)
     return Document({"records": [to_json(record) for record in found], "next": cursor(more) if more else None})
@@ -90,7 +88,7 @@ def forget_many(request: Request, body: models.Ids, caller: Administers) -> Resp
 @router.get("/records/{id}")
 def show(id: str, caller: Reads, as_of: Time = None) -> Response:
     """A record with its links and its history."""
-    document = json.record(caller.engine, id, as_of=when(as_of) if as_of else None)
+    document = json.record(caller.engine, id, as_of=parse_time(as_of, "as_of") if as_of else None)
     return Document(document, headers={"ETag": f'"{document["record"]["version"]}"'})
 
 
