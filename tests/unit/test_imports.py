@@ -39,13 +39,6 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 ROOT_LAYER = next(n for n, names in enumerate(LAYERS) if "engine" in names)
 """The package itself gives the engine's names: what is above the engine may import it, nothing else."""
 
-UNSOLVED = frozenset(
-    (
-        ("foveate.project.project", "foveate.pipeline.profiles.variants"),
-    )
-)
-"""Imports that still point up. None may be added."""
-
 FREE = ("foveate", "foveate.__main__")
 """May import from any layer."""
 
@@ -128,7 +121,7 @@ def backward(graph: dict[str, set[str]]) -> Iterator[str]:
         for target in sorted(graph[name]):
             other = layer(target)
             too_high = own is not None and other is not None and other > own
-            if (name, target) not in UNSOLVED and (too_high or (target in FREE and own == ROOT_LAYER)):
+            if too_high or (target in FREE and own == ROOT_LAYER):
                 yield f"{name} imports {target}, which is above it: move what both need to a lower layer"
 
 
