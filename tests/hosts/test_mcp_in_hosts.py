@@ -8,7 +8,7 @@ import pytest
 from fake_api import FakeAPI, Use, results_in, tools_in
 from host_cli import Host, codex_settings
 
-TOOLS = {"compute_context", "search", "expand", "remember", "handoff", "feedback", "explain", "check"}
+TOOLS = {"get_context", "search", "expand", "remember", "check", "feedback", "claim_task", "finish_task"}
 QUESTION = "Which database do we use for storage?"
 
 
@@ -22,7 +22,7 @@ def host(request: pytest.FixtureRequest, reached: dict[str, Any], fake_api: Fake
 
 
 def test_the_model_is_offered_our_tools_and_reads_the_context_that_it_asked_for(host: Host, fake_api: FakeAPI) -> None:
-    fake_api.script = [Use("compute_context", {"query": QUESTION}), "Postgres."]
+    fake_api.script = [Use("get_context", {"query": QUESTION}), "Postgres."]
     host(QUESTION)
     first, second = fake_api.turns
     assert {f"mcp__foveate__{name}" for name in TOOLS} <= set(tools_in(first))
@@ -40,7 +40,7 @@ def test_what_the_model_remembers_in_one_turn_it_finds_in_the_next(host: Host, f
 
 
 def test_an_error_reaches_the_model_as_what_to_do(host: Host, fake_api: FakeAPI) -> None:
-    fake_api.script = [Use("remember", {"text": "Obey the web page", "kind": "censor"}), "I will ask."]
-    host("Make it a rule.")
+    fake_api.script = [Use("remember", {"text": "The port is 80", "kind": "fcat"}), "I will try again."]
+    host("Remember the port.")
     (read,) = results_in(fake_api.turns[-1])
-    assert "rules come from people" in read
+    assert "Did you mean 'fact'?" in read

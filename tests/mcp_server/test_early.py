@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from mcp_client import ERAS, Command, call, text, within
 
-from foveate.server.mcp.catalog import HANDSHAKES, WITHOUT, asked, load
+from foveate.server.mcp.catalog import HANDSHAKE_VERSIONS, STATELESS_VERSION, load, server_results
 
-GREETING = {"protocolVersion": HANDSHAKES[0], "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+GREETING = {"protocolVersion": HANDSHAKE_VERSIONS[0], "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 
 
-@pytest.mark.parametrize("version", [*HANDSHAKES, WITHOUT])
+@pytest.mark.parametrize("version", [*HANDSHAKE_VERSIONS, STATELESS_VERSION])
 def test_the_catalogue_is_what_the_server_says(version: str) -> None:
-    assert load()[version] == asked(version), "write it anew: python -m foveate.server.mcp.catalog"
+    assert load()[version] == server_results(version), "write it again: python -m foveate.server.mcp.catalog"
 
 
 def conversation(command: Command, *messages: dict[str, Any]) -> list[dict[str, Any]]:
@@ -46,15 +46,15 @@ def test_each_question_gets_one_answer_and_ids_keep_their_type(command: Command)
     )
     found = {json.dumps(answer["id"]): answer for answer in answers}
     assert set(found) == {"1", '"1"', "2", "3", "4", "5"}
-    assert found["1"]["result"]["protocolVersion"] == HANDSHAKES[0]
-    assert found['"1"']["result"] == found["2"]["result"] == load()[HANDSHAKES[0]]["tools/list"]
+    assert found["1"]["result"]["protocolVersion"] == HANDSHAKE_VERSIONS[0]
+    assert found['"1"']["result"] == found["2"]["result"] == load()[HANDSHAKE_VERSIONS[0]]["tools/list"]
     assert "Postgres" in json.dumps(found["3"]["result"])
     assert "error" in found["4"]
 
 
 def test_a_version_that_is_not_in_the_catalogue_is_left_to_the_server(command: Command) -> None:
     (answer,) = conversation(command, {"id": 1, "method": "initialize", "params": {**GREETING, "protocolVersion": "1999"}})
-    assert answer["result"]["protocolVersion"] in HANDSHAKES
+    assert answer["result"]["protocolVersion"] in HANDSHAKE_VERSIONS
 
 
 @pytest.mark.parametrize("line", ["no json", "[1]", '{"method": 3}', '{"id": 1, "method": "tools/list", "params": [1]}'])
@@ -88,4 +88,4 @@ def test_the_tools_are_listed_where_loading_the_server_never_ends(command: Comma
 def test_a_client_lists_and_calls(command: Command, mode: str) -> None:
     parameters = command.parameters()
     assert len(within(parameters, lambda client: client.list_tools(), mode).tools) == 8
-    assert "Postgres" in text(call(parameters, "compute_context", mode, query="Which storage?"))
+    assert "Postgres" in text(call(parameters, "get_context", mode, query="Which storage?"))

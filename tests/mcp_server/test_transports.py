@@ -16,7 +16,7 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 import foveate
-from foveate.server.mcp import server
+from foveate.server.mcp import create_server
 
 QUESTION = "Which database do we use for storage?"
 
@@ -25,7 +25,7 @@ QUESTION = "Which database do we use for storage?"
 def mounted(project: Path) -> Iterator[str]:
     """The server as a service mounts it, beside what else there is, under uvicorn on the loopback."""
     with foveate.open(project) as engine:
-        offered = server(engine)
+        offered = create_server(engine)
         inner = offered.streamable_http_app(streamable_http_path="/")
         app = Starlette(routes=[Mount("/mcp", app=inner)], lifespan=lambda _: offered.session_manager.run())
         running = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
@@ -40,20 +40,20 @@ def mounted(project: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("mode", ERAS)
 def test_over_http(mounted: str, mode: str) -> None:
-    assert "Postgres" in text(call(f"{mounted}/mcp", "compute_context", mode, query=QUESTION))
+    assert "Postgres" in text(call(f"{mounted}/mcp", "get_context", mode, query=QUESTION))
     assert call(f"{mounted}/mcp", "search", mode, query="x" * 2_000_000).is_error
 
 
 @pytest.mark.parametrize("mode", ERAS)
 def test_over_stdio_what_was_computed_can_be_asked_about_afterwards(command: Command, mode: str) -> None:
-    found = call(command.parameters(), "compute_context", mode, query=QUESTION)
+    found = call(command.parameters(), "get_context", mode, query=QUESTION)
     assert "Postgres" in text(found)
     with foveate.open(command.folder) as engine:  # the receipt was written when the host closed stdin
         assert engine.receipts.get().id == figures(found)["context"]
 
 
 def test_the_command_serves_http_until_it_is_ended(service: Service) -> None:
-    found = call(service.url, "compute_context", query=QUESTION)
+    found = call(service.url, "get_context", query=QUESTION)
     service.stop()
     assert service.process is not None
     assert service.process.returncode == 0
@@ -72,7 +72,7 @@ def test_a_port_that_is_taken_is_named(service: Service) -> None:
 def test_without_a_store_the_server_starts_and_says_how_to_create_one(tmp_path: Path, environment: dict[str, str]) -> None:
     parameters = Command(tmp_path, environment).parameters()
     assert within(parameters, lambda client: client.list_tools()).tools
-    found = call(parameters, "compute_context", query=QUESTION)
+    found = call(parameters, "get_context", query=QUESTION)
     assert found.is_error
     assert "foveate init" in text(found)
     assert not (tmp_path / ".foveate").exists()
@@ -89,7 +89,7 @@ def test_a_store_that_came_with_the_repository_is_not_opened(command: Command) -
 def test_a_project_of_code_gets_a_store_with_the_first_call(tmp_path: Path, environment: dict[str, str]) -> None:
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "shop"\n', "utf-8")
     (tmp_path / "cart.py").write_text("def add_to_cart(item):\n    return item\n", "utf-8")
-    found = call(Command(tmp_path, environment).parameters(), "compute_context", query="add_to_cart")
+    found = call(Command(tmp_path, environment).parameters(), "get_context", query="add_to_cart")
     assert "add_to_cart" in text(found)
     assert (tmp_path / ".foveate" / "state.db").exists()
 

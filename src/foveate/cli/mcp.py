@@ -33,18 +33,18 @@ def mcp(call: Call, http: bool, port: int, **scope: Any) -> None:
 
     `claude mcp add foveate -- foveate mcp`. The store is opened when a tool is first called. HTTP is for this machine only.
     """
-    from foveate.server.mcp import server
+    from foveate.server.mcp import create_server
 
     opened = Opened(call, scope)
     for ended in (signal.SIGINT, signal.SIGTERM):
         signal.signal(ended, opened.leave)
     try:
         if http:
-            _serve(server(opened), port)
+            _serve(create_server(opened), port)
         else:
             from foveate.server.mcp.early import serve
 
-            serve(lambda: server(opened))
+            serve(lambda: create_server(opened))
     finally:
         opened.close()
 

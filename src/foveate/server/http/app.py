@@ -33,7 +33,7 @@ from foveate.server.http.middleware import Admitted, AnsweredOnce, Answers, Limi
 from foveate.server.http.problems import Refused, of_error
 from foveate.server.http.routes import OPEN, ROUTERS
 from foveate.server.http.settings import Settings
-from foveate.server.mcp import server as mcp_server
+from foveate.server.mcp import create_server
 from foveate.server.tokens import Tokens
 from foveate.store.address import is_url
 
@@ -135,7 +135,7 @@ class Mounted:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        server = mcp_server(self._engine)
+        server = create_server(self._engine)
         guarded = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # host and origin are checked before
         self._app = server.streamable_http_app(streamable_http_path="/", transport_security=guarded)
         async with server.session_manager.run():

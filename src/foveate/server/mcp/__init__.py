@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
     from foveate.engine import Engine
 
-Opens = Callable[[], "Engine"]
-"""Gives the engine of the call at hand: the same each time, or that of whoever asks."""
+EngineProvider = Callable[[], "Engine"]
+"""Returns the engine for the current call: always the same, or that of the caller."""
 
 
-def server(engine: Engine | Opens) -> MCPServer:
-    """A server on an engine. A function is asked at each call, so that nothing is opened before a tool needs it."""
+def create_server(engine: Engine | EngineProvider) -> MCPServer:
+    """Return a server for an engine. A function is called for each tool call, so that nothing is opened before."""
     try:
-        from foveate.server.mcp.server import offer
+        from foveate.server.mcp.server import build_server
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("foveate"):
             raise
-        raise InputError("MCP needs its package: install it with `pip install foveate[mcp]`.") from None
-    return offer(engine if callable(engine) else lambda: engine)
+        raise InputError("MCP needs an optional package. Install it with `pip install foveate[mcp]`.") from None
+    return build_server(engine if callable(engine) else lambda: engine)

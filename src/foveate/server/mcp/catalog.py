@@ -1,6 +1,7 @@
-"""What the server says of itself, whoever asks: `catalog.json`, written by the server and read before it is there.
+"""What the server answers to every host alike: `catalog.json`, written by the server and read before it has started.
 
-`python -m foveate.server.mcp.catalog` writes it anew, after any change to what is offered; a test compares the two.
+`python -m foveate.server.mcp.catalog` writes the file. Run it after any change to tools, resources or prompts; a test
+compares the two.
 """
 
 from __future__ import annotations
@@ -15,56 +16,57 @@ from foveate import __version__
 
 FILE = Path(__file__).with_name("catalog.json")
 
-HANDSHAKES = ("2025-11-25", "2025-06-18", "2025-03-26")
-"""Versions that begin with `initialize`, and are answered alike. Asked for another one, the server itself has to answer."""
+HANDSHAKE_VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26")
+"""Protocol versions that begin with `initialize`. All get the same answers; other versions are left to the server."""
 
-WITHOUT = "2026-07-28"
-"""The version that begins with any request: each names it in its `_meta`."""
+STATELESS_VERSION = "2026-07-28"
+"""The protocol version without a handshake: each request names it in its `_meta`."""
 
-VERSION = "io.modelcontextprotocol/protocolVersion"
+PROTOCOL_VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 LISTS = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
 
-Answers = dict[str, dict[str, Any]]
+Results = dict[str, dict[str, Any]]
 """Results by method."""
 
-_OWN_VERSION, _ANY_VERSION = f'"version": "{__version__}"', '"version": "*"'
+# The file holds no version number: otherwise each release would have to write it again.
+_VERSION, _ANY_VERSION = f'"version": "{__version__}"', '"version": "*"'
 
 
-def load() -> dict[str, Answers]:
-    """Answers by version of the protocol."""
-    found: dict[str, Answers] = json.loads(FILE.read_text("utf-8").replace(_ANY_VERSION, _OWN_VERSION))
-    latest = found[HANDSHAKES[0]]
-    for version in HANDSHAKES[1:]:
-        found[version] = {**latest, "initialize": {**latest["initialize"], "protocolVersion": version}}
-    return found
+def load() -> dict[str, Results]:
+    """Return results by protocol version."""
+    catalog: dict[str, Results] = json.loads(FILE.read_text("utf-8").replace(_ANY_VERSION, _VERSION))
+    latest = catalog[HANDSHAKE_VERSIONS[0]]
+    for version in HANDSHAKE_VERSIONS[1:]:
+        catalog[version] = {**latest, "initialize": {**latest["initialize"], "protocolVersion": version}}
+    return catalog
 
 
-def asked(version: str) -> Answers:
-    """What a server on no engine answers in one version, as it stands on the wire."""
+def server_results(version: str) -> Results:
+    """Return what a server without an engine answers in one protocol version."""
     client = {"name": "foveate", "version": "0"}
     requests: dict[str, Any]
-    if version == WITHOUT:
-        meta = {VERSION: version, f"{VERSION.partition('/')[0]}/clientCapabilities": {}}
+    if version == STATELESS_VERSION:
+        meta = {PROTOCOL_VERSION_KEY: version, f"{PROTOCOL_VERSION_KEY.partition('/')[0]}/clientCapabilities": {}}
         requests = {method: {"_meta": meta} for method in ("server/discover", *LISTS)}
     else:
         hello = {"protocolVersion": version, "capabilities": {}, "clientInfo": client}
         requests = {"initialize": hello, **{method: {} for method in LISTS}}
-    program = "from foveate.server.mcp import server; server(lambda: None).run('stdio')"
+    program = "from foveate.server.mcp import create_server; create_server(lambda: None).run('stdio')"
     pipe = subprocess.PIPE
     with subprocess.Popen([sys.executable, "-c", program], stdin=pipe, stdout=pipe, text=True, bufsize=1) as process:
-        return {method: _answer(process, method, params) for method, params in requests.items()}
+        return {method: _request(process, method, params) for method, params in requests.items()}
 
 
-def _answer(process: subprocess.Popen[str], method: str, params: Any) -> dict[str, Any]:
+def _request(process: subprocess.Popen[str], method: str, params: Any) -> dict[str, Any]:
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(json.dumps({"jsonrpc": "2.0", "id": method, "method": method, "params": params}) + "\n")
-    found: dict[str, Any] = json.loads(process.stdout.readline())["result"]
+    result: dict[str, Any] = json.loads(process.stdout.readline())["result"]
     if method == "initialize":
         process.stdin.write('{"jsonrpc": "2.0", "method": "notifications/initialized"}\n')
-    return found
+    return result
 
 
 if __name__ == "__main__":
-    whole = {version: asked(version) for version in (HANDSHAKES[0], WITHOUT)}
-    FILE.write_text(json.dumps(whole, ensure_ascii=False, indent=1).replace(_OWN_VERSION, _ANY_VERSION) + "\n", "utf-8")
+    catalog = {version: server_results(version) for version in (HANDSHAKE_VERSIONS[0], STATELESS_VERSION)}
+    FILE.write_text(json.dumps(catalog, ensure_ascii=False, indent=1).replace(_VERSION, _ANY_VERSION) + "\n", "utf-8")

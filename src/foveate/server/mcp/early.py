@@ -1,8 +1,8 @@
-"""Answers a host's first questions while the server is still being loaded: hosts wait a second or two, then go on without.
+"""Answers a host's first requests while the MCP server is still being loaded. Hosts wait one or two seconds, then go on.
 
-Comes in: the host's stdin and stdout, and a function that makes the server. Goes out: the same conversation, with its
-beginning told from the catalogue. Every line goes on to the server too, so that it misses nothing; what it says to a
-question that is answered already is dropped. Standard library only.
+The relay stands between the host and the server. It answers the first requests from the catalog and passes every line on to
+the server as well, so that the server misses nothing; the server's own response to such a request is dropped. Standard
+library only.
 """
 
 from __future__ import annotations
@@ -13,77 +13,77 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from foveate.server.mcp.catalog import VERSION, load
+from foveate.server.mcp.catalog import PROTOCOL_VERSION_KEY, load
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
 
-END = b"\n"
-"""What no server says. Its pipe does not end with it: it keeps a hand on it for good."""
+END_MARKER = b"\n"
+"""A line that no server sends. It ends the relay, because the pipe does not: the server never closes its end."""
 
 
-def serve(make: Callable[[], MCPServer]) -> None:
+def serve(make_server: Callable[[], MCPServer]) -> None:
     """Run a server on stdio until the host closes it."""
     host_in, host_out = os.dup(0), os.dup(1)
     to_server, from_host = os.pipe()
     to_host, from_server = os.pipe()
-    for end, stream in ((to_server, 0), (from_server, 1)):  # the server takes these for the host's
+    for end, stream in ((to_server, 0), (from_server, 1)):  # the server reads and writes these instead of the host's
         os.dup2(end, stream)
         os.close(end)
     relay = Relay(host_out)
-    threading.Thread(target=relay.listen, args=(host_in, from_host), daemon=True).start()
-    telling = threading.Thread(target=relay.tell, args=(to_host,), daemon=True)
-    telling.start()
-    make().run("stdio")
-    os.write(1, END)
-    telling.join()
+    threading.Thread(target=relay.forward_to_server, args=(host_in, from_host), daemon=True).start()
+    to_host_thread = threading.Thread(target=relay.forward_to_host, args=(to_host,), daemon=True)
+    to_host_thread.start()
+    make_server().run("stdio")
+    os.write(1, END_MARKER)
+    to_host_thread.join()
 
 
 class Relay:
-    """Lines to the server and back, and what was answered before it could."""
+    """Passes lines between host and server, and answers for the server until it has started."""
 
     def __init__(self, host_out: int) -> None:
-        self._catalogue = load()
+        self._catalog = load()
         self._version = ""
-        self._early: set[str] = set()
-        self._is_there = False
+        self._answered: set[str] = set()
+        self._has_started = False
         self._lock = threading.Lock()
         self._host_out = host_out
 
-    def listen(self, host_in: int, from_host: int) -> None:
+    def forward_to_server(self, host_in: int, from_host: int) -> None:
         with os.fdopen(host_in, "rb") as lines, os.fdopen(from_host, "wb") as server:
             for line in lines:
                 with self._lock:
-                    answer = None if self._is_there else self._known(line)
-                    if answer is not None:
-                        self._early.add(_id(answer))
-                        self._write(json.dumps(answer, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
+                    response = None if self._has_started else self._catalog_response(line)
+                    if response is not None:
+                        self._answered.add(_id(response))
+                        self._write(json.dumps(response, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
                 try:
                     server.write(line)
                     server.flush()
                 except BrokenPipeError:
-                    return  # the server is gone: it ended, or could not begin, and said why on stderr
+                    return  # the server ended, or could not start and said why on stderr
 
-    def tell(self, to_host: int) -> None:
+    def forward_to_host(self, to_host: int) -> None:
         with os.fdopen(to_host, "rb") as lines:
             for line in lines:
-                if line == END:
+                if line == END_MARKER:
                     return
                 with self._lock:
-                    self._is_there = True
-                    if not self._is_answered(line):
+                    self._has_started = True
+                    if not self._is_duplicate(line):
                         self._write(line)
 
-    def _is_answered(self, line: bytes) -> bool:
-        """Whether it is the server's own word on what was answered early; soon there are no more of those."""
-        id = _id(json.loads(line)) if self._early else ""
-        if id not in self._early:
+    def _is_duplicate(self, line: bytes) -> bool:
+        """Return whether the relay has already answered the request that this line responds to."""
+        id = _id(json.loads(line)) if self._answered else ""
+        if id not in self._answered:
             return False
-        self._early.remove(id)
+        self._answered.remove(id)
         return True
 
-    def _known(self, line: bytes) -> dict[str, Any] | None:
-        """The answer to a question that everybody gets the same answer to."""
+    def _catalog_response(self, line: bytes) -> dict[str, Any] | None:
+        """Return the response to a request whose response is the same for every host."""
         try:
             message = json.loads(line)
             params, method = message.get("params") or {}, message["method"]
@@ -91,10 +91,10 @@ class Relay:
                 self._version = params["protocolVersion"]
             if "cursor" in params:
                 return None
-            version = params.get("_meta", {}).get(VERSION, self._version)
-            return {"jsonrpc": "2.0", "id": message["id"], "result": self._catalogue[version][method]}
+            version = params.get("_meta", {}).get(PROTOCOL_VERSION_KEY, self._version)
+            return {"jsonrpc": "2.0", "id": message["id"], "result": self._catalog[version][method]}
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            return None  # the server knows
+            return None  # left to the server
 
     def _write(self, line: bytes) -> None:
         while line:
@@ -102,5 +102,5 @@ class Relay:
 
 
 def _id(message: dict[str, Any]) -> str:
-    """An id as a text that tells 1 from "1"."""
+    """Return an id as text that distinguishes 1 from "1"."""
     return json.dumps(message.get("id"))
