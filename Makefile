@@ -11,7 +11,7 @@ BROWSER := $(VENV)/.browser
 APT = $(shell test "$$(id -u)" = 0 || echo sudo -n) env DEBIAN_FRONTEND=noninteractive apt-get
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-hosts check bench docs clean
+.PHONY: help demo quick test test-hosts check bench docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,6 +19,9 @@ help: ## list the targets
 # Without the development tools where nothing is installed yet: the demo needs only what users get.
 demo: $(if $(wildcard $(READY)),$(READY),$(BASE)) ## show foveate at work
 	@$(PY) examples/demo.py
+
+quick: check ## check, then run the fast tests: for every save
+	@$(PY) -m pytest -n 2 -m "not slow" tests/unit tests/specs tests/golden
 
 test: check $(if $(FOVEATE_CHROMIUM),,$(BROWSER)) ## check, then run every test
 	@$(PY) -m pytest -n 2
