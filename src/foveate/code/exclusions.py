@@ -1,9 +1,9 @@
-"""What is not worth indexing: path, size and content in, a reason out.
+"""Decides which files are not worth indexing, by path, size and content.
 
-A reason is the end of a sentence ("package-lock.json is set aside: lock file"); no reason means that the file stays. What
-names tell comes first, because it spares the reading. Names are judged narrowly, since a file that is set aside is not
-found at all: `vendor.py`, a package called `lock` and a tracked `build/` stay. What merely looks copied in has the role
-`vendored` instead (see `roles`) and is demoted.
+The result is a reason such as `lock file`, or "" for a file that is indexed. Names are checked first, because that spares
+reading the file. The rules for names are narrow, because an excluded file is never found: `vendor.py`, a package called
+`lock` and a tracked `build/` are indexed. Code that only looks vendored has the role `vendored` instead (see `roles`) and
+ranks lower.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from functools import lru_cache
 from itertools import pairwise
 
 MAX_BYTES = 1_000_000
-"""Nobody writes a longer source by hand, and no prompt could show it."""
+"""No one writes a longer source file by hand, and no prompt could show it."""
 
 MAX_DATA_BYTES = 200_000
-"""Longer data is read by programs: its first lines would say as much."""
+"""Longer data files are read by programs, not by people."""
 
 HEAD_BYTES = 8192
-"""How much of a file is looked at to tell text from binary."""
+"""The first bytes of a file tell text from binary."""
 
 MINIFIED_CHARS = 500
-"""Characters a line on average. Source written by people has 30 to 60, the longest-winded generated tables about 200."""
+"""Average length of a line. Source code written by people has 30 to 60 characters, generated tables up to about 200."""
 
 HEADER_LINES = 20
-"""A licence may stand above the line that says that a file is generated."""
+"""Lines that are searched for a generated marker. A licence may come before it."""
 
 REASON_SECRET = "may hold secrets"
 REASON_BINARY = "binary"
@@ -38,11 +38,11 @@ REASON_VERSION_CONTROL = "version control"
 REASON_FOVEATE_FILE = "foveate's own"
 
 MANDATORY_REASONS = frozenset((REASON_SECRET, REASON_BINARY, REASON_TOO_LARGE, REASON_VERSION_CONTROL, REASON_FOVEATE_FILE))
-"""Reasons that hold even for files that were asked for."""
+"""Reasons that `include` cannot override."""
 
 
 def exclusion_by_name(path: str, size: int) -> str:
-    """Why a file is set aside, as far as its name and size tell; "" if it stays."""
+    """Return the reason why a file is excluded by its name or size, or ""."""
     name = path[path.rfind("/") + 1 :].lower()
     suffix = name[name.rfind(".") :] if "." in name else ""
     reason = _BY_NAME.get(name) or _BY_SUFFIX.get(suffix)
@@ -57,13 +57,13 @@ def exclusion_by_name(path: str, size: int) -> str:
 
 
 def exclusion_by_dir(path: str) -> tuple[str, str]:
-    """The outermost folder of a path that is set aside as a whole, with a slash at its end, and why; else ("", "")."""
+    """Return the outermost excluded folder of a path, with a slash at its end, and the reason; else two empty texts."""
     folder, reason, unsure = _dir_exclusion(path[: path.rfind("/") + 1])
     return ("", "") if unsure and path.endswith(_VENDOR_AS_NAME_SUFFIXES) else (folder, reason)
 
 
 def exclusion_by_text(path: str, text: str) -> str:
-    """Why a file is set aside, as far as its text tells."""
+    """Return the reason why a file is excluded by its text, or ""."""
     if len(text) > 4 * MINIFIED_CHARS and not path.lower().endswith(_LONG_LINE_SUFFIXES):
         lines = text.count("\n") + 1
         if len(text) > MINIFIED_CHARS * lines:
@@ -72,14 +72,19 @@ def exclusion_by_text(path: str, text: str) -> str:
 
 
 def is_binary(raw: bytes) -> bool:
-    """Whether the first bytes of a file are no text in any encoding that is read."""
+    """Return whether the first bytes of a file are not text in any supported encoding."""
     head = raw[:HEAD_BYTES]
     if head.startswith(UTF16_UTF32_BOMS):
         return False
     return b"\0" in head or len(head.translate(None, _CONTROL)) < 0.9 * len(head)
 
 
-# --- what names tell ---------------------------------------------------------------------------------------------------
+def error_reason(error: OSError) -> str:
+    """Return the reason why a file is excluded after an error of the system: `permission denied`."""
+    return (error.strerror or type(error).__name__).lower()
+
+
+# --- by name -----------------------------------------------------------------------------------------------------------
 
 
 def _table(*rows: tuple[str, str]) -> dict[str, str]:
@@ -100,7 +105,7 @@ _EXCLUDED_DIRS = _table(
     (REASON_FOVEATE_FILE, ".foveate"),
 )
 
-# A folder `vendor` deeper in the tree can also be about people who sell: in these languages only the role says `vendored`.
+# A folder `vendor` deeper in the tree can also be about merchants. In these languages its files are indexed.
 _VENDOR_AS_NAME_SUFFIXES = (
     ".py",
     ".pyi",
@@ -158,20 +163,20 @@ _DATA = frozenset(
 )
 
 _PATTERN_SUFFIXES = frozenset(("", ".js", ".css", ".mjs", ".cjs", ".json", ".env", ".pub", ".bak", ".old", ".backup"))
-"""Suffixes of names that need a closer look: most do not, and are quick."""
+"""Suffixes of names that need the slower check by pattern."""
 
 _MINIFIED_ENDS = (".min.js", ".min.css", ".min.mjs", ".min.cjs", "-min.js", "-min.css", ".bundle.js", ".bundle.css",
                   ".chunk.js", ".chunk.css")  # fmt: skip
 _PRIVATE_KEYS = ("id_rsa", "id_dsa", "id_ecdsa", "id_ed25519")
 _CREDENTIALS = ("credentials", "client_secret", "service-account", "service_account", "serviceaccount")
 _EXAMPLE_FILE_WORDS = ("example", "sample", "template", "dist", "tpl", "tmpl", "defaults", "schema")
-"""Words in the names of files that show what a secret file should look like."""
+"""Words in the names of example files, which hold no secrets."""
 
 _HIDDEN_FILES = (".aws/credentials", ".docker/config.json", ".kube/config", ".ssh/config")
 
 
 def _by_pattern(path: str, name: str, suffix: str) -> str:
-    """What neither the whole name nor its suffix alone can tell."""
+    """Return the reason for names that neither the tables of names nor those of suffixes can decide, or ""."""
     if suffix in (".js", ".css", ".mjs", ".cjs"):
         return REASON_MINIFIED if name.endswith(_MINIFIED_ENDS) else ""
     if name.startswith(".env.") or suffix == ".env":
@@ -187,7 +192,7 @@ def _by_pattern(path: str, name: str, suffix: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _dir_exclusion(folder: str) -> tuple[str, str, bool]:
-    """The outermost part of a folder that is set aside, why, and whether some of its files should rather stay."""
+    """Return the outermost excluded part of a folder, the reason, and whether some of its files are indexed all the same."""
     start = 0
     for part in folder.split("/")[:-1]:
         end = start + len(part) + 1
@@ -199,12 +204,12 @@ def _dir_exclusion(folder: str) -> tuple[str, str, bool]:
     return "", "", False
 
 
-# --- what the content tells --------------------------------------------------------------------------------------------
+# --- by content --------------------------------------------------------------------------------------------------------
 
 UTF16_UTF32_BOMS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 _CONTROL = bytes(byte for byte in range(32) if byte not in b"\t\n\r\f\x1b") + b"\x7f"
 _LONG_LINE_SUFFIXES = (".md", ".markdown", ".mdx", ".rst", ".txt", ".tex", ".adoc", ".org", ".ipynb")
-"""A paragraph on one line is no sign of a machine, and pictures stand inside notebooks."""
+"""Formats with long lines that are not minified: paragraphs on one line, pictures inside notebooks."""
 
 _GENERATED_MARKER = re.compile(
     r"(?<![\w`'\"])@generated\b"
@@ -223,28 +228,28 @@ _COMMENT_CLOSE = {"/*": "*/", "<!--": "-->", '"""': '"""', "'''": "'''", "{-": "
 
 
 def _has_generated_marker(text: str) -> bool:
-    """Whether a comment at the top says that a program wrote the file."""
+    """Return whether a comment at the top says that the file is generated."""
     head = text[: HEADER_LINES * 200]
-    if "generated" not in head.lower():  # nearly every file ends here
+    if "generated" not in head.lower():  # true for nearly every file
         return False
-    said = list(_comments(head.split("\n")[:HEADER_LINES]))
-    # A sentence goes on in the next line of a comment, but not further.
-    return any(_GENERATED_MARKER.search(line) for line in said) or any(
-        _GENERATED_MARKER.search(f"{first} {second}") for first, second in pairwise(said)
+    comments = list(_comments(head.split("\n")[:HEADER_LINES]))
+    # A sentence may continue on the next line of a comment, but not further.
+    return any(_GENERATED_MARKER.search(line) for line in comments) or any(
+        _GENERATED_MARKER.search(f"{first} {second}") for first, second in pairwise(comments)
     )
 
 
 def _comments(lines: list[str]) -> list[str]:
-    """The lines of comments and docstrings, without their marks."""
-    found = []
+    """Return the lines of comments and docstrings without their marks."""
+    comments = []
     closing = ""
     for line in lines:
         stripped = line.strip()
         if closing or stripped.startswith(_COMMENT):
-            found.append(stripped.strip("#/*-;%'\"!<>{}() \t"))
+            comments.append(stripped.strip("#/*-;%'\"!<>{}() \t"))
         if closing:
             closing = "" if closing in stripped else closing
-        elif opened := _COMMENT_OPEN.match(stripped):
-            end = _COMMENT_CLOSE[opened[0]]
-            closing = "" if end in stripped[opened.end() :] else end
-    return found
+        elif opening := _COMMENT_OPEN.match(stripped):
+            end = _COMMENT_CLOSE[opening[0]]
+            closing = "" if end in stripped[opening.end() :] else end
+    return comments

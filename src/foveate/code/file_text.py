@@ -1,8 +1,8 @@
-"""The text of a file as it may be shown: root and path in, text out, or the reason why there is none.
+"""Reads the text of a file as it may be shown, or the reason why it may not.
 
-Opened so that no pipe, device or link can hang or lead it out of the root; decoded; line ends made one; characters that hide
-removed; secrets replaced. Lines keep their numbers: line 40 here is line 40 in an editor, and `splitlines()` and
-`split("\\n")` agree on it.
+The file is opened so that no pipe or device can hang the process and no link leads out of the root. Then it is decoded, line
+ends are unified, invisible characters are removed and secrets are replaced. Line numbers do not change: line 40 here is line
+40 in an editor, and `splitlines()` and `split("\\n")` agree on it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from foveate.code.exclusions import (
     MAX_BYTES,
     REASON_BINARY,
     REASON_TOO_LARGE,
+    error_reason,
     exclusion_by_text,
     is_binary,
 )
@@ -30,11 +31,11 @@ from foveate.text.sanitize import strip_invisible
 
 @dataclass(frozen=True, slots=True)
 class FileText:
-    """What a file says, ready to be indexed and shown."""
+    """The text of a file, ready to be indexed and shown."""
 
     text: str
     hash: str
-    """Of the bytes on disk."""
+    """Hash of the bytes on disk."""
     encoding: str
     redacted_kinds: tuple[str, ...] = ()
     """The kinds of secrets that were replaced."""
@@ -46,12 +47,12 @@ def read_text(
     allow: Allow | None = None,
     is_included: bool = False,
     previous: FileText | None = None,
-    clean: str = "",
+    clean_hash: str = "",
 ) -> FileText | Exclusion:
-    """The text of a file; `is_included` keeps what is generated or minified, because somebody asked for it.
+    """Return the text of a file. With `is_included` it is returned even if it is generated or minified.
 
-    `previous`: what it said the last time, which holds as long as its bytes are the same. `clean`: the hash of a content of
-    this file that was found to be worth showing and without secrets, by the same rules.
+    `previous`: the text of the last time, which is returned if the bytes are the same. `clean_hash`: the hash of a content
+    of this file that was not excluded and contained no secrets, by the same rules, so that it needs no check.
     """
     raw = _bytes(os.fspath(root), path)
     if isinstance(raw, str):
@@ -63,7 +64,7 @@ def read_text(
         return Exclusion(path, REASON_BINARY)
     text, encoding = _decode(raw)
     text = strip_invisible(text, rare_line_end=" ")  # line numbers must not depend on the program that counts
-    if hash == clean:
+    if hash == clean_hash:
         return FileText(text, hash, encoding)
     reason = exclusion_by_text(path, text)
     if reason and (reason in MANDATORY_REASONS or not is_included):
@@ -74,44 +75,40 @@ def read_text(
 
 # --- opening -----------------------------------------------------------------------------------------------------------
 
-# Not to hang on a pipe, not to follow a link that a walk has set aside. Not every system has all of them.
+# Never wait for a pipe, and never follow a link: the walk has excluded it. Some systems lack some of these flags.
 _FLAGS = os.O_RDONLY | sum(
     getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY", "O_NOCTTY")
 )
 
 
 def _bytes(root: str, path: str) -> bytes | str:
-    """The bytes of a file, or why they are not read."""
+    """Return the bytes of a file, or the reason why they are not read."""
     parts = path.split("/")
     if not path or path.startswith("/") or ".." in parts or "\0" in path:
         return "outside of the root"
-    if any(os.path.islink(f"{root}/{'/'.join(parts[:upto])}") for upto in range(1, len(parts))):
+    if any(os.path.islink(f"{root}/{'/'.join(parts[:depth])}") for depth in range(1, len(parts))):
         return "behind a symbolic link"
     try:
-        handle = os.open(f"{root}/{path}", _FLAGS)
+        descriptor = os.open(f"{root}/{path}", _FLAGS)
     except OSError as error:
-        return "symbolic link" if os.path.islink(f"{root}/{path}") else _error_reason(error)
+        return "symbolic link" if os.path.islink(f"{root}/{path}") else error_reason(error)
     try:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             return "not a regular file"
-        with open(handle, "rb", buffering=0, closefd=False) as file:
+        with open(descriptor, "rb", buffering=0, closefd=False) as file:
             raw = file.read(MAX_BYTES + 1) or b""
-            while 0 < len(raw) <= MAX_BYTES and (more := file.read(MAX_BYTES + 1 - len(raw))):
-                raw += more
+            while 0 < len(raw) <= MAX_BYTES and (rest := file.read(MAX_BYTES + 1 - len(raw))):
+                raw += rest
     except OSError as error:
-        return _error_reason(error)
+        return error_reason(error)
     finally:
-        os.close(handle)
+        os.close(descriptor)
     return REASON_TOO_LARGE if len(raw) > MAX_BYTES else raw
-
-
-def _error_reason(error: OSError) -> str:
-    return (error.strerror or type(error).__name__).lower()
 
 
 # --- decoding ----------------------------------------------------------------------------------------------------------
 
-_BOMS = (  # the longer first: the mark of UTF-32 begins like that of UTF-16
+_BOMS = (  # the longer ones first, because the mark of UTF-32 begins like that of UTF-16
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -126,7 +123,7 @@ _LEGACY_ENCODINGS = frozenset(
 
 
 def _decode(raw: bytes) -> tuple[str, str]:
-    """The text and its encoding: by its mark, as UTF-8, as the file declares, else as Western text, which never fails."""
+    """Return the text and its encoding: by byte order mark, as UTF-8, as declared, else as Latin-1, which never fails."""
     for mark, encoding in _BOMS:
         if raw.startswith(mark):
             return raw.decode(encoding, "replace"), encoding
@@ -139,43 +136,43 @@ def _decode(raw: bytes) -> tuple[str, str]:
 
 
 def _declared_encoding(raw: bytes) -> str:
-    """What the first two lines name: `# -*- coding: euc-jp -*-`."""
-    found = _ENCODING_DECLARATION.search(b"\n".join(raw[:400].split(b"\n")[:2]))
+    """Return the encoding that the first two lines declare (`# -*- coding: euc-jp -*-`), or UTF-8."""
+    declaration = _ENCODING_DECLARATION.search(b"\n".join(raw[:400].split(b"\n")[:2]))
     try:
-        name = codecs.lookup(found[1].decode("ascii")).name if found else ""
+        name = codecs.lookup(declaration[1].decode("ascii")).name if declaration else ""
     except (LookupError, UnicodeDecodeError):
         name = ""
     return name if name in _LEGACY_ENCODINGS else "utf-8"
 
 
-# --- what must not be shown --------------------------------------------------------------------------------------------
+# --- redaction ---------------------------------------------------------------------------------------------------------
 
 _LONG_SECRETS = tuple(rule for rule in RULES if rule.kind in ("private_key", "gcp_key"))
-"""The rules that reach over several lines."""
+"""The rules for secrets of several lines."""
 
 _PRIVATE_BLOCK = re.compile(r"<private>([^<]*+(?:<(?!/?private>)[^<]*+)*+)</private>", re.IGNORECASE)
 _PRIVATE_TAG_MENTION = re.compile(r"<(?=/?private>)", re.IGNORECASE)
 
 
 def _redact_lines(text: str, allow: Allow | None) -> Redacted:
-    """The text without its secrets, every line where it was."""
-    marked = text
+    """Replace the secrets of a text. Every line keeps its number."""
+    tagged = text
     if "private>" in text.lower():
-        # In code, a mark that nothing closes is talked about, and does not hide the rest of the file.
-        marked = _PRIVATE_TAG_MENTION.sub(
-            "<\0", _PRIVATE_BLOCK.sub(lambda found: f"[PRIVATE]{_line_breaks(found[0])}", text)
+        # In code, an unclosed tag is only mentioned. It does not hide the rest of the file.
+        tagged = _PRIVATE_TAG_MENTION.sub(
+            "<\0", _PRIVATE_BLOCK.sub(lambda kinds: f"[PRIVATE]{_line_breaks(kinds[0])}", text)
         )
-    clean = redact(marked, allow)
-    if clean.text is text:
-        return clean
-    if clean.text.count("\n") != text.count("\n"):
+    redacted = redact(tagged, allow)
+    if redacted.text is text:
+        return redacted
+    if redacted.text.count("\n") != text.count("\n"):
         for rule in _LONG_SECRETS:
-            marked = rule.pattern.sub(lambda found: f"{redact(found[0], allow).text}{_line_breaks(found[0])}", marked)
-        clean = Redacted(redact(marked, allow).text, clean.found)
-    if clean.text.count("\n") != text.count("\n"):
-        clean = Redacted("\n".join(redact(line, allow).text for line in marked.split("\n")), clean.found)
-    found = clean.found if marked is text or "[PRIVATE]" not in marked else ("private", *clean.found)
-    return Redacted(clean.text.replace("<\0", "<"), found)
+            tagged = rule.pattern.sub(lambda kinds: f"{redact(kinds[0], allow).text}{_line_breaks(kinds[0])}", tagged)
+        redacted = Redacted(redact(tagged, allow).text, redacted.found)
+    if redacted.text.count("\n") != text.count("\n"):
+        redacted = Redacted("\n".join(redact(line, allow).text for line in tagged.split("\n")), redacted.found)
+    kinds = redacted.found if tagged is text or "[PRIVATE]" not in tagged else ("private", *redacted.found)
+    return Redacted(redacted.text.replace("<\0", "<"), kinds)
 
 
 def _line_breaks(text: str) -> str:

@@ -1,8 +1,8 @@
-"""Git's list of a folder's files: a folder in; the paths out, and what git said.
+"""Lists the files of a folder with git, and caches the list.
 
-Most of its time goes into reading every folder for files that are not tracked. A list that came twice the same is therefore
-kept, with the times of all that it depends on: the folders, the rules of what is ignored, git's own index. As long as none
-of them changed, it is the list.
+Git spends most of the time reading every folder for untracked files. A list that was the same twice is therefore cached
+with the file stamps of everything it depends on: the folders, the ignore rules, git's own index. It is valid as long as none
+of these has changed.
 """
 
 from __future__ import annotations
@@ -15,38 +15,38 @@ from time import monotonic, time_ns
 from typing import TypeAlias
 
 GIT_TIMEOUT_S = 20.0
-"""Git lists a million files in far less; what takes longer is a dead network drive."""
+"""Git lists a million files in far less time. A longer run means a dead network drive."""
 
 MAX_CACHED_BYTES = 5_000_000
-"""Bytes of a list that is kept: that of the Linux kernel, and not that of a disk."""
+"""Maximum size of a cached list: enough for the Linux kernel, not for a whole disk."""
 
 MAX_CACHED_LISTINGS = 8
 
 MAX_CACHE_AGE_S = 300.0
-"""Seconds for which a list is kept at most: rules of what to ignore may stand where nobody looks here, and there are drives
-whose folders do not say when they were changed."""
+"""A cached list expires after this time: ignore rules may be in a file that is not checked here, and some drives do not
+update the times of folders."""
 
 MTIME_GRANULARITY_NS = 2_000_000_000
-"""Nanoseconds after which a time can be trusted: what was just changed may be changed again within a tick."""
+"""A younger timestamp is unreliable: a file can change twice within one tick of the clock."""
 
 
 @dataclass(frozen=True, slots=True)
 class GitResult:
-    """How a call of git ended; `code` is None if it could not be started or took too long."""
+    """The result of a git command. `code` is None if git could not be started or took too long."""
 
     code: int | None
     stdout: bytes = b""
     stderr: str = ""
 
 
-# A hook or an outer command may point git at another repository, or have it ask a person.
+# A hook or an outer command may point git at another repository or make it prompt for input.
 _CLEARED_ENV_VARS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX", "GIT_NAMESPACE",
             "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_LITERAL_PATHSPECS")  # fmt: skip
 _GIT_ENV = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"}
 
 
 def run_git(folder: str, *arguments: str, seconds: float = GIT_TIMEOUT_S, ceiling: str = "") -> GitResult:
-    """Run git for reading only; it runs no program that the repository's own settings name, and nothing here raises."""
+    """Run a git command that only reads. It runs no program from the repository's settings, and never raises."""
     environment = {name: value for name, value in os.environ.items() if name not in _CLEARED_ENV_VARS} | _GIT_ENV
     if ceiling:
         environment["GIT_CEILING_DIRECTORIES"] = ceiling
@@ -63,11 +63,11 @@ def run_git(folder: str, *arguments: str, seconds: float = GIT_TIMEOUT_S, ceilin
 
 
 def list_files(folder: str, include: Sequence[str] = (), ceiling: str = "") -> GitResult:
-    """The paths of tracked files and of those that nothing ignores, each with a zero byte at its end.
+    """Return the paths of tracked files and of untracked ones that are not ignored, each with a zero byte at its end.
 
-    `include`: patterns of what is wanted although it is ignored. `ceiling`: where to stop looking for a repository.
+    `include`: patterns of ignored files to list as well. `ceiling`: the folder at which the search for a repository stops.
     """
-    if include:  # ignored files lie in folders whose times are not kept
+    if include:  # the stamps do not cover folders with ignored files
         return _add_included(_run_ls_files(folder, ceiling), folder, include, ceiling)
     kept = _listing_cache.pop((folder, ceiling), None)
     if kept is None or not kept.is_fresh():
@@ -80,7 +80,7 @@ def list_files(folder: str, include: Sequence[str] = (), ceiling: str = "") -> G
 
 
 def _refresh_listing(cached_listing: _CachedListing | None, folder: str, ceiling: str) -> _CachedListing:
-    """Git's answer as of now; one that comes the second time with what it depends on, as that was before git was asked."""
+    """List the files again. If the list is the same as before, it is returned with the stamps taken before git ran."""
     now = time_ns()
     marks = (
         _file_stamps(_dependency_paths(folder, cached_listing.answer.stdout, ceiling))
@@ -99,7 +99,7 @@ def _run_ls_files(folder: str, ceiling: str) -> GitResult:
 
 
 def _add_included(answer: GitResult, folder: str, include: Sequence[str], ceiling: str) -> GitResult:
-    """With ignored files that were asked for, by git's own reading of the patterns."""
+    """Add the ignored files that match `include`. Git itself reads the patterns."""
     if answer.code != 0:
         return answer
     patterns = [f"--exclude={pattern}" for pattern in include]
@@ -107,31 +107,32 @@ def _add_included(answer: GitResult, folder: str, include: Sequence[str], ceilin
     return GitResult(0, answer.stdout + wanted.stdout, answer.stderr)
 
 
-# --- lists that are kept -----------------------------------------------------------------------------------------------
+# --- cached lists ------------------------------------------------------------------------------------------------------
 
 FileStamp: TypeAlias = "tuple[int, int, int, int] | None"
-"""When something was changed last (a tool can set the first of the times, but not the second), its size and number; None
-where there is nothing."""
+"""Modification time, change time, size and inode of a file, or None if it does not exist. A tool can set the first of the
+times, but not the second."""
 
 
 @dataclass(frozen=True, slots=True)
 class _CachedListing:
-    """The last list of a folder."""
+    """The last list of the files of a folder."""
 
     answer: GitResult
     stamps: Mapping[str, FileStamp] = field(repr=False)
-    """What it depends on, as it was before git was asked; empty where the list came but once, or something was too new."""
+    """Stamps of the files it depends on, from before git ran. Empty after the first run, and if a timestamp was
+    unreliable."""
     since: float
 
     def is_fresh(self) -> bool:
-        """Whether git would say the same again."""
+        """Return whether git would return the same list."""
         if not self.stamps or monotonic() > self.since + MAX_CACHE_AGE_S:
             return False
         return all(_file_stamp(path) == mark for path, mark in self.stamps.items())
 
 
 _listing_cache: dict[tuple[str, str], _CachedListing] = {}
-"""By folder and ceiling; the last used is the last."""
+"""Cached lists by folder and ceiling, the most recently used last."""
 
 
 def _file_stamps(paths: Iterable[str]) -> dict[str, FileStamp]:
@@ -147,7 +148,7 @@ def _file_stamp(path: str) -> FileStamp:
 
 
 def _dependency_paths(folder: str, names: bytes, ceiling: str) -> Iterator[str]:
-    """What git's list of a folder depends on: folders, rules of what is ignored, settings, and git's index."""
+    """Yield the paths that git's list depends on: folders, ignore rules, settings, and git's index."""
     places = [part for name in ("index", "config", "config.worktree", "info/exclude") for part in ("--git-path", name)]
     own = os.fsdecode(run_git(folder, "rev-parse", "--show-cdup", *places, ceiling=ceiling).stdout).split("\n")
     up, *files = own[:5]
@@ -163,12 +164,12 @@ def _dependency_paths(folder: str, names: bytes, ceiling: str) -> Iterator[str]:
     base = folder.rstrip("/")
     for inner in _folders(base, names, ceiling):
         yield f"{base}/{inner}".rstrip("/")
-        if os.path.lexists(rules := f"{base}/{inner}.gitignore"):  # a new one changes its folder
+        if os.path.lexists(rules := f"{base}/{inner}.gitignore"):  # a new file changes the stamp of its folder
             yield rules
 
 
 def _folders(base: str, names: bytes, ceiling: str) -> set[str]:
-    """The folders below one that hold what is listed, and those that hold nothing yet: a file may come there."""
+    """Return the folders with listed files, and untracked folders without files: a file may be created there."""
     found = {""}
     for name in os.fsdecode(names).split("\0"):
         end = name.rfind("/")
@@ -186,6 +187,6 @@ def _folders(base: str, names: bytes, ceiling: str) -> set[str]:
 
 
 def _untracked_dirs(base: str, ceiling: str, *which: str) -> list[str]:
-    """Folders of which git tracks nothing, or that it ignores, each named once for all that is in it."""
+    """Return the outermost folders in which git tracks no file, or that it ignores."""
     answer = run_git(base, "ls-files", "-z", "--others", *which, "--directory", "--exclude-standard", ceiling=ceiling)
     return [name for name in os.fsdecode(answer.stdout).split("\0") if name.endswith("/")]

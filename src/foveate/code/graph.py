@@ -1,11 +1,10 @@
-"""Symbol graph: which definitions matter for a question, and what stands beside one of them.
+"""Ranks definitions around a set of seeds, and lists the neighbors of a single definition.
 
-Comes in: the index behind the `SymbolIndex` protocol, and definitions to start from with a weight (search hits, named files
-and symbols). Goes out: a rank for each definition in their neighbourhood, or the neighbours of a single one.
+The seeds are definitions with weights: search hits, named files and symbols. The rank is personalised PageRank by local
+forward push: weight flows from the seeds along the edges and stops where little is left. Edges are resolved while the graph
+is walked, one frontier at a time, so that the cost depends on the neighborhood and not on the size of the repository.
 
-The rank is personalised PageRank by local forward push: weight flows from the seeds along the edges and stops where little
-is left. The graph is resolved as it is walked, a frontier at a time, so that the cost depends on the neighbourhood and not
-on the repository. Edges come from names alone, so they are guesses: a name that many things bear passes on little.
+Edges are guesses, because they come from names alone. A name that many definitions share passes on little weight.
 """
 
 from __future__ import annotations
@@ -20,53 +19,54 @@ from typing import Literal, Protocol
 from foveate.code.model import Role, Symbol
 
 MAX_EXPANDED = 120
-"""Definitions whose edges are resolved for one ranking. Five times as many change one of the sixty that a map begins with in
-two hundred, and none of the first twenty (ten questions about Django)."""
+"""Definitions whose edges are resolved for one ranking. With five times as many, one in two hundred of the first sixty
+definitions of a map changes, and none of the first twenty (ten questions about Django)."""
 MAX_FRONTIER = 100
-"""Definitions resolved in one go: a handful of questions to the index instead of a hundred times as many."""
+"""Definitions resolved together, so that the index is queried a few times and not once for each."""
 MAX_ROUNDS = 12
 MIN_FLOW = 2e-4
-"""Of the weight of all seeds: what waits at a definition is not passed on when it is less."""
+"""Share of the total seed weight. Smaller amounts are not propagated."""
 MAX_SEEDS = 400
-"""Without a question: how many of the most used definitions the walk starts from."""
+"""Without seeds the walk starts from this many of the most referenced definitions."""
 
 RESTART_PROBABILITY = 0.3
-"""Of what reaches a definition stays there. More than the usual 0.15: a map should stay near what was asked."""
+"""Share of incoming weight that stays at a definition. Higher than the usual 0.15, which keeps the map close to the
+query."""
 MAX_SAME_NAME = 12
-"""A name that is defined more often (`get`, `save`, `__init__`) does not say which one is meant."""
+"""A name with more definitions (`get`, `save`, `__init__`) has no edges: it does not say which one is meant."""
 MAX_CALLERS = 24
-"""What more than these refer to is a tool of the whole repository: who uses it says nothing about it."""
+"""A definition with more callers is a tool of the whole repository. Its callers say nothing about it."""
 MAX_LISTED_CALLERS = 200
-"""The same for `neighbors`, which shows a few of them and passes nothing on."""
+"""The same for `neighbors`, which shows some callers and propagates no weight."""
 MAX_FILES = 32
 """Files whose members are looked up for one ranking."""
 
-# Weights of edges, against a name that is used once.
+# Weights of edges, relative to a reference that occurs once.
 BASE_EDGE_WEIGHT = 2.5
 CALLER_EDGE_WEIGHT = 0.5
 PARENT_EDGE_WEIGHT = 1.5
 MEMBER_EDGE_WEIGHT = 1.0
 OUTFLOW_PRIOR = 2.0
-"""Added to the weights that leave a definition: one with a single weak edge does not send everything along it."""
+"""Added to the outgoing weights, so that a definition with a single weak edge does not send everything along it."""
 UNKNOWN_TYPE_FACTOR = 0.5
-"""For a member of something elsewhere: the name is called on a value whose type is not known."""
+"""Factor for a member of a class in another file: the type of the value that it is called on is not known."""
 
 SAME_FILE_WEIGHT, IMPORTED_WEIGHT, SAME_DIR_WEIGHT, OTHER_FILE_WEIGHT = 12.0, 6.0, 2.0, 1.0
-"""How likely each of several namesakes is meant, by where it is defined."""
+"""How likely each of several definitions of a name is meant, by where it is defined."""
 
 ROLE_WEIGHTS: Mapping[Role, float] = {
     "source": 1.0, "test": 0.12, "example": 0.2, "docs": 0.2, "config": 0.3, "generated": 0.1, "data": 0.1, "vendored": 0.03,
 }  # fmt: skip
-"""What a file is for decides how much its definitions receive. The rest is lost, so that a seed used by tests alone does not
-send everything there."""
+"""Share of the weight that definitions receive by the role of their file. The rest is lost, so that a seed that only tests
+use does not send everything there."""
 
 CLASS_KINDS = frozenset(
     """class enum extension impl interface mixin module namespace object package protocol record struct trait type
     union""".split()  # noqa: SIM905
 )
-"""Kinds that have members and that others inherit from."""
+"""Kinds of definitions that have members and can be inherited from."""
 VALUE_KINDS = frozenset(("constant", "field", "property", "variable", "key"))
-"""Kinds that are details of something else."""
+"""Kinds of definitions that are details of another one."""
 
 COMMON_NAMES = frozenset(
     """abs add all any append apply Array assert bool build call catch check clean clear clone close concat copy
@@ -79,11 +79,11 @@ COMMON_NAMES = frozenset(
     sorted split start startswith state stop str String strip sub sum super tell test text then throw time title
     toString tuple type union unwrap update upper url validate value values view warn warning write zip""".split()  # noqa: SIM905
 )
-"""Names that built-in types and half of all classes have too: elsewhere they mean only what is imported by that name."""
+"""Names that built-in types and many classes have. In other files they only mean a definition that is imported."""
 
 Relation = Literal["base", "subclass", "caller", "callee", "test"]
 RELATIONS: tuple[Relation, ...] = ("base", "caller", "callee", "subclass", "test")
-"""In the order in which they are shown."""
+"""Relations in the order in which neighbors are shown."""
 
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 _SEPARATORS = re.compile(r"[./\\:]+")
@@ -91,34 +91,34 @@ _EXTENSION = re.compile(r"\.[a-z]{1,5}$")
 
 
 class SymbolIndex(Protocol):
-    """What the graph asks of the index. Ids and names that it does not know are left out of the answers."""
+    """The lookups that the graph needs. Results leave out ids and names that the index does not know."""
 
     def symbols(self, ids: Iterable[int]) -> dict[int, Symbol]: ...
     def symbols_by_name(self, names: Iterable[str]) -> dict[str, list[Symbol]]:
-        """Definitions by their bare name, spelled exactly so."""
+        """Return definitions by their exact bare name."""
         ...
 
     def references_from(self, ids: Iterable[int]) -> dict[int, Mapping[str, int]]:
-        """The names that each definition's own body refers to, with counts; not those of definitions inside it."""
+        """Return the names that definitions refer to, with counts, without those of definitions inside them."""
         ...
 
     def references_to(self, names: Iterable[str]) -> dict[str, Mapping[int, int]]:
-        """The definitions that refer to a name, with counts; cut at some hundred."""
+        """Return the definitions that refer to names, with counts. Names with hundreds of references may have none."""
         ...
 
     def imports(self, path: str) -> tuple[str, ...]: ...
     def most_referenced(self, limit: int) -> list[tuple[Symbol, float]]:
-        """The definitions that the most other files refer to, sources before tests, shared among namesakes; most first."""
+        """Return the definitions that the most other files refer to, the most referenced first."""
         ...
 
     def symbols_in_file(self, path: str) -> list[Symbol]:
-        """All definitions of a file, by line."""
+        """Return all definitions of a file by line."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbor:
-    """A definition beside another one, and what it is to it."""
+    """A definition and its relation to another one."""
 
     symbol: Symbol
     relation: Relation
@@ -127,138 +127,151 @@ class Neighbor:
 def rank(
     symbols: SymbolIndex, seeds: Mapping[int, float], *, max_expanded: int = MAX_EXPANDED, max_rounds: int = MAX_ROUNDS
 ) -> dict[int, float]:
-    """Definitions around the seeds by weight, heaviest first, the heaviest 1; without seeds, around the most used ones."""
+    """Return the definitions around the seeds by rank, the highest first. The highest rank is 1.
+
+    Without seeds it ranks the definitions around the most referenced ones.
+    """
     graph = _Graph(symbols)
-    waiting = graph.normalized_seeds(seeds) or graph.normalized_seeds(_default_seeds(symbols))
-    settled: dict[int, float] = {}
+    pending = graph.normalized_seeds(seeds) or graph.normalized_seeds(_default_seeds(symbols))
+    ranks: dict[int, float] = {}
     for _ in range(max_rounds):
-        frontier = graph.next_nodes(waiting, max_expanded)
+        frontier = graph.next_nodes(pending, max_expanded)
         if not frontier:
             break
         graph.expand(frontier)
         for node in frontier:
-            weight = waiting.pop(node)
-            settled[node] = settled.get(node, 0.0) + RESTART_PROBABILITY * weight
+            weight = pending.pop(node)
+            ranks[node] = ranks.get(node, 0.0) + RESTART_PROBABILITY * weight
             for target, share in graph.edges[node].items():
-                waiting[target] = waiting.get(target, 0.0) + (1 - RESTART_PROBABILITY) * weight * share
-    for node, weight in waiting.items():
-        settled[node] = settled.get(node, 0.0) + RESTART_PROBABILITY * weight
-    return graph.sort_ranks(settled)
+                pending[target] = pending.get(target, 0.0) + (1 - RESTART_PROBABILITY) * weight * share
+    for node, weight in pending.items():
+        ranks[node] = ranks.get(node, 0.0) + RESTART_PROBABILITY * weight
+    return graph.sort_ranks(ranks)
 
 
 def neighbors(symbols: SymbolIndex, id: int, limit: int = 6) -> list[Neighbor]:
-    """Who calls it, what it calls, what it inherits from, who inherits from it, which tests use it; in turns."""
+    """Return callers, callees, base classes, subclasses and tests of a definition, one of each relation in turn."""
     graph = _Graph(symbols, max_callers=MAX_LISTED_CALLERS)
     if not graph.normalized_seeds({id: 1.0}):
         return []
     graph.expand([id])
-    me, weights, used = graph.symbols_by_id[id], graph.edges[id], symbols.references_from([id]).get(id, {})
-    near: dict[Relation, list[Symbol]] = {relation: [] for relation in RELATIONS}
+    symbol, weights, references = graph.symbols_by_id[id], graph.edges[id], symbols.references_from([id]).get(id, {})
+    by_relation: dict[Relation, list[Symbol]] = {relation: [] for relation in RELATIONS}
     for other in sorted(
         (graph.symbols_by_id[other] for other in weights), key=lambda other: (-weights[other.id], _location(other))
     ):
-        if other.name and other.id != me.parent and other.parent != me.id:
-            near[_relation(me, other, used)].append(other)
-    turns = [
-        (turn, place, Neighbor(symbol, relation))
-        for place, relation in enumerate(RELATIONS)
-        for turn, symbol in enumerate(near[relation])
+        if other.name and other.id != symbol.parent and other.parent != symbol.id:
+            by_relation[_relation(symbol, other, references)].append(other)
+    candidates = [
+        (turn, order, Neighbor(other_symbol, relation))
+        for order, relation in enumerate(RELATIONS)
+        for turn, other_symbol in enumerate(by_relation[relation])
     ]
-    return [neighbour for _, _, neighbour in sorted(turns, key=lambda each: each[:2])[:limit]]
+    return [neighbor for _, _, neighbor in sorted(candidates, key=lambda candidate: candidate[:2])[:limit]]
 
 
 @dataclass(slots=True)
 class _Graph:
-    """What is known of the graph so far: definitions that were met, and the edges of those that were expanded."""
+    """The part of the graph that is resolved so far."""
 
     index: SymbolIndex
     max_callers: int = MAX_CALLERS
     symbols_by_id: dict[int, Symbol] = field(default_factory=dict)
+    """The definitions that were met."""
     edges: dict[int, dict[int, float]] = field(default_factory=dict)
-    """Shares of what leaves a definition; less than 1 together."""
+    """Share of a definition's weight that flows to each other one. The sum is below 1."""
     files: dict[str, list[Symbol]] = field(default_factory=dict)
     modules: dict[str, frozenset[str]] = field(default_factory=dict)
     likelihoods: dict[tuple[str, str], float] = field(default_factory=dict)
-    """How likely a name in one file means what another one defines."""
+    """How likely a name in the first file means a definition in the second."""
 
     def normalized_seeds(self, seeds: Mapping[int, float]) -> dict[int, float]:
-        """The seeds that exist, their weights together 1."""
+        """Return the seeds that exist, with weights that add up to 1."""
         self.symbols_by_id |= self.index.symbols(sorted(seeds))
-        real = {id: seeds[id] for id in sorted(seeds) if id in self.symbols_by_id and seeds[id] > 0}
-        total = sum(real.values())
-        return {id: weight / total for id, weight in real.items()}
+        existing = {id: seeds[id] for id in sorted(seeds) if id in self.symbols_by_id and seeds[id] > 0}
+        total = sum(existing.values())
+        return {id: weight / total for id, weight in existing.items()}
 
     def next_nodes(self, pending: Mapping[int, float], max_expanded: int) -> list[int]:
-        """Whose turn it is: those with the most to pass on, new ones only while there is room for them."""
+        """Return the nodes to expand next: those with the most pending weight.
+
+        New nodes are added only up to `max_expanded`.
+        """
         room = min(MAX_FRONTIER, max_expanded - len(self.edges))
         frontier: list[int] = []
         ready = [node for node, weight in pending.items() if weight >= MIN_FLOW]
-        for node in sorted(ready, key=lambda node: self._turn(node, pending)):
-            new = node not in self.edges
-            if new and room == 0:
+        for node in sorted(ready, key=lambda node: self._priority(node, pending)):
+            is_new = node not in self.edges
+            if is_new and room == 0:
                 continue
-            room -= new
+            room -= is_new
             frontier.append(node)
         return frontier
 
-    def _turn(self, node: int, weights: Mapping[int, float]) -> tuple[float, str, int]:
+    def _priority(self, node: int, weights: Mapping[int, float]) -> tuple[float, str, int]:
         return (-round(weights[node], 12), *_location(self.symbols_by_id[node]))
 
     def expand(self, nodes: Sequence[int]) -> None:
-        """Resolve the edges of these definitions, all in one go."""
+        """Resolve the edges of these definitions with a few queries to the index."""
         new = [self.symbols_by_id[node] for node in nodes if node not in self.edges]
         if not new:
             return
-        own = sorted({symbol.name for symbol in new if symbol.name})
-        uses = self.index.references_from([symbol.id for symbol in new])
-        named = self.index.symbols_by_name(sorted(set(own).union(*uses.values())))
-        untested = {name: [other for other in found if other.role != "test"] for name, found in named.items()}
-        users = {name: found for name, found in self.index.references_to(own).items() if len(found) <= self.max_callers}
-        wanted = {user for found in users.values() for user in found}
-        wanted |= {symbol.parent for symbol in new if symbol.parent is not None}
-        self.symbols_by_id |= self.index.symbols(sorted(wanted - self.symbols_by_id.keys()))
+        names = sorted({symbol.name for symbol in new if symbol.name})
+        references = self.index.references_from([symbol.id for symbol in new])
+        definitions = self.index.symbols_by_name(sorted(set(names).union(*references.values())))
+        outside_tests = {name: [other for other in matches if other.role != "test"] for name, matches in definitions.items()}
+        callers = {
+            name: matches for name, matches in self.index.references_to(names).items() if len(matches) <= self.max_callers
+        }
+        missing_ids = {caller for matches in callers.values() for caller in matches}
+        missing_ids |= {symbol.parent for symbol in new if symbol.parent is not None}
+        self.symbols_by_id |= self.index.symbols(sorted(missing_ids - self.symbols_by_id.keys()))
         for symbol in new:
-            meant = named if symbol.role == "test" else untested  # only a test means what tests define
-            links = [*self._used(symbol, uses.get(symbol.id, {}), meant)]
-            links += self._callers(symbol, users.get(symbol.name, {}), len(meant.get(symbol.name, ())))
-            links += self._relatives(symbol)
-            self.symbols_by_id.update((other.id, other) for other, _ in links)
-            self.edges[symbol.id] = _shares(symbol, links)
+            targets = definitions if symbol.role == "test" else outside_tests  # only tests refer to definitions in tests
+            edges = [*self._reference_edges(symbol, references.get(symbol.id, {}), targets)]
+            edges += self._caller_edges(symbol, callers.get(symbol.name, {}), len(targets.get(symbol.name, ())))
+            edges += self._member_edges(symbol)
+            self.symbols_by_id.update((other.id, other) for other, _ in edges)
+            self.edges[symbol.id] = _shares(symbol, edges)
 
-    def _used(
-        self, symbol: Symbol, uses: Mapping[str, int], targets: Mapping[str, Sequence[Symbol]]
+    def _reference_edges(
+        self, symbol: Symbol, references: Mapping[str, int], targets: Mapping[str, Sequence[Symbol]]
     ) -> Iterator[tuple[Symbol, float]]:
-        """`targets`: the definitions that a name may mean here."""
+        """Yield the edges to definitions that a symbol refers to. `targets` has the candidates for each name."""
         bases = _bases(symbol)
-        for name in sorted(uses):
-            namesakes = targets.get(name, ())
-            if not 0 < len(namesakes) <= MAX_SAME_NAME:
+        for name in sorted(references):
+            candidates = targets.get(name, ())
+            if not 0 < len(candidates) <= MAX_SAME_NAME:
                 continue
-            weight = name_specificity(name) * math.log1p(uses[name]) * (BASE_EDGE_WEIGHT if name in bases else 1.0)
-            if len(namesakes) == 1 and name not in COMMON_NAMES:
-                yield namesakes[0], weight * _certainty(symbol, namesakes[0])
+            weight = name_specificity(name) * math.log1p(references[name]) * (BASE_EDGE_WEIGHT if name in bases else 1.0)
+            if len(candidates) == 1 and name not in COMMON_NAMES:
+                yield candidates[0], weight * _certainty(symbol, candidates[0])
                 continue
-            likely = [(other, self._likely(symbol, other)) for other in namesakes]
+            likelihoods = [(other, self._likelihood(symbol, other)) for other in candidates]
             if name in COMMON_NAMES:
-                likely = [(other, likelihood) for other, likelihood in likely if _is_unambiguous(other, likelihood)]
-            total = sum(likelihood for _, likelihood in likely)
-            for other, likelihood in likely:
+                likelihoods = [
+                    (other, likelihood) for other, likelihood in likelihoods if _is_unambiguous(other, likelihood)
+                ]
+            total = sum(likelihood for _, likelihood in likelihoods)
+            for other, likelihood in likelihoods:
                 yield other, weight * _certainty(symbol, other) * likelihood / total
 
-    def _callers(self, symbol: Symbol, users: Mapping[int, int], namesakes: int) -> Iterator[tuple[Symbol, float]]:
-        if namesakes > MAX_SAME_NAME:
+    def _caller_edges(
+        self, symbol: Symbol, callers: Mapping[int, int], same_name_count: int
+    ) -> Iterator[tuple[Symbol, float]]:
+        if same_name_count > MAX_SAME_NAME:
             return
-        # The sum grows with the root of their number: many callers matter more than one, each of them less.
-        weight = CALLER_EDGE_WEIGHT * name_specificity(symbol.name) / math.sqrt(len(users) or 1)
-        for user in sorted(users):
-            other = self.symbols_by_id.get(user)
+        # The total grows with the square root of the number of callers: many matter more than one, but each matters less.
+        weight = CALLER_EDGE_WEIGHT * name_specificity(symbol.name) / math.sqrt(len(callers) or 1)
+        for caller in sorted(callers):
+            other = self.symbols_by_id.get(caller)
             if other is not None and (
-                symbol.name not in COMMON_NAMES or _is_unambiguous(symbol, self._likely(other, symbol))
+                symbol.name not in COMMON_NAMES or _is_unambiguous(symbol, self._likelihood(other, symbol))
             ):
-                certain = 1.0 if other.path == symbol.path else _certainty(other, symbol) / max(namesakes, 1)
-                yield other, weight * certain * math.log1p(users[user])
+                certainty = 1.0 if other.path == symbol.path else _certainty(other, symbol) / max(same_name_count, 1)
+                yield other, weight * certainty * math.log1p(callers[caller])
 
-    def _relatives(self, symbol: Symbol) -> Iterator[tuple[Symbol, float]]:
+    def _member_edges(self, symbol: Symbol) -> Iterator[tuple[Symbol, float]]:
         if symbol.parent in self.symbols_by_id and symbol.parent is not None:
             yield self.symbols_by_id[symbol.parent], PARENT_EDGE_WEIGHT
         if (
@@ -273,13 +286,13 @@ class _Graph:
         for other in members:
             yield other, MEMBER_EDGE_WEIGHT * _visibility_weight(other.name) / math.sqrt(len(members))
 
-    def _likely(self, symbol: Symbol, other: Symbol) -> float:
+    def _likelihood(self, symbol: Symbol, other: Symbol) -> float:
         pair = (symbol.path, other.path)
         if pair not in self.likelihoods:
-            self.likelihoods[pair] = self._likely_from(*pair)
+            self.likelihoods[pair] = self._likelihood_from(*pair)
         return self.likelihoods[pair]
 
-    def _likely_from(self, path: str, other: str) -> float:
+    def _likelihood_from(self, path: str, other: str) -> float:
         if other == path:
             return SAME_FILE_WEIGHT
         if path not in self.modules:
@@ -291,14 +304,14 @@ class _Graph:
     def sort_ranks(self, ranks: Mapping[int, float]) -> dict[int, float]:
         if not ranks:
             return {}
-        top = max(ranks.values())
-        scaled = {node: ranks[node] / top for node in ranks}
-        return {node: scaled[node] for node in sorted(scaled, key=lambda node: self._turn(node, scaled))}
+        highest = max(ranks.values())
+        scaled = {node: ranks[node] / highest for node in ranks}
+        return {node: scaled[node] for node in sorted(scaled, key=lambda node: self._priority(node, scaled))}
 
 
 @lru_cache(maxsize=100_000)
 def name_specificity(name: str) -> float:
-    """How much a name says about what it names: little for `_x`, `__init__` and `get`, much for `SessionMiddleware`."""
+    """Return how specific a name is: `_x`, `__init__` and `get` say little, `SessionMiddleware` says much."""
     if name.startswith("__"):
         return 0.1
     bare = name.lstrip("_")
@@ -311,31 +324,31 @@ def name_specificity(name: str) -> float:
 
 
 def _visibility_weight(name: str) -> float:
-    """How much a member belongs to what its class offers: a public one fully, one for internal use less."""
+    """Return how much a member belongs to the interface of its class: 1 if it is public, less if it is private."""
     return 1.0 if not name.startswith("_") else 0.5 if name == "__init__" else 0.1 if name.startswith("__") else 0.3
 
 
 def size_weight(symbol: Symbol) -> float:
-    """A definition of a few lines, such as an exception or a wrapper, says less than one of fifteen and more."""
+    """Return a size factor in 0..1. Definitions shorter than 15 lines, such as exceptions and wrappers, count less."""
     return min(1.0, math.log2(2 + symbol.end_line - symbol.start_line) / 4)
 
 
 def _default_seeds(symbols: SymbolIndex) -> dict[int, float]:
-    """Where to start without a question: what most files refer to, the larger the better. A member counts for its class."""
+    """Return seeds for a map of the whole: the most referenced definitions by size. Members count for their class."""
     weights: dict[int, float] = {}
     for symbol, score in symbols.most_referenced(MAX_SEEDS):
         if symbol.name in COMMON_NAMES:
             continue
         size = math.log2(2 + symbol.end_line - symbol.start_line)
         weight = math.sqrt(score) * size**2 * min(1.0, name_specificity(symbol.name)) * ROLE_WEIGHTS[symbol.role]
-        centre, sure = (symbol.id, 1.0) if symbol.parent is None else (symbol.parent, UNKNOWN_TYPE_FACTOR)
-        weights[centre] = weights.get(centre, 0.0) + weight * sure
+        seed, certainty = (symbol.id, 1.0) if symbol.parent is None else (symbol.parent, UNKNOWN_TYPE_FACTOR)
+        weights[seed] = weights.get(seed, 0.0) + weight * certainty
     return weights
 
 
-def _shares(symbol: Symbol, links: Iterable[tuple[Symbol, float]]) -> dict[int, float]:
+def _shares(symbol: Symbol, edges: Iterable[tuple[Symbol, float]]) -> dict[int, float]:
     total, weights = OUTFLOW_PRIOR, dict[int, float]()
-    for other, weight in links:
+    for other, weight in edges:
         if other.id != symbol.id:
             total += weight
             weights[other.id] = weights.get(other.id, 0.0) + weight * ROLE_WEIGHTS[other.role] * size_weight(other)
@@ -343,7 +356,7 @@ def _shares(symbol: Symbol, links: Iterable[tuple[Symbol, float]]) -> dict[int, 
 
 
 def _is_unambiguous(symbol: Symbol, likelihood: float) -> bool:
-    """Whether a common name means this one: it is in the same file, or can be imported and is."""
+    """Return whether a common name means this definition: it is in the same file, or it is imported."""
     return likelihood >= (IMPORTED_WEIGHT if symbol.parent is None else SAME_FILE_WEIGHT)
 
 
@@ -362,7 +375,7 @@ def _relation(symbol: Symbol, other: Symbol, references: Mapping[str, int]) -> R
 
 
 def _bases(symbol: Symbol) -> frozenset[str]:
-    """The names in the head of a class besides its own: what it inherits from, in whatever syntax."""
+    """Return the names in the head of a class except its own. They are its base classes in the syntax of any language."""
     if symbol.kind not in CLASS_KINDS:
         return frozenset()
     return frozenset(_IDENTIFIER.findall(symbol.signature)) - {symbol.name}
@@ -378,7 +391,7 @@ def _folder(path: str) -> str:
 
 @lru_cache(maxsize=20_000)
 def _module_names(path: str) -> tuple[str, ...]:
-    """How others may import a file: as itself or through its folder, by the last two parts; or by its bare name."""
+    """Return the names under which a file can be imported: its last two parts, those of its folder, and its bare name."""
     parts = _EXTENSION.sub("", path).split("/")
     if parts[-1] in ("__init__", "index", "mod", "lib") and len(parts) > 1:
         parts.pop()
@@ -387,19 +400,19 @@ def _module_names(path: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=5_000)
 def _modules(path: str, imports: tuple[str, ...]) -> frozenset[str]:
-    """The last two parts of what a file imports, with and without the final part, which may be a name inside the module."""
-    found: set[str] = set()
-    for written in imports:
-        bare = _EXTENSION.sub("", written) if "/" in written else written
-        parts = [part for part in _SEPARATORS.split(bare) if part not in ("", "crate", "self", "super")]
-        if written.startswith("."):
-            parts = _relative_import_base(path, written) + parts
-        found.update(("/".join(parts[-2:]), "/".join(parts[:-1][-2:])))
-    return frozenset(found - {""})
+    """Return the last two parts of each import, with and without the final part, which may be a name inside the module."""
+    names: set[str] = set()
+    for import_path in imports:
+        without_suffix = _EXTENSION.sub("", import_path) if "/" in import_path else import_path
+        parts = [part for part in _SEPARATORS.split(without_suffix) if part not in ("", "crate", "self", "super")]
+        if import_path.startswith("."):
+            parts = _relative_import_base(path, import_path) + parts
+        names.update(("/".join(parts[-2:]), "/".join(parts[:-1][-2:])))
+    return frozenset(names - {""})
 
 
 def _relative_import_base(path: str, import_path: str) -> list[str]:
-    """The folder that a relative import starts from: `..x` and `../x` both mean one above."""
+    """Return the folder that a relative import starts from. `..x` and `../x` both start one folder above."""
     up = import_path.count("../") if "/" in import_path else len(import_path) - len(import_path.lstrip(".")) - 1
     folders = path.split("/")[:-1]
     return folders[: max(len(folders) - up, 0)]

@@ -1,8 +1,8 @@
-"""A question or an issue report -> what it says about code: words by zone, named files and symbols, stack-trace frames.
+"""Parses a question or an issue report into terms, named files and symbols, and frames of stack traces.
 
-Two modes. A short question is taken word for word. A report is read in zones, because its title says more than its prose,
-its prose more than pasted output, and a template's own words nothing at all. Names of files, symbols and frames are kept
-apart: they vote for what they name.
+Every word of a short question counts. A report is read in zones, because its title says more than its prose, its prose more
+than pasted output, and the words of an issue template say nothing. Names of files, symbols and frames are separate from the
+terms, because search boosts what they name.
 """
 
 from __future__ import annotations
@@ -15,31 +15,33 @@ from functools import cache
 from typing import Literal
 
 from foveate.text import analysis
+from foveate.text.markdown import split_code
 
 Mode = Literal["question", "report"]
 
 MAX_QUESTION_WORDS = 60
-"""Words up to which a text without fences and traces is a question."""
+"""A text without code blocks and stack traces is a question up to this length, and a report beyond it."""
 
 ZONES: Mapping[str, float] = {"title": 2.0, "prose": 1.0, "code": 0.6, "output": 0.3}
-"""What a word is worth by where it stands."""
+"""Weight of a word by the zone it occurs in."""
 
 CHATTER_FACTOR = 0.4
-"""What is left of the weight of a word with which people speak about code: rare in code, it would seem to tell a lot."""
+"""Weight of words with which people talk about code, such as "expected" and "fix". They are rare in code, so that their
+inverse document frequency would be misleadingly high."""
 
 SOLE_WORD_WEIGHT, PLAIN_WORD_WEIGHT = 1.0, 0.4
-"""How plainly a plain word names what is called so: where it is the whole question, and among others."""
+"""Weight of an ordinary word as the name of a symbol: if it is the whole question, and if it is one of several words."""
 
 MAX_FRAMES = 200
-"""Frames that count: of a longer trace the inner ones."""
+"""Only the innermost frames of a longer stack trace count."""
 
 MAX_CHARS = 50_000
-"""Of a longer report the rest is read no more: it is a log."""
+"""The rest of a longer report is not read: it is a log."""
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One line of a stack trace: the innermost is the last."""
+    """One line of a stack trace."""
 
     path: str
     line: int
@@ -48,21 +50,22 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class CodeQuery:
-    """What a text asks of the code."""
+    """A parsed question or report."""
 
     mode: Mode
     terms: Mapping[str, float]
-    """Index terms with their weight."""
+    """Index terms with their weights."""
     topic_terms: frozenset[str] = frozenset()
-    """Those of the title, or of all of a short question: what it asks for."""
+    """The terms of the title, or all terms of a short question. They say what is asked for."""
     paths: tuple[str, ...] = ()
-    """Files that it names, as written."""
+    """Paths in the text, as written."""
     symbols: Mapping[str, float] = field(default_factory=dict)
-    """Identifiers that it names, with how plainly: in the title, in code marks, called, in running code."""
+    """Identifiers in the text. The weight says how sure it is that one is meant: in the title, in backticks, in running
+    code."""
     frames: tuple[Frame, ...] = ()
+    """Frames of stack traces, the innermost last."""
 
 
-_FENCE = re.compile(r"^[ \t]*(```+|~~~+)[^\n]*\n(.*?)(?:^[ \t]*\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _IMAGE = re.compile(r"!\[[^\]]*\]\([^)]*\)|<img[^>]*>", re.IGNORECASE)
 _LINK = re.compile(r"\[([^\]]{0,200})\]\(([^)\s]{0,500})\)")
@@ -86,7 +89,8 @@ _NON_NAMES = analysis.STOP_WORDS | {
 }
 _CALL = re.compile(r"([A-Za-z_][\w.]*)\(")
 
-# What a template asks, not what the reporter says. Its sections go with all that stands under them.
+# Headings of issue templates. The sections about the machine are ignored with everything in them; of the other sections
+# only the heading is ignored, because it was not written by the reporter.
 _IGNORED_SECTIONS = re.compile(
     r"code of conduct|search before|willing to|submit a pr|checklist|environment|versions?\b|configuration|system info"
     r"|operating system|platform|package versions|installed packages|contribut|are you (?:using|sure)|prerequisites"
@@ -120,7 +124,7 @@ _TRACE = re.compile(r"Traceback \(most recent|^[ \t]+at \S+ ?\(|^panic: |^[ \t]*
 
 
 def parse_query(text: str) -> CodeQuery:
-    """What a question or a report says about code."""
+    """Parse a question or a report."""
     text = text[:MAX_CHARS].replace("\r\n", "\n")
     frames = tuple(_frames(text))
     if not frames and "```" not in text and len(text.split()) <= MAX_QUESTION_WORDS:
@@ -144,13 +148,13 @@ def _question(text: str) -> CodeQuery:
     words = [
         word for word in _IDENTIFIER.findall(text) if len(word) > 2 and word.lower() not in _NON_NAMES | _chatter_terms()
     ]
-    for word in words:  # a short question may name a thing without a mark; alone, it surely does
+    for word in words:  # an ordinary word of a short question can be the name of a symbol; alone it almost certainly is
         symbols.setdefault(word, SOLE_WORD_WEIGHT if len(words) == 1 else PLAIN_WORD_WEIGHT)
     return CodeQuery("question", _weigh_terms(terms, symbols), frozenset(terms), tuple(dict.fromkeys(_paths(text))), symbols)
 
 
 def _title(text: str) -> tuple[str, str]:
-    """The first line, and the rest; what a template asks is no title."""
+    """Split a report into its first line and the rest. A heading of a template is not a title."""
     lines = text.strip().split("\n")
     while len(lines) > 1 and (not lines[0].strip() or (_HEADING.match(lines[0]) and _TEMPLATE_PROMPTS.search(lines[0]))):
         del lines[0]
@@ -161,7 +165,7 @@ def _title(text: str) -> tuple[str, str]:
 
 
 def _zones(text: str) -> Iterator[tuple[str, str]]:
-    """The body of a report in parts: prose without the template's words, code, pasted output."""
+    """Yield the parts of a report's body with their zones: prose without the template's words, code, pasted output."""
     text = _IMAGE.sub(" ", _COMMENT.sub(" ", text))
     for part, fenced in _sections(text):
         if fenced:
@@ -176,54 +180,44 @@ def _zones(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _sections(text: str) -> Iterator[tuple[str, bool]]:
-    """Running text and fenced blocks in order; sections that a template asks for about the machine are left out."""
-    dropped = False
-    for part, fenced in _fences(text):
-        if fenced:
-            if not dropped:
-                yield part, True
+    """Yield prose and code blocks in order, without the sections of a template that describe the machine."""
+    skip = False
+    for part, block in split_code(text):
+        if block is not None:
+            if not skip:
+                yield block.code, True
             continue
-        for said, dropped in _split_by_headings(part, dropped):  # noqa: B020  # each part goes on as the one before it ended
-            if not dropped:
-                yield said, False
-
-
-def _fences(text: str) -> Iterator[tuple[str, bool]]:
-    """Running text and fenced blocks, in order."""
-    at = 0
-    for fence in _FENCE.finditer(text):
-        yield text[at : fence.start()], False
-        yield fence[2], True
-        at = fence.end()
-    yield text[at:], False
+        for content, skip in _split_by_headings(part, skip):  # noqa: B020  # a section ends at the next heading
+            if not skip:
+                yield content, False
 
 
 def _split_by_headings(text: str, skip: bool) -> Iterator[tuple[str, bool]]:
-    """Parts of running text between headings, each with whether it is to be dropped; template headings themselves go."""
-    at = 0
+    """Yield the text between headings, each part with whether it is in an ignored section. Template headings are removed."""
+    start = 0
     for heading in _HEADING.finditer(text):
-        yield text[at : heading.start()], skip
-        said = heading["hashed"] or heading["bold"] or heading["set"]
-        skip = bool(_IGNORED_SECTIONS.search(said)) and len(said) < 80
-        if not skip and not (_TEMPLATE_PROMPTS.search(said) and len(said) < 60):
-            yield said, False
-        at = heading.end()
-    yield text[at:], skip
+        yield text[start : heading.start()], skip
+        title = heading["hashed"] or heading["bold"] or heading["set"]
+        skip = bool(_IGNORED_SECTIONS.search(title)) and len(title) < 80
+        if not skip and not (_TEMPLATE_PROMPTS.search(title) and len(title) < 60):
+            yield title, False
+        start = heading.end()
+    yield text[start:], skip
 
 
 # --- names ---------------------------------------------------------------------------------------------------------
 
 
 def _add_terms(terms: dict[str, float], text: str, zone: str) -> None:
-    """Words count by the best zone that they stand in; said again, they count a little more."""
+    """Add the terms of a text. A term has the weight of its best zone, and slightly more if it is repeated."""
     weight = ZONES[zone]
-    spoken = _URL.sub(" ", _LINK.sub(r"\1", text))
-    for term, times in Counter(analysis.terms(spoken)).items():
-        terms[term] = max(terms.get(term, 0.0), weight) + 0.1 * weight * (min(times, 4) - 1)
+    prose = _URL.sub(" ", _LINK.sub(r"\1", text))
+    for term, count in Counter(analysis.terms(prose)).items():
+        terms[term] = max(terms.get(term, 0.0), weight) + 0.1 * weight * (min(count, 4) - 1)
 
 
 def _weigh_terms(terms: Mapping[str, float], symbols: Mapping[str, float]) -> dict[str, float]:
-    """Terms with less weight where they are talk; what is also the name of something keeps its own."""
+    """Reduce the weight of words with which people talk about code, unless the text also uses them as names."""
     talk = _chatter_terms() - symbols.keys()
     return {term: weight * CHATTER_FACTOR if term in talk else weight for term, weight in terms.items()}
 
@@ -248,11 +242,11 @@ reproducible reproduction steps describe description suggest solution consider i
 supported add added adding addition change changed remove removed break broke broken crash fail failed failing unlike another
 first second third one two three every least less lead keep put take ran python javascript typescript java
 """
-"""How reports and requests talk."""
+"""Words that are frequent in issue reports and say little about the code."""
 
 
 def _add_symbols(symbols: dict[str, float], text: str, zone: str) -> None:
-    """Identifiers that look like code: plain English words count only where somebody marked them as code."""
+    """Add the identifiers of a text. An English word counts only if it is marked as code or called."""
     worth = {"title": 1.0, "prose": 0.8, "code": 0.4, "output": 0.2}[zone]
     for _, span in _INLINE_CODE.findall(text):
         for name in _IDENTIFIER.findall(span):
@@ -287,7 +281,7 @@ def _paths(text: str) -> Iterator[str]:
 
 
 def _frames(text: str) -> list[Frame]:
-    """Frames of the traces in a text, the innermost last: Python prints them so, most others the other way round."""
+    """Return the frames of all stack traces, the innermost last. Python prints that order, most others the reverse."""
     outer_first = [(m.start(), Frame(m[1], int(m[2]), m[3] or "")) for m in _PY_FRAME.finditer(text)]
     outer_first += [(m.start(), Frame(m[1], 0, m[2])) for m in _IPY_FRAME.finditer(text)]
     inner_first = [(m.start(), Frame(_java_path(m[1], m[3]), int(m[4]), m[2])) for m in _JAVA_FRAME.finditer(text)]
@@ -295,11 +289,11 @@ def _frames(text: str) -> list[Frame]:
         inner_first += [
             (m.start(), Frame(m[2], int(m[3]), (m[1] or "").rsplit(".", 1)[-1])) for m in _JS_FRAME.finditer(text)
         ]
-    printed = [(m.start(), Frame(m[1], int(m[2]), "")) for m in _COLON_FRAME.finditer(text)]
-    printed += [(m.start(1), Frame(m[1], int(m[2]), "")) for m in _PANIC_FRAME.finditer(text)]
-    (inner_first if _INNER_FIRST.search(text) else outer_first).extend(printed)
-    found = [*sorted(outer_first, key=_frame_position), *sorted(inner_first, key=_frame_position, reverse=True)]
-    return [Frame(frame.path.replace("\\", "/"), frame.line, frame.function) for _, frame in found[-MAX_FRAMES:]]
+    colon_frames = [(m.start(), Frame(m[1], int(m[2]), "")) for m in _COLON_FRAME.finditer(text)]
+    colon_frames += [(m.start(1), Frame(m[1], int(m[2]), "")) for m in _PANIC_FRAME.finditer(text)]
+    (inner_first if _INNER_FIRST.search(text) else outer_first).extend(colon_frames)
+    frames = [*sorted(outer_first, key=_frame_position), *sorted(inner_first, key=_frame_position, reverse=True)]
+    return [Frame(frame.path.replace("\\", "/"), frame.line, frame.function) for _, frame in frames[-MAX_FRAMES:]]
 
 
 def _frame_position(match: tuple[int, Frame]) -> int:
@@ -307,5 +301,5 @@ def _frame_position(match: tuple[int, Frame]) -> int:
 
 
 def _java_path(qualified: str, file: str) -> str:
-    """`com.acme.Invoice` in `Invoice.java` -> `com/acme/Invoice.java`: a frame names the package, and a bare file."""
+    """Return the path `com/acme/Invoice.java` of a frame in `com.acme.Invoice` that only names `Invoice.java`."""
     return "/".join((*qualified.split(".")[:-1], file))

@@ -1,13 +1,14 @@
-"""What a file is for, by its path alone: path in, role out. Cheap, because every file is asked.
+"""Decides the role of a file by its path alone, which is cheap enough to do for every file.
 
-The rule, first match wins:
+The first match wins:
 
-1. generated: what generators call their files (`x_pb2.py`, `x.g.dart`), and folders called `generated`.
+1. generated: names that generators give to their files (`x_pb2.py`, `x.g.dart`), and folders called `generated`.
 2. vendored: a folder such as `_vendor`, `vendor`, `extern`.
 3. test, by the file's name (`test_x.py`, `x_test.go`, `x.spec.ts`, `XTest.java`, `conftest.py`).
-4. the outermost folder that tells. `tests` and `__tests__` tell anywhere. Words that are also names of packages (`test`,
-   `spec`, `docs`, `examples`, `benchmarks`) tell at the top of the repository or of a member of a monorepo, and `test` also
-   right below `src` or `lib`: `django/test/client.py`, `numpy/testing/utils.py` and `botocore/docs/method.py` are sources.
+4. the outermost folder with a known name. `tests` and `__tests__` count anywhere. Words that are also names of packages
+   (`test`, `spec`, `docs`, `examples`, `benchmarks`) count at the top of the repository or of a member of a monorepo, and
+   `test` also directly below `src` or `lib`: `django/test/client.py`, `numpy/testing/utils.py` and `botocore/docs/method.py`
+   are sources.
 5. config, docs or data by name or suffix; everything else is source.
 """
 
@@ -22,13 +23,13 @@ PERIPHERAL_ROLES: frozenset[Role] = frozenset(("test", "docs", "example", "vendo
 
 
 def role_of(path: str) -> Role:
-    """What the file at this path is for."""
+    """Return the role of the file at a path."""
     cut = path.rfind("/") + 1
     name = path[cut:]
     stem, dot, suffix = name.rpartition(".")
     lowered = name.lower()
     folder = _role_of_folder(path[:cut])
-    if lowered.endswith(_GENERATED) or lowered.startswith("zz_generated"):
+    if lowered.endswith(_GENERATED_SUFFIXES) or lowered.startswith("zz_generated"):
         return "generated"
     if folder == "generated" or folder == "vendored":
         return folder
@@ -65,7 +66,7 @@ _ROLE_BY_TOP_DIR = _role_table(
 _MONOREPO_DIRS = _word_set(
     "packages apps libs crates services modules projects plugins components extensions tools cmd clients sdks"
 )
-"""Folders of a monorepo: below them, each folder is the top of something."""
+"""Folders of a monorepo. Each folder below them is the top of a member."""
 
 _ROOTS = frozenset(("src", "lib"))
 _TEST_ENDS = ("_tests", "-tests", ".tests", ".test")
@@ -92,7 +93,7 @@ def _role_of_folder(folder: str) -> Role | None:
 
 # --- names -------------------------------------------------------------------------------------------------------------
 
-_GENERATED = tuple(
+_GENERATED_SUFFIXES = tuple(
     """_pb2.py _pb2.pyi _pb2_grpc.py _pb2_grpc.pyi .pb.go .pb.gw.go .pb.cc .pb.h .pb.swift .pb.dart .pbjson.dart .pbenum.dart
     _pb.js _pb.d.ts _pb.rb .g.dart .freezed.dart .gr.dart .mocks.dart .g.cs .g.i.cs .designer.cs .generated.cs .generated.ts
     .generated.js .generated.swift .gen.go .gen.ts _gen.go _generated.go _generated.rs _generated.py _generated.ts
@@ -112,14 +113,14 @@ _TEST_SUFFIXES_BY_LANGUAGE: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("java", "kt", "cs", "fs", "vb", "php", "swift", "m", "mm"), ("Test", "Tests", "TestCase", "TestBase")),
     **dict.fromkeys(("scala", "groovy", "hs"), ("Test", "Tests", "Spec", "Specs", "Suite")),
 }
-"""Case tells in languages that write `XTest`: `Latest.java` is none."""
+"""Ends of the names of test files. Case matters in languages that write `XTest`: `Latest.java` is not a test."""
 
 _TEST_NAMES = _word_set("conftest.py tests.py spec_helper.rb rails_helper.rb test_helper.rb test_helper.exs phpunit.xml")
 _TEST_SUFFIXES = frozenset(("bats", "feature", "snap", "t"))
 
 
 def _is_test(stem: str, suffix: str) -> bool:
-    """Whether the name alone says that a file is a test, by the conventions of its language."""
+    """Return whether a file is a test by the naming conventions of its language."""
     return (
         stem.startswith(_TEST_PREFIXES.get(suffix, ("\0",)))
         or stem.endswith(_TEST_SUFFIXES_BY_LANGUAGE.get(suffix, ("\0",)))
@@ -151,7 +152,7 @@ _DATA_SUFFIXES = _word_set(
 
 
 def _role_of_name(name: str, lowered: str, suffix: str) -> Role:
-    """The role of a file outside of any folder that tells."""
+    """Return the role of a file by its name."""
     if lowered in _CONFIG_NAMES or suffix in _CONFIG_SUFFIXES or lowered.endswith(_CONFIG_ENDS):
         return "config"
     if lowered.startswith(_CONFIG_STARTS) and suffix not in _CODE:  # requirements-dev.txt, but not requirements.py

@@ -1,9 +1,11 @@
-"""A question -> files and definitions of the index, best first.
+"""Ranks the files and definitions of the code index for a query.
 
-Two lexical rankings (definitions; files with their paths) are joined with votes: for what the question names, for the frames
-of its stack traces, for the files that hold several good definitions. A definition gains from its file, and a file from its
-definitions. Tests, documents and copies of others are demoted unless they are asked for. The figures were set on issues
-of six repositories and commit messages of four larger ones, and lie on a plateau: few of them matter alone (decision 018).
+Two lexical rankings, one of definitions and one of files with their paths, are combined with boosts: for names in the
+query, for frames of its stack traces, for files with several good definitions. A definition gains from its file, and a file
+from its definitions. Tests, documents and vendored code rank lower unless the query asks for them.
+
+The weights were tuned on issues of six repositories and commit messages of four larger ones. They lie on a plateau: few of
+them matter alone (decision 018).
 """
 
 from __future__ import annotations
@@ -24,47 +26,49 @@ from foveate.code.query import CodeQuery, Frame
 from foveate.text import analysis as lexical
 
 MAX_QUERY_TERMS = 60
-"""The most telling terms of a long report that are searched for: more bring nothing."""
+"""A long report is searched by its rarest terms; more of them do not improve the result."""
 
 FULL_TERM_SCORE = 0.6
-"""The weight of a term that stands several times in a text of ordinary length: what a full answer has of each."""
+"""Share of a term's maximum score that a definition of ordinary length reaches if it contains the term several times. A
+definition with this score for every term has relevance 1."""
 
 PATH_TERM_WEIGHT = 0.7
-"""What a word of the question is worth in a file's path, against one that the file is full of."""
+"""Weight of a query term in a file's path, relative to a term that occurs everywhere in the file."""
 
 LENGTH_BONUS = 0.05
-"""What a long definition gains over a short one that matches as well: more can be wrong in it, and more be meant."""
+"""Exponent of a definition's length. If two match equally well, the longer one is more often meant."""
 
 NAMED_BOOST, TRACE_BOOST = 0.5, 0.5
-"""Votes for a definition that the question names, or that stands in its stack trace; the best lexical match has 1."""
+"""Boosts of a definition that the query names or that is in its stack trace. The best lexical match has 1."""
 MEMBER_SHARE, CONSTRUCTOR_SHARE = 0.1, 0.3
-"""What the members of a class have of the vote for it."""
+"""Shares of the boost of a named class that its members and its constructor receive."""
 FILE_LEXICAL_WEIGHT, FILE_NAMED_WEIGHT, FILE_MODULE_WEIGHT, FILE_TRACE_WEIGHT = 0.6, 1.2, 0.3, 0.5
-"""The same for a file; the file with the best definitions has 1."""
+"""Weights of the parts of a file's rank: its words, its path in the query, its module in the query, its frames in a trace.
+The file with the best definitions has 1."""
 FILE_RANK_SHARE = 0.8
-"""What a definition has of the rank of its file."""
+"""Share of its file's rank that is added to the rank of a definition."""
 NEXT_DEFINITION_DECAY = 0.5
-"""What each further definition adds to its file, against the one before it."""
+"""Each further definition of a file adds this share of what the one before it adds."""
 MIN_RELATIVE_SCORE = 0.15
-"""Of the best lexical score: a definition with less is not looked at."""
+"""Share of the best lexical score. Definitions with a lower score are not ranked."""
 MAX_SCORED_DEFINITIONS = 400
-"""Definitions that are looked at closely."""
+"""Definitions with the best lexical scores that are ranked."""
 
 MAX_SAME_NAME = 15
-"""A name that more definitions have votes for none."""
+"""A name that more definitions share boosts none of them."""
 MAX_NAMED_CLASSES = 6
-"""Named classes whose members have a share in the vote."""
+"""Named classes whose members receive a share of the boost."""
 
 CHURN_BOOST, CO_CHANGE_BOOST = 0.02, 0.02
-"""What the history can add: to a file that changes these days, and to one that changed together with the best."""
+"""Boosts of a file that changes often, and of one that changed in the same commits as the best file."""
 
 STUB_LENGTH_RATIO = 4
-"""How many times longer a namesake in the same file must be to make a definition a stub of it."""
+"""A definition is a stub (an overload, a declaration) if one of the same name in its file is this many times longer."""
 
 CALLER_FRAME_DECAY = 0.7
-"""What a frame is worth against the one that it called."""
+"""Each frame of a stack trace counts this share of the frame that it called."""
 
-ROLE_FACTORS: Mapping[Role, float] = {
+ROLE_FACTORS: Mapping[Role, float] = {  # the other roles keep their rank
     "test": 0.4,
     "docs": 0.6,
     "example": 0.7,
@@ -74,7 +78,7 @@ ROLE_FACTORS: Mapping[Role, float] = {
     "data": 0.6,
 }
 CHANGELOG_FACTOR = 0.5
-"""What is left of that for a list of past changes: it speaks of everything and explains nothing."""
+"""Additional factor for changelogs: they mention everything and explain nothing."""
 ROLE_QUERY_TERMS: Mapping[Role, tuple[str, ...]] = {
     "test": ("test", "fixtur", "pytest", "spec"),
     "docs": ("doc", "document", "readm", "changelog", "guid"),
@@ -84,7 +88,7 @@ ROLE_QUERY_TERMS: Mapping[Role, tuple[str, ...]] = {
     "config": ("config", "configur", "ci", "workflow"),
     "data": ("dataset",),
 }
-"""Words (as index terms) by which a question asks for such files."""
+"""Index terms in a query that ask for files of a role, so that they are not ranked lower."""
 
 _CHANGELOG_PATH = re.compile(
     r"(?:^|/)(?:change[-_]?logs?|changes|history|news|whatsnew|releases?(?:[-_]notes)?)\b", re.IGNORECASE
@@ -94,7 +98,7 @@ _CONSTRUCTORS = ("__init__", "__new__", "constructor", "initialize", "init", "ne
 
 @dataclass(frozen=True, slots=True)
 class FileHit:
-    """A file and how well it answers, 0..1."""
+    """A file with its relevance, 0..1."""
 
     file: IndexedFile
     relevance: float
@@ -103,7 +107,7 @@ class FileHit:
 
 @dataclass(frozen=True, slots=True)
 class DefinitionHit:
-    """A definition and how well it answers, 0..1."""
+    """A definition with its relevance, 0..1."""
 
     symbol: Symbol
     relevance: float
@@ -112,105 +116,110 @@ class DefinitionHit:
 
 @dataclass(frozen=True, slots=True)
 class CodeHits:
-    """What was found, best first."""
+    """The results of a search, best first."""
 
     files: tuple[FileHit, ...] = ()
     definitions: tuple[DefinitionHit, ...] = ()
 
 
 def search(index: IndexReader, query: CodeQuery, files: int = 50, definitions: int = 100) -> CodeHits:
-    """The files and definitions that answer a question."""
+    """Return the most relevant files and definitions."""
     table = index.file_table()
     if not table.files:
         return CodeHits()
-    found = _Scores(index, query, table)
-    # Equals by path and line: ids tell in which order files were indexed, and nothing else.
-    best = sorted(_top(found.files, files), key=lambda id: (-found.files[id], table.files[id].path))
-    ranks = found.definitions
+    scores = _Scores(index, query, table)
+    # Ties are broken by path and line. Ids depend on the order in which files were indexed.
+    best = sorted(_top(scores.files, files), key=lambda id: (-scores.files[id], table.files[id].path))
+    ranks = scores.definitions
     symbols = _without_stubs(list(index.symbols(_top(ranks, definitions)).values()))
-    symbols = sorted(symbols, key=lambda one: (-ranks[one.id], one.path, one.start_line))
+    symbols = sorted(symbols, key=lambda symbol: (-ranks[symbol.id], symbol.path, symbol.start_line))
     return CodeHits(
-        tuple(FileHit(table.files[id], found.relevance(found.files[id]), found.file_features(id)) for id in best),
-        tuple(DefinitionHit(symbol, found.relevance(ranks[symbol.id]), found.features(symbol.id)) for symbol in symbols),
+        tuple(FileHit(table.files[id], scores.relevance(scores.files[id]), scores.file_features(id)) for id in best),
+        tuple(DefinitionHit(symbol, scores.relevance(ranks[symbol.id]), scores.features(symbol.id)) for symbol in symbols),
     )
 
 
 class _Scores:
-    """The scores of definitions and files for one question, by id; the best of each kind has 1."""
+    """The scores of definitions and files for one query, by id. The best of each kind has 1."""
 
     def __init__(self, index: IndexReader, query: CodeQuery, table: FileTable) -> None:
-        self.owner = table.documents.file_ids
+        self.file_ids = table.documents.file_ids
         paths = _PathIndex(table)
-        self.pointed, self.modules = _file_votes(query, paths)
-        self.traced, self.traced_files = _trace_votes(index, query.frames, paths)
-        self.standing = _role_factors(query, table, {*self.pointed, *self.traced_files})
+        self.named_files, self.named_modules = _file_votes(query, paths)
+        self.trace, self.trace_files = _trace_votes(index, query.frames, paths)
+        self.role_factors = _role_factors(query, table, {*self.named_files, *self.trace_files})
         words, file_words, reach = _scores(index, _significant_terms(index, query, table), table)
         self.lexical = _relative_to_best(self._top_lexical(words, table.documents.half_saturation))
-        self.file_lexical = _relative_to_best({id: score * self.standing[id] for id, score in file_words.items()})
-        self.named = {id: vote * self.standing[self.owner[id]] for id, vote in _named_definitions(index, query).items()}
+        self.file_lexical = _relative_to_best({id: score * self.role_factors[id] for id, score in file_words.items()})
+        self.named = {
+            id: vote * self.role_factors[self.file_ids[id]] for id, vote in _named_definitions(index, query).items()
+        }
         self.strength = _strength(
             max(words.values(), default=0.0),
             reach,
-            (*self.named.values(), *self.traced.values(), *self.pointed.values(), *self.modules.values()),
+            (*self.named.values(), *self.trace.values(), *self.named_files.values(), *self.named_modules.values()),
         )
         ranks = {
-            id: self.lexical.get(id, 0.0) + NAMED_BOOST * self.named.get(id, 0.0) + TRACE_BOOST * self.traced.get(id, 0.0)
-            for id in {*self.lexical, *self.named, *self.traced}
+            id: self.lexical.get(id, 0.0) + NAMED_BOOST * self.named.get(id, 0.0) + TRACE_BOOST * self.trace.get(id, 0.0)
+            for id in {*self.lexical, *self.named, *self.trace}
         }
         self.files = _relative_to_best(_boost_by_history(self._file_ranks(ranks), index.history(), table))
         self.definitions = _relative_to_best(
-            {id: rank + FILE_RANK_SHARE * self.files[self.owner[id]] for id, rank in ranks.items()}
+            {id: rank + FILE_RANK_SHARE * self.files[self.file_ids[id]] for id, rank in ranks.items()}
         )
 
-    def _top_lexical(self, words: Mapping[int, float], half_saturation: Sequence[float]) -> dict[int, float]:
-        """The definitions with the best words, by what they are for and how long they are."""
-        owner, standing = self.owner, self.standing
-        least = MIN_RELATIVE_SCORE * max(words.values(), default=0.0)
-        near = {
-            id: score * standing[owner[id]] * half_saturation[id] ** LENGTH_BONUS
-            for id, score in words.items()
-            if score >= least
+    def _top_lexical(self, scores: Mapping[int, float], half_saturation: Sequence[float]) -> dict[int, float]:
+        """Return the definitions with the best lexical scores, weighted by the role of their file and by their length."""
+        file_ids, role_factors = self.file_ids, self.role_factors
+        min_score = MIN_RELATIVE_SCORE * max(scores.values(), default=0.0)
+        weighted = {
+            id: score * role_factors[file_ids[id]] * half_saturation[id] ** LENGTH_BONUS
+            for id, score in scores.items()
+            if score >= min_score
         }
-        return {id: near[id] for id in _top(near, MAX_SCORED_DEFINITIONS)}
+        return {id: weighted[id] for id in _top(weighted, MAX_SCORED_DEFINITIONS)}
 
     def _file_ranks(self, ranks: Mapping[int, float]) -> dict[int, float]:
-        """The rank of each file: its best definitions, its own words, and who votes for it."""
-        depth: dict[int, list[float]] = {}
+        """Return the rank of each file: its best definitions, its words, and the boosts for its path, module and frames."""
+        ranks_by_file: dict[int, list[float]] = {}
         for id in _top(ranks, len(ranks)):
-            depth.setdefault(self.owner[id], []).append(ranks[id])
-        held = _relative_to_best(
-            {file: sum(rank * NEXT_DEFINITION_DECAY**n for n, rank in enumerate(found[:6])) for file, found in depth.items()}
+            ranks_by_file.setdefault(self.file_ids[id], []).append(ranks[id])
+        best_definitions = _relative_to_best(
+            {
+                file: sum(rank * NEXT_DEFINITION_DECAY**n for n, rank in enumerate(file_ranks[:6]))
+                for file, file_ranks in ranks_by_file.items()
+            }
         )
         return {
-            id: held.get(id, 0.0)
+            id: best_definitions.get(id, 0.0)
             + FILE_LEXICAL_WEIGHT * self.file_lexical.get(id, 0.0)
-            + FILE_NAMED_WEIGHT * self.pointed.get(id, 0.0)
-            + FILE_MODULE_WEIGHT * self.modules.get(id, 0.0)
-            + FILE_TRACE_WEIGHT * self.traced_files.get(id, 0.0)
-            for id in {*held, *self.file_lexical, *self.pointed, *self.modules, *self.traced_files}
+            + FILE_NAMED_WEIGHT * self.named_files.get(id, 0.0)
+            + FILE_MODULE_WEIGHT * self.named_modules.get(id, 0.0)
+            + FILE_TRACE_WEIGHT * self.trace_files.get(id, 0.0)
+            for id in {*best_definitions, *self.file_lexical, *self.named_files, *self.named_modules, *self.trace_files}
         }
 
     def relevance(self, rank: float) -> float:
         return round(self.strength * rank, 4)
 
     def features(self, id: int) -> dict[str, float]:
-        return _features(self.lexical.get(id, 0.0), self.named.get(id, 0.0), self.traced.get(id, 0.0))
+        return _features(self.lexical.get(id, 0.0), self.named.get(id, 0.0), self.trace.get(id, 0.0))
 
     def file_features(self, id: int) -> dict[str, float]:
-        voted = max(self.pointed.get(id, 0.0), self.modules.get(id, 0.0))
-        return _features(self.file_lexical.get(id, 0.0), voted, self.traced_files.get(id, 0.0))
+        named = max(self.named_files.get(id, 0.0), self.named_modules.get(id, 0.0))
+        return _features(self.file_lexical.get(id, 0.0), named, self.trace_files.get(id, 0.0))
 
 
 def _boost_by_history(files: dict[int, float], git_history: GitHistory, table: FileTable) -> dict[int, float]:
-    """The ranks of files with what the latest commits say: which of them change these days, and which with the best one."""
+    """Boost files that change often, and files that changed in the same commits as the best one."""
     if not files or not git_history.commits:
         return files
     best = min(files, key=lambda id: (-files[id], table.files[id].path))
-    together = git_history.co_changed(table.files[best].path)
+    co_changed = git_history.co_changed(table.files[best].path)
     paths = {id: table.files[id].path for id in files}
     return {
         id: rank * (1 + CHURN_BOOST * git_history.churn(paths[id]))
-        + CO_CHANGE_BOOST * files[best] * together.get(paths[id], 0.0)
+        + CO_CHANGE_BOOST * files[best] * co_changed.get(paths[id], 0.0)
         for id, rank in files.items()
     }
 
@@ -219,87 +228,87 @@ def _boost_by_history(files: dict[int, float], git_history: GitHistory, table: F
 
 
 def _significant_terms(index: IndexReader, query: CodeQuery, table: FileTable) -> dict[str, float]:
-    """The terms of the question that tell the most here, with their importance."""
+    """Return the terms with the highest weight times inverse document frequency. A short query keeps all of its terms."""
     if len(query.terms) <= MAX_QUERY_TERMS:
         return dict(query.terms)
     lists = index.posting_lists(PostingKind.WORDS, query.terms)
-    worth = {
+    weights = {
         term: weight * postings.idf(postings.count_postings(lists[term]), table.documents.count)
         for term, weight in query.terms.items()
         if term in lists
     }
-    return {term: query.terms[term] for term in _top(worth, MAX_QUERY_TERMS)}
+    return {term: query.terms[term] for term in _top(weights, MAX_QUERY_TERMS)}
 
 
 def _scores(
     index: IndexReader, terms: Mapping[str, float], table: FileTable
 ) -> tuple[dict[int, float], dict[int, float], float]:
-    """The lexical scores of definitions and files, and what a definition would score that answers in full."""
+    """Return the lexical scores of definitions and of files, and the score of a definition that answers the whole query."""
     lists = index.posting_lists(PostingKind.WORDS, terms)
     definitions, files = postings.scores(lists, terms, table.documents)
-    for term, importance in terms.items():
+    for term, weight in terms.items():
         ids = table.files_by_path_term.get(term, ())
-        value = PATH_TERM_WEIGHT * importance * postings.idf(len(ids), len(table.files))
+        value = PATH_TERM_WEIGHT * weight * postings.idf(len(ids), len(table.files))
         for id in ids:
             files[id] = files.get(id, 0.0) + value
-    number = table.documents.count
-    worth = {term: terms[term] * postings.idf(postings.count_postings(lists.get(term, ())), number) for term in terms}
-    # Of a long text, first what the code speaks of at all: a report has many words of its own.
-    known = sorted((value for term, value in worth.items() if term in lists), reverse=True)
-    foreign = sorted((value for term, value in worth.items() if term not in lists), reverse=True)
-    return definitions, files, FULL_TERM_SCORE * sum([*known, *foreign][: lexical.TELLING])
+    count = table.documents.count
+    weights = {term: terms[term] * postings.idf(postings.count_postings(lists.get(term, ())), count) for term in terms}
+    # Long reports contain many words that never occur in the code. Count the terms that the index knows first.
+    indexed = sorted((value for term, value in weights.items() if term in lists), reverse=True)
+    unindexed = sorted((value for term, value in weights.items() if term not in lists), reverse=True)
+    return definitions, files, FULL_TERM_SCORE * sum([*indexed, *unindexed][: lexical.TELLING])
 
 
-# --- votes ---------------------------------------------------------------------------------------------------------
+# --- names and frames ------------------------------------------------------------------------------------------------
 
 
 def _named_definitions(index: IndexReader, query: CodeQuery) -> dict[int, float]:
-    """Definitions that the question names. A name that several have is shared by them, a class has its members share."""
+    """Return the weights of definitions that the query names. Several of one name share it; members share their class's."""
     by_name = index.symbols_by_name({name.rpartition(".")[2] for name in query.symbols})
-    votes: dict[int, float] = {}
+    weights: dict[int, float] = {}
     classes: dict[int, Symbol] = {}
-    for written, worth in query.symbols.items():
-        meant = _without_stubs(_resolve_name(written.split("."), by_name.get(written.rpartition(".")[2], [])))
-        if len(meant) <= MAX_SAME_NAME:
-            for symbol in meant:
-                votes[symbol.id] = max(votes.get(symbol.id, 0.0), worth / len(meant) ** 0.5)
+    for name, weight in query.symbols.items():
+        matches = _without_stubs(_resolve_name(name.split("."), by_name.get(name.rpartition(".")[2], [])))
+        if len(matches) <= MAX_SAME_NAME:
+            for symbol in matches:
+                weights[symbol.id] = max(weights.get(symbol.id, 0.0), weight / len(matches) ** 0.5)
                 if symbol.kind in CLASS_KINDS:
                     classes[symbol.id] = symbol
-    for id in _top({id: votes[id] for id in classes}, MAX_NAMED_CLASSES):
+    for id in _top({id: weights[id] for id in classes}, MAX_NAMED_CLASSES):
         for member in index.symbols_in_file(classes[id].path):
             if member.parent == id:
-                share = votes[id] * (CONSTRUCTOR_SHARE if member.name in _CONSTRUCTORS else MEMBER_SHARE)
-                votes[member.id] = max(votes.get(member.id, 0.0), share)
-    return votes
+                share = weights[id] * (CONSTRUCTOR_SHARE if member.name in _CONSTRUCTORS else MEMBER_SHARE)
+                weights[member.id] = max(weights.get(member.id, 0.0), share)
+    return weights
 
 
 def _resolve_name(parts: Sequence[str], symbols: Sequence[Symbol]) -> Sequence[Symbol]:
-    """Which of several namesakes `Cart.add` or `cart.add` means: the one in that class, else in that module."""
+    """Return the definitions that `Cart.add` means: `add` in the class `Cart`, else in a module `Cart`, else any `add`."""
     if len(parts) < 2:
         return symbols
     ending = ".".join(parts[-2:])
-    inside = [
+    in_class = [
         symbol for symbol in symbols if symbol.qualified_name == ending or symbol.qualified_name.endswith(f".{ending}")
     ]
-    return inside or [s for s in symbols if parts[-2] in s.path.rpartition(".")[0].split("/")] or symbols
+    return in_class or [s for s in symbols if parts[-2] in s.path.rpartition(".")[0].split("/")] or symbols
 
 
 def _without_stubs(symbols: Sequence[Symbol]) -> list[Symbol]:
-    """Without the stubs of what is defined at length under the same name in the same file: overloads, declarations."""
+    """Remove stubs: overloads and declarations of a definition that is much longer and in the same file."""
     longest: dict[tuple[str, str], int] = {}
-    for one in symbols:
-        longest[one.path, one.qualified_name] = max(
-            longest.get((one.path, one.qualified_name), 0), one.end_line - one.start_line
+    for symbol in symbols:
+        longest[symbol.path, symbol.qualified_name] = max(
+            longest.get((symbol.path, symbol.qualified_name), 0), symbol.end_line - symbol.start_line
         )
     return [
-        one
-        for one in symbols
-        if STUB_LENGTH_RATIO * (one.end_line - one.start_line) >= longest[one.path, one.qualified_name]
+        symbol
+        for symbol in symbols
+        if STUB_LENGTH_RATIO * (symbol.end_line - symbol.start_line) >= longest[symbol.path, symbol.qualified_name]
     ]
 
 
 class _PathIndex:
-    """Files by how a text may call them; made when a text does."""
+    """Files by name and by module. Each index is built when a query first needs it."""
 
     def __init__(self, table: FileTable) -> None:
         self._files = table.files.values()
@@ -307,111 +316,115 @@ class _PathIndex:
         self._by_module: dict[str, list[tuple[str, IndexedFile]]] | None = None
 
     def best_matches(self, path: str, min_parts: int = 1) -> list[IndexedFile]:
-        """The files whose path ends most like the one that is written, where they are few."""
+        """Return the files that share the most trailing parts with a path; none if there are many."""
         if self._by_name is None:
             self._by_name = {}
             for file in self._files:
                 self._by_name.setdefault(file.path.rpartition("/")[2], []).append(file)
         files = self._by_name.get(path.rpartition("/")[2], ())
-        shared = {file.id: _common_suffix_length(path, file.path) for file in files}
-        most = max(shared.values(), default=0)
-        best = [file for file in files if shared[file.id] == most and most >= min(min_parts, file.path.count("/") + 1)]
+        shared_parts = {file.id: _common_suffix_length(path, file.path) for file in files}
+        max_shared = max(shared_parts.values(), default=0)
+        best = [
+            file
+            for file in files
+            if shared_parts[file.id] == max_shared and max_shared >= min(min_parts, file.path.count("/") + 1)
+        ]
         return best if len(best) <= 5 else []
 
     def by_module(self, stem: str) -> list[IndexedFile]:
-        """Files whose path without the suffix ends so: `shop/cart` is `src/shop/cart.py`."""
+        """Return the files whose path without suffix ends with this: `shop/cart` matches `src/shop/cart.py`."""
         if self._by_module is None:
             self._by_module = {}
             for file in self._files:
                 path = file.path.rpartition(".")[0].removesuffix("/__init__").removesuffix("/index")
                 self._by_module.setdefault(path.rpartition("/")[2], []).append((path, file))
-        alike = self._by_module.get(stem.rpartition("/")[2], ())
-        return [file for path, file in alike if path == stem or path.endswith(f"/{stem}")]
+        candidates = self._by_module.get(stem.rpartition("/")[2], ())
+        return [file for path, file in candidates if path == stem or path.endswith(f"/{stem}")]
 
 
-def _common_suffix_length(one: str, other: str) -> int:
-    """How many parts two paths have in common from their end."""
-    number = 0
-    for a, b in zip(reversed(one.strip("/").split("/")), reversed(other.split("/")), strict=False):
+def _common_suffix_length(first: str, second: str) -> int:
+    """Return the number of trailing parts that two paths have in common."""
+    length = 0
+    for a, b in zip(reversed(first.strip("/").split("/")), reversed(second.split("/")), strict=False):
         if a != b:
             break
-        number += 1
-    return number
+        length += 1
+    return length
 
 
 def _file_votes(query: CodeQuery, paths: _PathIndex) -> tuple[dict[int, float], dict[int, float]]:
-    """Files that the question names by their path, and modules that it names with dots."""
-    pointed: dict[int, float] = {}
+    """Return the weights of files named by their path, and of files named as dotted modules."""
+    by_path: dict[int, float] = {}
     modules: dict[int, float] = {}
-    for written in query.paths:
-        files = paths.best_matches(written)
-        pointed |= {file.id: max(pointed.get(file.id, 0.0), 1 / len(files)) for file in files}
-    for written, worth in query.symbols.items():
-        parts = written.split(".")
+    for name in query.paths:
+        files = paths.best_matches(name)
+        by_path |= {file.id: max(by_path.get(file.id, 0.0), 1 / len(files)) for file in files}
+    for name, weight in query.symbols.items():
+        parts = name.split(".")
         for number in range(len(parts), 1, -1):
             if files := paths.by_module("/".join(parts[:number])):
-                modules |= {file.id: max(modules.get(file.id, 0.0), worth / len(files)) for file in files}
+                modules |= {file.id: max(modules.get(file.id, 0.0), weight / len(files)) for file in files}
                 break
-    return pointed, modules
+    return by_path, modules
 
 
 def _trace_votes(
     index: IndexReader, frames: Sequence[Frame], paths: _PathIndex
 ) -> tuple[dict[int, float], dict[int, float]]:
-    """Definitions and files of stack traces: the innermost frame of ours counts most."""
+    """Return the weights of definitions and files in stack traces. The innermost frame inside the repository counts most."""
     definitions: dict[int, float] = {}
     files: dict[int, float] = {}
-    worth = 1.0
+    weight = 1.0
     for frame in reversed(frames):
-        found = paths.best_matches(frame.path, min_parts=2)[:2]
-        for file in found:
-            files[file.id] = max(files.get(file.id, 0.0), worth)
+        matches = paths.best_matches(frame.path, min_parts=2)[:2]
+        for file in matches:
+            files[file.id] = max(files.get(file.id, 0.0), weight)
             for symbol in _symbol_at_frame(index, file, frame):
-                definitions[symbol.id] = max(definitions.get(symbol.id, 0.0), worth)
-        if found:
-            worth *= CALLER_FRAME_DECAY
+                definitions[symbol.id] = max(definitions.get(symbol.id, 0.0), weight)
+        if matches:
+            weight *= CALLER_FRAME_DECAY
     return definitions, files
 
 
 def _symbol_at_frame(index: IndexReader, file: IndexedFile, frame: Frame) -> list[Symbol]:
-    """The definition that a frame names; by its line only where there is no name, because lines move."""
+    """Return the definition that a frame names. Without a name it is the one at the frame's line, which may have moved."""
     symbols = [symbol for symbol in index.symbols_in_file(file.path) if symbol.kind != MODULE]
     if frame.function:
         return [symbol for symbol in symbols if symbol.name == frame.function.rpartition(".")[2]]
-    around = [symbol for symbol in symbols if symbol.start_line <= frame.line <= symbol.end_line]
-    return around[-1:]
+    enclosing = [symbol for symbol in symbols if symbol.start_line <= frame.line <= symbol.end_line]
+    return enclosing[-1:]
 
 
-# --- together ------------------------------------------------------------------------------------------------------
+# --- combining scores ------------------------------------------------------------------------------------------------
 
 
 def _role_factors(query: CodeQuery, table: FileTable, referenced_ids: Iterable[int]) -> dict[int, float]:
-    """What is left of the scores of each file by what it is for: all, where the question asks for it or for such files."""
-    left = {role: 1.0 if query.topic_terms & set(ROLE_QUERY_TERMS[role]) else ROLE_FACTORS[role] for role in ROLE_FACTORS}
-    found = {id: left.get(file.role, 1.0) for id, file in table.files.items()}
-    if left["docs"] < 1:
+    """Return the factor of each file by its role. It is 1 if the query asks for the file or for files of its role."""
+    factors = {role: 1.0 if query.topic_terms & set(ROLE_QUERY_TERMS[role]) else ROLE_FACTORS[role] for role in ROLE_FACTORS}
+    by_file = {id: factors.get(file.role, 1.0) for id, file in table.files.items()}
+    if factors["docs"] < 1:
         for id, file in table.files.items():
             if file.role == "docs" and _CHANGELOG_PATH.search(file.path):
-                found[id] *= CHANGELOG_FACTOR
-    return found | dict.fromkeys(referenced_ids, 1.0)
+                by_file[id] *= CHANGELOG_FACTOR
+    return by_file | dict.fromkeys(referenced_ids, 1.0)
 
 
 def _strength(best: float, max_score: float, votes: Iterable[float]) -> float:
-    """How good the best answer is in itself: a question about something else finds nothing."""
+    """Return the relevance of the best result. It is low if the code has nothing to do with the query."""
     return min(1.0, max(best / max_score if max_score else 0.0, max(votes, default=0.0)))
 
 
 def _features(lexical: float, named: float, traced: float) -> dict[str, float]:
-    every = {"lexical": lexical, "named": named, "traced": traced}
-    return {name: round(min(1.0, value), 4) for name, value in every.items() if value}
+    features = {"lexical": lexical, "named": named, "traced": traced}
+    return {name: round(min(1.0, value), 4) for name, value in features.items() if value}
 
 
 def _relative_to_best(scores: dict[int, float]) -> dict[int, float]:
-    """Scores as shares of the best one."""
+    """Divide scores by the best one."""
     best = max(scores.values(), default=0.0) or 1.0
     return {id: score / best for id, score in scores.items()}
 
 
 def _top(scores: Mapping, number: int) -> list:  # type: ignore[type-arg]
-    """The keys of the best, best first; equals in the order of their keys."""
+    """Return the keys with the highest scores, best first. Ties are broken by key."""
     return nsmallest(number, scores, key=lambda key: (-scores[key], key))

@@ -1,8 +1,8 @@
-"""Which files a repository has: a root in; files, what was set aside and why, and the commit out.
+"""Lists the files of a repository that are worth indexing, the excluded ones with reasons, and the commit.
 
-Git says what belongs to it: tracked files and untracked ones that nothing ignores, of submodules too. Where git cannot say
-(no repository, not installed, refused, too slow) the folders are read instead, with the rules of every .gitignore. No file
-is opened, no link followed, and no name, permission or odd kind of file stops a walk.
+Git decides which files belong to the repository: tracked files, and untracked ones that are not ignored, in submodules too.
+Without an answer from git (no repository, not installed, refused, too slow) the folders are read, with the rules of every
+.gitignore. No file is opened and no link is followed. No name, permission or unusual kind of file stops a walk.
 """
 
 from __future__ import annotations
@@ -11,78 +11,71 @@ import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from math import inf
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 from unicodedata import category
 
 from foveate.code.exclusions import (
     MANDATORY_REASONS,
     MAX_DATA_BYTES,
     REASON_FOVEATE_FILE,
+    error_reason,
     exclusion_by_dir,
     exclusion_by_name,
 )
+from foveate.code.folder_scan import FolderScan, Matcher, is_worktree, printable
 from foveate.code.git_files import MAX_CACHED_BYTES, GitResult, list_files, run_git
 from foveate.code.model import Exclusion, FoundFile
 from foveate.code.roles import role_of
 from foveate.errors import InputError
 
 MAX_FILES = 50_000
-"""Indexable files. The Linux kernel has about 60,000 sources, nearly everything else far fewer."""
-
-MAX_SCANNED_FILES = 1_000_000
-"""Files that a walk without git looks at: a home directory or a disk is not a repository."""
+"""Maximum number of indexed files. The Linux kernel has about 60,000 sources, nearly everything else far fewer."""
 
 MAX_EXCLUSIONS = 1_000
-"""With more, they are summed up by top folder and reason, because nobody reads a longer list."""
-
-MAX_IGNORE_CHARS = 200_000
-"""Of one .gitignore: the rest of a longer one is not read."""
-
-Matcher: TypeAlias = Callable[[str], bool]
+"""More exclusions are summarized by top folder and reason, because people do not read a longer list."""
 
 
 @dataclass(frozen=True, slots=True)
 class WalkResult:
-    """What a walk found, in order of the paths."""
+    """The result of a walk, sorted by path."""
 
     files: tuple[FoundFile, ...] = ()
     exclusions: tuple[Exclusion, ...] = ()
     used_git: bool = False
     """Whether git listed the files."""
     head_commit: str = ""
-    """The commit that is checked out; "" without one."""
+    """The commit that is checked out, or ""."""
     notes: tuple[str, ...] = ()
-    """What a person should know: a submodule without files, git that refused."""
+    """Warnings for people: a submodule without files, an error of git."""
 
 
 def walk(root: Path, include: Sequence[str] = (), exclude: Sequence[str] = (), max_files: int = MAX_FILES) -> WalkResult:
-    """The files of a repository that are worth indexing.
+    """Return the files of a repository that are worth indexing.
 
-    `include` and `exclude` are patterns in the syntax of .gitignore. `include` brings back what is ignored or set aside by
-    default (not secrets, binaries and what is too large); `exclude` leaves out more, and wins.
+    `include` and `exclude` are patterns in the syntax of .gitignore. `include` adds files that are ignored or excluded by
+    default, but no secrets, binaries and files that are too large. `exclude` removes files and overrides `include`.
     """
     base = os.path.abspath(root)
     if not os.path.isdir(base):
         return WalkResult(notes=(f"{base} is not a folder that can be read.",))
-    walked = _Walk(base, tuple(include), tuple(exclude), matcher(include))
-    by_git = walked.scan("")
-    files, over = walked.files, len(walked.files) - max_files
-    if over > 0:
-        files = _most_important(walked, max_files)
-        walked.notes.append(f"{over:,} files are over the limit of {max_files:,} and left out; raise max_files in [code].")
+    state = _Walk(base, tuple(include), tuple(exclude), matcher(include))
+    used_git = state.scan("")
+    files, excess = state.files, len(state.files) - max_files
+    if excess > 0:
+        files = _most_important(state, max_files)
+        state.notes.append(f"{excess:,} files are over the limit of {max_files:,} and left out; raise max_files in [code].")
     files.sort(key=attrgetter("path"))
-    head = os.fsdecode(run_git(base, "rev-parse", "-q", "--verify", "HEAD").stdout).strip() if by_git else ""
-    return WalkResult(tuple(files), _summarize_exclusions(walked.exclusions), by_git, head, tuple(walked.notes))
+    head = os.fsdecode(run_git(base, "rev-parse", "-q", "--verify", "HEAD").stdout).strip() if used_git else ""
+    return WalkResult(tuple(files), _summarize_exclusions(state.exclusions), used_git, head, tuple(state.notes))
 
 
 def matcher(patterns: Sequence[str]) -> Matcher | None:
-    """Whether a path matches patterns in the syntax of .gitignore; None without patterns, which nothing matches."""
+    """Return a function that matches paths with patterns in the syntax of .gitignore, or None if there are no patterns."""
     if not patterns:
         return None
     from pathspec import GitIgnoreSpec
@@ -90,22 +83,22 @@ def matcher(patterns: Sequence[str]) -> Matcher | None:
     try:
         return GitIgnoreSpec.from_lines(patterns).match_file
     except ValueError as error:
-        raise InputError([f"A pattern of files cannot be read: {error}"]) from error
+        raise InputError([f"Invalid file pattern: {error}"]) from error
 
 
-# --- sorting out -------------------------------------------------------------------------------------------------------
+# --- filtering ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class _ExclusionList:
-    """What is set aside, and why."""
+    """The excluded files with their reasons."""
 
     paths: dict[str, str] = field(default_factory=dict)
     folders: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """Of folders that are set aside as a whole: folder and reason -> how many files."""
+    """Number of files by excluded folder and reason."""
 
     def add(self, path: str, reason: str) -> None:
-        """Take down a file, with its folder where that is the reason."""
+        """Add a file. If its folder is the reason, the folder is counted instead."""
         folder = exclusion_by_dir(path)
         if folder[1] == reason:
             self.folders[folder] += 1
@@ -119,7 +112,7 @@ class _ExclusionList:
 
 @dataclass(slots=True)
 class _Walk:
-    """What a walk has come across so far. Names are judged first, because most of what is set aside needs no more."""
+    """The state of a walk. Files are filtered by name first, because most exclusions need nothing else."""
 
     base: str
     include: tuple[str, ...]
@@ -130,34 +123,34 @@ class _Walk:
     notes: list[str] = field(default_factory=list)
 
     def scan(self, prefix: str) -> bool:
-        """Take down the files below a folder; whether git listed them."""
-        answer = _list_with_git(self.base, prefix, self.include)
-        if isinstance(answer, GitResult):
-            for closed, why in _UNREADABLE_DIR.findall(answer.stderr):
-                self.exclusions.paths[f"{_printable(prefix + closed)}/"] = why.lower()
-            self._filter_paths(answer.stdout, prefix)
+        """Add the files below a folder. Returns whether git listed them."""
+        listing = _list_with_git(self.base, prefix, self.include)
+        if isinstance(listing, GitResult):
+            for folder, error in _UNREADABLE_DIR.findall(listing.stderr):
+                self.exclusions.paths[f"{printable(prefix + folder)}/"] = error.lower()
+            self._filter_paths(listing.stdout, prefix)
             return True
-        if answer:
-            self.notes.append(answer)
-        names = _Scan(self.base, self.exclusions.paths, self.notes, self.include_matcher).names(prefix)
+        if listing:
+            self.notes.append(listing)
+        names = FolderScan(self.base, self.exclusions.paths, self.notes, self.include_matcher).paths(prefix)
         self._filter_paths(os.fsencode("\0".join(names)), "")
         return False
 
     def _filter_paths(self, names: bytes, prefix: str) -> None:
-        """Judge paths by their names, then what is left by what lies there."""
-        judge = _filter_by_name_cached if len(names) <= MAX_CACHED_BYTES else _filter_by_name
-        judged = judge(names, prefix, self.include, self.exclude)
-        self.exclusions.add_all(judged.aside)
+        """Filter paths by their names, then the remaining ones by their size and kind."""
+        filter_names = _filter_by_name_cached if len(names) <= MAX_CACHED_BYTES else _filter_by_name
+        filtered = filter_names(names, prefix, self.include, self.exclude)
+        self.exclusions.add_all(filtered.exclusions)
         nested, links = [], []
-        before = len(self.files)
+        first_new = len(self.files)
         lead, lstat, is_file = f"{self.base}/", os.lstat, stat.S_ISREG
-        for path in judged.kept_paths:
+        for path in filtered.kept_paths:
             try:
                 status = lstat(lead + path)
             except FileNotFoundError:  # tracked, but deleted
                 continue
             except OSError as error:
-                self.exclusions.paths[path] = _error_reason(error)
+                self.exclusions.paths[path] = error_reason(error)
                 continue
             size = status.st_size
             if not is_file(status.st_mode):
@@ -172,65 +165,65 @@ class _Walk:
                 self.exclusions.add(path, reason)
             else:
                 self.files.append(FoundFile(path, size, status.st_mtime_ns))
-        if links:  # tracked files whose folder is now a link are not there any more
-            behind = tuple(f"{link}/" for link in links)
-            self.files[before:] = [found for found in self.files[before:] if not found.path.startswith(behind)]
+        if links:  # a tracked file below a folder that is now a link no longer exists
+            prefixes = tuple(f"{link}/" for link in links)
+            self.files[first_new:] = [file for file in self.files[first_new:] if not file.path.startswith(prefixes)]
         for path in nested:
             self._scan_nested_repository(f"{path}/")
 
     def _scan_nested_repository(self, prefix: str) -> None:
-        """A submodule or another repository inside of this one."""
+        """Add the files of a submodule or of another repository inside this one."""
         if not os.path.lexists(f"{self.base}/{prefix}.git"):
             self.notes.append(f"The submodule {prefix} has no files: it is not initialised.")
-        elif _is_worktree(f"{self.base}/{prefix}.git"):
+        elif is_worktree(f"{self.base}/{prefix}.git"):
             self.exclusions.paths[prefix] = "another worktree"
         else:
             self.scan(prefix)
 
 
 class _NameFilterResult(NamedTuple):
-    """What the names of files tell."""
+    """The result of filtering paths by their names."""
 
     kept_paths: list[str]
-    aside: _ExclusionList
+    exclusions: _ExclusionList
 
 
-def _filter_by_name(listed: bytes, prefix: str, include: tuple[str, ...], exclude: tuple[str, ...]) -> _NameFilterResult:
-    """Paths that a zero byte ends, by their names alone."""
-    names = dict.fromkeys(os.fsdecode(listed).split("\0"))
+def _filter_by_name(listing: bytes, prefix: str, include: tuple[str, ...], exclude: tuple[str, ...]) -> _NameFilterResult:
+    """Filter a list of paths, each with a zero byte at its end, by their names."""
+    names = dict.fromkeys(os.fsdecode(listing).split("\0"))
     names.pop("", None)
     paths = [prefix + name for name in names] if prefix else list(names)
     environments = tuple(path.removesuffix("pyvenv.cfg") for path in paths if path.endswith("/pyvenv.cfg"))
-    wanted, unwanted = matcher(include), matcher(exclude)
-    judged = _NameFilterResult([], _ExclusionList())
+    included, excluded = matcher(include), matcher(exclude)
+    result = _NameFilterResult([], _ExclusionList())
     for path in paths:
-        if why := _unprintable(path):
-            judged.aside.paths[_printable(path)] = why
-        elif unwanted and unwanted(path):
-            judged.aside.add(path, "excluded")
-        elif reason := _unless_included(_by_name(path, environments), path, wanted):
-            judged.aside.add(path, reason)
+        if reason := _unprintable(path):
+            result.exclusions.paths[printable(path)] = reason
+        elif excluded and excluded(path):
+            result.exclusions.add(path, "excluded")
+        elif reason := _unless_included(_by_name(path, environments), path, included):
+            result.exclusions.add(path, reason)
         else:
-            judged.kept_paths.append(path)
-    return judged
+            result.kept_paths.append(path)
+    return result
 
 
 _filter_by_name_cached = lru_cache(maxsize=8)(_filter_by_name)
-"""The same list comes again at every walk until a file is made."""
+"""The list is the same at every walk until a file is created or removed."""
 
 
 def _by_name(path: str, environments: tuple[str, ...]) -> str:
-    """Why the name of a file speaks against it."""
+    """Return the reason why a file is excluded by its name, or ""."""
     return exclusion_by_name(path, 0) or ("virtual environment" if environments and path.startswith(environments) else "")
 
 
 def _unless_included(reason: str, path: str, include_matcher: Matcher | None) -> str:
-    """The reason to set a file aside; none where it was asked for and may be."""
+    """Return the reason of an exclusion, or "" if `include` overrides it."""
     return "" if reason and include_matcher and reason not in MANDATORY_REASONS and include_matcher(path) else reason
 
 
 def _unprintable(path: str) -> str:
-    """Why a name cannot stand in a line of text; spaces of other scripts can."""
+    """Return the reason why a name cannot be shown in a line of text, or "". Spaces of other scripts can."""
     if path.isprintable():
         return ""
     kinds = {category(character) for character in path}
@@ -239,72 +232,57 @@ def _unprintable(path: str) -> str:
     return "its name has control characters" if kinds & {"Cc", "Cf", "Zl", "Zp"} else ""
 
 
-def _printable(path: str) -> str:
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in path)
-
-
 _ROLE_PRIORITY = {"source": 0, "test": 1, "config": 2, "docs": 2, "example": 3, "generated": 4, "vendored": 5, "data": 6}
-
+"""The order in which files are kept if there are too many."""
 
 OVER_LIMIT_REASON = "over the limit of"
 
 
-def _most_important(walked: _Walk, limit: int) -> list[FoundFile]:
-    """What was asked for first, then sources, those near the top before those deep down."""
+def _most_important(state: _Walk, limit: int) -> list[FoundFile]:
+    """Return the most important files: included ones first, then by role, then by depth."""
 
-    def place(found: FoundFile) -> tuple[bool, int, int, str]:
-        asked = walked.include_matcher is not None and walked.include_matcher(found.path)
-        return (not asked, _ROLE_PRIORITY[role_of(found.path)], found.path.count("/"), found.path)
+    def priority(file: FoundFile) -> tuple[bool, int, int, str]:
+        is_included = state.include_matcher is not None and state.include_matcher(file.path)
+        return (not is_included, _ROLE_PRIORITY[role_of(file.path)], file.path.count("/"), file.path)
 
-    files = sorted(walked.files, key=place)
-    over = Counter(found.path[: found.path.find("/") + 1] or "./" for found in files[limit:])
-    for top, count in over.items():
-        walked.exclusions.paths[top] = f"{OVER_LIMIT_REASON} {limit:,}, {count:,} file{'s' * (count > 1)}"
+    files = sorted(state.files, key=priority)
+    excess = Counter(file.path[: file.path.find("/") + 1] or "./" for file in files[limit:])
+    for folder, count in excess.items():
+        state.exclusions.paths[folder] = f"{OVER_LIMIT_REASON} {limit:,}, {count:,} file{'s' * (count > 1)}"
     return files[:limit]
 
 
 def _summarize_exclusions(exclusions: _ExclusionList) -> tuple[Exclusion, ...]:
-    """What was set aside, as a list that a person can read."""
+    """Return the exclusions as a list of readable length."""
     paths = exclusions.paths
-    counts = Counter({pair: count for pair, count in exclusions.folders.items() if pair[1] != REASON_FOVEATE_FILE})
+    counts = Counter({key: count for key, count in exclusions.folders.items() if key[1] != REASON_FOVEATE_FILE})
     if len(paths) > MAX_EXCLUSIONS:
-        counts.update([(path[: path.find("/") + 1] or "./", why) for path, why in paths.items() if path[-1] != "/"])
-        paths = {path: why for path, why in paths.items() if path[-1] == "/"}
-    summed = [
+        counts.update([(path[: path.find("/") + 1] or "./", reason) for path, reason in paths.items() if path[-1] != "/"])
+        paths = {path: reason for path, reason in paths.items() if path[-1] == "/"}
+    summaries = [
         Exclusion(folder, f"{reason}, {count:,} file{'s' * (count > 1)}") for (folder, reason), count in counts.items()
     ]
-    listed = [Exclusion(path, reason) for path, reason in paths.items()]
-    return tuple(sorted(listed + summed, key=lambda entry: (entry.path, entry.reason)))
+    single = [Exclusion(path, reason) for path, reason in paths.items()]
+    return tuple(sorted(single + summaries, key=lambda entry: (entry.path, entry.reason)))
 
 
 # --- by git ------------------------------------------------------------------------------------------------------------
 
 
 def _list_with_git(base: str, prefix: str, include: Sequence[str]) -> GitResult | str:
-    """Git's list of files, or why there is none: "" where there is no repository, which is nothing to speak of."""
+    """Return git's list of files, or a note why there is none. The note is "" if the folder is not in a repository."""
     folder = f"{base}/{prefix}"
     ceiling = os.path.dirname(folder.rstrip("/")) if prefix else ""
-    answer = list_files(folder, include, ceiling)
-    if answer.code == 0:
-        return answer if answer.stdout else ""
-    if answer.code is not None and "not a git repository" in answer.stderr and not prefix:
+    result = list_files(folder, include, ceiling)
+    if result.code == 0:
+        return result if result.stdout else ""
+    if result.code is not None and "not a git repository" in result.stderr and not prefix:
         return ""
-    said = answer.stderr.partition("\n")[0].removeprefix("fatal: ") or "git failed"
-    return f"{prefix or 'The root'} is read without git: {said}."
+    error = result.stderr.partition("\n")[0].removeprefix("fatal: ") or "git failed"
+    return f"{prefix or 'The root'} is read without git: {error}."
 
 
 _UNREADABLE_DIR = re.compile(r"could not open directory '(.*?)/?': (.+)")
-
-
-def _is_worktree(mark: str) -> bool:
-    """Whether a `.git` says that its folder is a linked worktree: a second copy of a repository that is indexed already."""
-    try:
-        if not os.path.isfile(mark):
-            return False
-        with open(mark, encoding="utf-8", errors="replace") as file:
-            return os.path.basename(os.path.dirname(file.read(4096).strip())) == "worktrees"
-    except OSError:
-        return False
 
 
 def _kind(mode: int) -> str:
@@ -312,168 +290,3 @@ def _kind(mode: int) -> str:
         return "symbolic link"
     kinds = ((stat.S_ISFIFO, "pipe"), (stat.S_ISSOCK, "socket"), (stat.S_ISCHR, "device"), (stat.S_ISBLK, "device"))
     return next((name for test, name in kinds if test(mode)), "not a regular file")
-
-
-# --- without git -------------------------------------------------------------------------------------------------------
-
-_VCS_DIRS = frozenset((".git", ".hg", ".svn", ".bzr", "CVS", ".jj", ".foveate"))
-_BUILD_DIRS = {
-    "build": ("setup.py", "pyproject.toml", "package.json", "build.gradle", "build.gradle.kts", "CMakeLists.txt"),
-    "dist": ("setup.py", "pyproject.toml", "package.json"),
-    "out": ("package.json", "build.gradle", "CMakeLists.txt", "foundry.toml"),
-    "target": ("Cargo.toml", "pom.xml", "build.sbt"),
-    "_build": ("mix.exs", "dune-project", "conf.py"),
-    "bin": ("*.csproj",),
-    "obj": ("*.csproj",),
-}
-"""Folders that a build writes, told by the file beside them."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Scan:
-    """Reads folder by folder, the shallow ones first, each in order of its names."""
-
-    base: str
-    aside: dict[str, str]
-    notes: list[str]
-    wanted: Matcher | None
-
-    def names(self, prefix: str) -> list[str]:
-        """The paths of all files that no rule ignores."""
-        paths: list[str] = []
-        waiting = [(prefix, _add_gitignore((), prefix, f"{self.base}/{prefix}.git/info/exclude"), False)]
-        for folder, rules, only_wanted in waiting:  # grows while it is read
-            if len(paths) > MAX_SCANNED_FILES:
-                self.notes.append(f"More than {MAX_SCANNED_FILES:,} files: the walk ended before {_printable(folder)}.")
-                break
-            entries = self._entries(folder)
-            names = {entry.name for entry in entries}
-            if folder != prefix and (reason := self._dir_exclusion(folder, names)):
-                self.aside[_printable(folder)] = reason
-                continue
-            if ".gitignore" in names:
-                rules = _add_gitignore(rules, folder, f"{self.base}/{folder}.gitignore")
-            for entry in entries:
-                path = folder + entry.name
-                if entry.is_dir(follow_symlinks=False):
-                    out = only_wanted or self._is_out(path, entry.name, names, rules)
-                    if entry.name not in _VCS_DIRS and (self.wanted or not out):  # what was asked for can be anywhere
-                        waiting.append((f"{path}/", rules, out))
-                elif not (only_wanted or _is_ignored(rules, path, entry.name, "")) or (self.wanted and self.wanted(path)):
-                    paths.append(path)
-        return paths
-
-    def _entries(self, folder: str) -> list[os.DirEntry[str]]:
-        try:
-            with os.scandir(f"{self.base}/{folder}") as found:
-                return sorted(found, key=attrgetter("name"))
-        except OSError as error:
-            self.aside[_printable(folder) or "./"] = _error_reason(error)
-            return []
-
-    def _is_out(self, path: str, name: str, names: set[str], rules: _Rules) -> bool:
-        """Whether a folder is ignored or set aside as a whole."""
-        if name in _VCS_DIRS or _is_ignored(rules, path, name, "/"):
-            return True
-        reason = exclusion_by_dir(f"{path}/")[1] or self._build_output(path, name, names)
-        if reason:
-            self.aside[f"{_printable(path)}/"] = reason
-        return bool(reason)
-
-    def _build_output(self, path: str, name: str, sibling_names: set[str]) -> str:
-        signs = _BUILD_DIRS.get(name, ())
-        if any(
-            sign in sibling_names or (sign[0] == "*" and any(other.endswith(sign[1:]) for other in sibling_names))
-            for sign in signs
-        ):
-            return "" if os.path.exists(f"{self.base}/{path}/__init__.py") else "build output"
-        return ""
-
-    def _dir_exclusion(self, folder: str, names: set[str]) -> str:
-        """Why nothing in this folder is looked at, as its names tell."""
-        if "pyvenv.cfg" in names and not self.wanted:
-            return "virtual environment"
-        return "another worktree" if ".git" in names and _is_worktree(f"{self.base}/{folder}.git") else ""
-
-
-def _error_reason(error: OSError) -> str:
-    return (error.strerror or "not readable").lower()
-
-
-@dataclass(frozen=True, slots=True)
-class _GitIgnore:
-    """One .gitignore. Each entry of a folder is asked about by itself, from the top down, as git does it.
-
-    `pathspec` translates the patterns, but would also match everything below a folder that matches; that is right for a
-    list of paths, and wrong under `!src/`. So a pattern without a slash sees the bare name, and one with slashes only
-    paths of its own depth.
-    """
-
-    prefix_length: int
-    """Length of the path of its folder."""
-    rules: tuple[tuple[Any, int, float], ...]
-    """Pattern, least and most depth (0: bare names), the last line first."""
-    prefilter: re.Pattern[str]
-    """Finds every name or path that any rule could match: most entries meet none."""
-
-    def match(self, path: str, name: str, slash: str) -> bool | None:
-        """Whether an entry is ignored; None if no rule is about it."""
-        below = path[self.prefix_length :] + slash
-        bare = name + slash
-        if not self.prefilter.search(bare) and not self.prefilter.search(below):
-            return None
-        depth = below.count("/", 0, -1) + 1
-        for pattern, least, most in self.rules:
-            if pattern.match_file(bare if not most else below) and (not most or least <= depth <= most):
-                return bool(pattern.include)
-        return None
-
-
-_Rules: TypeAlias = tuple[_GitIgnore, ...]
-"""Those of the root first."""
-
-_GROUP = re.compile(r"\(\?P<\w+>")
-
-
-def _is_ignored(rules: _Rules, path: str, name: str, slash: str) -> bool:
-    for file in reversed(rules):
-        said = file.match(path, name, slash)
-        if said is not None:
-            return said
-    return False
-
-
-def _add_gitignore(rules: _Rules, folder: str, file: str) -> _Rules:
-    """The rules with those of one more file, which go before them."""
-    from pathspec import GitIgnoreSpec
-
-    try:
-        if not stat.S_ISREG(os.lstat(file).st_mode):
-            return rules
-        with open(file, encoding="utf-8-sig", errors="surrogateescape") as opened:
-            lines = opened.read(MAX_IGNORE_CHARS).split("\n")
-    except OSError:
-        return rules
-    found: list[tuple[Any, int, float]] = []
-    for line in lines:
-        try:
-            found += [(pattern, *_depths(line)) for pattern in GitIgnoreSpec.from_lines([line]).patterns]
-        except ValueError:  # git takes a broken pattern for one that matches nothing
-            continue
-    found = [rule for rule in found if rule[0].include is not None]
-    if not found:
-        return rules
-    quick = re.compile("|".join(f"(?:{_GROUP.sub('(?:', rule[0].regex.pattern)})" for rule in found))
-    return (*rules, _GitIgnore(len(folder), tuple(reversed(found)), quick))
-
-
-def _depths(line: str) -> tuple[int, float]:
-    """The least and the most parts that a path has which a pattern matches; 0 for one that matches names anywhere."""
-    core = line.strip().removeprefix("!").rstrip("/")
-    if core.startswith("**/") and "/" not in core[3:]:
-        return 0, 0
-    if "/" not in core:
-        return 0, 0
-    parts = core.strip("/").split("/")
-    least = sum(part != "**" for part in parts) + (parts[-1] == "**")
-    return least, inf if "**" in parts else least
