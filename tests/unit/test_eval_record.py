@@ -161,6 +161,6 @@ def test_a_forgotten_question_is_not_recorded(
     engine: foveate.Engine, context: foveate.Context, ids: dict[str, str], tmp_path: Path
 ) -> None:
     give_feedback(engine, context, ids)
-    engine.forget([ids["other"]])
+    engine.forget(ids["other"])
     with pytest.raises(InputError, match="forgotten"):
         record_case(engine, context.id, tmp_path / "cases.jsonl")

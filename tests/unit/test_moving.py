@@ -56,7 +56,7 @@ def test_a_copy_holds_every_row_and_answers_the_same(source: SQLiteStore, tmp_pa
         }
         assert stores.rows(there) == stores.rows(source)
     with closing(SQLiteStore(tmp_path / "copy.db")) as there:
-        assert there.store.health().ok
+        assert there.health().ok
         assert there.counter == source.counter
         assert stores.answers(there) == stores.answers(source)
         with source.read(HERE) as here, there.read(HERE) as reader:
@@ -89,7 +89,7 @@ def test_copying_again_writes_what_changed_and_nothing_else(
         again = copy(source, there, replace=True)
         assert stores.rows(there) == stores.rows(source)
         assert again["receipts"].written < again["receipts"].rows or page == 5000
-        assert there.store.health().ok or "forgotten" in there.store.health().problems[0]
+        assert there.health().ok or "forgotten" in there.health().problems[0]
 
 
 def test_revisions_rise_above_those_that_a_cache_may_know(source: SQLiteStore, tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_what_is_written_to_the_source_meanwhile_is_not_half_copied(
                 copy(source, there, replace=replace)
                 with there.read(HERE) as reader:
                     assert len(list(reader.records())) == 2 * len(list(reader.all_links()))
-                assert there.store.health().ok or replace
+                assert there.health().ok or replace
     finally:
         stop.set()
         thread.join()
@@ -156,7 +156,7 @@ def test_an_unfinished_copy_is_no_store_until_it_is_finished(source: SQLiteStore
         assert (done["postings"].written > 0) == (at == "copying records")
     with closing(SQLiteStore(path)) as there:
         assert stores.rows(there) == stores.rows(source)
-        assert there.store.health().ok
+        assert there.health().ok
 
 
 def test_an_unfinished_copy_is_not_finished_with_another_store(source: SQLiteStore, tmp_path: Path) -> None:
@@ -242,7 +242,7 @@ def test_vectors_that_a_program_holds_in_memory_give_way_to_those_that_replace_t
             if way == "copy":
                 copy(other, live, replace=True)
             else:
-                other.store.backup(folder / "backup.db")
+                other.backup(folder / "backup.db")
                 restore(folder / "backup.db", live.path, replace=True)
             assert nearest(live) == nearest(other)
             with live.write(HERE) as writer:
@@ -431,7 +431,7 @@ def test_of_two_copies_at_once_one_stops(source: SQLiteStore, tmp_path: Path) ->
         copy(source, there, progress=during)
     with closing(SQLiteStore(path)) as there:
         assert get(there, "note_late") is not None
-        assert there.store.health().ok
+        assert there.health().ok
 
 
 def test_while_a_store_is_replaced_others_read_it_and_wait_to_write(

@@ -73,7 +73,7 @@ def mem0_memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
             }
         )
         for text, user in ((TEA, "ada"), (CAR, "ada"), ("Eve drinks black tea", "eve")):
-            memory.add(text, data={"user_id": user, "infer": False})
+            memory.add(text, user_id=user, infer=False)
         yield memory
         memory.close()
         memory.vector_store.client.close()

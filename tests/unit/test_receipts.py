@@ -107,8 +107,8 @@ def told(engine: foveate.Engine) -> tuple[Any, ...]:
         pages,
         engine.receipts.sessions(),
         engine.receipts.timeline("s0"),
-        engine.store.data.store.metrics(),
-        engine.store.data.store.metrics_by_day(),
+        engine.store.metrics(),
+        engine.store.metrics_by_day(),
     )
 
 
@@ -142,7 +142,7 @@ def test_to_read_lines_nobody_needs_to_write(older: foveate.Engine, monkeypatch:
         assert told(older) == before
         monkeypatch.setattr(journal, "AT_MOST", 2)  # no more than the latest, and no day of which only a part is known
         assert [line["query"] for line in older.receipts.list()] == ["deploy 4", "deploy 3"]
-        found = older.store.data.store.metrics_by_day()
+        found = older.store.metrics_by_day()
         assert ([day["contexts"] for day in found["days"]], found["cut"]) == ([1], True)
         assert lacking(older) == 5
     assert told(older) == before
@@ -155,7 +155,7 @@ def test_a_receipt_that_cannot_be_read_is_in_no_list(older: foveate.Engine) -> N
         with held:
             assert [line["query"][-1] for line in older.receipts.list()] == ["4", "2", "1", "0"]
             assert [(found["name"], found["contexts"]) for found in older.receipts.sessions()] == [("s0", 3), ("s1", 1)]
-            assert older.store.data.store.metrics()["cold_start_ms"]["measured"] == 4
+            assert older.store.metrics()["cold_start_ms"]["measured"] == 4
     assert lacking(older) == 0
 
 
