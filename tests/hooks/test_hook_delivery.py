@@ -11,6 +11,7 @@ import pytest
 
 import foveate
 from foveate.integrations.hooks.delivery import BEGIN, END, MAX_CHARS, MAX_TOKENS, deliver, forget, ledger
+from foveate.testing import FixedClock
 from foveate.text import tokens
 from records import add_record
 from worlds import open_engine
@@ -86,6 +87,33 @@ def test_what_was_forgotten_is_withdrawn_without_its_words() -> None:
         assert "midnight" not in found.text
 
 
+def test_what_has_expired_since_is_withdrawn(tmp_path: Path) -> None:
+    clock = FixedClock()
+    with foveate.open(tmp_path, personal=False, clock=clock) as engine:
+        fact = engine.add("fact", "Redis is read-only during the migration", valid_to=clock.now + 3_600_000).record
+        other = engine.add("fact", "Redis is restarted at night", valid_to=clock.now + 9_000_000).record
+        assert set(deliver(engine, "What about Redis?", session="s").added) == {fact.id, other.id}
+        clock.now += 3_600_000
+        found = deliver(engine, "Something else entirely, about invoices", session="s")
+        assert (found.added, found.changed, found.withdrawn) == ((), (), (fact.id,))
+        assert not deliver(engine, "Something else entirely, about invoices", session="s")
+
+
+def test_a_longer_line_replaces_a_shorter_one_and_a_shorter_one_is_not_sent_again() -> None:
+    sentences = (f"Shard {n} of Redis stores the carts of region {n} and is restarted at night." for n in range(12))
+    with open_engine() as engine:
+        id = engine.add("decision", f"Redis runs on port 6380. {' '.join(sentences)}").record.id
+
+        def send(budget: int, session: str) -> tuple[tuple[str, ...], tuple[str, ...], str]:
+            found = deliver(engine, "Which port has Redis?", session=session, budget=budget)
+            return found.added, found.changed, found.context.items[0].level
+
+        assert send(60, "short first") == ((id,), (), "micro")
+        assert send(800, "short first") == ((), (id,), "summary")
+        assert send(60, "short first") == ((), (), "micro")
+        assert send(800, "short first") == ((), (), "summary")
+
+
 def test_a_retired_rule_is_withdrawn_and_no_other_is_repeated() -> None:
     with open_engine() as engine:
         ids = known(engine)
@@ -123,8 +151,6 @@ def test_the_ledger_is_never_found_nor_shown() -> None:
 
 
 def test_a_window_that_nobody_closed_is_forgotten_after_a_month(tmp_path: Path) -> None:
-    from foveate.testing import FixedClock
-
     clock = FixedClock()
     with foveate.open(tmp_path, personal=False, clock=clock) as engine:
         known(engine)
@@ -209,8 +235,8 @@ def test_what_another_hook_tells_in_the_meantime_is_not_taken_for_deleted(monkey
 
 PROCESS = """
 import sys, foveate
-from records import add_record
 from foveate.integrations.hooks.delivery import deliver
+from foveate.testing import FixedClock
 with foveate.open(sys.argv[1], personal=False) as engine:
     for turn in range(6):
         found = deliver(engine, f"Which port has Redis, {turn}?", session="s")
