@@ -83,7 +83,7 @@ def _return_two_dicts(*_: Any) -> tuple[dict[Any, Any], dict[Any, Any]]:
 
 STAGES = (
     Component("stage dates", stage=("foveate.text.dates", "question_terms", _return_empty_tuple)),
-    Component("stage words that ask", stage=("foveate.text.query_terms", "_table", _return_empty_dict)),
+    Component("stage words that ask", stage=("foveate.text.query_terms", "_question_word_weights", _return_empty_dict)),
     Component("stage quantities", stage=("foveate.text.quantities", "terms", _return_empty_tuple)),
     Component("stage near-duplicates", stage=("foveate.pipeline.selection", "_near", _return_none)),
     Component("stage ladder", stage=("foveate.pipeline.selection", "ladder", lambda top: (top,))),

@@ -23,8 +23,7 @@ import foveate
 from bench.project import Plants, Work, Writer
 from bench.speed import cpu
 from foveate import Engine
-from foveate.records.kinds import kind_of
-from foveate.records.links import LEARNED_FROM
+from foveate.records.kinds import LEARNED_FROM, kind_of
 from foveate.tasks.task import state_of
 from foveate.text import analysis, tokens
 from foveate.types import Record

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from foveate.memory.mentions import name_of, names_in
 from foveate.pipeline.sources.gather import Around, filtered
-from foveate.records.links import STRUCTURAL
+from foveate.records.kinds import STRUCTURAL_LINKS
 from foveate.text import analysis
 from foveate.types import Ask, Candidate, Record
 
@@ -53,7 +53,8 @@ def _scored_records(around: Around) -> list[tuple[Record, float]]:
         if score:
             records[entity.id] = entity
             scores[entity.id] = score
-    linked = [link.dst for link in reader.links(list(scores)) if link.name not in STRUCTURAL and link.dst not in scores]
+    links = [link for link in reader.links(list(scores)) if link.name not in STRUCTURAL_LINKS]
+    linked = [link.dst for link in links if link.dst not in scores]
     for record in reader.get(linked).values():
         if record.status == "active" and not filtered(record, filters):
             records[record.id] = record
@@ -62,7 +63,7 @@ def _scored_records(around: Around) -> list[tuple[Record, float]]:
 
 
 def _names_of(entity: Record) -> set[str]:
-    return {analysis.names(str(name)) for name in (name_of(entity), *(entity.data.get("aliases") or ()))} - {""}
+    return {analysis.normalize_name(str(name)) for name in (name_of(entity), *(entity.data.get("aliases") or ()))} - {""}
 
 
 def _name_score(written: Sequence[str], name: str) -> float:

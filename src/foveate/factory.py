@@ -18,7 +18,7 @@ from foveate.store.address import is_url
 from foveate.store.open import open_store
 from foveate.store.retention import Retention
 from foveate.store.sqlite.store import SQLiteStore
-from foveate.text.redact import Allow, load_allow
+from foveate.text.redact import AllowList, load_allow_list
 from foveate.types import Scope
 
 NONE = "none"
@@ -79,7 +79,7 @@ def open(
         secret=secret,
         retention=Retention(**settings.get("retention", {})),
     )
-    allow = load_allow(place.allow) if not without_folder and place.allow.is_file() else None
+    allow = load_allow_list(place.allow) if not without_folder and place.allow.is_file() else None
     return Engine(
         opened,
         scope=Scope(
@@ -126,7 +126,7 @@ def _place(path: str | Path, store: str | None) -> locations.Place:
     return locations.find(path, store)
 
 
-def _workspace(place: locations.Place, wanted: bool | None, allow: Allow | None) -> Workspace | None:
+def _workspace(place: locations.Place, wanted: bool | None, allow: AllowList | None) -> Workspace | None:
     given = place.settings.get("code", {})
     enabled = given.get("enabled") if wanted is None else wanted
     if enabled is False or not (enabled or place.has_code) or not place.folder.is_dir():
@@ -148,11 +148,11 @@ def _embedder(chosen: str | Embedder | None) -> Embedder | None:
         return None
     from importlib.util import find_spec
 
-    from foveate.text.embed import Cached, open_embedder  # costs as much as all the rest, and most stores have none
+    from foveate.text.embed import CachedEmbedder, open_embedder  # costs as much as all the rest, and most stores have none
 
     if find_spec("numpy") is None:
         raise InputError("Vectors need NumPy: install it with `pip install foveate[vectors]`.")
-    return open_embedder(chosen) if isinstance(chosen, str) else Cached(chosen)
+    return open_embedder(chosen) if isinstance(chosen, str) else CachedEmbedder(chosen)
 
 
 def _llm(chosen: str | Summarizer | None, folder: Path) -> Summarizer | None:

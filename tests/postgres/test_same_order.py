@@ -16,7 +16,7 @@ from foveate.store.protocol import Query, Reader, Store, Want
 from foveate.store.sqlite.store import SQLiteStore
 from foveate.testing import START, FixedClock, counting_ids, embedder
 from foveate.text import analysis
-from foveate.text.query_expansion import related
+from foveate.text.query_expansion import expand_query
 from foveate.types import NO_FILTERS, TRUST, Filters, Scope
 from postgres_server import Server
 
@@ -62,7 +62,7 @@ def questions() -> Iterator[tuple[Query, list[Want]]]:
                 entity_types=("service",) if n % 11 == 0 else (),
             )
         vector = MODEL.query(said) if n % 2 else None
-        also = related(said) if n % 5 else {}
+        also = expand_query(said) if n % 5 else {}
         wants = [Want(tuple(draw.sample(KINDS, draw.randint(0, 3))), draw.randint(1, 60)) for _ in range(draw.randint(1, 4))]
         yield Query(dict.fromkeys(analysis.terms(said), 1.0), SEARCH_FIELDS, vector, filters, also), wants
 

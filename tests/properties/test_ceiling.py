@@ -25,7 +25,7 @@ class Crowded:
     """Counts more for two texts together than for each of them: the more lines, the dearer a line."""
 
     name: str = "crowded"
-    exact: bool = False
+    is_exact: bool = False
     per_message: int = 9
     per_request: int = 2
 

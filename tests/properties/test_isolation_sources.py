@@ -15,7 +15,7 @@ from foveate.engine.engine import view_of
 from foveate.pipeline.profiles import names, resolve
 from foveate.pipeline.sources import SHIPPED
 from foveate.receipts.receipt import context_json
-from foveate.records.links import DEPENDS_ON, LEARNED_FROM, PART_OF
+from foveate.records.kinds import DEPENDS_ON, LEARNED_FROM, PART_OF
 from foveate.types import Link
 from records import add_record
 from worlds import open_engine

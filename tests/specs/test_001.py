@@ -159,8 +159,8 @@ def test_validation() -> None:
 def test_four_characters_a_token_is_a_named_estimate() -> None:
     """001-43, 001-78"""
     assert tokens.count("Hello, world!", "chars4") == 4
-    assert tokens.counter("chars4").exact is False
-    assert tokens.counter().exact is True
+    assert tokens.counter("chars4").is_exact is False
+    assert tokens.counter().is_exact is True
 
 
 def test_one_call_opens_a_working_system() -> None:

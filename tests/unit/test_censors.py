@@ -15,7 +15,7 @@ import foveate
 from foveate import InputError
 from foveate.cli import cli
 from foveate.pipeline.profiles import resolve
-from foveate.records.triggers import WINDOW, pattern_problem, trip
+from foveate.records.triggers import WINDOW_CHARS, match_censor, pattern_problem
 from foveate.types import Record, Scope
 from worlds import open_engine
 
@@ -53,20 +53,22 @@ def engine() -> Iterator[foveate.Engine]:
         ("Never", "never ever", ""),
         ("rm -rf", "run rm -rf / on the host", "rm -rf"),
         ("Dropping dropping tables", "drop the table", "drop the table"),
+        ("Reading 0 0A0", "0A0 0", ""),  # a word with the same stem twice
+        ("Reading 0A0", "read 0A0", "read 0A0"),
         ("Calling getUserName", "we call getUserName here", "call getUserName"),
         ("Pushing to main", "", ""),
     ],
 )  # fmt: skip
 def test_words_trip_in_any_form_where_they_stand_together(trigger: str, text: str, matched: str) -> None:
-    found = trip(censor(trigger), text)
-    assert (found.matched if found else "") == matched
+    found = match_censor(censor(trigger), text)
+    assert (found.matched_text if found else "") == matched
 
 
 def test_a_trip_says_what_and_why() -> None:
-    found = trip(censor("Pushing to main", action="block", reason="review first"), "push to main")
+    found = match_censor(censor("Pushing to main", action="block", reason="review first"), "push to main")
     assert found is not None
     assert (found.action, found.reason, found.censor.id) == ("block", "review first", "censor_1")
-    warned = trip(censor("Pushing to main"), "push to main")
+    warned = match_censor(censor("Pushing to main"), "push to main")
     assert warned is not None
     assert (warned.action, warned.reason) == ("warn", "")
 
@@ -81,33 +83,33 @@ def test_a_trip_says_what_and_why() -> None:
         (r"git push\b.*--force", "git push\n--force", ""),
         (r"rm -(rf|fr)", "sudo rm -fr /", "rm -fr"),
         (r"\bdrop table\b", "x" * 1000 + " drop table users", "drop table"),
-        (r"a{100}", "b" * (WINDOW - 50) + "a" * 100, "a" * 100),
+        (r"a{100}", "b" * (WINDOW_CHARS - 50) + "a" * 100, "a" * 100),
         (r"x*", "abc", ""),
         (r"[(*]{2}|\)\+", "a )+ b", ")+"),
     ],
 )
 def test_a_pattern_decides_instead_of_the_words(pattern: str, text: str, matched: str) -> None:
     assert pattern_problem(pattern) == ""
-    found = trip(censor("Other words entirely", pattern=pattern), text)
-    assert (found.matched if found else "") == matched
+    found = match_censor(censor("Other words entirely", pattern=pattern), text)
+    assert (found.matched_text if found else "") == matched
 
 
 @pytest.mark.parametrize(
     ("pattern", "problem"),
     [
-        ("(a+)+", "repeats a group"),
-        ("(a*)*b", "repeats a group"),
-        ("(?:a|aa)+", "repeats a group"),
-        ("((a|b)c){2,}", "repeats a group"),
-        ("(a{1,9}){1,9}", "repeats a group"),
+        ("(a+)+", "repeat a group"),
+        ("(a*)*b", "repeat a group"),
+        ("(?:a|aa)+", "repeat a group"),
+        ("((a|b)c){2,}", "repeat a group"),
+        ("(a{1,9}){1,9}", "repeat a group"),
         (r"(a)\1", "look-around, flags or back references"),
         ("(?=a)b", "look-around, flags or back references"),
         ("(?x)a", "look-around, flags or back references"),
         ("a*a*a*b", "too many ways"),
         ("a{1,99}a{1,99}a{1,99}b", "too many ways"),
         ("(a|aa)" * 20 + "b", "too many ways"),
-        ("(a", "is no regular expression"),
-        ("[a", "is no regular expression"),
+        ("(a", "is not a regular expression"),
+        ("[a", "is not a regular expression"),
     ],
 )
 def test_a_pattern_that_could_take_for_ever_is_refused(engine: foveate.Engine, pattern: str, problem: str) -> None:
@@ -138,7 +140,7 @@ def test_harmless_patterns_are_taken(pattern: str) -> None:
 def test_the_worst_pattern_stays_quick_on_a_long_line(pattern: str) -> None:
     assert pattern_problem(pattern) == ""
     began = perf_counter()
-    assert trip(censor("W", pattern=pattern), "a" * 2_400) is None
+    assert match_censor(censor("W", pattern=pattern), "a" * 2_400) is None
     assert perf_counter() - began < 10  # without windows it takes minutes
 
 

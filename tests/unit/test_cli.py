@@ -909,13 +909,13 @@ def test_embed_gives_every_record_a_vector_and_drops_the_old_ones_where_told(pro
 def test_embed_says_how_many_remain_where_the_embedder_does_not_answer(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from foveate.text.embed import Endpoint
+    from foveate.text.embed import HttpEmbedder
 
     ok("add", "note", "Redis runs on port 6379")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     monkeypatch.setenv("FOVEATE_EMBED_URL", f"http://127.0.0.1:{port}/v1")
-    monkeypatch.setattr(Endpoint, "fingerprint", "openai:some:8")  # as if it had answered once
+    monkeypatch.setattr(HttpEmbedder, "fingerprint", "openai:some:8")  # as if it had answered once
     embed_with(project, "openai:some")
     result = run("embed")
     assert result.exit_code == 1

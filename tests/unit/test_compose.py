@@ -19,7 +19,7 @@ class Pairs:
     """A letter a token, and ten more for every two lines that stand together."""
 
     name: str = "pairs"
-    exact: bool = False
+    is_exact: bool = False
     per_message: int = 0
     per_request: int = 0
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from foveate import InputError
 from foveate.text import tokens
-from foveate.text.compress import compress, parts
+from foveate.text.compress import compress, split_parts
 from worlds import open_engine
 
 REPORT = """\
@@ -55,7 +55,7 @@ def test_the_query_decides_what_stays() -> None:
 @pytest.mark.parametrize("room", range(15, 150, 5))
 def test_parts_are_kept_whole_and_in_order(room: int) -> None:
     shorter = compress(REPORT, room, "migration index")
-    whole = [part.strip() for part in parts(REPORT) if part.strip()]
+    whole = [part.strip() for part in split_parts(REPORT) if part.strip()]
     places = [shorter.find(part) for part in whole if part in shorter]
     assert places == sorted(places)
     rest = shorter
@@ -69,7 +69,7 @@ def test_it_says_what_was_left_out() -> None:
     shorter = compress(REPORT, 60)
     assert "[…]" in shorter
     number, whole = map(int, re.findall(r"\[(\d+) of (\d+) parts left out\]\Z", shorter)[0])
-    assert 0 < number < whole == len(parts(REPORT))
+    assert 0 < number < whole == len(split_parts(REPORT))
 
 
 def test_a_log_is_taken_by_lines() -> None:
@@ -85,13 +85,13 @@ def test_a_room_that_holds_no_part_holds_the_beginning_of_the_best() -> None:
 
 @pytest.mark.parametrize("room", [0, -1, 2.5])
 def test_a_room_is_a_number_of_tokens(room: float) -> None:
-    with pytest.raises(InputError, match="above 0"):
+    with pytest.raises(InputError, match="max_tokens must be a positive whole number, got"):
         compress(REPORT, room)  # type: ignore[arg-type]
 
 
 @given(st.text(alphabet="ab .!\n`#-1", max_size=200), st.integers(1, 60))
 def test_any_text_splits_into_itself_and_keeps_to_its_room(text: str, room: int) -> None:
-    assert "".join(parts(text)) == text
+    assert "".join(split_parts(text)) == text
     assert tokens.count(compress(text, room)) <= room
 
 

@@ -27,6 +27,7 @@ AT = millis("2026-05-20T12:00Z")  # a Wednesday
         ("next April", {"@2027-04"}),
         ("back in 2024", {"@2024"}),
         ("yesterday", {"@2026-05-19", "@2026-05"}),
+        ("laſt week, \u0663 days ago", {"@2026-w20", "@2026-05-17", "@2026-05"}),  # a long s, an Arabic 3
         ("three days ago", {"@2026-05-17", "@2026-05"}),
         ("2 weeks ago", {"@2026-w19"}),
         ("last week", {"@2026-w20"}),

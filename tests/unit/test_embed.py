@@ -15,7 +15,7 @@ import pytest
 
 from foveate.errors import InputError, SourceError
 from foveate.text import embed
-from foveate.text.embed import Cached, Endpoint, Vector, embed_or_none, open_embedder, query_or_none
+from foveate.text.embed import CachedEmbedder, HttpEmbedder, Vector, embed_or_none, open_embedder, query_or_none
 
 DIM = 8
 
@@ -64,7 +64,7 @@ def test_hashing_wants_a_dimension(dim: str) -> None:
 
 
 def test_an_unknown_provider_names_the_nearest() -> None:
-    with pytest.raises(InputError, match=r"no embedding provider 'model2vek'\. Did you mean 'model2vec'\?"):
+    with pytest.raises(InputError, match=r"Unknown embedding provider 'model2vek'\. Did you mean 'model2vec'\?"):
         open_embedder("model2vek:potion")
 
 
@@ -133,7 +133,7 @@ class Own:
 
 def test_texts_are_embedded_in_batches_and_in_order() -> None:
     own, texts = Own(), [str(i) for i in range(150)]
-    vectors = Cached(own).embed(texts)
+    vectors = CachedEmbedder(own).embed(texts)
     assert [len(batch) for batch in own.asked] == [64, 64, 22]
     assert [text for batch in own.asked for text in batch] == texts
     assert vectors == [(0.6, 0.8)] * 150
@@ -141,15 +141,15 @@ def test_texts_are_embedded_in_batches_and_in_order() -> None:
 
 def test_a_query_is_asked_once() -> None:
     own = Own()
-    by = Cached(own)
+    by = CachedEmbedder(own)
     assert by.query("same") == by.query("same") == (0.6, 0.8)
     assert own.asked == [["same"]]
 
 
 def test_old_queries_make_room_for_new_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embed, "QUERIES", 2)
+    monkeypatch.setattr(embed, "MAX_CACHED_QUERIES", 2)
     own = Own()
-    by = Cached(own)
+    by = CachedEmbedder(own)
     for text in ("a", "b", "a", "c", "a", "b"):
         by.query(text)
     assert own.asked == [["a"], ["b"], ["c"], ["b"]]
@@ -158,24 +158,24 @@ def test_old_queries_make_room_for_new_ones(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize("vector", [(1.0,), (1.0, 2.0, 3.0)])
 def test_a_vector_of_another_dimension_is_refused(vector: Vector) -> None:
     with pytest.raises(SourceError, match=f"dimension {len(vector)}, not 2"):
-        Cached(Own(vector)).embed(["x"])
+        CachedEmbedder(Own(vector)).embed(["x"])
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_a_vector_without_finite_numbers_is_refused(bad: float) -> None:
     with pytest.raises(SourceError, match="finite"):
-        Cached(Own((bad, 1.0))).embed(["x"])
+        CachedEmbedder(Own((bad, 1.0))).embed(["x"])
 
 
 def test_a_vector_too_few_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Own, "embed", lambda *_: [(1.0, 0.0)])
     with pytest.raises(SourceError, match="1 vectors for 2 texts"):
-        Cached(Own()).embed(["x", "y"])
+        CachedEmbedder(Own()).embed(["x", "y"])
 
 
 def test_success_has_vectors_and_no_reason() -> None:
-    assert embed_or_none(Cached(Own()), ["x"]) == ([(0.6, 0.8)], "")
-    assert query_or_none(Cached(Own()), "x") == ((0.6, 0.8), "")
+    assert embed_or_none(CachedEmbedder(Own()), ["x"]) == ([(0.6, 0.8)], "")
+    assert query_or_none(CachedEmbedder(Own()), "x") == ((0.6, 0.8), "")
 
 
 def test_a_failure_has_a_reason_in_one_line_and_no_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,8 +183,8 @@ def test_a_failure_has_a_reason_in_one_line_and_no_vectors(monkeypatch: pytest.M
         raise RuntimeError("out of\n  memory")
 
     monkeypatch.setattr(Own, "embed", fail)
-    assert embed_or_none(Cached(Own()), ["x"]) == (None, "RuntimeError: out of memory")
-    assert query_or_none(Cached(Own()), "x") == (None, "RuntimeError: out of memory")
+    assert embed_or_none(CachedEmbedder(Own()), ["x"]) == (None, "RuntimeError: out of memory")
+    assert query_or_none(CachedEmbedder(Own()), "x") == (None, "RuntimeError: out of memory")
 
 
 # --- an endpoint ---------------------------------------------------------------------------------------------------
@@ -281,28 +281,28 @@ def test_a_proxy_is_not_asked_for_this_machine(server: Server, monkeypatch: pyte
 def test_a_busy_endpoint_is_asked_again_after_growing_pauses(server: Server) -> None:
     server.refusals = [(429, {}), (503, {}), (500, {})]
     pauses: list[float] = []
-    assert len(Endpoint("small", server.url, pause=pauses.append).query("hello")) == DIM
+    assert len(HttpEmbedder("small", server.url, sleep=pauses.append).query("hello")) == DIM
     assert pauses == [0.5, 1.0, 2.0]
 
 
 def test_a_pause_that_the_endpoint_asks_for_is_kept_up_to_the_longest(server: Server) -> None:
     server.refusals = [(429, {"Retry-After": "3"}), (429, {"Retry-After": "3600"})]
     pauses: list[float] = []
-    Endpoint("small", server.url, pause=pauses.append).query("hello")
+    HttpEmbedder("small", server.url, sleep=pauses.append).query("hello")
     assert pauses == [3.0, 4.0]
 
 
 def test_an_endpoint_that_stays_busy_is_given_up(server: Server) -> None:
     server.refusals = [(429, {})] * 10
     with pytest.raises(SourceError, match="answered 429"):
-        Endpoint("small", server.url, pause=lambda _: None).query("hello")
+        HttpEmbedder("small", server.url, sleep=lambda _: None).query("hello")
     assert len(server.requests) == 4
 
 
 def test_a_refused_key_is_named_but_not_shown(server: Server) -> None:
     server.refusals = [(401, {})]
     with pytest.raises(SourceError, match=r"answered 401 for model 'small'.*Set FOVEATE_EMBED_KEY") as caught:
-        Endpoint("small", server.url, "sk-secret").query("hello")
+        HttpEmbedder("small", server.url, "sk-secret").query("hello")
     assert "sk-secret" not in str(caught.value)
     assert len(server.requests) == 1
 
@@ -310,7 +310,7 @@ def test_a_refused_key_is_named_but_not_shown(server: Server) -> None:
 def test_a_redirect_is_not_followed_with_the_key(server: Server) -> None:
     server.refusals = [(302, {"Location": f"{server.url}/elsewhere"})]
     with pytest.raises(SourceError, match="answered 302"):
-        Endpoint("small", server.url, "sk-secret").query("hello")
+        HttpEmbedder("small", server.url, "sk-secret").query("hello")
     assert len(server.requests) == 1
 
 

@@ -38,7 +38,7 @@ def test_a_budget_is_a_number_of_tokens(engine: foveate.Engine, budget: int) -> 
 def test_unknown_names_get_near_matches(engine: foveate.Engine) -> None:
     with pytest.raises(ProfileError, match=r"'codng'.* Did you mean 'coding'"):
         engine.context("deploy", profile="codng")
-    with pytest.raises(InputError, match=r"There is no counter 'o20k'\. Did you mean 'o200k'"):
+    with pytest.raises(InputError, match=r"Unknown counter 'o20k'\. Did you mean 'o200k'"):
         engine.context("deploy", counter="o20k")
     with pytest.raises(ProfileError, match=r"There is no complexity 'hard'\. Known: complex, easy, normal"):
         engine.context("deploy", complexity="hard")

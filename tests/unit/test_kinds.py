@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from blocks import can_count_separately
 from foveate import InputError
 from foveate.records.kinds import KINDS, Kind, internal_kinds, kind_of, problems_in, register
 from foveate.records.make import Rules, make
 from foveate.records.render import block, called
 from foveate.testing import engine as make_engine
-from foveate.text import tokens
 from foveate.types import LEVELS, Record, Scope
 from worlds import NOW
 
@@ -238,7 +238,7 @@ def lines_of(kind: str, text: str) -> list[str]:
 @pytest.mark.parametrize("text", ODD)
 def test_a_line_is_a_block_and_cannot_pass_for_a_heading(kind: str, text: str) -> None:
     for line in lines_of(kind, text):
-        assert tokens.is_block(line) or (kind in FLUSH and text.startswith("/"))
+        assert can_count_separately(line) or (kind in FLUSH and text.startswith("/"))
         assert not re.search(r"^\s*(?:[-*+>]\s+)*#{1,3} ", re.sub(r"```[^`]*```", "", line), re.MULTILINE)
         assert not line.endswith("\n\n")
 
@@ -262,7 +262,7 @@ def test_any_text_gives_a_block(kind: str, text: str) -> None:
     except InputError:
         return
     for line in lines:
-        assert tokens.is_block(line)
+        assert can_count_separately(line)
         assert "`" in text or "~" in text or not any(re.match(r"#{1,6}(\s|$)", later) for later in line.split("\n")[1:])
 
 

@@ -11,8 +11,8 @@ import pytest
 import foveate
 from foveate import InputError
 from foveate.pipeline.track_record import earned
+from foveate.records.kinds import LEARNED_FROM
 from foveate.records.lifecycle import DEFAULT, DUE_KINDS, Thresholds, done, due, problems_in, stage
-from foveate.records.links import LEARNED_FROM
 from foveate.testing import FixedClock, counting_ids
 from foveate.types import Record, Scope, Signals
 from worlds import DAY, HOUR, NOW, ago, open_engine

@@ -15,8 +15,8 @@ from click.testing import CliRunner
 import foveate
 from foveate.cli import cli
 from foveate.memory.backfill import rewrite_summaries
-from foveate.text.llm_summarize import Model, open_summarizer
-from foveate.text.summarize import Extractive
+from foveate.text.llm_summarize import LlmSummarizer, open_summarizer
+from foveate.text.summarize import ExtractiveSummarizer
 from worlds import open_engine
 
 LONG = (
@@ -109,23 +109,26 @@ def test_anthropic_is_spoken_too(endpoint: Endpoint, tmp_path: Path, monkeypatch
 )
 def test_a_bad_answer_leaves_the_extractive_lengths(endpoint: Endpoint, says: Any, why: str) -> None:
     endpoint.says = says
-    model = Model("openai", "small", endpoint.url)
-    assert model.shorten(LONG) == Extractive().shorten(LONG)
+    model = LlmSummarizer("openai", "small", endpoint.url)
+    assert model.shorten(LONG) == ExtractiveSummarizer().shorten(LONG)
     assert why in model.failed
 
 
 def test_an_endpoint_that_refuses_or_is_gone_leaves_them_too(endpoint: Endpoint) -> None:
     endpoint.status = 401
-    model = Model("openai", "small", endpoint.url)
-    assert model.shorten(LONG) == Extractive().shorten(LONG)
+    model = LlmSummarizer("openai", "small", endpoint.url)
+    assert model.shorten(LONG) == ExtractiveSummarizer().shorten(LONG)
     assert "FOVEATE_SUMMARIZE_KEY" in model.failed
-    gone = Model("openai", "small", "http://127.0.0.1:9/v1", timeout=0.5)
-    assert gone.shorten(LONG) == Extractive().shorten(LONG)
+    gone = LlmSummarizer("openai", "small", "http://127.0.0.1:9/v1", timeout_s=0.5)
+    assert gone.shorten(LONG) == ExtractiveSummarizer().shorten(LONG)
     assert "gave no answer" in gone.failed
 
 
 def test_a_short_text_costs_no_call(endpoint: Endpoint) -> None:
-    assert Model("openai", "small", endpoint.url).shorten("Deploys are on Tuesdays").summary == "Deploys are on Tuesdays"
+    assert (
+        LlmSummarizer("openai", "small", endpoint.url).shorten("Deploys are on Tuesdays").summary
+        == "Deploys are on Tuesdays"
+    )
     assert endpoint.asked == []
 
 
@@ -134,7 +137,7 @@ def test_a_short_text_costs_no_call(endpoint: Endpoint) -> None:
     [
         ("opnai:small", "Did you mean 'openai'"),
         ("openai:", "names no model"),
-        ("openai:small@ftp://host/v1", "no web address"),
+        ("openai:small@ftp://host/v1", "must be a web address"),
         ("openai:small@http://me:secret@host/v1", "Put the key into FOVEATE_SUMMARIZE_KEY"),
     ],
 )
@@ -147,7 +150,7 @@ def test_a_wrong_setting_says_what_to_write(spec: str, message: str) -> None:
 
 
 def test_a_model_is_asked_by_maintenance_and_never_by_a_context(endpoint: Endpoint) -> None:
-    with open_engine(llm=Model("openai", "small", endpoint.url)) as engine:
+    with open_engine(llm=LlmSummarizer("openai", "small", endpoint.url)) as engine:
         record = engine.add("episode", LONG).record
         assert not endpoint.asked
         engine.store.maintain(only=["summaries"])
@@ -166,7 +169,7 @@ def test_compact_rewrites_what_was_extracted_and_nothing_else(endpoint: Endpoint
         written = engine.add("episode", LONG + " It was fine.", summary="By hand.", micro="Hand.").record
         short = engine.add("fact", "Deploys are on Tuesdays").record
         engine.add("event", LONG)
-        model = Model("openai", "small", endpoint.url)
+        model = LlmSummarizer("openai", "small", endpoint.url)
         assert rewrite_summaries(engine.store.data, model, dry_run=True).found == 1
         assert endpoint.asked == []
         done = rewrite_summaries(engine.store.data, model)
@@ -184,7 +187,7 @@ def test_compact_stops_at_its_limit(endpoint: Endpoint) -> None:
     with open_engine() as engine:
         for n in range(3):
             engine.add("episode", f"Job {n}. {LONG}")
-        assert rewrite_summaries(engine.store.data, Model("openai", "small", endpoint.url), limit=2).rewritten == 2
+        assert rewrite_summaries(engine.store.data, LlmSummarizer("openai", "small", endpoint.url), limit=2).rewritten == 2
         assert len(endpoint.asked) == 2
 
 
@@ -195,7 +198,7 @@ def test_what_changes_while_the_model_thinks_is_left_alone() -> None:
         class Slow:
             def shorten(self, text: str, title: str = "") -> Any:
                 engine.edit(record.id, tags=["changed"])
-                return Extractive().shorten("Another text")
+                return ExtractiveSummarizer().shorten("Another text")
 
         done = rewrite_summaries(engine.store.data, Slow())
         assert (done.rewritten, done.kept) == (0, 1)

@@ -36,6 +36,11 @@ def test_these_hold_none(text: str) -> None:
     assert [term for term in terms(text) if term.startswith("=")] == []
 
 
+@pytest.mark.parametrize(("text", "term"), [("7ſ", "=7s"), ("\u0665 \u212am", "=5km"), ("3 mİn", "=3min")])
+def test_letters_and_digits_of_other_scripts_are_read_like_ascii(text: str, term: str) -> None:
+    assert term in terms(text)
+
+
 def test_a_question_in_words_finds_a_record_in_figures_and_the_other_way_round() -> None:
     with open_engine() as engine:
         far = engine.add("fact", "Ana ran 12 km before breakfast").record.id

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foveate.text.redact import RULES, Redacted, load_allow, redact, redact_value
+from foveate.text.redact import RedactionResult, load_allow_list, load_rules, redact, redact_value
 
 ALNUM = "a8Kd93jfQ0zLx7Tb2WnV5rYc6HmP1sGu4EoJiRkD" * 6
 HEX = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08" * 4
@@ -222,21 +222,21 @@ INNOCENT = [
 def test_a_planted_secret_is_replaced_and_nothing_else_is(kind: str, template: str, secret: str) -> None:
     result = redact(template.format(secret))
     assert secret not in result.text
-    assert result.found == (kind,)
+    assert result.kinds == (kind,)
     before, after = template.format("\0").split("\0")
     assert re.fullmatch(rf"{re.escape(before)}\[REDACTED:{kind}:[0-9a-f]{{8}}\]{re.escape(after)}", result.text)
-    assert redact(result.text) == Redacted(result.text)
+    assert redact(result.text) == RedactionResult(result.text)
 
 
 def test_every_rule_has_a_planted_secret() -> None:
-    assert {kind for kind, _, _ in PLANTED} == {rule.kind for rule in RULES}
-    assert len({rule.kind for rule in RULES}) >= 40
+    assert {kind for kind, _, _ in PLANTED} == {rule.kind for rule in load_rules().rules}
+    assert len({rule.kind for rule in load_rules().rules}) >= 40
 
 
 @pytest.mark.parametrize("text", INNOCENT)
 def test_what_only_looks_like_a_secret_is_left_alone(text: str) -> None:
     result = redact(text)
-    assert result == Redacted(text)
+    assert result == RedactionResult(text)
     assert result.text is text
 
 
@@ -245,7 +245,7 @@ def test_the_standard_library_has_almost_no_findings() -> None:
     root = Path(sysconfig.get_path("stdlib"))
     files = sorted(path for path in root.rglob("*.py") if "site-packages" not in path.parts)[::6]
     assert len(files) > 100
-    found = [redact(path.read_text(encoding="utf-8", errors="replace")).found for path in files]
+    found = [redact(path.read_text(encoding="utf-8", errors="replace")).kinds for path in files]
     assert sum(map(len, found)) <= 4
 
 
@@ -257,7 +257,7 @@ def test_two_mentions_of_one_secret_read_the_same_and_two_secrets_do_not() -> No
 
 def test_overlapping_findings_are_one_named_by_the_most_specific_rule() -> None:
     result = redact("password=" + "gh" + "p_" + ALNUM[:36] + "/more12")
-    assert result.found == ("github",)
+    assert result.kinds == ("github",)
     assert result.text.startswith("password=[REDACTED:github:")
     assert result.text.endswith("]")
 
@@ -290,7 +290,7 @@ def test_secrets_inside_other_scripts_are_found() -> None:
 def test_private_spans_are_removed(text: str, expected: str) -> None:
     result = redact(text)
     assert result.text == expected
-    assert result.found == ("private",) * expected.count("[PRIVATE]")
+    assert result.kinds == ("private",) * expected.count("[PRIVATE]")
 
 
 # --- the allow-list and data ---------------------------------------------------------------------------------------
@@ -301,9 +301,9 @@ def test_an_allowed_string_or_its_hash_is_left_alone(tmp_path: Path) -> None:
     hash8 = redact("password=hunter2").text[-9:-1]
     listed = tmp_path / "allow.txt"
     listed.write_text(f"# known test values\n\n{hash8}\n  {ALNUM[:24]}\n", encoding="utf-8")
-    assert load_allow(listed) == {hash8, ALNUM[:24]}
-    assert redact(text, load_allow(listed)) == Redacted(text)
-    assert redact(text, {"hunter2"}).found == ("token",)
+    assert load_allow_list(listed) == {hash8, ALNUM[:24]}
+    assert redact(text, load_allow_list(listed)) == RedactionResult(text)
+    assert redact(text, {"hunter2"}).kinds == ("token",)
 
 
 def test_the_hash_of_merged_findings_can_be_allowed_too() -> None:
@@ -348,7 +348,7 @@ PIECES = st.sampled_from(
 @given(st.lists(PIECES | st.text(max_size=8), max_size=12).map("".join))
 def test_redacting_twice_changes_nothing(text: str) -> None:
     once = redact(text)
-    assert redact(once.text) == Redacted(once.text)
+    assert redact(once.text) == RedactionResult(once.text)
 
 
 @given(st.text(max_size=30), st.sampled_from(PLANTED), st.text(max_size=30))

@@ -18,7 +18,7 @@ from foveate.memory.relations import ends_of, id_of, recalled, walk
 from foveate.pipeline.sources.relations import EDGES
 from foveate.project import project
 from foveate.receipts.receipt import FORGOTTEN
-from foveate.records.links import STRUCTURAL
+from foveate.records.kinds import STRUCTURAL_LINKS
 from foveate.store.sqlite.store import SQLiteStore
 from foveate.types import Link
 from records import add_record
@@ -159,7 +159,7 @@ def test_circles_end_and_no_entity_is_visited_twice(engine: Engine) -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", sorted(STRUCTURAL))
+@pytest.mark.parametrize("name", sorted(STRUCTURAL_LINKS))
 def test_links_that_foveate_draws_itself_are_no_relations(people: Engine, name: str) -> None:
     people._memory.link("entity_1", name, "entity_3")
     assert len(lines(compute(people, "What about Mira?"))) == 2

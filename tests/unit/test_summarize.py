@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foveate.text import tokens
-from foveate.text.summarize import Extractive, Lengths, Summarizer
+from foveate.text.summarize import ExtractiveSummarizer, Lengths, Summarizer
 
-SUMMARIZER: Summarizer = Extractive()
+SUMMARIZER: Summarizer = ExtractiveSummarizer()
 
 DECISION = """\
 # Storage backend

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from foveate import Conflict, InputError, NotFound
-from foveate.records.links import DEPENDS_ON
+from foveate.records.kinds import DEPENDS_ON
 from records import add_record
 from worlds import open_engine
 

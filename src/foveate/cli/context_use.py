@@ -98,10 +98,10 @@ def compact(call: Call, limit: int, dry_run: bool, **scope: Any) -> None:
     its key in FOVEATE_SUMMARIZE_KEY. Every call leaves a line in .foveate/costs.jsonl.
     """
     from foveate.memory.backfill import rewrite_summaries
-    from foveate.text.summarize import Extractive, Summarizer
+    from foveate.text.summarize import ExtractiveSummarizer, Summarizer
 
     place = call.place()
-    summarizer: Summarizer = Extractive()
+    summarizer: Summarizer = ExtractiveSummarizer()
     if not dry_run:
         spec = place.settings.get("summarizer")
         if not spec:

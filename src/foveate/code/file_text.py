@@ -25,7 +25,7 @@ from foveate.code.exclusions import (
     is_binary,
 )
 from foveate.code.model import Exclusion
-from foveate.text.redact import RULES, Allow, Redacted, redact
+from foveate.text.redact import AllowList, RedactionResult, load_rules, redact
 from foveate.text.sanitize import strip_invisible
 
 
@@ -44,7 +44,7 @@ class FileText:
 def read_text(
     root: Path,
     path: str,
-    allow: Allow | None = None,
+    allow: AllowList | None = None,
     is_included: bool = False,
     previous: FileText | None = None,
     clean_hash: str = "",
@@ -70,7 +70,7 @@ def read_text(
     if reason and (reason in MANDATORY_REASONS or not is_included):
         return Exclusion(path, reason)
     redacted = _redact_lines(text, allow)
-    return FileText(redacted.text, hash, encoding, redacted.found)
+    return FileText(redacted.text, hash, encoding, redacted.kinds)
 
 
 # --- opening -----------------------------------------------------------------------------------------------------------
@@ -147,14 +147,11 @@ def _declared_encoding(raw: bytes) -> str:
 
 # --- redaction ---------------------------------------------------------------------------------------------------------
 
-_LONG_SECRETS = tuple(rule for rule in RULES if rule.kind in ("private_key", "gcp_key"))
-"""The rules for secrets of several lines."""
-
 _PRIVATE_BLOCK = re.compile(r"<private>([^<]*+(?:<(?!/?private>)[^<]*+)*+)</private>", re.IGNORECASE)
 _PRIVATE_TAG_MENTION = re.compile(r"<(?=/?private>)", re.IGNORECASE)
 
 
-def _redact_lines(text: str, allow: Allow | None) -> Redacted:
+def _redact_lines(text: str, allow: AllowList | None) -> RedactionResult:
     """Replace the secrets of a text. Every line keeps its number."""
     tagged = text
     if "private>" in text.lower():
@@ -166,13 +163,13 @@ def _redact_lines(text: str, allow: Allow | None) -> Redacted:
     if redacted.text is text:
         return redacted
     if redacted.text.count("\n") != text.count("\n"):
-        for rule in _LONG_SECRETS:
+        for rule in (rule for rule in load_rules().rules if rule.multiline):
             tagged = rule.pattern.sub(lambda kinds: f"{redact(kinds[0], allow).text}{_line_breaks(kinds[0])}", tagged)
-        redacted = Redacted(redact(tagged, allow).text, redacted.found)
+        redacted = RedactionResult(redact(tagged, allow).text, redacted.kinds)
     if redacted.text.count("\n") != text.count("\n"):
-        redacted = Redacted("\n".join(redact(line, allow).text for line in tagged.split("\n")), redacted.found)
-    kinds = redacted.found if tagged is text or "[PRIVATE]" not in tagged else ("private", *redacted.found)
-    return Redacted(redacted.text.replace("<\0", "<"), kinds)
+        redacted = RedactionResult("\n".join(redact(line, allow).text for line in tagged.split("\n")), redacted.kinds)
+    kinds = redacted.kinds if tagged is text or "[PRIVATE]" not in tagged else ("private", *redacted.kinds)
+    return RedactionResult(redacted.text.replace("<\0", "<"), kinds)
 
 
 def _line_breaks(text: str) -> str:

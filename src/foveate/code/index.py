@@ -23,7 +23,7 @@ from foveate.code.indexing import IndexUpdate, Progress, detect_changes, update_
 from foveate.code.model import Exclusion, FoundFile
 from foveate.code.walk import MAX_FILES, WalkResult, matcher, walk
 from foveate.errors import StoreError
-from foveate.text.redact import RULES, Allow
+from foveate.text.redact import AllowList, load_rules
 
 MAX_CACHED_TEXTS = 100
 """Texts that are kept between two calls: cleaning one costs more than seeing that its bytes are the same."""
@@ -43,7 +43,7 @@ class CodeIndex:
         include: Sequence[str] = (),
         exclude: Sequence[str] = (),
         max_files: int = MAX_FILES,
-        allow: Allow | None = None,
+        allow: AllowList | None = None,
     ) -> None:
         self.root = root
         self._include, self._exclude, self._max_files = tuple(include), tuple(exclude), max_files
@@ -141,7 +141,7 @@ class CodeIndex:
         self._db.close()
 
 
-def _text_settings_key(include: Sequence[str], allow: Allow | None) -> str:
+def _text_settings_key(include: Sequence[str], allow: AllowList | None) -> str:
     """Return a hash of what the text of a file depends on besides the file: patterns of inclusion, and rules for secrets."""
-    settings = json.dumps([list(include), sorted(allow or ()), [(rule.kind, rule.source) for rule in RULES]])
+    settings = json.dumps([list(include), sorted(allow or ()), [(rule.kind, rule.source) for rule in load_rules().rules]])
     return blake2b(settings.encode("utf-8", "replace"), digest_size=8).hexdigest()

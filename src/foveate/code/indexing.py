@@ -240,7 +240,7 @@ class _Batch:
         nth: dict[str, int] = {}
         for id, part in enumerate(parts, first):
             name = part.definition.qualified_name
-            lengths.append(self._segment.add(id, analysis.counted(part.text), _name_terms(name)))
+            lengths.append(self._segment.add(id, analysis.term_frequencies(part.text), _name_terms(name)))
             self._segment.add_references(id, part.references)
             nth[name] = nth.get(name, 0) + 1
             rows.append(_row(id, file, part, nth[name], first))

@@ -256,7 +256,7 @@ def _scores(
     # Long reports contain many words that never occur in the code. Count the terms that the index knows first.
     indexed = sorted((value for term, value in weights.items() if term in lists), reverse=True)
     unindexed = sorted((value for term, value in weights.items() if term not in lists), reverse=True)
-    return definitions, files, FULL_TERM_SCORE * sum([*indexed, *unindexed][: lexical.TELLING])
+    return definitions, files, FULL_TERM_SCORE * sum([*indexed, *unindexed][: lexical.MAX_SIGNIFICANT_TERMS])
 
 
 # --- names and frames ------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from foveate.code.indexing import IndexUpdate, Progress
 from foveate.code.model import Exclusion
 from foveate.code.search import CodeHits, search
 from foveate.code.walk import MAX_FILES
-from foveate.text.redact import Allow
+from foveate.text.redact import AllowList
 
 if TYPE_CHECKING:
     from foveate.code.docs import CodebaseDocs
@@ -62,7 +62,7 @@ class Workspace:
     """A folder of code and its index."""
 
     def __init__(
-        self, root: Path, file: Path | str, settings: CodeSettings | None = None, allow: Allow | None = None
+        self, root: Path, file: Path | str, settings: CodeSettings | None = None, allow: AllowList | None = None
     ) -> None:
         self.root = root
         self.settings = settings or CodeSettings()

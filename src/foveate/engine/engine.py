@@ -44,7 +44,7 @@ from foveate.receipts.refresh import PRESSURE, Refresh, budget_left, judge, matc
 from foveate.records.kinds import kind_of
 from foveate.records.lifecycle import DEFAULT, Thresholds
 from foveate.records.make import Rules
-from foveate.records.triggers import Trip
+from foveate.records.triggers import CensorMatch
 from foveate.store.protocol import Added, Forgotten, Hit, Store
 from foveate.store.retry import retried
 from foveate.store.scoped import ScopedStore
@@ -387,7 +387,7 @@ class Engine:
         self._memory.count_uses([id])
         return f"## {kind_of(record.kind).heading}\n{self.receipts.render(record)}"
 
-    def check(self, action: str, *, dry_run: bool = False) -> list[Trip]:
+    def check(self, action: str, *, dry_run: bool = False) -> list[CensorMatch]:
         """Return the censors that a planned action violates, blocks first. A dry run does not count them."""
         return self._memory.check(action, dry_run=dry_run)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from foveate.errors import Conflict, InputError
 from foveate.memory.memory import Memory
-from foveate.records.links import CONFLICTS_WITH, LEARNED_FROM
+from foveate.records.kinds import CONFLICTS_WITH, LEARNED_FROM
 from foveate.store.protocol import Added, Reader
 from foveate.store.retry import retried
 from foveate.text.format import one_line

@@ -18,7 +18,7 @@ from foveate.store.protocol import Store
 from foveate.store.retry import retried
 from foveate.store.scoped import PERSONAL_PROJECT, ScopedStore
 from foveate.text.embed import Embedder, Vector, embed_or_none
-from foveate.text.summarize import Extractive, Lengths, Summarizer
+from foveate.text.summarize import ExtractiveSummarizer, Lengths, Summarizer
 from foveate.types import Record, Scope
 
 NO_EMBEDDER = 'There is no embedder. Set one in .foveate/config.toml: embedder = "model2vec:...".'
@@ -223,7 +223,7 @@ def rewrite_summaries(
 
 def _extracted(records: Iterator[Record]) -> Iterator[tuple[Record, Lengths]]:
     """Yield the active knowledge records whose summary is the extractive default, and shorter than the text."""
-    plain = Extractive()
+    plain = ExtractiveSummarizer()
     for record in records:
         if record.summary == record.text or record.status != "active" or kind_of(record.kind).shelf != "knowledge":
             continue

@@ -75,7 +75,7 @@ def propose(text: str, named: Named) -> list[Proposal]:
     """The names of a text, the most frequent first."""
     found: dict[str, Proposal] = {}
     for name, type in _names(text[:MAX_TEXT], named):
-        key = analysis.names(name)
+        key = analysis.normalize_name(name)
         if len(key) > 1 and len(name) <= LONGEST and not key.isdigit():
             first = found.setdefault(key, Proposal(name, type, 0))
             found[key] = replace(first, count=first.count + 1)
@@ -109,12 +109,12 @@ def _capitalised(text: str, named: Named) -> Iterator[str]:
         elif words:
             sure.append(" ".join(words))
     yield from sure
-    known: dict[str, Record] = dict(named(sorted({analysis.names(whole) for whole, _ in doubtful})))
+    known: dict[str, Record] = dict(named(sorted({analysis.normalize_name(whole) for whole, _ in doubtful})))
     times = Counter([*sure, *(name for pair in doubtful for name in pair)])
     lower = frozenset(re.findall(r"\b[a-z][\w-]*", text))
     for whole, rest in doubtful:
         repeated = times[whole] > 1 and whole.lower() not in lower
-        if repeated or analysis.names(whole) in known:
+        if repeated or analysis.normalize_name(whole) in known:
             yield whole
         elif rest:
             yield rest

@@ -15,16 +15,15 @@ from foveate.errors import InputError, NotFound, near
 from foveate.options import NEW_RECORD_FIELDS, RECORD_FIELDS, refuse_text, refuse_unknown
 from foveate.records import lifecycle
 from foveate.records import make as records
-from foveate.records.conflict import conflicting
-from foveate.records.kinds import kind_of, problems_in
-from foveate.records.links import CONFLICTS_WITH, HANDOFF_OF, LEARNED_FROM, PROMOTED_FROM
-from foveate.records.triggers import Trip, trip
+from foveate.records.kinds import CONFLICTS_WITH, HANDOFF_OF, LEARNED_FROM, PROMOTED_FROM, kind_of, problems_in
+from foveate.records.merge import is_conflict
+from foveate.records.triggers import CensorMatch, match_censor
 from foveate.store.protocol import Added, Forgotten, Hit, Query, Reader, Scrub, Want
 from foveate.store.retry import retried
 from foveate.store.scoped import ScopedStore
 from foveate.text import analysis
-from foveate.text.query_expansion import related, saying_the_same
-from foveate.text.query_terms import asked
+from foveate.text.query_expansion import expand_query, synonyms_only
+from foveate.text.query_terms import weighted_query_terms
 from foveate.types import TRUST, Change, Filters, Link, Record, Scope
 
 PAGE_SIZE = 500
@@ -300,8 +299,8 @@ class Memory:
         refuse_text(kinds, "kinds")
         for kind in (*kinds, *(filters.kinds if filters else ())):
             kind_of(kind)
-        expansion = saying_the_same(related(query))
-        plan = Query(asked(query, self.data.clock()), SEARCH_FIELDS, None, filters or Filters(), expansion)
+        expansion = synonyms_only(expand_query(query))
+        plan = Query(weighted_query_terms(query, self.data.clock()), SEARCH_FIELDS, None, filters or Filters(), expansion)
         with self.data.reader(scope) as reader:
             hits = reader.search(plan, [Want(tuple(kinds), limit)])[0]
         return sorted(hits, key=lambda hit: hit.record.status != "active")[:limit]
@@ -340,12 +339,12 @@ class Memory:
         with self.data.store.read(scope or self.data.scope) as reader:
             return reader.page(limit, filters or Filters(), status=status, after=after)
 
-    def check(self, text: str, *, dry_run: bool = False) -> list[Trip]:
+    def check(self, text: str, *, dry_run: bool = False) -> list[CensorMatch]:
         """Return the censors that a planned action violates, blocks first. A dry run does not count them."""
         if not isinstance(text, str) or not text.strip():
             raise InputError("The action to check is empty; describe what is planned.")
         with self.data.reader() as reader:
-            trips = [found for censor in reader.standing(("censor",)) if (found := trip(censor, text))]
+            trips = [found for censor in reader.standing(("censor",)) if (found := match_censor(censor, text))]
         for each in () if dry_run else trips:
             self._change(each.censor.id, "trip", lambda record, now: replace(record, uses=record.uses + 1, updated=now))
         return sorted(trips, key=lambda each: each.action != "block")
@@ -429,7 +428,7 @@ def contradicted_by(reader: Reader, record: Record) -> list[Record]:
     query = Query(dict.fromkeys(longest, 1.0), SEARCH_FIELDS, None, Filters())
     hits = reader.search(query, [Want((record.kind,), 10)])[0]
     others = [hit.record for hit in hits if hit.record.status == "active" and hit.record.attribute is None]
-    return [other for other in others if other.hash != record.hash and conflicting(record.text, other.text)]
+    return [other for other in others if other.hash != record.hash and is_conflict(record.text, other.text)]
 
 
 def unknown_project(data: ScopedStore, *, suggest: bool) -> str:

@@ -64,10 +64,10 @@ def _spans(spoken: Sequence[str]) -> Iterator[tuple[tuple[int, int], tuple[str, 
 
 def _forms(run: str) -> Iterator[str]:
     """A run of words as it is written, without its possessive, and in the singular."""
-    written = analysis.names(run)
+    written = analysis.normalize_name(run)
     yield written
     if _POSSESSIVE.search(run):
-        yield analysis.names(_POSSESSIVE.sub("", run))
+        yield analysis.normalize_name(_POSSESSIVE.sub("", run))
     elif len(written) >= SHORTEST_PLURAL and written.endswith("s") and not written.endswith("ss"):
         yield written[:-1]
         if written.endswith("es"):

@@ -16,7 +16,7 @@ from foveate.errors import InputError, NotFound
 from foveate.memory.memory import Memory
 from foveate.memory.mentions import name_of
 from foveate.records import make
-from foveate.records.links import STRUCTURAL
+from foveate.records.kinds import STRUCTURAL_LINKS
 from foveate.store.protocol import Reader
 from foveate.store.scoped import PERSONAL_PROJECT
 from foveate.text import analysis
@@ -176,7 +176,7 @@ def find(reader: Reader, said: str) -> Record | None:
     record = reader.get([said]).get(said)
     if record is not None and record.kind == "entity":
         return record
-    return next(iter(reader.named([analysis.names(said)]).values()), None)
+    return next(iter(reader.named([analysis.normalize_name(said)]).values()), None)
 
 
 def _unknown(reader: Reader, said: str) -> str:
@@ -192,11 +192,11 @@ def _checked(name: str, weight: Any, ends: Sequence[str]) -> str:
     problems = [
         f"An entity's name is a text with letters or digits, not {end!r}."
         for end in ends
-        if not isinstance(end, str) or not analysis.names(end)
+        if not isinstance(end, str) or not analysis.normalize_name(end)
     ]
     if not words:
         problems.append("The relation has no name; say how the two hang together, such as 'owns'.")
-    if words in STRUCTURAL:
+    if words in STRUCTURAL_LINKS:
         problems.append(f"{words!r} is a link that foveate draws itself; choose another name, such as 'needs'.")
     if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight <= 1:
         problems.append(f"weight must be between 0 and 1, not {weight!r}.")

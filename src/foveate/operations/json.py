@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from foveate.pipeline.profiles import ProfileInfo
     from foveate.receipts.feedback import Feedback
     from foveate.receipts.receipt import Receipt
-    from foveate.records.triggers import Trip
+    from foveate.records.triggers import CensorMatch
     from foveate.store.protocol import Added, Forgotten, Hit
     from foveate.tasks.handoff import Parsed
     from foveate.tasks.learn import Learned
@@ -122,7 +122,7 @@ def whole_task(engine: Engine, found: Task) -> dict[str, Any]:
 
 def around_task(engine: Engine, found: Task) -> tuple[Mapping[str, Record], list[Record]]:
     """The tasks that one is linked to, by id, and the records that it taught."""
-    from foveate.records.links import LEARNED_FROM
+    from foveate.records.kinds import LEARNED_FROM
 
     others = [*found.depends_on, *found.children, *([found.parent] if found.parent else [])]
     with engine.store.data.reader() as reader:
@@ -157,7 +157,7 @@ def task_with(
 
 def handoff_of(engine: Engine, found: Task) -> Record | None:
     """A task's latest handoff."""
-    from foveate.records.links import HANDOFF_OF
+    from foveate.records.kinds import HANDOFF_OF
 
     with engine.store.data.reader() as reader:
         links = reader.links([found.id], [HANDOFF_OF], back=True)
@@ -232,7 +232,7 @@ def learned(done: Learned) -> dict[str, Any]:
     }
 
 
-def trips(found: Sequence[Trip]) -> dict[str, Any]:
+def trips(found: Sequence[CensorMatch]) -> dict[str, Any]:
     """The censors that a planned action trips."""
     rows = [
         {
@@ -240,7 +240,7 @@ def trips(found: Sequence[Trip]) -> dict[str, Any]:
             "action": trip.action,
             "text": trip.censor.text,
             "reason": trip.reason,
-            "matched": trip.matched,
+            "matched": trip.matched_text,
         }
         for trip in found
     ]

@@ -19,7 +19,7 @@ from foveate.tasks.stack import current
 from foveate.tasks.task import lookup
 from foveate.text import tokens
 from foveate.text.redact import redact
-from foveate.text.summarize import Extractive
+from foveate.text.summarize import ExtractiveSummarizer
 from foveate.types import Filters, Record, Request, Scope
 
 MAX_QUERY = 100_000
@@ -159,7 +159,7 @@ def extra_records(extra: Any, scope: Scope, at: int, rules: Rules) -> dict[str, 
 def _extra_record(text: Text, scope: Scope, at: int, rules: Rules) -> Record:
     values = {"text": text} if isinstance(text, str) else dict(text)
     kind, content = values.pop("kind", "note"), values.pop("text", "")
-    offline = replace(rules, summarizer=Extractive())  # a model may summarize what is stored, never during a context
+    offline = replace(rules, summarizer=ExtractiveSummarizer())  # a model may summarize records, never during a context
     record = make.make(kind, content, scope=scope, id="given", now=at, rules=offline, **values)
     return replace(record, id=f"given_{record.hash[:16]}")
 

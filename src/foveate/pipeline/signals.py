@@ -16,8 +16,8 @@ from foveate.records.make import paths_in
 from foveate.tasks.task import criteria_of
 from foveate.text import analysis
 from foveate.text.format import significant_path_words
-from foveate.text.query_expansion import related
-from foveate.text.query_terms import QUESTION, asked
+from foveate.text.query_expansion import expand_query
+from foveate.text.query_terms import QUESTION, weighted_query_terms
 from foveate.types import Intent, Record, Request, Signals
 
 ALIAS_WEIGHT = 0.7
@@ -109,7 +109,7 @@ def extract(
     return Signals(
         keywords=keywords,
         terms=_terms(query, "" if task is None else about, entities.values(), request.now),
-        related=related(query),
+        related=expand_query(query),
         paths=tuple(dict.fromkeys((*paths, *(task.paths if task else ())))),
         symbols=symbols,
         entities={id: name_of(record) for id, record in entities.items()},
@@ -190,7 +190,7 @@ def intent(query: str) -> Intent:
 
 
 def _terms(query: str, about: str, entities: Iterable[Record], now: int) -> dict[str, float]:
-    said = asked(query, now)
+    said = weighted_query_terms(query, now)
     terms = said | {term: max(TASK_WEIGHT, said.get(term, 0.0)) for term in analysis.terms(about)}
     for record in entities:
         names = (name_of(record), *(record.data.get("aliases") or ()))

@@ -20,7 +20,7 @@ from foveate.records.kinds import kind_of
 from foveate.store.protocol import Query, Reader, Want
 from foveate.store.sql import postings
 from foveate.text import analysis
-from foveate.text.query_expansion import related
+from foveate.text.query_expansion import expand_query
 from foveate.types import Filters, Profile, Record, Slot
 
 FAR = 100_000
@@ -114,7 +114,7 @@ def _rank(
             f"not considered: beyond the {limit_of(slot, profile)} that slot {slot.name!r} asks {slot.source!r} for",
         )
     slot = searching[0]
-    also = words_for(profile, related(receipt.document["request"]["query"])) if profile.related_weight else {}
+    also = words_for(profile, expand_query(receipt.document["request"]["query"])) if profile.related_weight else {}
     shared = (terms.keys() | also.keys()) & {term for term, _, _ in postings.postings(record, kind_of(record.kind))[0]}
     if not shared:
         return "no shared term", f"not considered: it shares no word with the question ({_words(record)})"

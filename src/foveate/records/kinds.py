@@ -6,14 +6,14 @@ A row says under which heading records of the kind stand, which fields `data` ma
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from foveate.errors import InputError, near
 from foveate.records import render, render_events, triggers
 from foveate.text.sanitize import sanitize
-from foveate.types import Level, Record, Trust
+from foveate.types import Level, Link, Record, Trust
 
 RENDERER = 5
 """Raise it when any line changes: stores then count their lines again by themselves."""
@@ -300,3 +300,42 @@ def problems_in(kind: Kind, data: Mapping[str, Any]) -> list[str]:
         f"Kind {kind.name!r} needs {name!r}." for name, rule in kind.fields.items() if rule.required and name not in data
     ]
     return found
+
+
+# --- links -----------------------------------------------------------------------------------------------------------
+
+DEPENDS_ON = "depends_on"  # task -> task
+PART_OF = "part_of"  # task -> its parent
+LEARNED_FROM = "learned_from"  # record -> the task that taught it
+HANDOFF_OF = "handoff_of"  # handoff -> its task
+CONFLICTS_WITH = "conflicts_with"  # fact -> an earlier one that seems to say otherwise
+PROMOTED_FROM = "promoted_from"  # record -> the one that a user made it from
+SUPERSEDED_BY = "superseded_by"
+DISPUTED_BY = "disputed_by"
+
+STRUCTURAL_LINKS = frozenset(
+    (DEPENDS_ON, PART_OF, LEARNED_FROM, HANDOFF_OF, CONFLICTS_WITH, PROMOTED_FROM, SUPERSEDED_BY, DISPUTED_BY)
+)
+"""The names of links that foveate makes itself. They relate records, and not the things that the records are about."""
+
+ACYCLIC_LINKS = frozenset((DEPENDS_ON, PART_OF))
+"""No task waits for itself, and none is a part of itself."""
+
+OutgoingLinks = Callable[[Sequence[str]], Sequence[Link]]
+"""Returns the links that begin at some records."""
+
+
+def find_cycle(link: Link, outgoing: OutgoingLinks) -> list[str]:
+    """Return the cycle that a new link would close, from its source back to it, or an empty list."""
+    came_from: dict[str, str] = {link.dst: link.src}
+    frontier = [link.dst]
+    while frontier and link.src not in frontier:
+        steps = [step for step in outgoing(frontier) if step.dst not in came_from]
+        came_from |= {step.dst: step.src for step in reversed(steps)}
+        frontier = list(dict.fromkeys(step.dst for step in steps))
+    if link.src not in frontier:
+        return []
+    path = [link.src, came_from[link.src]]
+    while path[-1] != link.src:
+        path.append(came_from[path[-1]])
+    return path[::-1]

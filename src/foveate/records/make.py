@@ -20,9 +20,9 @@ from foveate.errors import InputError, near
 from foveate.records.kinds import OUTCOMES, SEVERITIES, Kind, kind_of, problems_in
 from foveate.text import analysis, tokens
 from foveate.text.format import one_line
-from foveate.text.redact import Allow, redact, redact_value
+from foveate.text.redact import AllowList, redact, redact_value
 from foveate.text.sanitize import strip_invisible
-from foveate.text.summarize import Extractive, Summarizer
+from foveate.text.summarize import ExtractiveSummarizer, Summarizer
 from foveate.types import TRUST, Level, Record, Scope
 
 MAX_TEXT = 1_000_000
@@ -48,7 +48,7 @@ _EXTENSIONS = frozenset(
 )
 
 
-_EXTRACTIVE = Extractive()
+_EXTRACTIVE = ExtractiveSummarizer()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Rules:
 
     summarizer: Summarizer = _EXTRACTIVE
     counter: str = "o200k"
-    allow: Allow | None = None
+    allow: AllowList | None = None
 
 
 def make(
@@ -170,7 +170,7 @@ def sketch(text: str) -> bytes:
     return pack(f">{len(smallest)}I", *smallest)
 
 
-def clean(text: str, allow: Allow | None = None) -> str:
+def clean(text: str, allow: AllowList | None = None) -> str:
     """Text as it is kept: no secrets, no terminal codes, no characters that hide."""
     return redact(strip_invisible(text).strip(), allow).text if text else text
 
@@ -420,7 +420,7 @@ def _unique(parts: Iterable[str] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(part.strip() for part in parts or () if part.strip()))
 
 
-def tidied(said: Any, allow: Allow | None) -> Any:
+def tidied(said: Any, allow: AllowList | None) -> Any:
     """Words beside the text as they are kept: strings cleaned, however deep they lie."""
     if isinstance(said, str):
         return clean(said, allow)

@@ -56,7 +56,7 @@ def _settings(place: Place, engine: Engine) -> dict[str, Any]:
     store: Any = engine.store.data.store
     counter = tokens.counter(store.counter)
     facts: dict[str, Any] = {
-        "counter": f"{counter.name} ({'exact' if counter.exact else 'an estimate'})",
+        "counter": f"{counter.name} ({'exact' if counter.is_exact else 'an estimate'})",
         "embedder": place.settings.get("embedder") or "none: search is by words",
         "profile": place.settings.get("profile") or ("coding, as there is code" if engine.code.available else "base"),
     }

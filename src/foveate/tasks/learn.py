@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from foveate.errors import Conflict, InputError
 from foveate.memory.memory import Memory
 from foveate.records import make
-from foveate.records.links import HANDOFF_OF, LEARNED_FROM
+from foveate.records.kinds import HANDOFF_OF, LEARNED_FROM
 from foveate.store.protocol import Writer
 from foveate.store.retry import retried
 from foveate.tasks.task import changed, find, shared, state_of

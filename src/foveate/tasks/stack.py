@@ -13,7 +13,7 @@ from typing import Any
 from foveate.errors import Conflict, InputError
 from foveate.memory.memory import Memory
 from foveate.records import make
-from foveate.records.links import PART_OF
+from foveate.records.kinds import PART_OF
 from foveate.store.protocol import Reader, Writer
 from foveate.store.retry import retried
 from foveate.tasks.task import Task, changed, state_of, views

@@ -10,7 +10,7 @@ from typing import Any
 from foveate.errors import InputError, NotFound
 from foveate.memory.memory import Memory
 from foveate.records import make
-from foveate.records.links import DEPENDS_ON, PART_OF
+from foveate.records.kinds import DEPENDS_ON, PART_OF
 from foveate.records.render import called, title_of
 from foveate.store.protocol import Reader
 from foveate.text.format import one_line

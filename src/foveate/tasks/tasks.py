@@ -14,8 +14,7 @@ from typing import Any
 from foveate.errors import Conflict, InputError, NotFound, near
 from foveate.memory.memory import Memory
 from foveate.records import make
-from foveate.records.kinds import TASK_STATES
-from foveate.records.links import DEPENDS_ON, LEARNED_FROM, PART_OF
+from foveate.records.kinds import DEPENDS_ON, LEARNED_FROM, PART_OF, TASK_STATES
 from foveate.store.protocol import Reader, Writer
 from foveate.store.retry import retried
 from foveate.tasks.learn import Learned, ingest

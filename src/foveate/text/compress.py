@@ -1,13 +1,11 @@
-"""A long text in fewer tokens: the parts of it that say the most, or the most about a question, word for word.
+"""Shortens a text to a number of tokens by leaving out the sentences, lines and code blocks that say the least.
 
-Comes in: a text, how many tokens it may take (a third of its own, where nobody says) and a question. Goes out: some of its
-sentences, lines and code blocks, in their order, with a mark where something was left out and how much. A part is kept
-whole or left out whole: nothing is cut inside a code block, a number or a negation. It is deterministic and asks no model.
+What stays is word for word and in order, with a mark at every gap and a note of how much is missing. Sentences and code
+blocks are kept whole or left out whole, so that no number or negation loses its sentence. No model is asked.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from math import log
@@ -15,114 +13,108 @@ from math import log
 from foveate.errors import InputError
 from foveate.text import analysis, tokens
 from foveate.text.analysis import NEGATIONS
-from foveate.text.summarize import is_structured, split, weights
+from foveate.text.markdown import parse_fence, split_code
+from foveate.text.structured import is_structured
+from foveate.text.summarize import sentence_scores, split_sentences
 
-SHARE = 3
+DEFAULT_RATIO = 3
 """003: an item is shortened to a third of its tokens."""
 
-ASKED = 2.0
-"""A part that holds every rare word of the question outweighs anything that its own form can say for it."""
+QUERY_WEIGHT = 2.0
+"""A part with every rare word of the query outweighs anything that its own form can add."""
 
-HANGING = NEGATIONS | {"don't", "can't", "a", "an", "the", "of", "to", "and", "or"}
-"""Words with which nothing may end: what they turn around or announce would be gone."""
+NON_FINAL_WORDS = NEGATIONS | {"don't", "can't", "a", "an", "the", "of", "to", "and", "or"}
+"""A cut text may not end with these: the words that they negate or announce would be missing."""
 
 GAP = "[…]"
-_BLOCK = re.compile(r"^(?P<fence>`{3,}|~{3,})[^\n]*\n.*?(?:^(?P=fence)[^\n]*(?:\n|\Z)|\Z)", re.DOTALL | re.MULTILINE)
 
 
 def compress(text: str, max_tokens: int | None = None, query: str = "", counter: str = "o200k") -> str:
-    """The text in at most so many tokens; one that fits already comes back as it is."""
+    """Return the text in at most `max_tokens` tokens, or in a third of its own. A text that fits is returned as it is."""
     if max_tokens is not None and (not isinstance(max_tokens, int) or max_tokens <= 0):
-        raise InputError(f"max_tokens is a number of tokens above 0, not {max_tokens!r}.")
+        raise InputError(f"max_tokens must be a positive whole number, got {max_tokens!r}.")
     count = tokens.counter(counter).count
-    whole = count(text)
-    room = max(1, whole // SHARE) if max_tokens is None else max_tokens
-    if whole <= room:
+    size = count(text)
+    limit = max(1, size // DEFAULT_RATIO) if max_tokens is None else max_tokens
+    if size <= limit:
         return text
-    units = parts(text)
-    scores = _scores(units, query)
-    sizes = [count(unit) for unit in units]
-    ranked = sorted(range(len(units)), key=lambda n: (-scores[n], n))
-    kept: list[int] = []
-    used = count(_note(len(units), len(units)))
+    parts = split_parts(text)
+    scores = _scores(parts, query)
+    sizes = [count(part) for part in parts]
+    ranked = sorted(range(len(parts)), key=lambda n: (-scores[n], n))
+    selected: list[int] = []
+    used = count("\n" + _note(len(parts), len(parts)))
     for n in ranked:
-        if used + sizes[n] <= room:
-            kept.append(n)
+        if used + sizes[n] <= limit:
+            selected.append(n)
             used += sizes[n]
-    while kept and count(_joined(units, kept)) > room:  # the marks cost, too: the least telling part makes room for them
-        kept.pop()
-    shorter = _joined(units, kept)
-    if kept and count(shorter) <= room:
-        return shorter
-    return _begun([units[n] for n in ranked], room, count) or (shorter if count(shorter) <= room else "")
+    while selected and count(_join_with_gaps(parts, selected)) > limit:  # gap marks cost tokens, too
+        selected.pop()
+    if selected:
+        return _join_with_gaps(parts, selected)
+    note = _note(len(parts), len(parts))
+    return _truncate_best_part([parts[n] for n in ranked], limit, count) or (note if count(note) <= limit else "")
 
 
-def _begun(units: Sequence[str], room: int, count: Callable[[str], int]) -> str:
-    """The beginning of the best part that is no code, where not one part fits whole: up to a word that ends no thought
-    half-way, and never more than fits."""
-    best = next((unit.split() for unit in units if unit.strip() and not _BLOCK.match(unit)), [])
-    low, high = 0, len(best)
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if count(" ".join(best[:middle]) + " …") <= room else (low, middle - 1)
-    while low and best[low - 1].lower().strip(",;:") in HANGING:
-        low -= 1
-    return " ".join(best[:low]) + " …" if low else ""
+def split_parts(text: str) -> list[str]:
+    """Split a text into the pieces that are kept or left out whole. Joined together, they are the text."""
+    parts: list[str] = []
+    for part, block in split_code(text):
+        parts += [part] if block else _split_prose(part)
+    return parts
 
 
-def parts(text: str) -> list[str]:
-    """The text in pieces that are kept or left out whole; put together they are the text again."""
-    found: list[str] = []
-    end = 0
-    for block in _BLOCK.finditer(text):
-        found += _prose(text[end : block.start()])
-        found.append(block[0])
-        end = block.end()
-    return found + _prose(text[end:])
-
-
-def _prose(text: str) -> list[str]:
+def _split_prose(text: str) -> list[str]:
     if not text.strip():
-        return [text] if text else []
+        return [text]
     if is_structured(text.strip()):
         return text.splitlines(keepends=True)
-    found = split(text)
-    rest = text[sum(map(len, found)) :]
-    return [*found[:-1], found[-1] + rest] if rest else found
+    sentences = split_sentences(text)
+    blanks = text[sum(map(len, sentences)) :]
+    return [*sentences[:-1], sentences[-1] + blanks]
 
 
-def _scores(units: Sequence[str], query: str) -> list[float]:
-    """What speaks for each part: the rare words of the question, its place and form, and what the text keeps saying."""
-    plain = [unit if unit.strip() else "-" for unit in units]
-    own = weights(plain)
-    wanted = frozenset(analysis.terms(query))
-    if not wanted:
-        return own
-    held = [wanted.intersection(analysis.terms(unit)) for unit in units]
-    counts = Counter(term for terms in held for term in terms)
-    rarity = {term: log(1 + len(units) / number) for term, number in counts.items()}
-    most = sum(rarity.values()) or 1.0
-    return [score + ASKED * sum(map(rarity.__getitem__, terms)) / most for score, terms in zip(own, held, strict=True)]
+def _scores(parts: Sequence[str], query: str) -> list[float]:
+    """Score each part by its form and place and, if there is a query, by the query's rare words in it."""
+    scores = sentence_scores([part if part.strip() else "-" for part in parts])
+    query_terms = frozenset(analysis.terms(query))
+    if not query_terms:
+        return scores
+    shared = [query_terms.intersection(analysis.terms(part)) for part in parts]
+    counts = Counter(term for terms in shared for term in terms)
+    idf = {term: log(1 + len(parts) / number) for term, number in counts.items()}
+    total = sum(idf.values()) or 1.0
+    shares = [sum(idf[term] for term in terms) / total for terms in shared]
+    return [score + QUERY_WEIGHT * share for score, share in zip(scores, shares, strict=True)]
 
 
-def _joined(units: Sequence[str], kept: Sequence[int]) -> str:
-    """The kept parts in their order, a mark for each gap, and how much is missing."""
-    out: list[str] = []
+def _truncate_best_part(ranked: Sequence[str], limit: int, count: Callable[[str], int]) -> str:
+    """Return the beginning of the best part that is not code, for a limit in which no part fits whole."""
+    words = next((part.split() for part in ranked if part.strip() and not parse_fence(part.split("\n", 1)[0])), [])
+    low, high = 0, len(words)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if count(" ".join(words[:middle]) + " …") <= limit else (low, middle - 1)
+    while low and words[low - 1].lower().strip(",;:") in NON_FINAL_WORDS:
+        low -= 1
+    return " ".join(words[:low]) + " …" if low else ""
+
+
+def _join_with_gaps(parts: Sequence[str], selected: Sequence[int]) -> str:
+    """Join the selected parts in order, with a mark at each gap and a note at the end."""
+    text = ""
     previous = -1
-    for n in sorted(kept):
-        if n == previous + 1:
-            out.append(units[n])
-        elif units[n - 1].endswith("\n") or units[n].startswith("\n"):
-            out.append(_spaced(out) + GAP + "\n" + units[n].lstrip("\n"))
-        else:
-            out.append(_spaced(out) + GAP + " " + units[n].lstrip())
+    for n in sorted(selected):
+        part = parts[n]
+        if n > previous + 1:
+            text += "" if not text or text[-1].isspace() else " "
+            starts_line = parts[n - 1].endswith("\n") or part.startswith("\n")
+            part = f"{GAP}\n{part.lstrip(chr(10))}" if starts_line else f"{GAP} {part.lstrip()}"
+        text += part
         previous = n
-    return "".join(out).rstrip() + _note(len(units) - len(kept), len(units), bool(out))
+    note = _note(len(parts) - len(selected), len(parts))
+    return f"{text.rstrip()}\n{note}" if text else note
 
 
-def _spaced(out: Sequence[str]) -> str:
-    return "" if not out or out[-1][-1].isspace() else " "
-
-
-def _note(left_out: int, whole: int, after: bool = True) -> str:
-    return ("\n" if after else "") + f"[{left_out} of {whole} parts left out]"
+def _note(left_out: int, total: int) -> str:
+    return f"[{left_out} of {total} parts left out]"

@@ -1,12 +1,17 @@
-"""Short forms of text for people and prompts: cut to a length, on one line, counted nouns, the words of a path."""
+"""Short forms of text for people and prompts: cut to a length or width, on one line, counted nouns, words of a path."""
 
 from __future__ import annotations
+
+import re
 
 SOURCE_ROOT_DIRS = frozenset(("src", "lib", "app", "apps", "pkg", "packages", "source", "internal"))
 """Folders whose names say nothing about the files in them."""
 
 ENTRY_FILE_STEMS = frozenset(("__init__", "__main__", "index", "main", "mod", "lib"))
 """Files that represent their folder."""
+
+LINE_MARKS = re.compile(r"(?:(?:[-*+•>]|#{1,6}|\d{1,3}[.)]) )+")
+"""Marks of headings, list items and quotes at the beginning of a line."""
 
 
 def truncate(text: str, max_chars: int) -> str:
@@ -24,6 +29,14 @@ def truncate(text: str, max_chars: int) -> str:
 def one_line(value: object) -> str:
     """Return a value as text without line breaks and repeated spaces."""
     return " ".join(str(value).split())
+
+
+def plain_line(text: str) -> str:
+    """Return a text on one line, without code fences and without the marks of a heading, bullet or quote before it."""
+    line = one_line(text.replace("```", " ") if "```" in text else text)
+    marks = LINE_MARKS.match(line)
+    line = line[marks.end() :] if marks else line
+    return text if line == text or not line else line
 
 
 def pluralize(count: int, noun: str) -> str:
@@ -47,3 +60,38 @@ def significant_path_words(path: str) -> str:
     folders, _, name = path.removeprefix("./").rpartition("/")
     root, _, rest = folders.partition("/")
     return f"{rest if root.lower() in SOURCE_ROOT_DIRS else folders} {name.rsplit('.', 1)[0] or name}"
+
+
+# --- widths ----------------------------------------------------------------------------------------------------------
+
+ELLIPSIS = "…"
+MIN_CLAUSE_SHARE, MIN_WORD_SHARE = 0.6, 0.4
+"""A cut moves back to the end of a clause, else of a word, unless less than this share of the room would be used."""
+
+_WIDE_CHAR = re.compile(r"[^\x00-\u024f]")
+_CLAUSE_END = re.compile(r"[,;:)\]—–](?=\s)|[，、；：。！？]|[.!?](?=\s)")
+
+
+def text_width(text: str) -> int:
+    """Estimate the tokens of a text in quarters: one for an ASCII or Latin character, four for any other."""
+    return len(text) if text.isascii() else len(text) + 3 * len(_WIDE_CHAR.findall(text))
+
+
+def fits_width(text: str, max_width: int) -> bool:
+    return len(text) <= max_width and (text.isascii() or text_width(text) <= max_width)
+
+
+def truncate_to_width(text: str, max_width: int) -> str:
+    """Return the text, or its beginning up to the end of a clause or word, with `…`."""
+    if fits_width(text, max_width):
+        return text
+    room = max_width - text_width(ELLIPSIS)
+    head = text[:room]
+    while (excess := text_width(head) - room) > 0:
+        head = head[: len(head) - (excess + 3) // 4]
+    ends = [match.start() for match in _CLAUSE_END.finditer(head)]
+    if ends and ends[-1] >= MIN_CLAUSE_SHARE * len(head):
+        head = head[: ends[-1]]
+    elif not text[len(head)].isspace() and (space := head.rfind(" ")) >= MIN_WORD_SHARE * len(head):
+        head = head[:space]
+    return (head.rstrip(" ,;:-—–") or head) + ELLIPSIS

@@ -1,9 +1,8 @@
-"""Words that stand for one another: who asks for kids also means children, and who asks for pets also means a dog.
+"""A question -> more terms to search for, each with the term of the question that it stands for.
 
-Comes in: a question. Goes out: other terms to look for, each with the asked one that it stands for and what it counts beside
-others. The tables are readable and in general English: `synonyms.txt` has words that say nearly the same. For talks there
-are also `associations.txt`, what comes along with common words, and `hyponyms.txt`, what is of a kind. A store's own names
-and aliases are the work of `signals`.
+The tables are readable and in general English. `synonyms.txt` has words that mean nearly the same. For dialogues there are
+also `associations.txt` (words that come along with common ones) and `hyponyms.txt` (examples of a kind). A store's own names
+and aliases are expanded in `pipeline/signals.py`.
 """
 
 from __future__ import annotations
@@ -15,64 +14,64 @@ from importlib.resources import files
 from foveate.text import analysis
 from foveate.types import Meant
 
-MOST_ASKED = 24
-"""A question with more terms than this describes itself: it is a task or a report, and needs no other words."""
+MAX_QUERY_TERMS = 24
+"""A query with more terms is a task or a report. It describes itself and needs no other words."""
 
-MOST_OTHERS = 500
-"""Once a question has so many other words, no further kinds are looked for: each costs a look into the index."""
+MAX_EXPANSIONS = 500
+"""With so many expansions, no further words are looked up: each costs a lookup in the index."""
 
 TABLES = {
     "synonyms.txt": Meant("", 1.0),
     "associations.txt": Meant("", 1.0, loose=True),
     "hyponyms.txt": Meant("", 0.5, loose=True),
 }
-"""What a word of each table counts; what stands in one is not looked for in the next."""
+"""The weight of each table's words. A word that one table gives is not taken from the next."""
 
 
-def related(question: str) -> dict[str, Meant]:
-    """Terms beside those asked for. Parts of a name such as `ChromaDB` or `user_id` stand for nothing but that name."""
-    asked = dict.fromkeys(analysis.terms(question))
-    found: dict[str, Meant] = {}
-    if len(asked) > MOST_ASKED:
-        return found
-    said = dict.fromkeys(analysis.plain(question))
-    for name, meant in TABLES.items():
-        for term in said:
-            if len(found) >= MOST_OTHERS:
-                return found
-            for other in _others(name, term):
-                if other not in asked:
-                    found.setdefault(other, meant._replace(asked=term))
-    return found
+def expand_query(query: str) -> dict[str, Meant]:
+    """Return terms beyond those of the query. Parts of a name such as `ChromaDB` or `user_id` are not expanded."""
+    query_terms = dict.fromkeys(analysis.terms(query))
+    expansions: dict[str, Meant] = {}
+    if len(query_terms) > MAX_QUERY_TERMS:
+        return expansions
+    words = dict.fromkeys(analysis.whole_word_terms(query))
+    for table, meaning in TABLES.items():
+        for word in words:
+            if len(expansions) >= MAX_EXPANSIONS:
+                return expansions
+            for term in _expansions(table, word):
+                if term not in query_terms:
+                    expansions.setdefault(term, meaning._replace(asked=word))
+    return expansions
 
 
-def saying_the_same(found: Mapping[str, Meant]) -> dict[str, Meant]:
-    """Without the loose ones. Work is asked for in its own words: who fixes a login has no use for a leak that was fixed."""
-    return {term: meant for term, meant in found.items() if not meant.loose}
+def synonyms_only(expansions: Mapping[str, Meant]) -> dict[str, Meant]:
+    """Return the expansions that mean the same. Work is asked for in its own words: a login bug is no leak, although both
+    are faults."""
+    return {term: meaning for term, meaning in expansions.items() if not meaning.loose}
 
 
 @lru_cache(maxsize=4096)
-def _others(name: str, term: str) -> tuple[str, ...]:
-    """The terms that a table has for a term, each once."""
-    words = [word for line in _table(name).get(term, ()) for word in line.split()]
+def _expansions(table: str, term: str) -> tuple[str, ...]:
+    words = [word for line in _read_table(table).get(term, ()) for word in line.split()]
     return tuple(dict.fromkeys(stem for stem in analysis.stems(words) if stem != term))
 
 
 @lru_cache(maxsize=len(TABLES))
-def _table(name: str) -> dict[str, list[str]]:
-    """The lines that are about each term, as they are written: a question needs a few of them.
+def _read_table(name: str) -> dict[str, list[str]]:
+    """Return the lines about each term as they are written, because a question needs only a few of them.
 
-    `a b c`: each stands for each. `a > b c`: who asks for a also means b and c, and not the other way round.
+    In `a b c` each word stands for the others. `a > b c` expands a to b and c, and not the other way round.
     """
     heads: list[str] = []
-    others: list[str] = []
+    expansions: list[str] = []
     for line in (files("foveate.text") / name).read_text("utf-8").splitlines():
         if line and not line.startswith("#"):
             head, _, rest = line.partition(" > ")
             words = [head] if rest else line.split()
             heads += words
-            others += [rest or line] * len(words)
+            expansions += [rest or line] * len(words)
     table: dict[str, list[str]] = {}
-    for stem, line in zip(analysis.stems(heads), others, strict=True):
+    for stem, line in zip(analysis.stems(heads), expansions, strict=True):
         table.setdefault(stem, []).append(line)
     return table

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from foveate.pipeline.sources.gather import Around, filtered
-from foveate.records.links import DEPENDS_ON, LEARNED_FROM
+from foveate.records.kinds import DEPENDS_ON, LEARNED_FROM
 from foveate.store.protocol import Reader
 from foveate.tasks.task import state_of
 from foveate.types import Ask, Candidate, Record

@@ -21,9 +21,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from foveate.code.model import NO_CODE_MESSAGE
 from foveate.errors import FoveateError, Interrupted, ProfileError, SourceError, near
-from foveate.records.conflict import conflicting
-from foveate.records.kinds import kind_of
-from foveate.records.links import CONFLICTS_WITH
+from foveate.records.kinds import CONFLICTS_WITH, kind_of
+from foveate.records.merge import is_conflict
 from foveate.store.protocol import Reader
 from foveate.types import TRUST, Ask, Candidate, Filters, Profile, Record, Request, Signals, Slot
 
@@ -283,7 +282,7 @@ def _with_conflicts(candidates: list[Candidate], reader: Reader) -> list[Candida
     against = {  # asked again: one of them may have been edited since
         one: active[other]
         for one, other in pairs
-        if one in active and other in active and conflicting(active[one].text, active[other].text)
+        if one in active and other in active and is_conflict(active[one].text, active[other].text)
     }
     there = {(candidate.slot, candidate.record.id) for candidate in candidates}
     out: list[Candidate] = []

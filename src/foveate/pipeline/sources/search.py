@@ -14,9 +14,9 @@ from dataclasses import replace
 
 from foveate.pipeline.sources.gather import Around
 from foveate.pipeline.sources.sessions import answered
-from foveate.records.supersede import DISPUTED_BY, SUPERSEDED_BY
+from foveate.records.kinds import DISPUTED_BY, SUPERSEDED_BY
 from foveate.store.protocol import Beside, Hit, Query, Want
-from foveate.text.query_expansion import saying_the_same
+from foveate.text.query_expansion import synonyms_only
 from foveate.types import Ask, Candidate, Meant, Profile
 
 STRONG = 50
@@ -64,7 +64,7 @@ class Search:
 
 def words_for(profile: Profile, related: Mapping[str, Meant]) -> Mapping[str, Meant]:
     """All other words where the profile reads talks, and weighs what their sessions say; else those that say the same."""
-    return related if profile.weights.get("session") else saying_the_same(related)
+    return related if profile.weights.get("session") else synonyms_only(related)
 
 
 def relevance(hit: Hit, vector_weight: float) -> dict[str, float]:

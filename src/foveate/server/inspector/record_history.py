@@ -8,9 +8,9 @@ from typing import Any
 
 from foveate.clock import iso
 from foveate.receipts import receipt as receipts
+from foveate.records.kinds import SUPERSEDED_BY
 from foveate.records.make import to_json
 from foveate.records.render import called
-from foveate.records.supersede import SUPERSEDED_BY
 from foveate.store.protocol import Reader
 from foveate.store.scoped import PERSONAL_PROJECT
 from foveate.types import Change, Record

@@ -11,9 +11,8 @@ from foveate.engine import Engine
 from foveate.errors import NotFound
 from foveate.memory.relations import ends_of, recalled
 from foveate.records.fence import is_quoted
-from foveate.records.kinds import KINDS, OUTCOMES, kind_of
+from foveate.records.kinds import KINDS, LEARNED_FROM, OUTCOMES, kind_of
 from foveate.records.lifecycle import stage
-from foveate.records.links import LEARNED_FROM
 from foveate.records.make import STATUSES, measure
 from foveate.records.render import called
 from foveate.server.http.responses import cursor

@@ -10,8 +10,7 @@ from foveate.agents import Agents
 from foveate.clock import iso
 from foveate.operations import json
 from foveate.receipts.receipt import Receipt, line, unpack
-from foveate.records.kinds import TASK_STATES
-from foveate.records.links import DEPENDS_ON, HANDOFF_OF
+from foveate.records.kinds import DEPENDS_ON, HANDOFF_OF, TASK_STATES
 from foveate.records.render import called, part_of_task
 from foveate.server.http.responses import cursor
 from foveate.server.inspector.page import Page, PageRequest

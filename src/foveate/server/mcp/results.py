@@ -20,7 +20,7 @@ from foveate.pipeline.assembly import Context
 from foveate.receipts.feedback import Feedback
 from foveate.receipts.receipt import Receipt, sentence
 from foveate.records.kinds import kind_of
-from foveate.records.triggers import Trip
+from foveate.records.triggers import CensorMatch
 from foveate.store.protocol import Added
 from foveate.tasks.learn import Learned
 from foveate.tasks.task import Task
@@ -186,7 +186,7 @@ def feedback_result(
     return tool_result(metadata, "\n".join([*lines, *filter(None, advice)]))
 
 
-def check_result(engine: Engine, trips: Sequence[Trip]) -> CallToolResult:
+def check_result(engine: Engine, trips: Sequence[CensorMatch]) -> CallToolResult:
     """Return the constraints that a planned action violates."""
     blocked = any(trip.action == "block" for trip in trips)
     head = "Proceed with care:" if trips else "No constraint forbids it."

@@ -86,7 +86,7 @@ def names_of(record: Record) -> set[str]:
     if record.kind != "entity":
         return set()
     spoken = (record.data.get("name", record.text), *(record.data.get("aliases") or ()))
-    return {name for text in spoken if (name := analysis.names(str(text))) and len(name) <= MAX_NAMED}
+    return {name for text in spoken if (name := analysis.normalize_name(str(text))) and len(name) <= MAX_NAMED}
 
 
 def rarity(frequencies: Mapping[str, int], docs: int) -> dict[str, float]:
@@ -142,4 +142,4 @@ def plan(
         if (weight := weights[term] * rare[term] * fields.get(FIELDS[number], 1.0)) > 0
     ]
     lists.sort(key=lambda listed: (-listed.weight / listed.size, listed.key))
-    return Plan(tuple(lists), sum(worth[: analysis.TELLING]))
+    return Plan(tuple(lists), sum(worth[: analysis.MAX_SIGNIFICANT_TERMS]))

@@ -15,8 +15,7 @@ from typing import Any, Protocol
 
 from foveate.clock import iso
 from foveate.errors import NotFound
-from foveate.records.kinds import KINDS, internal_kinds, kind_of
-from foveate.records.links import STRUCTURAL
+from foveate.records.kinds import KINDS, STRUCTURAL_LINKS, internal_kinds, kind_of
 from foveate.records.make import Rules
 from foveate.store.protocol import Beside, Hit, Query, Space, StoredReceipt, Want
 from foveate.store.retention import DAY, SLACK, Gone, Retention
@@ -152,7 +151,7 @@ class ReadTransaction:
 
     def relations(self, ids: Sequence[str], limit: int) -> list[Link]:
         """Links between entities in use that begin or end at one of these, the heaviest first; none that foveate drew."""
-        wanted = {"ids": json.dumps(list(ids)), "structural": json.dumps(sorted(STRUCTURAL)), "limit": limit}
+        wanted = {"ids": json.dumps(list(ids)), "structural": json.dumps(sorted(STRUCTURAL_LINKS)), "limit": limit}
         return [Link(*row) for row in self._db.rows("relations", {"project": self._project, **self._who, **wanted})]
 
     def records(self) -> Iterator[Record]:

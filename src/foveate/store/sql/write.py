@@ -14,10 +14,8 @@ from typing import Any
 
 from foveate.clock import now
 from foveate.errors import Conflict, InputError, NotFound, StoreError
-from foveate.records import supersede
-from foveate.records.confirm import confirmed
-from foveate.records.kinds import kind_of
-from foveate.records.links import ACYCLIC, circle
+from foveate.records import merge
+from foveate.records.kinds import ACYCLIC_LINKS, DISPUTED_BY, SUPERSEDED_BY, find_cycle, kind_of
 from foveate.records.make import measure
 from foveate.records.render import title_of
 from foveate.store import vectors
@@ -145,7 +143,7 @@ class WriteTransaction(ReadTransaction):
         for id in (link.src, link.dst):
             if id not in here and not (anybody and self._db.rows("doc_of", {"project": self._project, "id": id})):
                 raise NotFound(f"There is no record {id!r} in this scope to link.")
-        if link.name in ACYCLIC and not anybody:
+        if link.name in ACYCLIC_LINKS and not anybody:
             self._refuse_circle(link)
         self._db.run(
             "add_link",
@@ -402,7 +400,7 @@ class WriteTransaction(ReadTransaction):
     def _refuse_circle(self, link: Link) -> None:
         if link.src != link.dst and not self.links([link.src], [link.name], back=True):
             return  # nothing leads to its source, so nothing can lead back
-        found = circle(link, lambda ids: self.links(ids, [link.name])) if link.src != link.dst else [link.src] * 2
+        found = find_cycle(link, lambda ids: self.links(ids, [link.name])) if link.src != link.dst else [link.src] * 2
         if found:
             names = {id: title_of(record) for id, record in self.get(found).items()}
             way = " -> ".join(f"{id} ({names[id]})" if names.get(id) else id for id in found)
@@ -439,7 +437,7 @@ class WriteTransaction(ReadTransaction):
     def _confirm(self, known: Record, again: Record) -> Added:
         """The same thing said again: counted; what it says beyond the first time is taken over."""
         count = int(known.data.get("confirmations", 0)) + 1
-        told = confirmed(known, again)
+        told = merge.merge_confirmation(known, again)
         counted = replace(told, data={**told.data, "confirmations": count}, updated=again.updated)
         if told == known and count > 1:
             return Added(self._count_confirmation(counted), "confirmed")
@@ -456,22 +454,22 @@ class WriteTransaction(ReadTransaction):
 
     def _add_keyed(self, record: Record, vector: Sequence[float] | None, known: Record | None) -> Added:
         """Weigh a value against the ones that hold. `known`: it was said before and disputed, and may prevail now."""
-        verdict = supersede.settle(record, self._current(record), known)
+        verdict = merge.resolve_value(record, self._current(record), known)
         if verdict.disputes and known is not None:
             return self._confirm(known, record)
         self._insert(verdict.new, vector)
         if verdict.links:
             self._note_created(verdict.new)
-        for older in verdict.older:
+        for older in verdict.older_records:
             self._put(replace(older, updated=record.updated), "supersede")
         for src, dst in verdict.links:
-            self.link(Link(src, supersede.SUPERSEDED_BY, dst))
-        action = "superseded older" if verdict.older else "older" if verdict.links else "added"
+            self.link(Link(src, SUPERSEDED_BY, dst))
+        action = "superseded older" if verdict.older_records else "older" if verdict.links else "added"
         for holder in verdict.disputes:
-            self.link(Link(verdict.new.id, supersede.DISPUTED_BY, holder))
+            self.link(Link(verdict.new.id, DISPUTED_BY, holder))
         if verdict.disputes:
             return Added(verdict.new, "disputed", verdict.disputes)
-        return Added(verdict.new, action, tuple(older.id for older in verdict.older))  # type: ignore[arg-type]
+        return Added(verdict.new, action, tuple(older.id for older in verdict.older_records))  # type: ignore[arg-type]
 
     def _insert(self, record: Record, vector: Sequence[float] | None) -> None:
         if kind_of(record.kind).derived:
@@ -585,8 +583,8 @@ class WriteTransaction(ReadTransaction):
         """Have the links between records that were undone together say what their states say again."""
         for older in undone:
             for newer in undone:
-                link = Link(older.id, supersede.SUPERSEDED_BY, newer.id)
-                if supersede.replaced(older, newer):
+                link = Link(older.id, SUPERSEDED_BY, newer.id)
+                if merge.was_replaced(older, newer):
                     self.link(link)
                 elif older.id != newer.id:
                     self.unlink(link)

@@ -8,7 +8,7 @@ import pytest
 
 from foveate.pipeline.signals import ALIAS_WEIGHT, TASK_WEIGHT
 from foveate.text import analysis
-from foveate.text.query_terms import asked
+from foveate.text.query_terms import weighted_query_terms
 from worlds import open_engine
 
 LINES = [
@@ -20,7 +20,7 @@ NOW = 1_760_000_000_000
 
 
 def test_what_is_asked_for_outweighs_the_words_that_ask() -> None:
-    terms = asked("What kind of pet does Melanie have?", NOW)
+    terms = weighted_query_terms("What kind of pet does Melanie have?", NOW)
     assert terms["pet"] == terms["melani"] == 1.0
     assert terms["kind"] < 0.5
 
@@ -39,7 +39,7 @@ def test_what_is_asked_for_outweighs_the_words_that_ask() -> None:
     ],
 )
 def test_a_text_that_asks_nothing_keeps_them_all(text: str) -> None:
-    assert set(asked(text, NOW).values()) == {1.0}
+    assert set(weighted_query_terms(text, NOW).values()) == {1.0}
 
 
 @pytest.mark.parametrize(
@@ -55,11 +55,15 @@ def test_a_text_that_asks_nothing_keeps_them_all(text: str) -> None:
     ],
 )
 def test_a_question_needs_no_mark_and_may_stand_behind_something_else(text: str) -> None:
-    assert asked(text, NOW)["kind"] < asked(text, NOW)["pet"]
+    assert weighted_query_terms(text, NOW)["kind"] < weighted_query_terms(text, NOW)["pet"]
 
 
 def test_dates_and_quantities_count_in_full() -> None:
-    assert all(weight == 1.0 for term, weight in asked("How many of the 12 on 5 May 2023?", NOW).items() if term != "mani")
+    assert all(
+        weight == 1.0
+        for term, weight in weighted_query_terms("How many of the 12 on 5 May 2023?", NOW).items()
+        if term != "mani"
+    )
 
 
 def test_each_word_stands_once_and_tells_something() -> None:

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from foveate.records.conflict import conflicting
+from foveate.records.merge import is_conflict
 from foveate.testing import FixedClock
 from worlds import open_engine
 
@@ -20,18 +20,20 @@ from worlds import open_engine
         ("Backups run before the nightly build", "Backups run after the nightly build"),
         ("The API doesn't accept gzip bodies", "The API accepts gzip bodies"),
         ("Retries are enabled for uploads", "Retries are disabled for uploads"),
+        ("The hall has 1,500 seats", "The hall has 1,600 seats"),
         ("The meeting room holds 8 people", "The meeting room holds 12 people"),
     ],
 )
 def test_these_seem_to_conflict(one: str, other: str) -> None:
-    assert conflicting(one, other)
-    assert conflicting(other, one)
+    assert is_conflict(one, other)
+    assert is_conflict(other, one)
 
 
 @pytest.mark.parametrize(
     ("one", "other"),
     [
         ("The cache lives 30 seconds", "The cache lives 30 seconds."),
+        ("The hall has 1,500 seats", "The hall has 1500 seats"),
         ("Tim likes tea", "Tim likes coffee"),
         ("Server alpha in the east has 4 cores", "Server beta in the west has 8 cores"),
         ("Deploys happen on Tuesdays", "Never push to main"),
@@ -42,7 +44,7 @@ def test_these_seem_to_conflict(one: str, other: str) -> None:
     ],
 )
 def test_these_do_not(one: str, other: str) -> None:
-    assert not conflicting(one, other)
+    assert not is_conflict(one, other)
 
 
 def test_both_are_kept_linked_and_shown_together_with_their_dates() -> None:

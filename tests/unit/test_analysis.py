@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foveate.text import analysis
-from foveate.text.analysis import MAX_TERM, STOP_WORDS, names, terms, words
+from foveate.text.analysis import MAX_TERM_CHARS, STOP_WORDS, normalize_name, terms, words
 
 
 @pytest.mark.parametrize(
@@ -115,24 +115,30 @@ def test_cyrillic_and_greek_words_stay_whole() -> None:
 
 def test_long_runs_are_cut_the_same_way_in_every_company() -> None:
     run = "x" * 200
-    assert terms(run) == (("x" * MAX_TERM),)
+    assert terms(run) == (("x" * MAX_TERM_CHARS),)
     assert set(terms(run)) <= set(terms(f"someIdentifier {run} and more"))
-    assert max(map(len, terms(f"{'ab' * 100}_{'cd' * 100}"))) <= MAX_TERM
+    assert max(map(len, terms(f"{'ab' * 100}_{'cd' * 100}"))) <= MAX_TERM_CHARS
 
 
 def test_names_meet_in_one_form() -> None:
-    assert names("Foo-Bar") == names("foo_bar") == names("fooBar") == names("FOO BAR") == "foobar"
-    assert names("Straße") == names("STRASSE")
-    assert names("!!!") == ""
+    assert (
+        normalize_name("Foo-Bar")
+        == normalize_name("foo_bar")
+        == normalize_name("fooBar")
+        == normalize_name("FOO BAR")
+        == "foobar"
+    )
+    assert normalize_name("Straße") == normalize_name("STRASSE")
+    assert normalize_name("!!!") == ""
 
 
 @given(st.text(max_size=200))
 def test_terms_are_deterministic_and_bounded(text: str) -> None:
     found = terms(text)
     analysis.terms.cache_clear()
-    analysis._known.clear()
+    analysis._term_cache.clear()
     assert terms(text) == found
-    assert all(0 < len(term) <= MAX_TERM for term in found)
+    assert all(0 < len(term) <= MAX_TERM_CHARS for term in found)
     assert not STOP_WORDS.intersection(words(text))
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from foveate.store.sql import postings
 from foveate.text import analysis
-from foveate.text.query_expansion import MOST_ASKED, MOST_OTHERS, TABLES, related
+from foveate.text.query_expansion import MAX_EXPANSIONS, MAX_QUERY_TERMS, TABLES, expand_query
 from foveate.types import Meant
 from worlds import open_engine
 
@@ -39,41 +39,41 @@ def stem(word: str) -> str:
     ],
 )
 def test_a_word_stands_for_another(asked: str, found: str) -> None:
-    assert related(asked)[stem(found)] == Meant(stem(asked), 1.0)
+    assert expand_query(asked)[stem(found)] == Meant(stem(asked), 1.0)
 
 
 @pytest.mark.parametrize(("asked", "found"), [("sports", "kickboxing"), ("illnesses", "tonsillitis"), ("hobby", "origami")])
 def test_one_of_a_kind_stands_for_it_and_counts_half(asked: str, found: str) -> None:
-    assert related(asked)[stem(found)] == Meant(stem(asked), 0.5, loose=True)
+    assert expand_query(asked)[stem(found)] == Meant(stem(asked), 0.5, loose=True)
 
 
 def test_what_is_near_to_one_asked_word_is_no_mere_kind_of_another() -> None:
-    found = related("pets and kids")
+    found = expand_query("pets and kids")
     assert found["dog"] == Meant("pet", 1.0)
     assert found["daughter"] == Meant("kid", 1.0)
 
 
 @pytest.mark.parametrize("name", ["ChromaDB", "kid_id", "petShop"])
 def test_a_part_of_a_name_stands_for_nothing_else(name: str) -> None:
-    assert related(f"Why {name}?") == {}
+    assert expand_query(f"Why {name}?") == {}
 
 
 def test_a_member_does_not_stand_for_its_class() -> None:
-    assert stem("pet") not in related("hamster")
+    assert stem("pet") not in expand_query("hamster")
 
 
 def test_what_was_asked_for_is_not_related_to_itself() -> None:
-    assert not related("kid daughter").keys() & {"kid", "daughter"}
+    assert not expand_query("kid daughter").keys() & {"kid", "daughter"}
 
 
 def test_a_long_question_needs_no_other_words() -> None:
-    assert related("kid " + " ".join(f"w{n}" for n in range(MOST_ASKED))) == {}
+    assert expand_query("kid " + " ".join(f"w{n}" for n in range(MAX_QUERY_TERMS))) == {}
 
 
 def test_a_question_of_many_kinds_has_a_bounded_number_of_other_words() -> None:
     kinds = "hobby sport food animal job country city clothes plant illness emotion vehicle drink store skill"
-    longest = max(len(related(kind)) for kind in kinds.split())
-    assert MOST_OTHERS <= len(related(kinds)) < MOST_OTHERS + longest
+    longest = max(len(expand_query(kind)) for kind in kinds.split())
+    assert MAX_EXPANSIONS <= len(expand_query(kinds)) < MAX_EXPANSIONS + longest
 
 
 @pytest.mark.parametrize("name", TABLES)
