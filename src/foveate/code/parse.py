@@ -308,11 +308,16 @@ def _definition(source: _Source, definition: _PartialDefinition, name: str, pare
 
 
 def _sort_by_line(definitions: list[Definition]) -> list[Definition]:
-    """By first line, which a comment above may have moved before a neighbour that shares the line."""
+    """Sort by first line, which a comment above may have moved before a neighbor that shares the line.
+
+    In damaged code a comment can move a definition before the one that contains it; then it has no parent.
+    """
     order = sorted(range(len(definitions)), key=lambda n: (definitions[n].start_line, n))
     place = {old: new for new, old in enumerate(order)}
+    parents = [None if (parent := definitions[n].parent) is None else place[parent] for n in order]
     return [
-        replace(one, parent=None if one.parent is None else place[one.parent]) for one in (definitions[n] for n in order)
+        replace(definitions[n], parent=parent if parent is not None and parent < new else None)
+        for new, (n, parent) in enumerate(zip(order, parents, strict=True))
     ]
 
 
