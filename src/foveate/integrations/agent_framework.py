@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from foveate.engine import Engine
+from foveate.integrations import requires_extra
 from foveate.integrations.conversation import TURNS, Role, Said, Seat
-from foveate.integrations.optional_import import extra
 
-with extra("agent-framework"):
+with requires_extra("agent-framework"):
     from agent_framework import ChatContext, ChatMiddleware, ContextProvider, Message
 
 SOURCE = "foveate"

@@ -16,11 +16,11 @@ from typing import Any, ParamSpec
 
 from foveate.engine import Engine
 from foveate.errors import Conflict, FoveateError, near
-from foveate.integrations.optional_import import extra
+from foveate.integrations import requires_extra
 from foveate.records.kinds import KINDS, Kind
 from foveate.types import NO_FILTERS, Record
 
-with extra("anthropic"):
+with requires_extra("anthropic"):
     from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
 
 ROOT = "/memories"

@@ -10,11 +10,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from foveate.engine import Engine
+from foveate.integrations import requires_extra
 from foveate.integrations.conversation import TURNS, Said, Seat
-from foveate.integrations.optional_import import extra
 from foveate.pipeline.assembly import Context
 
-with extra("langchain"):
+with requires_extra("langchain"):
     from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
     from langchain.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 

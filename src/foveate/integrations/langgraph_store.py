@@ -17,8 +17,8 @@ from typing import Any
 from urllib.parse import quote
 
 from foveate.engine import Engine
+from foveate.integrations import requires_extra
 from foveate.integrations.importers.rows import digest
-from foveate.integrations.optional_import import extra
 from foveate.records.make import clean
 from foveate.store.protocol import Reader, Writer
 from foveate.store.retry import retried
@@ -27,7 +27,7 @@ from foveate.text import analysis
 from foveate.text.redact import redact_value
 from foveate.types import Filters, Record, Trust
 
-with extra("langchain"):
+with requires_extra("langchain"):
     from langgraph.store.base import (
         BaseStore,
         GetOp,

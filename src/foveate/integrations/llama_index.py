@@ -15,12 +15,12 @@ from typing import Any
 
 from foveate.engine import Engine
 from foveate.errors import BudgetError
+from foveate.integrations import requires_extra
 from foveate.integrations.conversation import Role, Said, Seat
-from foveate.integrations.optional_import import extra
 from foveate.pipeline.assembly import Context
 from foveate.text import tokens
 
-with extra("llama-index"):
+with requires_extra("llama-index"):
     from llama_index.core.base.llms.types import ChatMessage, ToolCallBlock
     from llama_index.core.bridge.pydantic import PrivateAttr
     from llama_index.core.memory import BaseMemoryBlock

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from foveate import factory
-from foveate.integrations.optional_import import extra
+from foveate.integrations import requires_extra
 
-with extra("llm"):
+with requires_extra("llm"):
     import llm
 
 Loader = Callable[[str], llm.Fragment]

@@ -20,14 +20,14 @@ from typing import Any, cast
 
 from foveate.engine import Engine
 from foveate.errors import StoreError
+from foveate.integrations import requires_extra
 from foveate.integrations.conversation import TURNS, Said, Seat, latest
 from foveate.integrations.openai_messages import SYSTEM, begins, said
-from foveate.integrations.optional_import import extra
 from foveate.records.render_events import role_of
 from foveate.text.redact import redact_value
 from foveate.types import NO_FILTERS, Record
 
-with extra("openai-agents"):
+with requires_extra("openai-agents"):
     from agents import TResponseInputItem, get_current_trace
     from agents.memory import SessionSettings
     from agents.run import CallModelData, CallModelInputFilter, ModelInputData

@@ -11,10 +11,10 @@ from functools import wraps
 from typing import Any
 
 from foveate.engine import Engine
-from foveate.integrations.optional_import import extra
+from foveate.integrations import requires_extra
 from foveate.pipeline.assembly import Context
 
-with extra("otel"):
+with requires_extra("otel"):
     from opentelemetry.trace import Span, SpanKind, Status, StatusCode, TracerProvider, get_tracer
 
 # The conventions have no package of their own yet, and are in development: the names stand here.

@@ -12,12 +12,12 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
 from foveate.engine import Engine
+from foveate.integrations import requires_extra
 from foveate.integrations.conversation import TURNS, Said, Seat
 from foveate.integrations.importers.rows import digest
-from foveate.integrations.optional_import import extra
 from foveate.pipeline.assembly import Context
 
-with extra("pydantic-ai"):
+with requires_extra("pydantic-ai"):
     from pydantic_ai import RunContext
     from pydantic_ai.capabilities import AbstractCapability
     from pydantic_ai.messages import (
