@@ -30,7 +30,7 @@ MARKS = (
     "Gemfile",
     "composer.json",
 )
-"""What makes a folder a project of code."""
+"""Files and folders that mark a project of code."""
 
 SETTINGS = {
     "store": str,
@@ -82,7 +82,7 @@ class Place:
 
     @property
     def has_store(self) -> bool:
-        """Whether there is something to open; a shared database says so itself."""
+        """Return whether there is a store to open. A shared database reports a missing one itself."""
         return self.shared is not None or self.store.exists()
 
     @property
@@ -96,7 +96,7 @@ class Place:
 
     @property
     def tokens(self) -> Path:
-        """Who may use the service."""
+        """Tokens of the service."""
         return self.folder / "tokens.json"
 
     @property
@@ -113,7 +113,7 @@ class Place:
 
     @property
     def has_code(self) -> bool:
-        """Whether its files are looked at unless somebody says otherwise: a repository, a project, an indexed folder."""
+        """Return whether its files are indexed by default: in a repository, a project of code or an indexed folder."""
         return self.index.exists() or any((self.files / name).exists() for name in MARKS)
 
 
@@ -147,7 +147,7 @@ def _shared(given: str | None, settings: Mapping[str, Any]) -> str | None:
 
 
 def name_of(place: Place, given: str | None = None) -> str:
-    """The project's name in its store.
+    """Return the project's name in its store.
 
     Nothing is guessed for a shared database: clones have folders of any name, and a wrong guess would split a project's
     memory, or mix two.
@@ -164,7 +164,7 @@ def name_of(place: Place, given: str | None = None) -> str:
 
 
 def refuse_shipped(place: Place) -> None:
-    """A store that came with a repository is not opened: its rules would be obeyed, and anybody may have written them.
+    """Raise StoreError for a store that came with a repository: its rules would be obeyed, and their author is unknown.
 
     Nor is one that settings name which came along: what is asked would be told there, too.
     """
@@ -195,7 +195,7 @@ def create(place: Place) -> None:
 
 
 def own_store() -> Path:
-    """The user's own store, which follows a person across projects."""
+    """Return the path of the personal store, which all projects of a user share."""
     given = os.environ.get("FOVEATE_OWN_STORE")
     if given:
         return Path(given)

@@ -1,8 +1,7 @@
-"""Whether a file came with a repository: git tracks it, so that anybody may have written it, and nobody here accepted it.
+"""Detect files that came with a repository: git tracks them, so their author is unknown, and the user has not accepted them.
 
-Comes in: the path of a file. Goes out: what git tracks of it, or the bytes of one that is ours alone. Git is not started:
-its index is read as it lies there. Standard library only, and little of it, since this stands before every opening and in
-the hook.
+The module reads git's index directly and does not start git. It runs before every opening of a store and in the hook, so it
+imports little of the standard library.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ MAX_PRIVATE = 100_000
 
 
 def shipped(path: str) -> tuple[str, ...]:
-    """What `tracked` says of this file of a project's `.foveate/`; empty where a person has accepted it."""
+    """Return the result of `tracked` for a file in a project's `.foveate/`; empty if the user has accepted the project."""
     return () if _accepted(os.path.dirname(os.path.dirname(os.path.abspath(path)))) else tracked(path)
 
 
 def tracked(path: str) -> tuple[str, ...]:
-    """The top of a checkout and what git tracks there of a file: itself, a log beside it, or a link that leads to it.
+    """Return the top of a checkout and the path that git tracks there: the file, one of its logs or a link to it.
 
-    Empty where it tracks none of them. A link that is tracked may lead to where something else is put later.
+    Empty if git tracks none of them. A tracked link counts because its target may be created later.
     """
     file = os.path.realpath(path)
     for name in (file, *_links(os.path.abspath(path))):
@@ -47,13 +46,13 @@ def tracked(path: str) -> tuple[str, ...]:
 
 
 def read_private(path: str) -> bytes:
-    """What is in a small file that only its owner, who is we, can have written; `OSError` where others could have."""
+    """Return the content of a small file that only this user can have written. Raises OSError for any other file."""
     opened = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     with os.fdopen(opened, "rb") as file:
         status = os.fstat(opened)
         if os.name == "posix" and (status.st_mode & 0o170077 != 0o100000 or status.st_uid != os.geteuid()):
             raise OSError("not private")
-        if shipped(path):  # whoever keeps all files private has git write them so, too
+        if shipped(path):  # with a strict umask, git creates private files too
             raise OSError("tracked by git")
         return file.read(MAX_PRIVATE)
 
@@ -64,16 +63,16 @@ def _accepted(root: str) -> bool:
 
 
 def _links(path: str) -> Iterator[str]:
-    """The file and its folder, where they are links, by the folder that each really is in.
+    """Yield the file and its folder if they are links, each with the real path of the folder that contains it.
 
-    Not what is above: a person may well keep a link to where the work is under version control.
+    Folders above do not count: a user may well keep a link to a folder that is under version control.
     """
     for link in filter(os.path.islink, (path, os.path.dirname(path))):
         yield os.path.join(os.path.realpath(os.path.dirname(link)), os.path.basename(link))
 
 
 def _spelled(path: str) -> str:
-    """A file's name as its folder has it: some file systems open it by others, too."""
+    """Return the path with the name as the folder lists it. Some file systems ignore the case of letters."""
     folder, name = os.path.split(path)
     if os.path.lexists(os.path.join(folder, name.swapcase())):
         with suppress(OSError), os.scandir(folder) as entries:
@@ -83,7 +82,7 @@ def _spelled(path: str) -> str:
 
 
 def _indexes(git: str) -> Iterator[mmap.mmap]:
-    """The index, and what a split one shares."""
+    """Yield the index, and the shared part of a split index."""
     try:
         shared = [name for name in os.listdir(git) if name.startswith("sharedindex.")]
     except OSError:
@@ -100,10 +99,10 @@ def _indexes(git: str) -> Iterator[mmap.mmap]:
 
 
 def _listed(index: mmap.mmap, name: bytes) -> bytes:
-    """What an index lists of a file and its logs. Letters may be large: some file systems take them for the same.
+    """Return the entry of a file or of one of its logs in an index, ignoring case like some file systems; empty without one.
 
-    Its names are sorted, and large letters come before small ones. So `.foveate/` at the top of a repository is passed soon,
-    however many files follow. One further down is looked for first in the whole, where names stand as they are.
+    Names are sorted, so the search for `.foveate/` at the top of a repository ends early, however many files follow. For a
+    path further down, a plain search of the whole index first rules out most repositories.
     """
     name = name.lower()
     if name.count(b"/") > 1 and _version(index) < 4 and name not in index[:].lower():
@@ -124,7 +123,7 @@ def _version(index: mmap.mmap) -> int:
 
 
 def _names(index: mmap.mmap, digest: int) -> Iterator[bytes]:
-    """The names in an index whose object ids have so many bytes; with the other number, nothing that makes sense."""
+    """Yield the names in an index whose object ids have `digest` bytes. With the wrong number, the names are nonsense."""
     version, at, name = _version(index), 12, b""
     for _ in range(int.from_bytes(index[8:12], "big")):
         begin = at + 40 + digest + 2  # times, numbers, mode, owner, size; id; flags
@@ -142,7 +141,7 @@ def _names(index: mmap.mmap, digest: int) -> Iterator[bytes]:
 
 
 def _number(index: mmap.mmap, at: int) -> tuple[int, int]:
-    """How many bytes a name of version 4 drops from the one before it, and where the rest of it begins."""
+    """Return how many bytes a name of version 4 drops from the previous one, and the position of its remainder."""
     value = -1
     while at < len(index):
         value = (value + 1 << 7) + (index[at] & 127)

@@ -1,8 +1,8 @@
-"""`foveate-hook HOST`: the program that coding agents call on every prompt, so that it must be small and never in the way.
+"""`foveate-hook HOST`: the program that coding agents call on every prompt.
 
-Comes in: an event on stdin. Goes out: the host's JSON on stdout, or nothing, and exit code 0 whatever happens; what went
-wrong is in `.foveate/hook.log`. The event goes to the project's running service; where none answers, it is handled here.
-Only the standard library is imported, and little of it, unless it comes to that.
+It reads an event from stdin and prints the host's JSON, or nothing. It always exits with 0 and writes errors to
+`.foveate/hook.log`, so that it never interrupts a prompt. The project's running service handles the event; if none answers,
+this process does. Until then it imports only a little of the standard library, because it must start quickly.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def main() -> None:
 
 
 def _end_when_told() -> None:
-    """A signal to end, or too long a time, is no error of the host's either."""
+    """Exit with 0 on SIGTERM and after a time limit: the host must not report an error."""
     import signal
 
     def end(*_: object) -> None:
@@ -139,7 +139,7 @@ def _answer(folder: str, host: str, raw: bytes, event: dict[str, Any]) -> Any:
 
 
 def _from_service(folder: str, host: str, raw: bytes) -> Any:
-    """What the project's service says; `NoService` where there is none, or it cannot."""
+    """Return the answer of the project's service. Raises NoService if there is none or it cannot answer."""
     try:
         service = json.loads(read_private(os.path.join(folder, SERVICE_FILE)))
         address, token = address_of(str(service["url"])), str(service.get("token") or "")
@@ -161,7 +161,7 @@ def _from_service(folder: str, host: str, raw: bytes) -> Any:
 
 
 def _plain(answer: Any) -> dict[str, Any]:
-    """What a host is told, and nothing else that it could act on."""
+    """Return only the fields that carry context: a host could act on others, such as a changed command."""
     known = ("continue", "additional_context", "hookSpecificOutput")
     told = {name: answer[name] for name in known if name in answer} if isinstance(answer, dict) else {}
     output = told.pop("hookSpecificOutput", None)
@@ -172,7 +172,7 @@ def _plain(answer: Any) -> dict[str, Any]:
 
 
 def address_of(url: str) -> str:
-    """The address of a service on this machine."""
+    """Return the address in the URL of a service on this machine. Raises NoService for any other URL."""
     scheme, _, address = url.rstrip("/").partition("://")
     name, _, port = address.rpartition(":")
     if scheme != "http" or name not in LOCAL or not (port.isascii() and port.isdecimal() and len(port) <= 5):
@@ -207,7 +207,7 @@ def _posted(address: str, request: bytes) -> tuple[int, bytes]:
 
 
 def _from_here(folder: str, host: str, event: dict[str, Any]) -> Any:
-    """The same without a service: some hundred milliseconds. Code is looked at only where it has been indexed already."""
+    """Handle the event without a service, which takes some hundred milliseconds. Code is used only if already indexed."""
     import logging
 
     import foveate
@@ -228,7 +228,7 @@ def _from_here(folder: str, host: str, event: dict[str, Any]) -> Any:
 
 
 def _log(folder: str, error: BaseException | str) -> None:
-    """A line in the project's log, where there is a project; never an error, and never through a link."""
+    """Append a line to the project's log if there is a project. Never raises, and never writes through a link."""
     if not folder or os.path.islink(folder):
         return
     try:

@@ -1,6 +1,6 @@
-"""Where the running service of a project is: `.foveate/service.json`, for hooks and other tools to find it.
+"""`.foveate/service.json`: the address of a project's running service, for hooks and other tools.
 
-Standard library only: whoever looks for the service must not pay for a web framework.
+Standard library only: a program that looks for the service must not import a web framework.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Service:
 
 
 def find(path: Path) -> Service | None:
-    """The service that a file names, where it is still at work; a file that others can have written names none."""
+    """Return the service that a file names if it still runs. A file that other users can have written is ignored."""
     try:
         held = json.loads(read_private(str(path)))
         found = Service(**{field.name: held[field.name] for field in fields(Service) if field.name in held})
@@ -68,13 +68,13 @@ def withdraw(path: Path) -> None:
 
 
 def _answers(service: Service) -> bool:
-    """Whether the process lives and somebody listens: a process's number may be another's by now."""
+    """Return whether the process lives and its port answers. The process id alone may belong to another program by now."""
     try:
         os.kill(service.pid, 0)
         address = urlsplit(service.url)
         with socket.create_connection((address.hostname or "", address.port or 80), timeout=PATIENCE):
             return True
-    except PermissionError:  # somebody else's process
+    except PermissionError:  # a process of another user
         return False
     except (OSError, ValueError, OverflowError, TypeError, AttributeError):
         return False
