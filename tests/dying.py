@@ -25,17 +25,16 @@ apsw.connection_hooks.append(lambda connection: connection.set_progress_handler(
 
 
 COPY = """
-from foveate.store import copy
+from foveate.store.copy import copy_store
 from foveate.store.open import open_store
 
-copy.PAGE = 100
-source, target = open_store(sys.argv[2], create=False), open_store(sys.argv[3], unfinished=True)
-copy.copy(source, target, replace=len(sys.argv) > 4)
+source, target = open_store(sys.argv[2], create=False), open_store(sys.argv[3])
+copy_store(source, target, replace=len(sys.argv) > 4)
 source.close()
 target.close()
 print(ticks - left)
 """
-"""Copies one store into another, in small pages."""
+"""Copies one store into another."""
 
 
 def ran(script: str, ticks: int, *arguments: object) -> int | None:

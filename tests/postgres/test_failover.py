@@ -166,7 +166,7 @@ def test_standby_is_read_and_says_who_takes_writes(pair: tuple[LocalServer, Loca
         with pytest.raises(Denied, match=r"standby.*postgresql://USER@ONE,OTHER/DATABASE"):
             engine.add("note", "Not here")
         assert store.health().ok
-        assert open.standing_of(url).is_current
+        assert open.read_schema_status(url).is_current
     with psycopg.connect(database, autocommit=True) as connection:  # as an older foveate would have left it
         connection.execute("update foveate.projects set made_by = '0/0/o200k'")
     caught_up(first, second)

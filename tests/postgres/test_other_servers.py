@@ -16,7 +16,7 @@ import pytest
 
 import stores
 from foveate import testing
-from foveate.store.copy import copy
+from foveate.store.copy import copy_store
 from foveate.store.postgres.store import PostgresStore
 from foveate.store.sql import queries
 from foveate.store.sqlite.store import SQLiteStore
@@ -51,9 +51,9 @@ def test_a_store_is_filled_copied_and_walled_as_on_any_other(other: LocalServer,
     url = other.database()
     with (
         closing(SQLiteStore(tmp_path / ".foveate" / "state.db")) as file,
-        closing(PostgresStore(url, unfinished=True)) as same,
+        closing(PostgresStore(url)) as same,
     ):
-        copy(file, same)
+        copy_store(file, same)
         assert stores.answers(same) == stores.answers(file)
         assert same.health().ok
         other.execute("create role ada login")

@@ -10,14 +10,14 @@ from typing import Any
 import apsw
 import psycopg
 import pytest
+from foveate.store.postgres.tables import PostgresTables
 
 import stores
 from conformance.base import HERE, add
 from foveate.engine import Engine
 from foveate.receipts.receipt import line, unpack
-from foveate.store.copy import COPIED
+from foveate.store.copy import TABLE_KEYS
 from foveate.store.postgres.store import PostgresStore
-from foveate.store.postgres.tables import PostgresTables
 from foveate.store.sql import queries
 from foveate.store.sqlite.store import SQLiteStore
 from foveate.testing import embedder
@@ -45,7 +45,7 @@ def old_database(url: str, version: int, rows_of: Path) -> str:
             if number <= version:
                 connection.execute(script.encode())
         tables = PostgresTables(connection, version)
-        for table in COPIED:
+        for table in TABLE_KEYS:
             held = file.execute(f"select * from {table}").fetchall()
             assert held, table
             names = [row[0] for row in file.execute("select name from pragma_table_info(?)", (table,))]

@@ -17,11 +17,10 @@ from foveate.clock import new_id, now
 from foveate.engine import Engine
 from foveate.errors import InputError, NotFound, StoreError
 from foveate.records.make import Rules
-from foveate.store.copy import copy
+from foveate.store.copy import PROJECT_TABLES, copy_store
 from foveate.store.postgres.store import PostgresStore
 from foveate.store.protocol import StoredReceipt
 from foveate.store.sqlite.store import SQLiteStore
-from foveate.store.tables import OF_PROJECTS
 from foveate.testing import embedder
 from foveate.types import Scope
 from postgres_server import Server
@@ -69,7 +68,7 @@ def rows(url: str, statement: str, *params: Any) -> list[tuple[Any, ...]]:
         return cursor.fetchall() if cursor.description else [(cursor.rowcount,)]
 
 
-@pytest.mark.parametrize("table", OF_PROJECTS)
+@pytest.mark.parametrize("table", PROJECT_TABLES)
 def test_raw_sql_sees_only_what_was_granted(url: str, member: str, table: str) -> None:
     everything = {project for (project,) in rows(url, f"select distinct project from {table}")}
     seen = {project for (project,) in rows(member, f"select distinct project from {table}")}
@@ -78,7 +77,7 @@ def test_raw_sql_sees_only_what_was_granted(url: str, member: str, table: str) -
     assert rows(member, "select name from projects") == [("mine",)]
 
 
-@pytest.mark.parametrize("table", OF_PROJECTS)
+@pytest.mark.parametrize("table", PROJECT_TABLES)
 def test_raw_sql_changes_only_what_was_granted(url: str, member: str, table: str) -> None:
     ((theirs,),) = rows(url, "select project from projects where name = 'theirs'")
     before = rows(url, f"select * from {table} where project = %s", theirs)
@@ -143,7 +142,7 @@ def test_member_uses_the_store_as_any_other(member: str) -> None:
     id = filled(store, "mine")
     memory = Engine(store, scope=Scope("mine"), rules=Rules(), clock=now, ids=new_id)
     assert id in [hit.record.id for hit in memory.search("redis of mine")]
-    assert memory.forget(id).counts["records"] == 1
+    assert store.forget(Scope("mine"), [id]).counts["records"] == 1
     assert store.health().ok
     with store.read(Scope("theirs")) as reader:
         assert list(reader.records()) == []
@@ -186,7 +185,7 @@ def test_every_table_of_state_has_its_wall(url: str, owner: PostgresStore) -> No
     )
     assert {name for (name,) in open_} == {"kinds", "spaces"}
     found = rows(url, "select tablename from pg_policies where schemaname = 'foveate' and policyname = 'members_only'")
-    assert {name for (name,) in found} == set(OF_PROJECTS)
+    assert {name for (name,) in found} == set(PROJECT_TABLES)
 
 
 def test_no_member_has_the_owner_run_what_it_wrote(url: str, owner: PostgresStore, member: str) -> None:
@@ -239,8 +238,8 @@ def test_a_store_put_in_place_of_another_is_granted_to_nobody(
     with closing(SQLiteStore(tmp_path / "other.db")) as source:
         for name in ("payroll", "hiring"):
             Engine(source, scope=Scope(name), rules=Rules(), clock=now, ids=new_id).add("note", f"Salaries of {name}")
-        with closing(PostgresStore(url, unfinished=True)) as target:
-            copy(source, target, replace=True)
+        with closing(PostgresStore(url)) as target:
+            copy_store(source, target, replace=True)
     assert rows(url, "select name from projects order by name") == [("hiring",), ("payroll",)]
     assert rows(member, "select text from records") == []
 
@@ -250,8 +249,8 @@ def test_a_copy_of_projects_that_different_versions_indexed_can_be_used(
 ) -> None:
     rows(url, "update projects set made_by = '' where name = 'theirs'")
     there = postgres.database(like=template)
-    with closing(PostgresStore(there, unfinished=True)) as target:
-        copy(owner, target)
+    with closing(PostgresStore(there)) as target:
+        copy_store(owner, target)
     with closing(PostgresStore(there)) as target:
         memory = Engine(target, scope=Scope("mine"), rules=Rules(), clock=now, ids=new_id)
         assert memory.search("redis")

@@ -21,7 +21,7 @@ from foveate.engine import Engine
 from foveate.errors import SchemaTooNew, StoreError
 from foveate.records.make import Rules
 from foveate.store.sql import queries
-from foveate.store.sqlite.files import _overwrite, standing_of
+from foveate.store.sqlite.files import _overwrite, read_schema_status
 from foveate.store.sqlite.store import SQLiteStore
 from foveate.testing import FixedClock, counting_ids, embedder
 
@@ -46,7 +46,7 @@ def newer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder = tmp_path / "newer"
     shutil.copytree(str(files("foveate.store")), folder)
     (folder / "sqlite" / "migrations" / f"{NEXT:03d}_made_up.sql").write_text(STEP, "utf-8")
-    monkeypatch.setattr(queries, "ROOT", folder)
+    monkeypatch.setattr(queries, "SQL_DIR", folder)
     yield from cleared(folder)
 
 
@@ -103,12 +103,12 @@ def test_a_migrated_store_is_a_fresh_one_with_the_same_contents(tmp_path: Path, 
 
 def test_a_made_up_migration_gives_the_schema_that_a_fresh_store_has(tmp_path: Path, newer: Path) -> None:
     old, new = stores.old_file(tmp_path / "old.db", VERSIONS[-1]), tmp_path / "new.db"
-    assert standing_of(old).steps == (f"{NEXT:03d}_made_up",)
+    assert read_schema_status(old).pending_migrations == (f"{NEXT:03d}_made_up",)
     with closing(SQLiteStore(old)) as migrated, closing(SQLiteStore(new)):
         assert migrated.health().ok
     assert shape(old) == shape(new)
     assert version_of(old) == NEXT
-    assert standing_of(old).is_current
+    assert read_schema_status(old).is_current
 
 
 def test_a_program_of_the_older_version_stops_before_it_reads_or_writes(
@@ -166,7 +166,7 @@ from pathlib import Path
 from foveate.store.sql import queries
 from foveate.store.sqlite.store import SQLiteStore
 
-queries.ROOT = Path(sys.argv[2])
+queries.SQL_DIR = Path(sys.argv[2])
 SQLiteStore(sys.argv[3]).close()
 print(ticks - left)
 """

@@ -17,13 +17,12 @@ import pytest
 import stores
 from conformance.base import HERE, add, change, found, get, keep, made
 from foveate.errors import Conflict, Damaged, StoreError
-from foveate.store import copy as moving
-from foveate.store.copy import copy
+from foveate.store import copy as store_copy
+from foveate.store.copy import TABLE_KEYS, copy_store
 from foveate.store.sqlite import files as sqlite_files
 from foveate.store.sqlite import store as sqlite
-from foveate.store.sqlite.files import restore, standing_of
+from foveate.store.sqlite.files import read_schema_status, restore
 from foveate.store.sqlite.store import SQLiteStore
-from foveate.store.tables import KEYS
 from foveate.types import Link, Scope
 
 
@@ -43,13 +42,9 @@ def source(full: Path, tmp_path: Path) -> Iterator[SQLiteStore]:
         yield store
 
 
-def target(path: Path) -> SQLiteStore:
-    return SQLiteStore(path, unfinished=True)
-
-
 def test_a_copy_holds_every_row_and_answers_the_same(source: SQLiteStore, tmp_path: Path) -> None:
-    with closing(target(tmp_path / "copy.db")) as there:
-        done = copy(source, there)
+    with closing(SQLiteStore(tmp_path / "copy.db")) as there:
+        done = copy_store(source, there)
         assert min(moved.rows for moved in done.values()) > 0, "the sample has something in every table"
         assert {name: moved.rows for name, moved in done.items()} == {
             name: len(r) for name, r in stores.rows(source).items()
@@ -66,39 +61,47 @@ def test_a_copy_holds_every_row_and_answers_the_same(source: SQLiteStore, tmp_pa
 def test_no_table_is_forgotten(source: SQLiteStore) -> None:
     with closing(apsw.Connection(source.path)) as connection:
         names = connection.execute("select name from sqlite_schema where type = 'table' and name not like 'sqlite_%'")
-        assert {name for (name,) in names} == set(KEYS)
+        assert {name for (name,) in names} == {*TABLE_KEYS, "meta"}
 
 
 @pytest.mark.parametrize("page", [1, 7, 5000])
-def test_copying_again_writes_what_changed_and_nothing_else(
+def test_copying_again_makes_the_target_the_same(
     source: SQLiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: int
 ) -> None:
-    monkeypatch.setattr(moving, "PAGE", page)
+    monkeypatch.setattr(store_copy, "PAGE_ROWS", page)
     main = Scope("main")
-    with closing(target(tmp_path / "copy.db")) as there:
-        copy(source, there)
-        assert sum(moved.written for moved in copy(source, there, replace=True).values()) in (0, 2)  # revisions
+    with closing(SQLiteStore(tmp_path / "copy.db")) as there:
+        copy_store(source, there)
         source.forget(main, ["note_0005"])
         add(source, "It has the key of another now", scope=main, key="k3", id="note_0000")
         change(source, get(source, "note_0007", main) or made(""), "Other words")
         with there.write(main) as writer:
             strange = writer.add(made("Only in the copy", scope=main, id="zzz_1")).record
         with pytest.raises(Conflict, match="--replace"):
-            copy(source, there)
+            copy_store(source, there)
         assert get(there, strange.id, main) == strange
-        again = copy(source, there, replace=True)
+        copy_store(source, there, replace=True)
         assert stores.rows(there) == stores.rows(source)
-        assert again["receipts"].written < again["receipts"].rows or page == 5000
         assert there.health().ok or "forgotten" in there.health().problems[0]
 
 
+def test_bytes_of_what_was_replaced_are_gone_when_the_target_is_next_opened(source: SQLiteStore, tmp_path: Path) -> None:
+    path = tmp_path / "copy.db"
+    with closing(SQLiteStore(path)) as there:
+        add(there, "Quixotic marmalade")
+        copy_store(source, there, replace=True)
+    with closing(SQLiteStore(path)) as there:
+        assert there.health().ok
+    assert not any(b"marmalade" in file.read_bytes() for file in tmp_path.glob("copy.db*"))
+
+
 def test_revisions_rise_above_those_that_a_cache_may_know(source: SQLiteStore, tmp_path: Path) -> None:
-    with closing(target(tmp_path / "copy.db")) as there:
+    with closing(SQLiteStore(tmp_path / "copy.db")) as there:
         for n in range(60):
             add(there, f"Busy {n}", scope=Scope("main"))
         with there.read(Scope("main")) as reader:
             known = int(reader.revision)
-        copy(source, there, replace=True)
+        copy_store(source, there, replace=True)
         with there.read(Scope("main")) as reader:
             assert int(reader.revision) > known
 
@@ -106,7 +109,7 @@ def test_revisions_rise_above_those_that_a_cache_may_know(source: SQLiteStore, t
 def test_what_is_written_to_the_source_meanwhile_is_not_half_copied(
     source: SQLiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(moving, "PAGE", 10)
+    monkeypatch.setattr(store_copy, "PAGE_ROWS", 10)
     stop, n = threading.Event(), 0
 
     def write() -> None:
@@ -120,9 +123,9 @@ def test_what_is_written_to_the_source_meanwhile_is_not_half_copied(
     thread = threading.Thread(target=write)
     thread.start()
     try:
-        with closing(target(tmp_path / "copy.db")) as there:
+        with closing(SQLiteStore(tmp_path / "copy.db")) as there:
             for replace in (False, True):
-                copy(source, there, replace=replace)
+                copy_store(source, there, replace=replace)
                 with there.read(HERE) as reader:
                     assert len(list(reader.records())) == 2 * len(list(reader.all_links()))
                 assert there.health().ok or replace
@@ -130,61 +133,6 @@ def test_what_is_written_to_the_source_meanwhile_is_not_half_copied(
         stop.set()
         thread.join()
     assert n > 1
-
-
-def cut_short(source: SQLiteStore, there: SQLiteStore, at: str) -> None:
-    def stop(doing: str, done: int, total: int) -> None:
-        if doing.endswith(at):
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        copy(source, there, replace=True, progress=stop)
-
-
-@pytest.mark.parametrize("at", ["copying records", "copying postings", "checking projects", "checking receipts"])
-def test_an_unfinished_copy_is_no_store_until_it_is_finished(source: SQLiteStore, tmp_path: Path, at: str) -> None:
-    path = tmp_path / "copy.db"
-    with closing(target(path)) as there, closing(SQLiteStore(path)) as elsewhere:
-        cut_short(source, there, at)
-        for attempt in (lambda: get(elsewhere, "x"), lambda: add(elsewhere, "Into the midst"), lambda: SQLiteStore(path)):
-            with pytest.raises(StoreError, match=r"not finished.*foveate copy.*--replace"):
-                attempt()
-    assert standing_of(path).unfinished
-    with closing(target(path)) as there:
-        done = copy(source, there)
-        assert done["records"].written == 0
-        assert (done["postings"].written > 0) == (at == "copying records")
-    with closing(SQLiteStore(path)) as there:
-        assert stores.rows(there) == stores.rows(source)
-        assert there.health().ok
-
-
-def test_an_unfinished_copy_is_not_finished_with_another_store(source: SQLiteStore, tmp_path: Path) -> None:
-    path = tmp_path / "copy.db"
-    with closing(SQLiteStore(tmp_path / "other.db")) as other, closing(target(path)) as there:
-        add(other, "Another store")
-        cut_short(source, there, "copying postings")
-        with pytest.raises(Conflict, match="unfinished copy of another store"):
-            copy(other, there)
-        copy(other, there, replace=True)
-        assert stores.rows(there) == stores.rows(other)
-
-
-def test_a_copy_that_somebody_changes_before_it_is_proved_is_not_passed_off_as_one(
-    source: SQLiteStore, tmp_path: Path
-) -> None:
-    path = tmp_path / "copy.db"
-    with closing(target(path)) as there, closing(apsw.Connection(str(path))) as other:
-
-        def meddle(doing: str, done: int, total: int) -> None:
-            if doing == "copying receipt_items":
-                other.execute("update records set text = 'Something else' where doc = 1")
-
-        with pytest.raises(Conflict, match="'records'"):
-            copy(source, there, progress=meddle)
-        with pytest.raises(StoreError, match="not finished"):
-            SQLiteStore(path)
-        assert copy(source, there)["records"].written > 0
 
 
 # --- restore -------------------------------------------------------------------------------------------------------
@@ -240,7 +188,7 @@ def test_vectors_that_a_program_holds_in_memory_give_way_to_those_that_replace_t
         ):
             assert "note_0" in nearest(live)
             if way == "copy":
-                copy(other, live, replace=True)
+                copy_store(other, live, replace=True)
             else:
                 other.backup(folder / "backup.db")
                 restore(folder / "backup.db", live.path, replace=True)
@@ -279,16 +227,11 @@ def spoiled(sort: str, path: Path) -> tuple[type[Exception], str]:
         if sort == "another program's":
             connection.pragma("application_id", 1)
             return StoreError, "another program"
-        if sort == "of a newer foveate":
-            connection.pragma("user_version", 99)
-            return StoreError, "newer foveate"
-        connection.execute("insert into meta values ('copying', 'x 0')")
-        return StoreError, "not finished"
+        connection.pragma("user_version", 99)
+        return StoreError, "newer foveate"
 
 
-@pytest.mark.parametrize(
-    "sort", ["damaged", "no database", "missing", "another program's", "of a newer foveate", "an unfinished copy"]
-)
+@pytest.mark.parametrize("sort", ["damaged", "no database", "missing", "another program's", "of a newer foveate"])
 def test_a_file_that_cannot_be_restored_is_refused_before_anything_is_touched(
     source: SQLiteStore, backup: Path, tmp_path: Path, sort: str
 ) -> None:
@@ -402,36 +345,15 @@ def test_a_full_disk_leaves_a_damaged_store_as_it_is(
 
 def test_looking_at_a_schema_leaves_nothing_behind(backup: Path, tmp_path: Path) -> None:
     before, names = backup.read_bytes(), sorted(tmp_path.iterdir())
-    assert standing_of(backup).is_current
+    assert read_schema_status(backup).is_current
     with closing(apsw.Connection(str(backup))) as connection:
         connection.pragma("user_version", 99)
-    found = standing_of(backup)
+    found = read_schema_status(backup)
     assert (found.is_current, found.is_too_new, found.version) == (False, True, 99)
     with closing(apsw.Connection(str(backup))) as connection:
         connection.pragma("user_version", sqlite.queries.migrations("sqlite")[-1][0])
     assert backup.read_bytes()[100:] == before[100:]
     assert sorted(tmp_path.iterdir()) == names
-
-
-def test_of_two_copies_at_once_one_stops(source: SQLiteStore, tmp_path: Path) -> None:
-    """The other has finished, and somebody writes: the first must not take that for an old row."""
-    path = tmp_path / "copy.db"
-    begun = threading.Event()
-
-    def during(doing: str, done: int, total: int) -> None:
-        if begun.is_set() or "spaces" not in doing:
-            return
-        begun.set()
-        with closing(target(path)) as other:
-            copy(source, other)
-        with closing(SQLiteStore(path)) as there:
-            keep(there, made("Written after the second copy", id="note_late"))
-
-    with closing(target(path)) as there, pytest.raises(Conflict, match="Another copy"):
-        copy(source, there, progress=during)
-    with closing(SQLiteStore(path)) as there:
-        assert get(there, "note_late") is not None
-        assert there.health().ok
 
 
 def test_while_a_store_is_replaced_others_read_it_and_wait_to_write(
@@ -441,16 +363,16 @@ def test_while_a_store_is_replaced_others_read_it_and_wait_to_write(
     source.backup(backup)
     with closing(SQLiteStore(path)) as live:
         add(live, "It was here earlier")
-        number_above = sqlite_files._number_above
+        raise_numbers = sqlite_files._raise_change_numbers
 
         def late(there: SQLiteStore, staged: Path) -> None:
             assert len(found(live, "earlier")) == 1
             monkeypatch.setattr(sqlite, "BUSY", 50)
             with pytest.raises(StoreError, match="busy"), live._transaction("begin immediate", 50):
                 pass
-            number_above(there, staged)
+            raise_numbers(there, staged)
 
-        monkeypatch.setattr(sqlite_files, "_number_above", late)
+        monkeypatch.setattr(sqlite_files, "_raise_change_numbers", late)
         kept = restore(backup, path, replace=True)
         assert kept is not None
         assert found(live, "earlier") == []
@@ -471,7 +393,7 @@ def test_a_restore_that_fails_leaves_the_store_usable_and_no_copy_of_it(
         def fails(there: SQLiteStore, staged: Path) -> None:
             raise OSError("no room")
 
-        monkeypatch.setattr(sqlite_files, "_number_above", fails)
+        monkeypatch.setattr(sqlite_files, "_raise_change_numbers", fails)
         with pytest.raises(OSError, match="no room"):
             restore(backup, path, replace=True)
         add(live, "And it goes on")
@@ -487,7 +409,7 @@ def test_a_restore_interrupted_while_pages_are_copied_keeps_what_was_there(sourc
 
     def interrupted(frame: FrameType, event: str, called: Any) -> None:
         """As Ctrl-C is: what runs in C comes to its end first."""
-        if event == "c_return" and called.__name__ == "step" and frame.f_code.co_name == "_put_over":
+        if event == "c_return" and called.__name__ == "step" and frame.f_code.co_name == "_overwrite_store":
             steps.append(event)
             if len(steps) == 2:  # the first one takes the lock
                 sys.setprofile(None)

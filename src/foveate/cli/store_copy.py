@@ -25,10 +25,11 @@ def copy(call: Call, source: str, target: str, replace: bool) -> None:
     """Copy a whole store into another, between files and PostgreSQL databases.
 
     SOURCE and TARGET are a project's directory, a store's file, or a URL, postgresql://... Everything is kept: ids,
-    versions, history, links, receipts, vectors. Others may go on writing to SOURCE; what is copied is one moment of it. A
-    copy that was cut short goes on when it is run again; at the end both sides are compared, row by row. With --replace,
-    what TARGET held is kept in a file until the copy is done, and put back where it fails.
+    versions, history, links, receipts, vectors. Others may continue to write to SOURCE; one moment of it is copied.
+    TARGET is written in one transaction and compared row by row at the end. If the copy fails or is stopped, TARGET stays
+    as it was.
     """
+    from foveate.store.copy import copy_store
     from foveate.store.open import open_store
 
     here = _store_of(source)
@@ -38,27 +39,17 @@ def copy(call: Call, source: str, target: str, replace: bool) -> None:
         there = _store_of(target, create=True)
         if here == there:
             raise InputError("SOURCE and TARGET are the same store; nothing was copied.")
-        with closing(open_store(there, unfinished=True)) as right:
-            done = _copied(left, right, there, replace)
+        with closing(open_store(there)) as right:
+            done = copy_store(left, right, replace=replace, progress=_bar())
             shown = {"source": left.label, "target": right.label}
     if call.as_json:
         call.print_json({**shown, "tables": {name: asdict(moved) for name, moved in done.items()}})
         return
     from foveate.cli.render import print_lines, table
 
-    rows = [(name, f"{moved.rows:,}", f"{moved.written:,}", moved.hash) for name, moved in done.items()]
-    print_lines(table(("table", "rows", "written", "hash"), rows, left=1))
+    rows = [(name, f"{moved.rows:,}", moved.hash) for name, moved in done.items()]
+    print_lines(table(("table", "rows", "hash"), rows, left=1))
     say(f"{shown['target']} holds what {shown['source']} held: counts and hashes are equal.")
-
-
-def _copied(left: Any, right: Any, there: str, replace: bool) -> Any:
-    from foveate.store import copy as moving
-    from foveate.store.address import is_url
-    from foveate.store.sqlite import files
-
-    if not replace:
-        return moving.copy(left, right, progress=_bar())
-    return files.copy_over(left, right, Path("shared.db" if is_url(there) else there), progress=_bar())
 
 
 @click.command(cls=Verb)
@@ -78,8 +69,8 @@ def restore(call: Call, file: Path, replace: bool) -> None:
     place = call.place()
     where = place.shared or str(place.store)
     if place.shared is not None:
-        with closing(open_store(where, unfinished=True)) as store:
-            kept = files.restore_shared(file, store, replace=replace)
+        with closing(open_store(where)) as store:
+            kept = files.restore_into_database(file, store, replace=replace)
             where = store.label
     else:
         project.create(place)
@@ -101,21 +92,22 @@ def migrate(call: Call, check: bool) -> int:
     Opening a store does that too, in one transaction that happens or does not. Programs of an older foveate that have it
     open refuse to go on, and say so.
     """
-    from foveate.store.open import open_store, standing_of
+    from foveate.store.open import open_store, read_schema_status
 
     where = call.existing()
-    before = standing_of(where)
+    before = read_schema_status(where)
     after = before
-    if not check and not before.is_too_new and not before.unfinished:
+    if not check and not before.is_too_new:
         open_store(where, counter=None).close()
-        after = standing_of(where)
+        after = read_schema_status(where)
     if call.as_json:
-        call.print_json({**asdict(before), "current": after.is_current, "restart": before.restart, "advice": after.advice})
+        status = {**asdict(before), "current": after.is_current}
+        call.print_json({**status, "restart": before.needs_restart, "advice": after.advice})
         return int(not after.is_current)
-    click.echo(f"{before.label}  schema {before.version}, this foveate has {before.latest}")
-    for step in before.steps:
+    click.echo(f"{before.label}  schema {before.version}, this foveate has {before.latest_version}")
+    for step in before.pending_migrations:
         click.echo(f"{'would run' if check else 'ran'}  {step}")
-    if before.indexes_again:
+    if before.needs_reindex:
         click.echo(f"{'would index' if check else 'indexed'} again")
     if after.advice:
         say(after.advice)

@@ -108,12 +108,12 @@ def _kept(place: Place) -> list[str]:
     """What restoring left beside the store, whole or half."""
     if place.shared is not None:
         return []
-    from foveate.store.sqlite.files import kept_beside
+    from foveate.store.sqlite.files import side_files
 
     return [
         f"{str(file)!r} holds what was in the store, or was to be, when a backup was restored, and `foveate forget` does "
         "not reach it. Delete it when you do not want it."
-        for file in kept_beside(place.store)
+        for file in side_files(place.store)
     ]
 
 

@@ -1,250 +1,349 @@
-"""A whole store copied into another, whatever databases they are: table by table, page by page, proved equal at the end.
+"""Copying a whole store into another, between files and PostgreSQL databases.
 
-Comes in: two open stores. Goes out: the target with the source's rows as one snapshot had them: ids, versions, history,
-links, receipts, vectors, the secret. A copy makes the target the same: a page that is equal already is left alone. So one
-that was cut short goes on where it was when it is run again, and has nothing to remember.
+The target is written in one transaction. Until that is complete and verified, everybody reads what the target held before;
+a copy that is killed or fails changes nothing and can be run again.
 """
 
 from __future__ import annotations
 
-import os
+from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any, Protocol
+from itertools import count
+from typing import TYPE_CHECKING, Any, Protocol
 
 from foveate.errors import Conflict, StoreError
-from foveate.store.sql.queries import AGAIN
-from foveate.store.tables import COPYING, KEYS, Row, Span, Tables
+from foveate.store.sql.queries import META_RESIDUE, META_STAMPS
 
-PAGE = 5000
-"""Rows that are compared and written together: a few megabytes, and a commit that is worth its cost."""
+if TYPE_CHECKING:
+    import apsw
+    import psycopg
 
-COPIED = tuple(table for table in KEYS if table != "meta")
-HELD = tuple(table for table in COPIED if table not in ("projects", "kinds", "spaces"))
+Row = tuple[Any, ...]
+
+TABLE_KEYS: dict[str, tuple[str, ...]] = {
+    "projects": ("project",),
+    "kinds": ("kind",),
+    "spaces": ("space",),
+    "records": ("project", "id"),
+    "history": ("project", "id", "version"),
+    "links": ("project", "src", "name", "dst"),
+    "names": ("project", "name", "doc"),
+    "postings": ("project", "term", "kind", "field", "first"),
+    "volumes": ("project", "kind"),
+    "vectors": ("project", "space", "doc"),
+    "segments": ("project", "space"),
+    "receipts": ("project", "id"),
+    "receipt_items": ("project", "record", "receipt"),
+}
+"""The tables that are copied, and the unique key by which each is read: every database has an index on it, and the same
+order."""
+
+PROJECT_TABLES = tuple(table for table, key in TABLE_KEYS.items() if key[0] == "project")
+"""Tables whose rows belong to one project each, `projects` itself first."""
+
+CONTENT_TABLES = tuple(table for table in TABLE_KEYS if table not in ("projects", "kinds", "spaces"))
 """Tables that hold what somebody has written."""
 
+PAGE_ROWS = 5000
+"""Rows that are read and written together: a few megabytes."""
 
-Seen = list[Row]
-"""What tells whether a store is still the one that was looked at (`seen`)."""
+POSTGRES_NUMBERED = {"projects": "project", "kinds": "kind", "spaces": "space"}
+"""Tables whose rows PostgreSQL numbers itself."""
 
-
-class Changed(Conflict):
-    """The target is not what it was when it was looked at: nothing was copied into it."""
-
-
-class Overtaken(Conflict):
-    """Another copy into the target has begun since this one did: what it holds is not this one's to change."""
+VECTOR_HEADER_BYTES = 4
+"""Bytes before the numbers of a vector in pgvector's binary format: the dimension, and two that are unused."""
 
 
-class Movable(Protocol):
-    """What a store offers to be copied, from or to."""
+class CopyableStore(Protocol):
+    """A store that can be copied from or to."""
 
     @property
     def label(self) -> str:
-        """Where it is, fit to be shown: no password."""
+        """The path or URL, without a password."""
         ...
 
     def tables(self, *, write: bool = False) -> AbstractContextManager[Tables]:
-        """One snapshot to read, or one transaction to write, also where a copy is unfinished."""
+        """Open one snapshot of every table, or one transaction that nobody else writes beside."""
+        ...
+
+
+class Tables(Protocol):
+    """Every table of a store as plain rows, of all projects, inside one transaction.
+
+    Values are the same on every database: numbers, text, bytes and None.
+    """
+
+    def columns(self, table: str) -> tuple[str, ...]: ...
+    def count(self, table: str) -> int: ...
+    def page(self, table: str, columns: Sequence[str], after: Row | None, limit: int) -> list[Row]:
+        """Return rows in the order of the table's key, from the one after a key."""
+        ...
+
+    def clear(self, table: str) -> None: ...
+    def insert(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None: ...
+    def max_change_number(self) -> int:
+        """Return the highest number by which a process may know what it holds of this store in memory, or -1."""
+        ...
+
+    def raise_change_numbers(self, highest_known: int) -> None:
+        """Raise all such numbers above `highest_known`, so that nobody takes the new rows for those it has in memory."""
+        ...
+
+    def stamps(self) -> dict[str, str]:
+        """Return what made the rows: the names of `META_STAMPS` that have one value for all of them."""
+        ...
+
+    def finalize(self, stamps: Mapping[str, str], *, replaced: bool) -> None:
+        """Write what made the rows, and continue numbering where they end. `replaced`: other rows were there before."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
-    """One table of a copy: its rows, how many had to be written, and a hash over all of them."""
+class TableCopyResult:
+    """The rows of one copied table, and a hash over all of them."""
 
     rows: int
-    written: int
     hash: str
 
 
 Progress = Callable[[str, int, int], None]
-"""Told what is being done, how many rows are done and how many there are."""
+"""Called with what is being done, how many rows are done, and how many there are."""
 
 
-def copy(
-    source: Movable,
-    target: Movable,
-    *,
-    replace: bool = False,
-    since: Seen | None = None,
-    name: str = "",
-    back: bool = False,
-    progress: Progress | None = None,
-) -> dict[str, Moved]:
-    """Make the target hold what the source holds, and prove it; what was moved, by table.
-
-    `since`: only if the target is still what was seen then. `name`: what the copy is known by while it is unfinished.
-    `back`: the source is what the target was, so that whoever may see a project of it goes on to.
-    """
-    with source.tables() as left:
-        journey = _Journey(left, target, progress or (lambda doing, done, total: None))
-        known, journey.mark = _claim(left, target, replace, since, name or os.urandom(8).hex())
-        stamps = left.stamps()
-        done = {table: journey.move(table) for table in COPIED}
-        journey.prove(done)
-        with journey.writing() as right:
-            _finish(right, stamps, known, deleted=journey.deleted, back=back)
-    return done
+def copy_store(
+    source: CopyableStore, target: CopyableStore, *, replace: bool = False, progress: Progress | None = None
+) -> dict[str, TableCopyResult]:
+    """Make the target hold what the source holds, and verify it. Return the rows and a hash for each table."""
+    with source.tables() as source_tables, target.tables(write=True) as target_tables:
+        if not replace and not has_no_content(target_tables):
+            raise Conflict(f"{target.label!r} holds records or receipts already. Pass --replace to have them replaced.")
+        return copy_tables(source_tables, target_tables, progress=progress)
 
 
-def is_empty(tables: Tables) -> bool:
-    """Whether nobody has written anything yet."""
-    return not any(tables.page(Span(table), KEYS[table], 1) for table in HELD)
+def copy_tables(source: Tables, target: Tables, *, progress: Progress | None = None) -> dict[str, TableCopyResult]:
+    """Copy every table inside transactions that are open already."""
+    progress = progress or (lambda doing, done, total: None)
+    replaced, highest_known = not has_no_content(target), target.max_change_number()
+    columns = {table: _common_columns(table, source, target) for table in TABLE_KEYS}
+    for table in TABLE_KEYS:
+        target.clear(table)
+    results = {table: _copy_table(source, target, table, columns[table], progress) for table in TABLE_KEYS}
+    for table, copied in results.items():
+        if _hash_table(target, table, columns[table], copied.rows, progress) != copied:
+            raise StoreError(f"Table {table!r} was not stored as it was copied; nothing was changed. Is the disk sound?")
+    if highest_known >= 0:
+        target.raise_change_numbers(highest_known)
+    target.finalize(source.stamps(), replaced=replaced)
+    return results
 
 
-def seen(tables: Tables) -> Seen:
-    """An unfinished copy by its name; else whether nobody has written yet, and how often each project was written to. A
-    receipt does not count in a store that holds something: agents write them all the time."""
-    if (mark := _meta(tables).get(COPYING)) is not None:
-        return seen_as(mark.rpartition(" ")[2])
-    return [(is_empty(tables),), *tables.page(Span("projects"), ("project", "revision"))]
+def has_no_content(tables: Tables) -> bool:
+    """Return whether nobody has written anything to the store yet."""
+    return not any(tables.page(table, TABLE_KEYS[table], None, 1) for table in CONTENT_TABLES)
 
 
-def seen_as(name: str) -> Seen:
-    """A store that holds the unfinished copy of this name."""
-    return [(name,)]
+def _copy_table(source: Tables, target: Tables, table: str, columns: tuple[str, ...], progress: Progress) -> TableCopyResult:
+    digest, done, total = blake2b(digest_size=16), 0, source.count(table)
+    for rows in _pages(source, table, columns):
+        target.insert(table, columns, rows)
+        _update(digest, rows)
+        done += len(rows)
+        progress(f"copying {table}", done, total)
+    return TableCopyResult(done, digest.hexdigest())
 
 
-@dataclass(slots=True)
-class _Journey:
-    """The rows of one snapshot on their way to another store."""
-
-    left: Tables
-    target: Movable
-    progress: Progress
-    deleted: bool = False
-    mark: str = ""
-    """What this copy wrote into the target: another that begins writes its own."""
-    _columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        with self.target.tables() as right:
-            self._columns = {table: _common(table, self.left, right) for table in COPIED}
-
-    @contextmanager
-    def writing(self) -> Iterator[Tables]:
-        """The target, as long as this copy is the one that fills it."""
-        with self.target.tables(write=True) as right:
-            if _meta(right).get(COPYING) != self.mark:
-                raise Overtaken(f"Another copy into {self.target.label!r} has begun since, or is done. This one stops.")
-            yield right
-
-    def move(self, table: str) -> Moved:
-        """Have the target's rows of a table be the source's."""
-        digest, rows, written, total = blake2b(digest_size=16), 0, 0, self.left.count(table)
-        with self.target.tables() as right:
-            empty = not right.page(Span(table), KEYS[table], 1)
-        stale = []
-        for span, here in self._pages(table):
-            rows += len(here)
-            _hash(digest, here)
-            if empty:
-                written += self._write(table, here)
-            elif self._cleared(span, here):
-                stale.append(span)
-            self.progress(f"{'copying' if empty else 'comparing'} {table}", rows, total)
-        # Only now that whatever differs is gone from the target: no old row is in the way of a new one.
-        for span in stale:
-            written += self._write(table, self._read(span))
-            self.progress(f"copying {table}", written, total)
-        return Moved(rows, written, digest.hexdigest())
-
-    def prove(self, done: Mapping[str, Moved]) -> None:
-        """Read the target once more, in one snapshot, and compare counts and hashes."""
-        with self.target.tables() as right:
-            for table, moved in done.items():
-                digest, rows, after = blake2b(digest_size=16), 0, None
-                while page := right.page(Span(table, after), self._columns[table], PAGE):
-                    _hash(digest, page)
-                    rows += len(page)
-                    after = self._key(table, page[-1])
-                    self.progress(f"checking {table}", rows, moved.rows)
-                if (rows, digest.hexdigest()) != (moved.rows, moved.hash):
-                    raise Conflict(f"Table {table!r} of {self.target.label!r} is not what was copied into it. {AGAIN}")
-
-    def _pages(self, table: str) -> Iterator[tuple[Span, list[Row]]]:
-        """The source's rows, page by page; the last one is empty and open at its end."""
-        after: Row | None = None
-        while True:
-            rows = self.left.page(Span(table, after), self._columns[table], PAGE)
-            last = self._key(table, rows[-1]) if rows else None
-            yield Span(table, after, last), rows
-            if last is None:
-                return
-            after = last
-
-    def _read(self, span: Span) -> list[Row]:
-        return self.left.page(span, self._columns[span.table]) if span.last is not None else []
-
-    def _cleared(self, span: Span, here: list[Row]) -> bool:
-        """Whether the target lacks these rows; whatever it has in their place is deleted."""
-        with self.target.tables() as right:
-            held = right.page(span, self._columns[span.table], None if span.last else 1)
-        if held and held != here:
-            self.deleted = True
-            with self.writing() as right:
-                right.delete(span)
-        return held != here
-
-    def _write(self, table: str, rows: list[Row]) -> int:
-        if rows:
-            with self.writing() as right:
-                right.insert(table, self._columns[table], rows)
-        return len(rows)
-
-    def _key(self, table: str, row: Row) -> Row:
-        columns = self._columns[table]
-        return tuple(row[columns.index(name)] for name in KEYS[table])
+def _hash_table(tables: Tables, table: str, columns: tuple[str, ...], total: int, progress: Progress) -> TableCopyResult:
+    digest, done = blake2b(digest_size=16), 0
+    for rows in _pages(tables, table, columns):
+        _update(digest, rows)
+        done += len(rows)
+        progress(f"checking {table}", done, total)
+    return TableCopyResult(done, digest.hexdigest())
 
 
-def _common(table: str, left: Tables, right: Tables) -> tuple[str, ...]:
-    """The columns that are copied. `projects` may hold counts of a database's own besides; other tables are the same."""
-    here, there = left.columns(table), right.columns(table)
-    if table != "projects" and set(here) != set(there):
+def _pages(tables: Tables, table: str, columns: tuple[str, ...]) -> Iterator[list[Row]]:
+    key = [columns.index(name) for name in TABLE_KEYS[table]]
+    after: Row | None = None
+    while rows := tables.page(table, columns, after, PAGE_ROWS):
+        yield rows
+        after = tuple(rows[-1][n] for n in key)
+
+
+def _common_columns(table: str, source: Tables, target: Tables) -> tuple[str, ...]:
+    """Return the columns that are copied. Only `projects` may have further columns, for counts of the database's own."""
+    ours, theirs = source.columns(table), target.columns(table)
+    if table != "projects" and set(ours) != set(theirs):
         raise StoreError(f"The stores keep table {table!r} in different shapes; run `foveate migrate` on both, then copy.")
-    return tuple(name for name in here if name in there)
+    return tuple(name for name in ours if name in theirs)
 
 
-def _hash(digest: Any, rows: Sequence[Row]) -> None:
-    """Python writes a value in one way only, whichever database it came from."""
+def _update(digest: Any, rows: Sequence[Row]) -> None:
+    # Python writes a value in one way only, whichever database it came from.
     digest.update("".join(map(repr, rows)).encode("utf-8", "surrogatepass"))
 
 
-def _claim(left: Tables, target: Movable, replace: bool, since: Seen | None, name: str) -> tuple[int, str]:
-    """Mark the target as one that is being copied to; the highest number by which anybody knows what it held before, and
-    the mark."""
-    source = blake2b(_meta(left)["secret"].encode(), digest_size=8).hexdigest()
-    with target.tables(write=True) as right:
-        right.refuse_others(True)  # first, so that no writer is under way when it is looked at
-        if since is not None and seen(right) != since:
-            raise Changed(f"{target.label!r} was written to since it was looked at; nothing was changed.")
-        meta = _meta(right)
-        begun, before, _ = (*meta.get(COPYING, "").split(" "), "", "")[:3]
-        if begun != source and not replace and (begun or not is_empty(right)):
-            what = "an unfinished copy of another store" if begun else "records or receipts already"
-            raise Conflict(f"{target.label!r} holds {what}. Pass --replace to have them replaced; nothing was changed.")
-        known = int(before) if begun == source else max(right.highest(), int(before or -1))
-        mark = f"{source} {known} {name}"
-        _set_meta(right, {**meta, COPYING: mark})
-    return known, mark
+class SQLTables:
+    """The part of `Tables` that is the same in any SQL. In `_execute`, `?` stands for a value."""
+
+    def _execute(self, text: str, values: Sequence[Any] = ()) -> list[Row]:
+        raise NotImplementedError
+
+    def _select_expression(self, table: str, column: str) -> str:
+        """Return how a column is read in the common form."""
+        return quote_identifier(column)
+
+    def count(self, table: str) -> int:
+        return int(self._execute(f"select count(*) from {quote_identifier(table)}")[0][0])
+
+    def page(self, table: str, columns: Sequence[str], after: Row | None, limit: int) -> list[Row]:
+        shown = ", ".join(self._select_expression(table, column) for column in columns)
+        key = ", ".join(map(quote_identifier, TABLE_KEYS[table]))
+        where = "" if after is None else f" where ({key}) > ({', '.join('?' * len(after))})"
+        text = f"select {shown} from {quote_identifier(table)}{where} order by {key} limit {limit:d}"
+        return self._execute(text, after or ())
+
+    def clear(self, table: str) -> None:
+        self._execute(f"delete from {quote_identifier(table)}")
+
+    def max_change_number(self) -> int:
+        text = (
+            "select max(n) from (select max(revision) as n from projects union all select max(latest) from segments) known"
+        )
+        highest = self._execute(text)[0][0]
+        return -1 if highest is None else int(highest)
+
+    def raise_change_numbers(self, highest_known: int) -> None:
+        # By more than any number, so that no row meets another's on its way up.
+        by = highest_known + 1 + max(self.max_change_number(), 0)
+        self._execute("update projects set revision = revision + ?", (by,))
+        self._execute("update vectors set seq = seq + ?", (by,))
+        self._execute("update segments set latest = latest + ?, removed = latest + ?", (by, by))
+
+    def _meta_stamps(self) -> dict[str, str]:
+        names = ", ".join("?" * len(META_STAMPS))
+        return dict(self._execute(f"select name, value from meta where name in ({names})", META_STAMPS))
 
 
-def _finish(right: Tables, stamps: Mapping[str, str], known: int, *, deleted: bool, back: bool) -> None:
-    """The target is a store of its own from now on."""
-    _set_meta(right, {name: value for name, value in _meta(right).items() if name != COPYING})
-    if known >= 0:
-        right.raise_above(known)
-    right.settle(stamps, deleted=deleted, back=back)
-    right.refuse_others(False)
+class SQLiteTables(SQLTables):
+    """The tables of an SQLite store, whose values are the common form."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    def columns(self, table: str) -> tuple[str, ...]:
+        return tuple(name for (name,) in self._execute("select name from pragma_table_info(?) order by cid", (table,)))
+
+    def insert(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        names, marks = ", ".join(map(quote_identifier, columns)), ", ".join("?" * len(columns))
+        self._connection.executemany(f"insert into {quote_identifier(table)} ({names}) values ({marks})", rows)
+
+    def stamps(self) -> dict[str, str]:
+        return self._meta_stamps()
+
+    def finalize(self, stamps: Mapping[str, str], *, replaced: bool) -> None:
+        # What lacks a stamp is indexed anew when the file is next opened, and a residue is then removed.
+        self._connection.executemany("delete from meta where name = ?", [(name,) for name in META_STAMPS])
+        self.insert("meta", ("name", "value"), list(stamps.items()))
+        self._execute(
+            "update projects set docs = "
+            "max(docs, coalesce((select max(doc) from records r where r.project = projects.project), 0))"
+        )
+        if replaced:
+            self._execute("insert or replace into meta (name, value) values (?, 'copied')", (META_RESIDUE,))
+
+    def _execute(self, text: str, values: Sequence[Any] = ()) -> list[Row]:
+        return self._connection.execute(text, values).fetchall()
 
 
-def _meta(tables: Tables) -> dict[str, str]:
-    return dict(tables.page(Span("meta"), ("name", "value")))
+class PostgresTables(SQLTables):
+    """The tables of a PostgreSQL store, for their owner. A vector is read as the bytes of its half floats, as in SQLite."""
+
+    def __init__(self, connection: psycopg.Connection[Row]) -> None:
+        self._connection = connection
+
+    def columns(self, table: str) -> tuple[str, ...]:
+        rows = self._execute(
+            "select attname::text from pg_attribute where attrelid = to_regclass(?) and attnum > 0 and not attisdropped "
+            "order by attnum",
+            (table,),
+        )
+        return tuple(name for (name,) in rows)
+
+    def page(self, table: str, columns: Sequence[str], after: Row | None, limit: int) -> list[Row]:
+        rows = super().page(table, columns, after, limit)
+        return _convert_vectors(rows, columns, _from_pgvector) if table == "vectors" else rows
+
+    def insert(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        names, has_vectors = ", ".join(map(quote_identifier, columns)), table == "vectors"
+        text = f"copy {quote_identifier(table)} ({names}) from stdin{' (format binary)' if has_vectors else ''}"
+        with self._connection.cursor().copy(text) as copy:
+            if has_vectors:
+                copy.set_types(["bytea" if name == "vector" else "int8" for name in columns])
+                rows = _convert_vectors(rows, columns, _to_pgvector)
+            for row in rows:
+                copy.write_row(row)
+
+    def stamps(self) -> dict[str, str]:
+        stamps = self._meta_stamps()
+        makers = self._execute("select distinct made_by from projects")
+        if len(makers) == 1 and makers[0][0].count("/") == 2:
+            stamps |= zip(("analyser", "renderer", "counter"), makers[0][0].split("/"), strict=True)
+        return stamps
+
+    def finalize(self, stamps: Mapping[str, str], *, replaced: bool) -> None:
+        for name in ("counter", "secret"):
+            if name in stamps:
+                self._execute("update meta set value = ? where name = ?", (stamps[name], name))
+        makers = [stamps.get(name, "") for name in ("analyser", "renderer", "counter")]
+        made_by = "/".join(makers) if all(makers) else ""  # empty: each project is indexed anew when it is first used
+        self._execute(
+            "update projects p set made_by = ?, "
+            "docs = greatest(docs, (select max(r.doc) from records r where r.project = p.project))",
+            (made_by,),
+        )
+        if replaced:  # a project's number may mean another one now: an old grant must not show it to anybody
+            self._execute("delete from members")
+        for table, column in POSTGRES_NUMBERED.items():
+            self._execute(
+                f"select setval(pg_get_serial_sequence('{table}', '{column}'), greatest(max({column}), 1), "
+                f"max({column}) is not null) from {table}"
+            )
+
+    def _select_expression(self, table: str, column: str) -> str:
+        return "halfvec_send(vector)" if (table, column) == ("vectors", "vector") else quote_identifier(column)
+
+    def _execute(self, text: str, values: Sequence[Any] = ()) -> list[Row]:
+        numbers, parts = count(1), text.split("?")
+        numbered = parts[0] + "".join(f"${next(numbers)}{part}" for part in parts[1:])
+        cursor = self._connection.execute(numbered, values, binary=True)  # type: ignore[call-overload]
+        return cursor.fetchall() if cursor.description else []
 
 
-def _set_meta(tables: Tables, values: Mapping[str, str]) -> None:
-    tables.delete(Span("meta"))
-    tables.insert("meta", ("name", "value"), list(values.items()))
+def quote_identifier(name: str) -> str:
+    """Return a name quoted for SQL: `user` is a reserved word."""
+    return f'"{name}"'
+
+
+def _convert_vectors(rows: Sequence[Row], columns: Sequence[str], convert: Callable[[bytes], bytes]) -> list[Row]:
+    if "vector" not in columns:
+        return list(rows)
+    at = list(columns).index("vector")
+    return [(*row[:at], convert(row[at]), *row[at + 1 :]) for row in rows]
+
+
+def _from_pgvector(sent: bytes) -> bytes:
+    """Return a vector as SQLite stores it: pgvector sends the most significant byte first."""
+    return _swap_bytes(sent[VECTOR_HEADER_BYTES:])
+
+
+def _to_pgvector(stored: bytes) -> bytes:
+    return (len(stored) // 2).to_bytes(2) + bytes(VECTOR_HEADER_BYTES - 2) + _swap_bytes(stored)
+
+
+def _swap_bytes(half_floats: bytes) -> bytes:
+    numbers = array("H", half_floats)
+    numbers.byteswap()
+    return numbers.tobytes()

@@ -10,7 +10,7 @@ from foveate.store.address import is_url
 
 if TYPE_CHECKING:
     from foveate.store.postgres.store import PostgresStore
-    from foveate.store.sql.schema_status import Standing
+    from foveate.store.sql.queries import SchemaStatus
     from foveate.store.sqlite.store import SQLiteStore
 
 
@@ -29,12 +29,12 @@ def open_store(where: str | Path, **options: Any) -> SQLiteStore | PostgresStore
     return SQLiteStore(where, **options)
 
 
-def standing_of(where: str | Path) -> Standing:
-    """How a store's schema stands, without changing anything there."""
+def read_schema_status(where: str | Path) -> SchemaStatus:
+    """Return how the schema of a store compares with this version's, without changing anything there."""
     if is_url(where):
         from foveate.store.postgres import store
 
-        return store.standing_of(str(where))
+        return store.read_schema_status(str(where))
     from foveate.store.sqlite import files
 
-    return files.standing_of(where)
+    return files.read_schema_status(where)

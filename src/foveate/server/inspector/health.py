@@ -12,7 +12,7 @@ from foveate.project.project import find
 from foveate.receipts.metrics import LATEST
 from foveate.server.doctor import Findings, around
 from foveate.server.inspector.page import Page, PageRequest
-from foveate.store.open import standing_of
+from foveate.store.open import read_schema_status
 
 METRIC_DESCRIPTIONS = {
     "context_relevance": "average relevance of the items found for a query",
@@ -71,9 +71,9 @@ def _schema(engine: Engine) -> dict[str, Any] | None:
         return None
     place = find(engine.code.root)
     try:
-        status = standing_of(place.shared or place.store)
+        status = read_schema_status(place.shared or place.store)
     except FoveateError as error:
-        return {"version": None, "latest": None, "steps": [], "advice": str(error), "is_current": False}
+        return {"version": None, "latest_version": None, "pending_migrations": [], "advice": str(error), "is_current": False}
     return {**asdict(status), "advice": status.advice, "is_current": status.is_current}
 
 

@@ -216,13 +216,15 @@ class Connections:
         project: str = "",
         lock: float | None = None,
         unhurried: bool = False,
+        alone: bool = False,
     ) -> Iterator[Connection]:
         """A connection inside a transaction, which is committed at the end of the block; `check` is told the schema.
 
         Until the block begins, the server may go away and come back. A commit that was not answered is looked up, by the
-        mark that it left with its `project`.
+        mark that it left with its `project`. `alone`: no other transaction of this store writes meanwhile, in any project.
         """
-        with self.explained(), self._taken(self._settings(begin, project, lock, unhurried)) as (connection, ticket, schema):
+        settings = self._settings(begin, project, lock, unhurried, alone)
+        with self.explained(), self._taken(settings) as (connection, ticket, schema):
             try:
                 check(schema)
                 yield connection
@@ -241,7 +243,7 @@ class Connections:
 
     # --- beginning ---------------------------------------------------------------------------------------------
 
-    def _settings(self, begin: str, project: str, lock: float | None, unhurried: bool) -> str:
+    def _settings(self, begin: str, project: str, lock: float | None, unhurried: bool, alone: bool) -> str:
         """The whole beginning as one message: it costs the server's answer once."""
         times = {
             "statement_timeout": 0.0 if unhurried else self.patience.statement,
@@ -250,9 +252,10 @@ class Connections:
         }
         settings = "".join(f"; set local {name} = {round(seconds * 1000)}" for name, seconds in times.items())
         # A migration waits for the writers of the old schema, and whoever comes after it finds the new one.
-        shared = f"; select pg_advisory_xact_lock_shared({MIGRATING})" if begin == WRITE else ""
+        lock_function = "pg_advisory_xact_lock" if alone else "pg_advisory_xact_lock_shared"
+        writers = f"; select {lock_function}({MIGRATING})" if begin == WRITE else ""
         ticket = TICKET.format(project=sql.Literal(project).as_string(None)) if begin == WRITE else ""
-        return f"{begin}; set local search_path = {self.path}{PLANNED}{settings}{shared}{LOOK}{ticket}"
+        return f"{begin}; set local search_path = {self.path}{PLANNED}{settings}{writers}{LOOK}{ticket}"
 
     @contextmanager
     def _taken(self, begin: str) -> Iterator[tuple[Connection, Ticket | None, int]]:

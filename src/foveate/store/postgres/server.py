@@ -12,10 +12,8 @@ from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from foveate.errors import InputError, StoreError
-from foveate.store.address import masked
+from foveate.errors import InputError
 from foveate.store.postgres.errors import explained, refusal
-from foveate.store.sql.queries import AGAIN
 
 if TYPE_CHECKING:
     import psycopg
@@ -61,9 +59,6 @@ def facts(url: str, project: str) -> tuple[dict[str, Any], list[str]]:
 def members(url: str) -> list[tuple[str, str]]:
     """Which role sees which project: all of it for the owner of the store, a role's own lines for others."""
     with _asking(url) as connection:
-        ((schema,),) = connection.execute("select value from foveate.meta where name = 'schema'").fetchall()
-        if int(schema) < 0:  # its projects are not all there yet, or not yet who they will be
-            raise StoreError(f"{masked(url)!r} holds a copy that is not finished. {AGAIN}")
         return connection.execute(
             "select m.role, p.name from foveate.members m join foveate.projects p using (project) order by 1, 2"
         ).fetchall()

@@ -17,18 +17,17 @@ from typing import Any
 from foveate.clock import new_id, now
 from foveate.errors import Busy, Denied, InputError, NotFound, SchemaTooNew, StoreError
 from foveate.records.kinds import RENDERER
+from foveate.store.copy import PROJECT_TABLES, PostgresTables
 from foveate.store.postgres.connections import MIGRATING, READ, WRITE, Connection, Connections, Patience, quoted
 from foveate.store.postgres.database import PostgresDatabase
 from foveate.store.postgres.errors import NO_VECTORS
-from foveate.store.postgres.tables import PostgresTables
 from foveate.store.postgres.vectors import HalfVectors, Writing
 from foveate.store.protocol import Forgotten, Health, Scrub, StoredReceipt
 from foveate.store.retention import DEFAULT, Retention
 from foveate.store.retry import retried
 from foveate.store.sql import queries
+from foveate.store.sql.queries import META_SECRET, SchemaStatus, compute_schema_status
 from foveate.store.sql.read import ReadTransaction
-from foveate.store.sql.schema_status import Standing, standing
-from foveate.store.tables import OF_PROJECTS, SECRET
 from foveate.text import analysis, tokens
 from foveate.types import Scope
 
@@ -76,9 +75,7 @@ class PostgresStore:
         secret: str | None = None,
         patience: Patience | None = None,
         retention: Retention = DEFAULT,
-        unfinished: bool = False,
     ) -> None:
-        """`unfinished`: open it also where it holds a copy that was cut short, to finish that."""
         self.space = space
         self.retention = retention
         self._dropping: dict[str, tuple[int, int]] = {}
@@ -90,7 +87,7 @@ class PostgresStore:
         self._queries = queries.load("postgres")
         self._schema = queries.migrations("postgres")[-1][0]
         self._known: set[str] = set()
-        meta = self._opened(create, unfinished, counter, secret or os.urandom(16).hex())
+        meta = self._opened(create, counter, secret or os.urandom(16).hex())
         self.counter = counter or meta[COUNTER]
         tokens.counter(self.counter)
         if self.counter != meta[COUNTER]:
@@ -146,9 +143,9 @@ class PostgresStore:
 
     def backup(self, target: Path) -> None:
         """A consistent copy as an SQLite file, taken while others write."""
-        from foveate.store.sqlite.files import copy_to_file
+        from foveate.store.sqlite.files import back_up_to_file
 
-        copy_to_file(self, target)
+        back_up_to_file(self, target)
 
     def health(self) -> Health:
         """Is the server fit, and does every project's index say what its records say?"""
@@ -179,19 +176,16 @@ class PostgresStore:
 
     @contextmanager
     def tables(self, *, write: bool = False) -> Iterator[PostgresTables]:
-        """Every table as plain rows, in one transaction, for copying."""
-
-        def check(version: int) -> None:
-            queries.refuse_other(version, self._schema, repr(self.path), unfinished=True)
-
-        with self._connections.transaction(WRITE if write else READ, check, unhurried=True) as connection:
+        """Open every table as plain rows in one transaction, for copying."""
+        options = {"unhurried": True, "alone": write}
+        with self._connections.transaction(WRITE if write else READ, self._check_schema, **options) as connection:
             ((filtered,),) = connection.execute("select row_security_active('records')").fetchall()
             if filtered:
                 raise StoreError(f"{self.path!r}: this role sees its own projects only. Copy as the owner of the tables.")
-            yield PostgresTables(connection, self._schema)
+            yield PostgresTables(connection)
 
     def _check_schema(self, version: int) -> None:
-        queries.refuse_other(version, self._schema, repr(self.path))
+        queries.refuse_schema_mismatch(version, self._schema, repr(self.path))
 
     def close(self) -> None:
         self._connections.close()
@@ -277,7 +271,7 @@ class PostgresStore:
                 if size > VACUUMED:
                     return (DEAD,)
                 connection.add_notice_handler(lambda notice: refused.append(str(notice.message_primary)))
-                connection.execute(f"vacuum {', '.join(f'foveate.{table}' for table in OF_PROJECTS)}")
+                connection.execute(f"vacuum {', '.join(f'foveate.{table}' for table in PROJECT_TABLES)}")
         except psycopg.Error as error:  # the records are gone all the same
             refused.append(str(error))
         return (DEAD,) if refused else ()
@@ -340,7 +334,7 @@ class PostgresStore:
 
     # --- schema ------------------------------------------------------------------------------------------------
 
-    def _opened(self, create: bool, unfinished: bool, counter: str | None, secret: str) -> dict[str, str]:
+    def _opened(self, create: bool, counter: str | None, secret: str) -> dict[str, str]:
         """What `meta` says, once the schema is this version's."""
         with self._connections.explained(), self._connections.reached() as connection:
             version = self._version(connection)
@@ -348,9 +342,9 @@ class PostgresStore:
                 raise StoreError(
                     f"There is no store in {self.path!r}. Create one with `foveate init --store URL --project NAME`."
                 )
-            if queries.pending("postgres", version, repr(self.path)):
-                self._migrate(connection, {COUNTER: counter or "o200k", SECRET: secret})
-            queries.refuse_other(self._version(connection), self._schema, repr(self.path), unfinished=unfinished)
+            if queries.pending_migrations("postgres", version, repr(self.path)):
+                self._migrate(connection, {COUNTER: counter or "o200k", META_SECRET: secret})
+            queries.refuse_schema_mismatch(self._version(connection), self._schema, repr(self.path))
             self._connections.path = _path(connection)
             return dict(connection.execute("select name, value from foveate.meta").fetchall())
 
@@ -380,7 +374,9 @@ class PostgresStore:
                 connection.execute("create extension if not exists vector schema foveate")
                 connection.execute(f"set local search_path = {_path(connection)}")
                 database = PostgresDatabase(self._connections, connection, self._queries)
-                for number, script in queries.pending("postgres", self._version_here(connection), repr(self.path)):
+                for number, script in queries.pending_migrations(
+                    "postgres", self._version_here(connection), repr(self.path)
+                ):
                     connection.execute(script)
                     database.run("set_meta", {"name": SCHEMA, "value": str(number)})
                 for name, value in first.items():
@@ -401,7 +397,7 @@ class PostgresStore:
         return self._version(connection) if there else 0
 
 
-def standing_of(url: str) -> Standing:
+def read_schema_status(url: str) -> SchemaStatus:
     """How a database's schema stands; nothing is changed there."""
     connections = Connections(url, Patience())
     try:
@@ -417,7 +413,7 @@ def standing_of(url: str) -> Standing:
     for made_by in makers:
         if made_by and not made_by.startswith(f"{analysis.VERSION}/{RENDERER}/"):
             meta |= zip(("analyser", "renderer"), made_by.split("/"), strict=False)
-    return standing("postgres", connections.shown, abs(int(meta[SCHEMA])), meta)
+    return compute_schema_status("postgres", connections.shown, int(meta[SCHEMA]), meta)
 
 
 _GRANTS = (
@@ -427,7 +423,7 @@ _GRANTS = (
     "select on foveate.kinds, foveate.spaces, foveate.secrets",
     "insert (name) on foveate.kinds",
     "insert (fingerprint, dim) on foveate.spaces",
-    f"select, insert, update, delete on {', '.join(f'foveate.{table}' for table in OF_PROJECTS[1:])}",
+    f"select, insert, update, delete on {', '.join(f'foveate.{table}' for table in PROJECT_TABLES[1:])}",
 )
 """What a member needs; which rows, the policies of the tables say."""
 

@@ -20,15 +20,15 @@ import apsw
 from foveate.clock import new_id, now
 from foveate.errors import Damaged, FoveateError, StoreError
 from foveate.records.kinds import RENDERER
+from foveate.store.copy import SQLiteTables
 from foveate.store.protocol import Forgotten, Health, Scrub, StoredReceipt
 from foveate.store.retention import DEFAULT, Retention
 from foveate.store.sql import queries
+from foveate.store.sql.queries import META_RESIDUE, META_SECRET
 from foveate.store.sql.read import ReadTransaction
 from foveate.store.sql.write import WriteTransaction
 from foveate.store.sqlite import lock
 from foveate.store.sqlite.salvage import carry_all
-from foveate.store.sqlite.tables import SQLiteTables
-from foveate.store.tables import RESIDUE, SECRET
 from foveate.store.vectors import Asked, Scored, VectorSearch, View
 from foveate.text import analysis, tokens
 from foveate.types import Scope
@@ -82,10 +82,8 @@ class SQLiteStore:
         multi_valued: Iterable[str] = (),
         create: bool = True,
         secret: str | None = None,
-        unfinished: bool = False,
         retention: Retention = DEFAULT,
     ) -> None:
-        """`unfinished`: open it also where it holds a copy that was cut short, to finish that."""
         self.retention = retention
         self._dropping: dict[str, tuple[int, int]] = {}
         self.path = str(path)
@@ -105,8 +103,7 @@ class SQLiteStore:
             raise StoreError(f"There is no store at {self.path!r}. Create one with `foveate init`.")
         with _explained(self.path):
             self._shared = self._connect() if self._memory else None
-            if self._migrate(unfinished):
-                return
+            self._migrate()
             if counter is None:  # nobody asks for another: the one that the store was counted with
                 self.counter = self._meta().get("counter", self.counter)
             self._catch_up()
@@ -144,7 +141,7 @@ class SQLiteStore:
         """
         with self.write(scope) as writer:
             counts = writer.forget(ids, scrub, elsewhere)
-            writer.mark(RESIDUE)
+            writer.mark(META_RESIDUE)
         if self._size(self.path) <= AT_ONCE:
             return Forgotten(counts, self._compact())
         later = "The file is too large to be written anew while others wait; stray bytes may be in it until"
@@ -158,7 +155,7 @@ class SQLiteStore:
         with _explained(self.path):
             before, incremental = self._pages(), connection.pragma("auto_vacuum") == INCREMENTAL
             too_free = self._free_share() > FREE
-            if RESIDUE in self._meta() or (too_free and not incremental and self._size(self.path) <= AT_ONCE):
+            if META_RESIDUE in self._meta() or (too_free and not incremental and self._size(self.path) <= AT_ONCE):
                 self._compact()
             while incremental and self._free_share() > FREE:
                 with self._transaction("begin immediate"):
@@ -225,7 +222,7 @@ class SQLiteStore:
             problems = [f"The file is damaged ({damage}). Run `foveate doctor --fix`, or restore a backup."]
         elif astray := self._astray():
             problems = [f"The index disagrees with the records ({astray}). Run `foveate doctor --fix`."]
-        elif RESIDUE in meta:
+        elif META_RESIDUE in meta:
             problems = ["Bytes of forgotten records may still be in the file. Run `foveate doctor --fix`."]
         if not self._memory and self._checkpoint("truncate"):
             facts["log_bytes"] = self._size(self.path + "-wal")
@@ -237,9 +234,9 @@ class SQLiteStore:
 
     @contextmanager
     def tables(self, *, write: bool = False) -> Iterator[SQLiteTables]:
-        """Every table as plain rows, in one transaction, for copying."""
-        with self._transaction("begin immediate" if write else "begin", unfinished=True) as database:
-            yield SQLiteTables(database.connection, self._schema)
+        """Open every table as plain rows in one transaction, for copying."""
+        with self._transaction("begin immediate" if write else "begin") as database:
+            yield SQLiteTables(database.connection)
         if write:
             self._mind_the_log()
 
@@ -322,7 +319,7 @@ class SQLiteStore:
             self._connection().execute("vacuum")
             left = "" if self._memory or self._checkpoint("truncate") else "another process is reading"
             if not left:
-                _Database(self._connection(), self._queries).run("drop_meta", {"name": RESIDUE})
+                _Database(self._connection(), self._queries).run("drop_meta", {"name": META_RESIDUE})
         except apsw.Error as error:
             left = str(error)
         done = "It is tried again when the store is next opened."
@@ -377,7 +374,7 @@ class SQLiteStore:
             yield
 
     @contextmanager
-    def _transaction(self, begin: str, patience: int = BUSY, *, unfinished: bool = False) -> Iterator[_Database]:
+    def _transaction(self, begin: str, patience: int = BUSY) -> Iterator[_Database]:
         with _explained(self.path), self._exclusive(), self._free(begin) as (connection, (start, commit, rollback)):
             if begin == "begin" or self._memory:
                 connection.execute(start)
@@ -385,7 +382,7 @@ class SQLiteStore:
                 with lock.in_line(self.path, patience), _patient(connection, patience):
                     connection.execute(start)
             try:
-                self._check_schema(connection, unfinished)
+                self._check_schema(connection)
                 yield _Database(connection, self._queries)
                 connection.execute(commit)
             except BaseException:
@@ -449,14 +446,14 @@ class SQLiteStore:
 
     # --- schema ------------------------------------------------------------------------------------------------
 
-    def _migrate(self, unfinished: bool) -> bool:
-        """Bring the file to this version's schema, in one transaction. True: it holds a copy that is not finished."""
+    def _migrate(self) -> None:
+        """Bring the file to this version's schema, in one transaction."""
         connection = self._connection()
-        if queries.pending("sqlite", connection.pragma("user_version"), repr(self.path)):
+        if queries.pending_migrations("sqlite", connection.pragma("user_version"), repr(self.path)):
             connection.execute("begin immediate")
             try:
                 version = connection.pragma("user_version")  # another process may have been quicker
-                for number, script in queries.pending("sqlite", version, repr(self.path)):
+                for number, script in queries.pending_migrations("sqlite", version, repr(self.path)):
                     connection.execute(script)
                     connection.pragma("user_version", number)
                 connection.pragma("application_id", APPLICATION)
@@ -466,12 +463,11 @@ class SQLiteStore:
             except BaseException:
                 connection.execute("rollback")
                 raise
-        return self._check_schema(connection, unfinished) < 0
+        self._check_schema(connection)
 
-    def _check_schema(self, connection: apsw.Connection, unfinished: bool) -> int:
+    def _check_schema(self, connection: apsw.Connection) -> None:
         version: int = connection.pragma("user_version")  # costs a microsecond
-        queries.refuse_other(version, self._schema, repr(self.path), unfinished=unfinished)
-        return version
+        queries.refuse_schema_mismatch(version, self._schema, repr(self.path))
 
     def _refuse_foreign(self, connection: apsw.Connection) -> None:
         """Before anything is set, since a journal mode is written into the file."""
@@ -483,7 +479,7 @@ class SQLiteStore:
     def _stamp(self, database: _Database) -> None:
         for name, value in self._versions().items():
             database.run("set_meta", {"name": name, "value": value})
-        database.run("add_meta", {"name": SECRET, "value": self._secret})
+        database.run("add_meta", {"name": META_SECRET, "value": self._secret})
 
     def _versions(self) -> dict[str, str]:
         return {"analyser": str(analysis.VERSION), "renderer": str(RENDERER), "counter": self.counter}
@@ -499,11 +495,11 @@ class SQLiteStore:
             with self._transaction("begin immediate") as database:
                 if not self._is_current(dict(database.rows("meta"))):  # another process may have been quicker
                     self._rebuild(database)
-        elif RESIDUE in meta and self._size(self.path) <= AT_ONCE:
+        elif META_RESIDUE in meta and self._size(self.path) <= AT_ONCE:
             self._compact()
 
     def _is_current(self, meta: Mapping[str, str]) -> bool:
-        return self._versions().items() <= meta.items() and SECRET in meta
+        return self._versions().items() <= meta.items() and META_SECRET in meta
 
 
 class _Database:
@@ -571,7 +567,7 @@ def _patient(connection: apsw.Connection, milliseconds: int) -> Iterator[None]:
 def _secret_in(source: apsw.Connection) -> str | None:
     """The secret of a damaged file, where it can still be read: with another, no past context could be replayed."""
     try:
-        found = source.execute("select value from meta where name = ?", (SECRET,)).fetchone()
+        found = source.execute("select value from meta where name = ?", (META_SECRET,)).fetchone()
     except apsw.Error:
         return None
     return str(found[0]) if found else None
