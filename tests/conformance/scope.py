@@ -75,7 +75,6 @@ def seen(reader: Reader, ids: list[str]) -> Iterator[str]:
         "receipt lines of": {id for id in ids if lines(reader, session="s1")},
         "receipt lines since": {id for id in ids if reader.receipt_lines_since(0, 10)[0]},
         "receipt sessions": {id for id in ids if reader.receipt_sessions(10)},
-        "receipts without line": {id for id in ids if reader.receipts_without_line(10)},
         "shown by": {id for shown in reader.shown_by(["ctx_1"]).values() for id in shown},
         "growth by day": set(ids) if sum(reader.growth_by_day(0).values()) > 1 else set(),
         "page": {record.id for record in reader.page(100, NO_FILTERS)[0]},
@@ -122,7 +121,7 @@ class Scopes(Suite):
         with self.opened(tmp_path) as store:
             ids = self.kept(store, BOTH)
             with store.read(replace(BOTH, session="s9")) as reader:
-                assert len(list(seen(reader, ids))) == 27
+                assert len(list(seen(reader, ids))) == 26
             assert set(found(store, "vault postgres", scope=BOTH)) == set(ids)
 
     def test_no_read_crosses_a_wall(self, tmp_path: Path) -> None:
@@ -242,26 +241,6 @@ class Receipts(Suite):
             store.forget(HERE, [record.id])
             with store.read(HERE) as reader:
                 assert reader.shown_by(["ctx_a"]) == {"ctx_a": ["file:a.py"]}
-
-    def test_receipts_of_before_are_given_a_line_unless_they_changed_since(self, tmp_path: Path) -> None:
-        old = without_line("ctx_a"), without_line("ctx_b")
-        with self.opened(tmp_path) as store:
-            store.save_receipts(HERE, [*old, receipt("ctx_c")])
-            with store.read(HERE) as reader:
-                assert reader.receipts_without_line(9) == list(old)
-                assert reader.receipts_without_line(1) == [old[0]]
-            store.save_receipts(HERE, [replace(old[1], body=b"another")])
-            made = [replace(stored, session="s1", line=json.dumps({"id": stored.id})) for stored in old]
-            store.add_lines(HERE, [*made, replace(receipt("ctx_c"), line="not this")])
-            with store.read(HERE) as reader:
-                assert [stored.id for stored in reader.receipts_without_line(9)] == ["ctx_b"]
-                assert lines(reader) == ["ctx_c", "ctx_a"]
-                assert lines(reader, session="s1") == ["ctx_a"]
-            store.add_lines(HERE, [replace(old[1], body=b"another", session="s1", line="")])  # it cannot be read
-            with store.read(HERE) as reader:
-                assert reader.receipts_without_line(9) == []
-                assert lines(reader) == ids_in(reader.receipt_lines_since(T0, 9)[0]) == ["ctx_c", "ctx_a"]
-                assert lines(reader, session="s1") == ["ctx_a"]
 
     def test_pages_go_on_where_the_last_one_ended_whatever_comes_in_between(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:

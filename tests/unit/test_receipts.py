@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
 
-import apsw
 import pytest
 
 import foveate
 from foveate import Filters, InputError, NotFound
-from foveate.receipts import writer as journal
 from foveate.receipts.receipt import FORGOTTEN, context_json, pack, scrub, unpack
 from worlds import NOW, ago, clock, counting_ids, open_engine
 
@@ -78,85 +74,6 @@ def test_lines_come_in_pages_and_by_session(engine: foveate.Engine) -> None:
     assert [line["id"] for line in engine.receipts.list(session="s1")] == [ids[3], ids[1]]
     named = [(found["name"], found["contexts"]) for found in engine.receipts.sessions()]
     assert named == [("s0", 3), ("s1", 2)]
-
-
-@pytest.fixture
-def older(tmp_path: Path) -> Iterator[foveate.Engine]:
-    """An engine on a file, with five contexts of two sessions on three days."""
-    with foveate.open(tmp_path, personal=False, clock=clock, code=False) as engine:
-        engine.add("fact", "The deploy takes four minutes")
-        for n in range(5):
-            engine.context(f"deploy {n}", session=f"s{n % 2}", now=ago(2 - n // 2) + n)
-        yield engine
-
-
-def rewrite(engine: foveate.Engine, change: str) -> None:
-    engine.receipts.flush()
-    with engine.store.data.store.write(engine.scope) as writer:
-        writer._db.connection.execute(f"update receipts set {change}")  # type: ignore[attr-defined]
-
-
-def told(engine: foveate.Engine) -> tuple[Any, ...]:
-    """Everything that is answered from lines."""
-    pages = [
-        engine.receipts.list(limit=2),
-        engine.receipts.list(limit=2, after=(ago(1) + 2, engine.receipts.list(limit=3)[2]["id"])),
-        engine.receipts.list(limit=1, session="s1"),
-    ]
-    return (
-        pages,
-        engine.receipts.sessions(),
-        engine.receipts.timeline("s0"),
-        engine.store.metrics(),
-        engine.store.metrics_by_day(),
-    )
-
-
-def lacking(engine: foveate.Engine) -> int:
-    with engine.store.data.reader() as reader:
-        return len(reader.receipts_without_line(9))
-
-
-@contextmanager
-def busy(engine: foveate.Engine) -> Iterator[None]:
-    """Somebody else is writing."""
-    with engine.store.data.store.read(engine.scope) as reader:
-        path = reader._db.connection.filename  # type: ignore[attr-defined]
-    with closing(apsw.Connection(path)) as other:
-        other.execute("begin immediate")
-        yield
-
-
-def test_receipts_of_before_there_were_lines_are_listed_all_the_same(older: foveate.Engine) -> None:
-    before = told(older)
-    rewrite(older, "line = null, session = null")
-    assert told(older) == before
-    assert lacking(older) == 0
-
-
-def test_to_read_lines_nobody_needs_to_write(older: foveate.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = told(older)
-    rewrite(older, "line = null, session = null")
-    monkeypatch.setattr(journal, "AT_ONCE", 2)  # three pages
-    with busy(older):
-        assert told(older) == before
-        monkeypatch.setattr(journal, "AT_MOST", 2)  # no more than the latest, and no day of which only a part is known
-        assert [line["query"] for line in older.receipts.list()] == ["deploy 4", "deploy 3"]
-        found = older.store.metrics_by_day()
-        assert ([day["contexts"] for day in found["days"]], found["cut"]) == ([1], True)
-        assert lacking(older) == 5
-    assert told(older) == before
-    assert lacking(older) == 0
-
-
-def test_a_receipt_that_cannot_be_read_is_in_no_list(older: foveate.Engine) -> None:
-    rewrite(older, "line = null, session = null, body = case when created % 10 = 3 then x'00' else body end")
-    for held in (busy(older), nullcontext()):
-        with held:
-            assert [line["query"][-1] for line in older.receipts.list()] == ["4", "2", "1", "0"]
-            assert [(found["name"], found["contexts"]) for found in older.receipts.sessions()] == [("s0", 3), ("s1", 1)]
-            assert older.store.metrics()["cold_start_ms"]["measured"] == 4
-    assert lacking(older) == 0
 
 
 def test_forgetting_a_record_empties_it_out_of_the_lines(engine: foveate.Engine) -> None:

@@ -113,7 +113,9 @@ class Receipts:
     @retried
     def sessions(self, *, limit: int = 50) -> Sequence[dict[str, Any]]:
         """List the sessions that contexts were computed in, newest first, with their number and last time."""
-        rows = self._journal.lined(lambda reader: reader.receipt_sessions(limit))
+        self.flush()
+        with self._data.store.read(self._data.scope) as reader:
+            rows = reader.receipt_sessions(limit)
         return [{"name": name, "contexts": number, "last": iso(last)} for name, number, last in rows]
 
     @retried

@@ -33,9 +33,6 @@ FORGOTTEN = "[forgotten]"
 AROUND = ("always", "text", "project", "docs", "repo_map", "neighbours")
 """Sources of what is around an answer and not found for it: rules and pins, system prompts, the codebase, the map."""
 
-UNREADABLE = (zlib.error, ValueError, LookupError, TypeError, AttributeError)
-"""What comes of a body that is damaged, or that is no receipt."""
-
 SHOWN = 1_000
 """Characters of a question in a line: it may be a whole task, and a list shows its beginning."""
 
@@ -96,16 +93,6 @@ def pack(receipt: Receipt, created: int) -> StoredReceipt:
     return StoredReceipt(
         receipt.id, created, body, kept, receipt.document["request"]["scope"]["session"], _json(line(receipt))
     )
-
-
-def lined(stored: StoredReceipt) -> StoredReceipt:
-    """A receipt of before there were lines, with the line and the session that its body tells; one that cannot be read has
-    an empty line."""
-    try:
-        receipt = unpack(stored.body)
-        return replace(stored, session=receipt.document["request"]["scope"]["session"], line=_json(line(receipt)))
-    except UNREADABLE:
-        return replace(stored, line="")
 
 
 def _json(document: Mapping[str, Any]) -> str:

@@ -13,15 +13,14 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from copy import copy
-from itertools import islice, takewhile
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from foveate.errors import NotFound, StoreError
 from foveate.pipeline.assembly import Context
 from foveate.pipeline.run import Run
 from foveate.receipts import receipt as receipts
 from foveate.receipts.receipt import Receipt
-from foveate.store.protocol import Reader, Store, StoredReceipt
+from foveate.store.protocol import Reader, Store
 from foveate.types import Scope
 
 PENDING = 4
@@ -33,56 +32,7 @@ LATEST = 1000
 MOST_PENDING = 64
 """Receipts that may wait for a store that cannot be written; then the oldest go."""
 
-AT_ONCE = 100
-"""Receipts of before there were lines that get theirs in one transaction: some 300 ms, most of them outside of it."""
-
-AT_MOST = 500
-"""Receipts of before there were lines that are looked at for one answer, where lines cannot be written: some 1.5 s."""
-
 Readers = Callable[[Scope | None], AbstractContextManager[Reader]]
-_T = TypeVar("_T")
-
-
-class Lines(Protocol):
-    """What a reader tells of receipts without their bodies."""
-
-    def receipt_lines(self, limit: int, after: tuple[int, str] | None = None, session: str | None = None) -> list[str]: ...
-    def receipt_lines_since(self, since: int, limit: int) -> tuple[list[str], bool]: ...
-    def receipt_sessions(self, limit: int) -> list[tuple[str, int, int]]: ...
-
-
-class FromBodies:
-    """The lines of the latest receipts; those that the store lacks are made from the bodies."""
-
-    def __init__(self, reader: Reader) -> None:
-        self._reader = reader
-
-    def receipt_lines(self, limit: int, after: tuple[int, str] | None = None, session: str | None = None) -> list[str]:
-        found = (stored for stored in self._latest(after) if session in (None, stored.session))
-        return [str(stored.line) for stored in islice(found, limit)]
-
-    def receipt_lines_since(self, since: int, limit: int) -> tuple[list[str], bool]:
-        found = list(islice(takewhile(lambda stored: stored.created >= since, self._latest()), limit))
-        rest = self._reader.receipts_page(1, (found[-1].created, found[-1].id)) if found else []
-        return [str(stored.line) for stored in found], bool(rest) and rest[0].created >= since
-
-    def receipt_sessions(self, limit: int) -> list[tuple[str, int, int]]:
-        found: dict[str, list[int]] = {}
-        for stored in self._latest():
-            if stored.session is not None:
-                found.setdefault(stored.session, []).append(stored.created)
-        sessions = [(name, len(times), max(times)) for name, times in found.items()]
-        return sorted(sessions, key=lambda session: (-session[2], session[0]))[:limit]
-
-    def _latest(self, after: tuple[int, str] | None = None) -> Iterator[StoredReceipt]:
-        """Newest first, without those that cannot be read."""
-        for _ in range(0, AT_MOST, AT_ONCE):
-            page = self._reader.receipts_page(AT_ONCE, after)
-            every = (stored if stored.line is not None else receipts.lined(stored) for stored in page)
-            yield from (stored for stored in every if stored.line)
-            if len(page) < AT_ONCE:
-                return
-            after = page[-1].created, page[-1].id
 
 
 class Journal:
@@ -232,31 +182,17 @@ class Journal:
 
     def lines(self, limit: int, after: tuple[int, str] | None = None, session: str | None = None) -> list[dict[str, Any]]:
         """The lines of receipts, of a session where one is named; in the order and the pages of `page`."""
-        found = self.lined(lambda reader: reader.receipt_lines(limit, after, session))
+        self.save()
+        with self._readers(None) as reader:
+            found = reader.receipt_lines(limit, after, session)
         return [json.loads(line) for line in found]
 
     def lines_since(self, since: int, limit: int) -> tuple[Iterator[dict[str, Any]], bool]:
         """The lines of receipts that were created at this time or later, newest first, and whether there are more."""
-        found, more = self.lined(lambda lines: lines.receipt_lines_since(since, limit))
-        return map(json.loads, found), more
-
-    def lined(self, ask: Callable[[Lines], _T]) -> _T:
-        """What a reader answers once every receipt that it may see is written and has a line.
-
-        Where lines cannot be written just now, or not by whoever reads, the latest are made for this one answer.
-        """
         self.save()
-        while True:
-            with self._readers(None) as reader:
-                older = reader.receipts_without_line(AT_ONCE)
-                if not older:
-                    return ask(reader)
-                here = reader.scope
-            try:
-                self._store.add_lines(here, [receipts.lined(stored) for stored in older])
-            except StoreError:
-                with self._readers(None) as reader:
-                    return ask(FromBodies(reader))
+        with self._readers(None) as reader:
+            found, more = reader.receipt_lines_since(since, limit)
+        return map(json.loads, found), more
 
     def _waiting(self, *, held: bool) -> list[Run]:
         """What is not written yet, of those that the reader may see; whoever holds the context itself may see its own."""

@@ -138,9 +138,6 @@ class Chain:
     def receipt_sessions(self, limit: int) -> list[tuple[str, int, int]]:
         return self._readers[0].receipt_sessions(limit)
 
-    def receipts_without_line(self, limit: int) -> list[StoredReceipt]:
-        return self._readers[0].receipts_without_line(limit)
-
     def shown_by(self, receipts: Sequence[str]) -> dict[str, list[str]]:
         return self._readers[0].shown_by(receipts)
 

@@ -318,7 +318,7 @@ class PostgresTables(SQLTables):
     def _execute(self, text: str, values: Sequence[Any] = ()) -> list[Row]:
         numbers, parts = count(1), text.split("?")
         numbered = parts[0] + "".join(f"${next(numbers)}{part}" for part in parts[1:])
-        cursor = self._connection.execute(numbered, values, binary=True)  # type: ignore[call-overload]
+        cursor = self._connection.execute(numbered, values, binary=True)
         return cursor.fetchall() if cursor.description else []
 
 

@@ -131,12 +131,6 @@ class PostgresStore:
             latest = min(max((receipt.created for receipt in kept), default=0), now())
             writer.drop_receipts(self.retention, latest, overdue=True)
 
-    def add_lines(self, scope: Scope, receipts: Iterable[StoredReceipt]) -> None:
-        with self._transaction(WRITE, lock=PATIENCE) as database:
-            writer = Writing(database, scope, self._segments, self.space, "")
-            for receipt in receipts:
-                writer.add_line(receipt)
-
     def tidy(self) -> int:
         """Nothing: the server gives unused room to new rows by itself (autovacuum)."""
         return 0
@@ -177,8 +171,8 @@ class PostgresStore:
     @contextmanager
     def tables(self, *, write: bool = False) -> Iterator[PostgresTables]:
         """Open every table as plain rows in one transaction, for copying."""
-        options = {"unhurried": True, "alone": write}
-        with self._connections.transaction(WRITE if write else READ, self._check_schema, **options) as connection:
+        begin = WRITE if write else READ
+        with self._connections.transaction(begin, self._check_schema, unhurried=True, alone=write) as connection:
             ((filtered,),) = connection.execute("select row_security_active('records')").fetchall()
             if filtered:
                 raise StoreError(f"{self.path!r}: this role sees its own projects only. Copy as the owner of the tables.")

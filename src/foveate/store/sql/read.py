@@ -231,11 +231,6 @@ class ReadTransaction:
         params = {"project": self._project, "limit": limit, **self._who}
         return [(name, number, last) for name, number, last in self._db.rows("receipt_sessions", params)]
 
-    def receipts_without_line(self, limit: int) -> list[StoredReceipt]:
-        """Receipts of before there were lines."""
-        rows = self._db.rows("receipts_without_line", {"project": self._project, "limit": limit, **self._who})
-        return list(starmap(_stored, rows))
-
     def shown_by(self, receipts: Sequence[str]) -> dict[str, list[str]]:
         """The ids of what each of these contexts showed; one that showed nothing, or is not ours, is not there."""
         found: dict[str, list[str]] = defaultdict(list)

@@ -206,15 +206,10 @@ class WriteTransaction(ReadTransaction):
         return dict(counts)
 
     def save_receipt(self, receipt: StoredReceipt) -> None:
-        self._db.run("add_receipt", {**self._who, **self._lined(receipt), "created": receipt.created})
+        row = {"id": receipt.id, "session": receipt.session, "created": receipt.created}
+        row |= {"line": receipt.line, "body": receipt.body}
+        self._db.run("add_receipt", {**self._who, "project": self._project, **row})
         self._db.many("add_receipt_item", [(self._project, record, receipt.id) for record in receipt.kept])
-
-    def add_line(self, receipt: StoredReceipt) -> None:
-        self._db.run("add_line", self._lined(receipt))
-
-    def _lined(self, receipt: StoredReceipt) -> dict[str, Any]:
-        row = {"id": receipt.id, "session": receipt.session, "line": receipt.line, "body": receipt.body}
-        return {"project": self._project, **row}
 
     def drop_receipts(self, retention: Retention, now: int, *, overdue: bool = False) -> int:
         """Drop receipts beyond their age or size, at most a few batches; how many went. `overdue`: not for a few only."""

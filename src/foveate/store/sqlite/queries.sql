@@ -428,10 +428,6 @@ set session = excluded.session, created = excluded.created, line = excluded.line
 -- name: update_receipt
 update receipts set body = :body, line = :line where project = :project and id = :id
 
--- name: add_line
-update receipts set session = :session, line = :line
-where project = :project and id = :id and line is null and body = :body
-
 -- name: add_receipt_item
 insert into receipt_items (project, record, receipt) values (?, ?, ?) on conflict do nothing
 
@@ -457,9 +453,6 @@ and (:created is null or (created, id) < (:created, :id)) order by created desc,
 -- name: receipt_lines_since
 select line from receipts where project = :project and created >= :since and line <> '' and {ours}
 order by created desc, id desc limit :limit
-
--- name: receipts_without_line
-select {stored} from receipts where project = :project and line is null and {ours} order by id limit :limit
 
 -- name: receipt_sessions
 select session, count(*), max(created) from receipts where project = :project and session is not null and {ours}

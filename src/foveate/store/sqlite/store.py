@@ -182,13 +182,6 @@ class SQLiteStore:
             writer.drop_receipts(self.retention, latest, overdue=True)
         self._mind_the_log()
 
-    def add_lines(self, scope: Scope, receipts: Iterable[StoredReceipt]) -> None:
-        with self._transaction("begin immediate", PATIENCE) as database:
-            writer = WriteTransaction(database, scope, self._segments, self.space, "")
-            for receipt in receipts:
-                writer.add_line(receipt)
-        self._mind_the_log()
-
     def backup(self, target: Path) -> None:
         """A consistent copy, taken while others write."""
         if target.exists():
