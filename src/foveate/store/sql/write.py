@@ -206,7 +206,7 @@ class WriteTransaction(ReadTransaction):
         return dict(counts)
 
     def save_receipt(self, receipt: StoredReceipt) -> None:
-        row = {"id": receipt.id, "session": receipt.session, "created": receipt.created}
+        row: dict[str, Any] = {"id": receipt.id, "session": receipt.session, "created": receipt.created}
         row |= {"line": receipt.line, "body": receipt.body}
         self._db.run("add_receipt", {**self._who, "project": self._project, **row})
         self._db.many("add_receipt_item", [(self._project, record, receipt.id) for record in receipt.kept])
