@@ -49,7 +49,7 @@ def test_compute_leaves_a_span_with_its_figures_and_no_texts(
         "gen_ai.conversation.id": "s1",
         "gen_ai.agent.name": "ada",
         "foveate.context.id": context.id,
-        "foveate.pipeline.budget.tokens": 300,
+        "foveate.budget.tokens": 300,
         "foveate.used.tokens": context.tokens,
         "foveate.items.selected": len(context.items),
         "foveate.items.considered": sum(context.considered.values()),

@@ -91,7 +91,7 @@ def _found(span: Span, done: Any, content: bool) -> None:
         span.set_attributes(
             {
                 "foveate.context.id": done.id,
-                "foveate.pipeline.budget.tokens": done.budget.total,
+                "foveate.budget.tokens": done.budget.total,
                 "foveate.used.tokens": done.tokens,
                 "foveate.items.selected": len(done.items),
                 "foveate.items.considered": sum(done.considered.values()),
