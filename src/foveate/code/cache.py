@@ -125,7 +125,7 @@ def cached_lookup(
 @gc_disabled()
 def read_table(index: ReadTransaction) -> FileTable:
     """Read the table of all files."""
-    clean = "redacted = ''" if index.is_ours else "0"
+    clean = "redacted = ''" if index.matches_settings else "0"
     rows = index.rows(f"SELECT id, path, role, language, lines, hash, size, {clean} FROM files ORDER BY path")
     files = {row[0]: IndexedFile._make(row) for row in rows}
     by_term: defaultdict[str, array[int]] = defaultdict(lambda: array("I"))

@@ -20,19 +20,19 @@ from foveate.errors import StoreError
 from foveate.text import analysis
 
 VERSION = f"3.{analysis.VERSION}"
-"""Raise the first number when anything in this room changes what is stored: the index is then built again by itself."""
+"""Raise the first number if the stored data change: every index is then built again."""
 
 BUSY_TIMEOUT_MS = 120_000
-"""Milliseconds to wait for another process that is indexing."""
+"""How long to wait for another process that is indexing."""
 
 PAGE_CACHE_KIB = 16_000
-"""Kibibytes of the file that are held in memory: the words of an edit are all over it."""
+"""Size of SQLite's page cache. The postings of one edit are spread over the whole file."""
 
 OPEN_TIMEOUT_S = 10.0
-"""Seconds to wait for another process that makes the file: SQLite does not wait by itself there."""
+"""How long to wait for another process that creates the file. SQLite itself does not wait then."""
 
 MAX_IDLE_READERS = 4
-"""Connections that are kept for the next readers. Opening one costs little; its page cache is what is worth keeping."""
+"""Connections that are kept for the next readers, because of their page caches."""
 
 _SCHEMA = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -53,11 +53,11 @@ CREATE TABLE postings (
 
 
 class Damaged(StoreError):
-    """The file is no longer a database that can be read. What was in it is in the files."""
+    """The index file is damaged. It is built again from the files of the repository."""
 
 
 class IndexDatabase:
-    """An open index file. `reads`: how the texts were read; an index of texts that were read otherwise is built again."""
+    """An open index file. `settings_key` identifies how texts are read; an index with another key is built again."""
 
     def __init__(self, root: Path, file: Path | str, settings_key: str = "") -> None:
         self.root = root
@@ -72,7 +72,7 @@ class IndexDatabase:
         self._open: apsw.Connection | None = self._open_file()
 
     def fetch_all(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
-        """The rows of a query."""
+        """Return the rows of a query on the writer's connection."""
         with self.lock:
             try:
                 return self._connection.execute(sql, values).fetchall()
@@ -80,21 +80,21 @@ class IndexDatabase:
                 raise self.access_error("read", error) from None
 
     def execute(self, sql: str, values: Sequence[Any] = ()) -> None:
-        """A statement, inside `write_transaction`."""
+        """Run a statement inside `write_transaction`."""
         self._connection.execute(sql, values)
 
     def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         self._connection.executemany(sql, rows)
 
     def begin_read(self) -> ReadTransaction:
-        """Begin to read the index as it is now. Close what is returned."""
+        """Open a read transaction on the index as it is now. Close it after use."""
         with self._pool_lock:
             _ = self._connection  # raises once the index is closed
             connection = self._idle.pop() if self._idle else self._open_reader()
             return ReadTransaction(self, connection, self._files_made)
 
     def end_read(self, connection: apsw.Connection, file_number: int) -> None:
-        """Take back the connection of a reader; the file that it reads may have been replaced since."""
+        """Return the connection of a reader to the pool, unless the file has been replaced since."""
         with self._pool_lock:
             is_reusable = self._open is not None and file_number == self._files_made and not connection.in_transaction
             if is_reusable and len(self._idle) < MAX_IDLE_READERS:
@@ -104,7 +104,7 @@ class IndexDatabase:
 
     @contextmanager
     def write_transaction(self, timeout_ms: int = BUSY_TIMEOUT_MS) -> Iterator[None]:
-        """One transaction: all of it or nothing. Raises `StoreError` where another process does not let go."""
+        """Run a transaction. Raises `StoreError` if another process holds the lock for too long."""
         with self.lock:
             connection = self._connection
             connection.set_busy_timeout(timeout_ms)
@@ -123,12 +123,12 @@ class IndexDatabase:
 
     @property
     def generation(self) -> str:
-        """Changes whenever the index does."""
+        """Identifies the state of the index. It changes whenever the content does."""
         return ".".join(str(value) for (value,) in self.fetch_all(_GENERATION_SQL))
 
     @property
     def matches_settings(self) -> bool:
-        """Whether the texts in it were read by our settings; another process may have made it its own."""
+        """Whether the index was built with the settings of this process. Another process may have rebuilt it with others."""
         return self._stored_key() == self.key
 
     def meta(self, name: str) -> Any:
@@ -139,7 +139,7 @@ class IndexDatabase:
         self.execute("REPLACE INTO meta VALUES (?, ?)", (name, value))
 
     def allocate_ids(self, name: str, number: int = 1) -> int:
-        """The first of some new ids; one is never given out twice. They are written down with the transaction."""
+        """Return the first of `number` new ids. Ids are never reused; the counter is saved with the transaction."""
         last = self._ids[name] if name in self._ids else int(self.meta(name) or 0)
         self._ids[name] = last + number
         return last + 1
@@ -170,7 +170,7 @@ class IndexDatabase:
         try:
             try:
                 return self._connect()
-            except (Damaged, *_CORRUPTION_ERRORS):  # everything in it is in the files
+            except (Damaged, *_CORRUPTION_ERRORS):  # everything in it can be read from the files again
                 return self._recreate_file()
         except (apsw.Error, OSError, UnicodeError) as error:
             raise StoreError(
@@ -178,8 +178,10 @@ class IndexDatabase:
             ) from None
 
     def check(self) -> None:
-        """Raise what a query came across before, where only some pages are damaged and others read well; take the index
-        back where a process with other settings has made it its own since."""
+        """Raise the damage that an earlier query found: other pages may still read well.
+
+        If a process with other settings has rebuilt the index, it is cleared.
+        """
         if self._damage is not None:
             raise self._damage
         if not self.matches_settings:
@@ -187,7 +189,7 @@ class IndexDatabase:
                 self.take_over()
 
     def recreate(self) -> None:
-        """Begin again with an empty file: this one is damaged."""
+        """Replace a damaged file with an empty one."""
         with self.lock:
             try:
                 self._recreate_file()
@@ -214,13 +216,13 @@ class IndexDatabase:
         if not self.matches_settings:
             with self.write_transaction():
                 self.take_over()
-        # Opened beside the writer: should somebody delete the file, both still see the same one.
+        # Opened together with the writer: if the file is deleted later, both still see the same one.
         self._idle.append(self._open_reader())
         return connection
 
     def _open_reader(self) -> apsw.Connection:
         try:
-            connection = apsw.Connection(self.file, flags=apsw.SQLITE_OPEN_READWRITE)  # never makes a new file
+            connection = apsw.Connection(self.file, flags=apsw.SQLITE_OPEN_READWRITE)  # never creates a file
             connection.set_busy_timeout(BUSY_TIMEOUT_MS)
             connection.execute(f"PRAGMA cache_size = -{PAGE_CACHE_KIB}")
         except apsw.Error as error:
@@ -232,8 +234,7 @@ class IndexDatabase:
             self._idle.pop().close(True)
 
     def take_over(self) -> None:
-        """Begin anew where the index is another one's: of other settings, or of another version. Inside
-        `write_transaction`."""
+        """Clear the index if it was built with other settings or by another version, inside `write_transaction`."""
         if not self.matches_settings:
             self.clear_tables()
 
@@ -242,11 +243,11 @@ class IndexDatabase:
             return tuple(self.meta(name) for name in _KEY)
         except Damaged:
             raise
-        except StoreError:  # a new file, or one that somebody else made
+        except StoreError:  # a new file, or one of another program
             return ()
 
     def clear_tables(self) -> None:
-        """Empty tables, inside `write_transaction`."""
+        """Create empty tables, inside `write_transaction`."""
         for (name,) in self.fetch_all("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"):
             self.execute(f'DROP TABLE "{name}"')
         self.execute(_SCHEMA)
@@ -255,7 +256,7 @@ class IndexDatabase:
 
 
 class ReadTransaction:
-    """The index in one state, until it is closed. Threads that share one take turns."""
+    """The index in one state, until it is closed. Threads can share it."""
 
     def __init__(self, database: IndexDatabase, connection: apsw.Connection, file_number: int) -> None:
         self._database = database
@@ -265,7 +266,7 @@ class ReadTransaction:
         try:
             self.rows("BEGIN")
             self.generation = ".".join(str(value) for (value,) in self.rows(_GENERATION_SQL))
-            """Identifies this state. SQLite takes it with the first thing that is read."""
+            """Identifies this state. SQLite fixes the state at the first read."""
         except BaseException:
             self.close()
             raise
@@ -285,8 +286,8 @@ class ReadTransaction:
         return found[0][0] if found else None
 
     @property
-    def is_ours(self) -> bool:
-        """Whether the texts in it were read by the settings of this process."""
+    def matches_settings(self) -> bool:
+        """Whether the index was built with the settings of this process."""
         return tuple(self.meta(name) for name in _KEY) == self._database.key
 
     def close(self) -> None:
@@ -298,7 +299,7 @@ class ReadTransaction:
                 _roll_back(connection)
             self._database.end_read(connection, self._file_number)
 
-    def __del__(self) -> None:  # a reader that nobody closed must not keep the file from being tidied up
+    def __del__(self) -> None:  # an open transaction would keep SQLite from truncating its log
         self.close()
 
 
@@ -308,13 +309,13 @@ _CORRUPTION_ERRORS = (apsw.CorruptError, apsw.NotADBError)
 
 
 def _roll_back(connection: apsw.Connection) -> None:
-    """Without a transaction, whatever was under way: a full disk may have ended it already."""
+    """End a transaction if there is one. A full disk may have ended it already."""
     if connection.in_transaction:
         connection.execute("ROLLBACK")
 
 
 def _enable_wal(connection: apsw.Connection) -> None:
-    """Readers that no writer stops. Of several processes that open a new file at once, one makes it so."""
+    """Switch to write-ahead logging, so that writers do not block readers. Only one of several processes does so."""
     end = monotonic() + OPEN_TIMEOUT_S
     while True:
         try:

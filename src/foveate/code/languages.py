@@ -1,8 +1,7 @@
-"""Which language a file is in, and the grammar that reads it.
+"""Tells the language of a file by its name and first lines, and loads the grammar that parses it.
 
-Comes in: a path, and the first lines where there are any. Goes out: a name such as `python` or `tsx`, its comment marks, its
-Markdown fence, and a grammar that is loaded when first asked for. A language without a grammar is known by name only: its
-files are cut into blocks of lines.
+This is the only table of languages: names, suffixes, comment marks, Markdown fences, grammars. Grammars are loaded on first
+use. A language without a grammar is known by name only, and its files are cut into blocks of lines.
 """
 
 from __future__ import annotations
@@ -19,28 +18,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """One row of the table. Suffixes carry their dot; suffixes and file names are lower case."""
+    """A language. Suffixes begin with a dot; suffixes and file names are lower case."""
 
     name: str
     file_patterns: tuple[str, ...]
     """Suffixes and file names."""
     grammar_package: str = ""
-    """The package of the grammar, empty where there is none."""
+    """The package of the grammar, or ""."""
     grammar_function: str = "language"
     line_comments: tuple[str, ...] = ()
-    """What begins a comment that ends with its line."""
+    """Marks of comments that end with their line."""
     block_comment: tuple[str, str] | None = None
-    """What begins and ends a comment of several lines."""
+    """Opening and closing mark of comments of several lines."""
     query: str = ""
-    """The query files, where there is not one named after the language."""
+    """Names of the query files, if they are not named after the language."""
     is_outline_only: bool = False
-    """Data and markup: a file may hold any number of keys, rules or headings, so their number is bounded."""
+    """Whether it is data or markup. A file may contain any number of keys, rules or headings, so their number is limited."""
     fence_tag: str | None = None
-    """The tag of a Markdown fence, where it is not the name."""
+    """The tag of a Markdown fence, if it is not the name."""
 
 
 def _language(name: str, files: str, module: str, *comments: str, block: str = "", **rest: Any) -> Language:
-    """A row with a grammar; a comment of several lines is given as `/* */`."""
+    """Return a language with a grammar. The marks of a block comment are given as `/* */`."""
     begin, _, end = block.partition(" ")
     both = (begin, end) if block else None
     return Language(name, tuple(files.split()), f"tree_sitter_{module}", line_comments=comments, block_comment=both, **rest)
@@ -158,7 +157,7 @@ NAMED_LANGUAGES = {
     "xml": ".xml .xsd .xsl .xslt .svg .plist .csproj .props .resx .xaml",
     "zig": ".zig",
 }
-"""Known by name only: for the fence, the map and the roles of files."""
+"""Languages without a grammar, known for fences, the map and the roles of files."""
 LANGUAGES = {
     row.name: row
     for row in (*PARSED_LANGUAGES, *(Language(name, tuple(files.split())) for name, files in NAMED_LANGUAGES.items()))
@@ -186,7 +185,7 @@ PROGRAMMING_LANGUAGES = frozenset(
 SECONDARY_LANGUAGES = frozenset(
     "astro bash css erb fish html less powershell scss sql starlark svelte vue".split()  # noqa: SIM905
 )
-"""Languages that mostly come beside another one."""
+"""Languages that mostly accompany another one."""
 
 _DISPLAY_NAMES = {"csharp": "C#", "fsharp": "F#", "cpp": "C++", "javascript": "JavaScript", "typescript": "TypeScript",
                   "php": "PHP", "sql": "SQL", "html": "HTML", "css": "CSS", "objectivec": "Objective-C"}  # fmt: skip
@@ -195,7 +194,7 @@ _BY_FILE = {file: row.name for row in LANGUAGES.values() for file in row.file_pa
 _BY_INTERPRETER = {command: name for name, commands in INTERPRETERS.items() for command in commands.split()}
 _SHEBANG = re.compile(r"#!\s*(?:\S*/env\s+)?(?:(?:-\S*|\w+=\S*)\s+)*(?:\S*/)?([A-Za-z]+)")
 _PREFIX_FILE_NAMES = ("dockerfile", "containerfile", "makefile", "jenkinsfile")
-"""`Dockerfile.dev`, `Makefile.in`: the part before the dot says what it is."""
+"""Names that count before a dot as well: `Dockerfile.dev`, `Makefile.in`."""
 _CPP_HEADER = re.compile(
     r"^\s*(?:class\s+\w+|namespace\b|template\s*<|using\s+\w|(?:public|private|protected)\s*:|#\s*include\s*<\w+>)|\bstd::",
     re.MULTILINE,
@@ -203,11 +202,11 @@ _CPP_HEADER = re.compile(
 
 
 def language_of(path: str, head: str = "") -> str:
-    """The language of a file by its name, its suffix, then the interpreter that its first line names; "" when unknown."""
+    """Return the language of a file by its name, its suffix, or the interpreter in its first line; "" if unknown."""
     file = path.replace("\\", "/").rpartition("/")[2].lower()
     name = _by_name(file)
     if name == "c" and file.endswith(".h") and _CPP_HEADER.search(head):
-        return "cpp"  # a header does not say by its name which of the two it is for
+        return "cpp"  # the name of a header does not tell C from C++
     return name or _by_shebang(head)
 
 
@@ -223,7 +222,7 @@ def display_name(language: str) -> str:
 
 
 def _by_name(file: str) -> str:
-    """The whole name, then each suffix from the longest: `a.blade.php` is tried as `.blade.php`, then as `.php`."""
+    """Look up the whole name, then each suffix, the longest first: `.blade.php`, then `.php`."""
     parts = file.split(".")
     for tried in (file, *("." + ".".join(parts[first:]) for first in range(1, len(parts)))):
         if name := _BY_FILE.get(tried):
@@ -237,7 +236,7 @@ def _by_shebang(head: str) -> str:
 
 
 def fence_tag(name: str) -> str:
-    """The tag that a Markdown fence around this language carries."""
+    """Return the tag of a Markdown fence around code in this language."""
     language = LANGUAGES.get(name)
     if language is None:
         return ""
@@ -248,12 +247,12 @@ def fence_tag(name: str) -> str:
 
 
 def grammar(name: str) -> Grammar | None:
-    """The grammar of a language, loaded once; None where there is none. `unavailable_grammars` says why."""
+    """Return the grammar of a language, or None. `unavailable_grammars` gives the reason."""
     return _load(name)[0]
 
 
 def unavailable_grammars() -> dict[str, str]:
-    """The languages whose grammar cannot be loaded, each with the reason and what to do."""
+    """Return the languages whose grammar cannot be loaded, with the reason and the command that fixes it."""
     return {row.name: reason for row in PARSED_LANGUAGES if (reason := _load(row.name)[1])}
 
 

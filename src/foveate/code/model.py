@@ -1,6 +1,6 @@
-"""The values of the code room.
+"""The value types of the code index, and the records that code becomes.
 
-Paths are relative to the root, with forward slashes; lines count from 1, both ends included.
+Paths are relative to the root, with forward slashes. Lines count from 1, both ends included.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import Literal, NamedTuple
 from foveate.types import Record, Scope
 
 Role = Literal["source", "test", "docs", "example", "generated", "vendored", "config", "data"]
-"""What a file is for. All but `source` are demoted in search unless the question asks for them."""
+"""The purpose of a file. All roles except `source` rank lower in search unless the query asks for them."""
 
 
 MODULE = "top level"
-"""The kind of what stands outside of all definitions of a file: imports, constants, top-level code. No language has a
-definition of this kind."""
+"""The kind of everything outside of the definitions of a file: imports, constants, top-level code. No language has
+definitions of this kind."""
 
 
 class FoundFile(NamedTuple):
-    """A file that the walk came across and that may be worth indexing. A tuple, because a walk makes one of every file."""
+    """A file that may be worth indexing. It is a tuple because a walk creates one for every file."""
 
     path: str
     size: int
@@ -31,7 +31,7 @@ class FoundFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Exclusion:
-    """A path that is not indexed, and why, as the end of a sentence: `binary`, `minified`, `larger than 1,000,000 bytes`."""
+    """A path that is not indexed, with the reason: `binary`, `minified`, `larger than 1,000,000 bytes`."""
 
     path: str
     reason: str
@@ -39,45 +39,45 @@ class Exclusion:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """Something that a file defines: a class, a function, a section of a document, a table."""
+    """A definition in a file: a class, a function, a section of a document, a table."""
 
     name: str
     qualified_name: str
-    """With what encloses it: `Engine.compute`."""
+    """The name with those of the enclosing definitions: `Engine.context`."""
     kind: str
     """`class`, `function`, `method`, `interface`, `enum`, `type`, `module`, `constant`, `section`, `key`, `table`, ..."""
     start_line: int
-    """Where it begins, its decorators and the comment right above it included."""
+    """The first line, including decorators and the comment directly above."""
     end_line: int
     signature: str
-    """Its head on one line, without the body: `def compute(self, query: str) -> Context`."""
+    """The head without the body, on one line: `def context(self, query: str) -> Context`."""
     doc: str = ""
-    """Docstring or doc comment, without its marks."""
+    """The docstring or doc comment without its marks."""
     parent: int | None = None
-    """The place of the enclosing definition in `ParsedFile.definitions`."""
+    """Index of the enclosing definition in `ParsedFile.definitions`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedFile:
-    """What one file says. `definitions` are in order of their first line, each after what encloses it."""
+    """The contents of one file. `definitions` are sorted by first line, each after the one that encloses it."""
 
     language: str
     definitions: tuple[Definition, ...] = ()
     references: tuple[tuple[str, int], ...] = ()
-    """Names that the file calls, instantiates, inherits from or uses as a type, with the line; not its local variables."""
+    """Names that the file calls, instantiates, inherits from or uses as a type, with their lines. No local variables."""
     imports: tuple[str, ...] = ()
-    """What it imports, as written: `os.path`, `./utils`, `github.com/x/y`."""
+    """Imports as written: `os.path`, `./utils`, `github.com/x/y`."""
     doc: str = ""
-    """What the file says of itself: a module docstring or the comment at its top."""
+    """The docstring of the module, or the comment at its top."""
     has_syntax_error: bool = False
-    """The parser met a syntax error somewhere."""
+    """Whether the file has a syntax error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """A definition as the index knows it: `model.Definition` with an id and its place.
+    """An indexed definition: a `Definition` with its id, file and role.
 
-    What stands outside of all definitions of a file is one without a name: it uses others, and is never shown.
+    Everything outside of the definitions of a file is one symbol without a name and of kind `MODULE`.
     """
 
     id: int
@@ -90,16 +90,16 @@ class Symbol:
     signature: str
     doc: str
     parent: int | None
-    """The id of the enclosing definition."""
+    """Id of the enclosing definition."""
     role: Role
-    """Of its file."""
+    """Role of its file."""
     occurrence: int = 1
-    """Of the definitions of that qualified name in its file: overloads and setters have the same."""
+    """Number among the definitions of this qualified name in the file: overloads and setters share a name."""
 
 
 @dataclass(frozen=True, slots=True)
 class RenderedLevels:
-    """The same thing at the three lengths of the ladder."""
+    """A text at the three levels of detail."""
 
     full: str
     summary: str
@@ -114,34 +114,34 @@ NO_CODE_MESSAGE = (
 )
 
 IN_PARTS_SUFFIX = ", in parts"
-"""What stands above a file of which lines are left out."""
+"""Ends the heading of a file that is shown in parts."""
 
 CODE_ID_PREFIXES = ("code:", "file:", "map:", "docs:")
-"""How the ids of such records begin."""
+"""Prefixes of the ids of records that are made from code. Such records are never stored."""
 
 
-def code_record(kind: str, id: str, lengths: RenderedLevels, scope: Scope, *paths: str) -> Record:
-    """A record of one of the derived kinds: `code`, `file`, `outline`, `docs`."""
-    said = "\0".join((lengths.full, lengths.summary, lengths.micro))
+def code_record(kind: str, id: str, levels: RenderedLevels, scope: Scope, *paths: str) -> Record:
+    """Return a record of one of the derived kinds: `code`, `file`, `outline`, `docs`."""
+    content = "\0".join((levels.full, levels.summary, levels.micro))
     return Record(
         id=id,
         kind=kind,
         scope=Scope(scope.project),
-        text=lengths.full,
-        summary=lengths.summary,
-        micro=lengths.micro,
+        text=levels.full,
+        summary=levels.summary,
+        micro=levels.micro,
         paths=paths,
         trust="repo",
-        hash=blake2b(said.encode("utf-8", "replace"), digest_size=16).hexdigest(),
+        hash=blake2b(content.encode("utf-8", "replace"), digest_size=16).hexdigest(),
     )
 
 
 def symbol_id(symbol: Symbol) -> str:
-    """`code:src/shop/cart.py::Cart.add`; a namesake in the same file has `~2` after it."""
-    again = f"~{symbol.occurrence}" if symbol.occurrence > 1 else ""
-    return f"code:{symbol.path}::{symbol.qualified_name}{again}"
+    """Return an id such as `code:src/shop/cart.py::Cart.add`. A second definition of the name in the file ends with `~2`."""
+    suffix = f"~{symbol.occurrence}" if symbol.occurrence > 1 else ""
+    return f"code:{symbol.path}::{symbol.qualified_name}{suffix}"
 
 
 def is_shown_in_parts(text: str) -> bool:
-    """Whether a file that is shown so has lines left out."""
+    """Return whether this text of a file leaves out lines."""
     return text.partition("\n")[0].endswith(f" lines{IN_PARTS_SUFFIX})")

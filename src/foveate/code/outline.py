@@ -1,8 +1,8 @@
-"""Outlines: ranked definitions -> the parts of the repository map, one for each file, at three lengths.
+"""Renders the parts of the repository map: one outline for each file, at three levels of detail.
 
-Comes in: the index and the ranks of `graph.rank`. Goes out: outlines, the heaviest file first: signatures without bodies, as
-a tree in the order of the lines, a class above its methods. How many of them fit, and at which length, the budget decides.
-A repository that defines nothing gets its folders with counts instead.
+The outlines follow the ranks of `graph.rank`, the highest file first. An outline is a tree of signatures in the order of the
+lines, with methods below their class. The budget decides how many outlines are shown, and at which level. A repository
+without definitions has outlines of its folders instead.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from foveate.code.model import Role, Symbol
 
 MAX_FILES = 60
 MAX_DEFINITIONS = 800
-"""Of a ranking: the long tail of what was touched in passing fills no line."""
+"""Definitions with a lower rank are not shown: the long tail was only reached in passing."""
 MAX_LINES = 25
-"""Of the heaviest file, below its path. Lighter files get fewer, down to `MIN_LINES`."""
+"""Lines of the highest file below its path. Other files have fewer, down to `MIN_LINES`."""
 MIN_LINES = 8
 SUMMARY_LINES = 5
 MAX_SIGNATURE_CHARS = 120
 MAX_MICRO_CHARS = 80
-"""Characters of a micro line: about 20 tokens."""
+"""About 20 tokens."""
 
 RANK_DECAY = 0.6
-"""Each further definition of a file counts less for the file: a large file is not important because it is large."""
+"""Each further definition of a file adds this share of the one before: a large file is not important because it is large."""
 MIN_DEFINITION_RANK = 0.04
-"""Of the best definition of the file, from which another one is worth a line."""
+"""Share of the best rank in a file. Definitions with a lower rank have no line."""
 MIN_DETAIL_RANK = 0.5
-"""The same for constants, fields and functions inside functions, which are details."""
+"""The same for details: constants, fields and functions inside functions."""
 MIN_FILL_RANK = 0.1
-"""Rank of a file from which a class that was found alone shows what it can do; further out its name is enough."""
+"""From this rank of a file, a class shows members that have no rank themselves. Below it the name of the class is enough."""
 UNDOCUMENTED_FACTOR = 0.7
-"""Of such members, those with a docstring come first: they are what the class offers."""
+"""Factor for members without a docstring: those with one are the interface of the class."""
 
 PROSE_ROLES: frozenset[Role] = frozenset(("docs", "config", "data"))
-"""Files that define nothing to call: their headings and keys fit in a micro line."""
+"""Roles of files without callable definitions. Their headings and keys fit in a micro line."""
 
 MAX_FOLDERS = 40
 MAX_FILES_PER_DIR = 8
@@ -46,11 +46,11 @@ MAX_FILES_PER_DIR = 8
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """What the map says of one file (or folder): its path on top, then a line for each definition that is shown."""
+    """The outline of a file or folder: its path, then a line for each definition that is shown."""
 
     path: str
     rank: float
-    """0..1, against the heaviest one."""
+    """Rank relative to the highest file, 0..1."""
     full: str
     summary: str
     micro: str
@@ -61,9 +61,9 @@ class Outline:
 def outlines(
     symbols: SymbolIndex, ranks: Mapping[int, float], *, files: Mapping[str, float] | None = None, max_files: int = MAX_FILES
 ) -> list[Outline]:
-    """The heaviest files of a ranking, heaviest first.
+    """Return the outlines of the files with the highest ranks, the highest first.
 
-    `files` are named ones with a weight on the scale of the ranks: they appear even if they define nothing.
+    `files` are further files with a weight on the scale of the ranks. They appear even if they define nothing.
     """
     ranked: defaultdict[str, dict[int, float]] = defaultdict(dict)
     best = sorted(ranks, key=lambda id: -round(ranks[id], 12))[:MAX_DEFINITIONS]
@@ -80,7 +80,7 @@ def outlines(
 
 
 def directory_outlines(paths: Iterable[str], *, max_folders: int = MAX_FOLDERS) -> list[Outline]:
-    """For a repository without definitions: its folders with counts, those with the most files first."""
+    """Return the outlines of folders, those with the most files first, for a repository without definitions."""
     held = _folders(sorted(set(paths)), max_folders)
     largest = sorted(held, key=lambda folder: (-len(held[folder]), folder))
     return [_folder_outline(folder, held[folder], len(held[folder]) / len(held[largest[0]])) for folder in largest]
@@ -110,7 +110,7 @@ def _outline(path: str, weight: float, symbols: Sequence[Symbol], ranks: Mapping
 
 
 class _Tree:
-    """The definitions of one file, and what each is worth showing."""
+    """The definitions of one file with their ranks."""
 
     def __init__(self, symbols: Sequence[Symbol], ranks: Mapping[int, float]) -> None:
         self.defined = symbols
@@ -126,10 +126,10 @@ class _Tree:
 
     @cached_property
     def unranked_members(self) -> list[int]:
-        """Public members without a rank of their own."""
+        """Public members that have no rank themselves, the best first."""
         first = {
             symbol.qualified_name: symbol for symbol in reversed(self.defined)
-        }  # a property comes with a setter of its name
+        }  # a property and its setter share a name
         worth = self.worth
         members = {
             symbol.id: worth[symbol.parent] * (1.0 if symbol.doc else UNDOCUMENTED_FACTOR)
@@ -155,7 +155,7 @@ class _Tree:
         )
 
     def choose(self, max_lines: int, fill: bool) -> set[int]:
-        """The best definitions, with what encloses them, in that many lines; `fill` adds members where few were found."""
+        """Return the best definitions with those that enclose them, within `room` lines. `fill` adds members of classes."""
         chosen: set[int] = set()
         for ids, limit in ((self.best, max_lines), (self.unranked_members if fill else (), min(max_lines, MIN_LINES))):
             for id in ids:
@@ -172,7 +172,7 @@ class _Tree:
         ]
 
     def top_level_names(self) -> list[str]:
-        """Names for the micro line: what stands at the top level, best first; a method speaks for its class."""
+        """Return the names for the micro line: top-level definitions, the best first. A method counts for its class."""
         outer = (self._ancestors(id)[-1:] or [id] for id in self.best)
         return list(dict.fromkeys(self.by_id[id].name for (id,) in outer))
 
@@ -201,7 +201,7 @@ def _micro(path: str, names: Iterable[str]) -> str:
 
 
 def _folders(paths: Sequence[str], max_folders: int) -> dict[str, list[str]]:
-    """Folder -> files in it, or also below it: the largest folders are split up, as far as there is room."""
+    """Group files by folder. The largest folders are split up to `max_folders`."""
     held = {"": list(paths)}
     whole = [""]
     while whole:

@@ -1,7 +1,6 @@
-"""A definition or a file as a model reads it, at three lengths: the lines themselves, its head, one line.
+"""Renders definitions and files as Markdown at three levels of detail: the code, its head, one line.
 
-Comes in: what the index knows and the lines of the file as they are now. Goes out: Markdown blocks. Definitions are whole or
-not there; where lines of a file are left out, a mark says which.
+A definition is shown whole or not at all. If lines of a file are left out, a mark names them.
 """
 
 from __future__ import annotations
@@ -13,20 +12,20 @@ from foveate.code.languages import fence_tag
 from foveate.code.model import IN_PARTS_SUFFIX, MODULE, RenderedLevels, Symbol
 
 MAX_PARTS_CHARS = 24_000
-"""Characters of the definitions that are shown of a larger file: some six thousand tokens."""
+"""Maximum size of the definitions that are shown of a large file: about six thousand tokens."""
 MAX_SUMMARY_CHARS = 2_400
-"""The same at the summary's length."""
+"""The same at the summary level."""
 
 HEAD_LINES = 12
-"""Lines at the top of a file that are shown with its parts: what it says of itself and imports first."""
+"""Lines at the top of a file that are shown with its parts: docstring and first imports."""
 HEAD_CHARS = 1_500
-"""The same in characters: some files are one endless line."""
+"""The same in characters, because some files are one very long line."""
 
 MAX_OMITTED_NAMES = 8
-"""Names that a mark lists of what it leaves out."""
+"""Names of omitted definitions that a mark lists."""
 
 _IMPORT = re.compile(r"(?:import|from|using|use|require|include|package|#\s*include|@import)\b.*")
-"""A line that only brings names in: a definition that is shown says itself what it uses."""
+"""Import lines are not shown: the definitions show what they use."""
 
 _PROSE = frozenset(("section", "block"))
 _OMITTED_LINES_MARKER = "⋮ lines "
@@ -35,7 +34,7 @@ _FENCE = re.compile(r"`{3,}")
 
 
 def definition(symbol: Symbol, lines: Sequence[str], children: Sequence[Symbol], language: str) -> RenderedLevels:
-    """A definition: all of its lines; of a class whose members stand for themselves, its head and theirs."""
+    """Render a definition with all of its lines. A class with separate members shows its head and theirs."""
     place = f"{symbol.path}:{symbol.start_line}" + (f"-{symbol.end_line}" if symbol.end_line > symbol.start_line else "")
     name = symbol.qualified_name or "top level"
     micro = line(symbol)
@@ -52,12 +51,12 @@ def definition(symbol: Symbol, lines: Sequence[str], children: Sequence[Symbol],
 
 
 def line(symbol: Symbol) -> str:
-    """A definition in one line: where it stands and its head."""
+    """Render a definition as one line: its place and its head."""
     return f"{symbol.path}:{symbol.start_line} {_head(symbol)}"
 
 
 def direct_children(symbol: Symbol, symbols: Sequence[Symbol]) -> list[Symbol]:
-    """The definitions whose lines are within those of another, and of none between; of a file's rest, the outermost."""
+    """Return the definitions directly inside another one; for the rest of a file, its outermost definitions."""
     if symbol.kind != MODULE:
         return [
             other
@@ -72,7 +71,7 @@ def direct_children(symbol: Symbol, symbols: Sequence[Symbol]) -> list[Symbol]:
 
 
 def _head(symbol: Symbol) -> str:
-    """The signature, with the class that it belongs to."""
+    """Return the signature with the name of its class."""
     if symbol.kind == MODULE:
         return "top level"
     outer = symbol.qualified_name.rpartition(".")[0]
@@ -81,20 +80,20 @@ def _head(symbol: Symbol) -> str:
 
 
 def first_sentence(doc: str) -> str:
-    """What a docstring says first, on one line."""
+    """Return the first sentence of a docstring on one line."""
     said = " ".join(doc.split("\n\n")[0].split())
     end = re.search(r"[.!?](?:\s|$)", said)
     return (said[: end.end()].strip() if end else said)[:240]
 
 
 def _own_lines(symbol: Symbol, lines: Sequence[str], children: Sequence[Symbol], members: bool = False) -> list[str]:
-    """The lines of a definition that are not those of others inside it; of members, their heads."""
+    """Return the lines of a definition without those of its children. With `members`, their heads take their places."""
     shown: list[str] = []
     at = symbol.start_line
     for one in sorted(children, key=lambda other: other.start_line):
         if one.start_line < at or (
             members and one.start_line == symbol.start_line
-        ):  # on the line with the head of what holds it
+        ):  # it begins on the line of the enclosing head
             continue
         shown += lines[at - 1 : one.start_line - 1]
         if members:
@@ -109,7 +108,7 @@ def _indent(lines: Sequence[str], symbol: Symbol) -> str:
 
 
 def _collapse_blank_lines(lines: Sequence[str]) -> list[str]:
-    """Without blank lines at both ends, and with no more than one in a row."""
+    """Remove blank lines at both ends, and all but one of several in a row."""
     out: list[str] = []
     for line in lines:
         if line.strip() or (out and out[-1].strip()):
@@ -120,7 +119,7 @@ def _collapse_blank_lines(lines: Sequence[str]) -> list[str]:
 
 
 def code_block(lines: Sequence[str], language: str) -> str:
-    """Lines as a block of code; its marks are longer than any that the lines hold."""
+    """Return the lines as a fenced code block. The fence is longer than any inside."""
     text = "\n".join(lines)
     longest = max((len(run) for run in _FENCE.findall(text)), default=2)
     ticks = "`" * (longest + 1)
@@ -139,9 +138,9 @@ def file(
     max_chars: int,
     part_chars: int = MAX_PARTS_CHARS,
 ) -> RenderedLevels:
-    """A file: whole up to `max_chars`, else the definitions that matter, each whole, with marks for the rest.
+    """Render a file: whole up to `max_chars`, else its most relevant definitions with marks for the omitted lines.
 
-    One step down, a whole file comes in parts, and one in parts with its best ones only.
+    At the summary level a whole file is shown in parts, and a file in parts with its best ones only.
     """
     named = [symbol for symbol in symbols if symbol.kind != MODULE]
     micro = file_line(path, len(lines), named)
@@ -162,12 +161,12 @@ def file(
 
 
 def fits(lines: Sequence[str], chars: int) -> bool:
-    """Whether lines can be shown whole in so many characters."""
+    """Return whether lines fit in this many characters."""
     return _size(lines) <= chars
 
 
 def file_line(path: str, number: int, symbols: Sequence[Symbol]) -> str:
-    """A file in one line: how many lines it has, and what it defines first."""
+    """Render a file as one line: its length and its first definitions."""
     tops = [symbol.name for symbol in symbols if symbol.parent is None or symbol.kind == "class"]
     names = list(dict.fromkeys(name for name in tops if name))
     listed = f": {', '.join(names[:6])}{', ...' if len(names) > 6 else ''}" if names else ""
@@ -184,7 +183,7 @@ def _strip_blank_ends(lines: Sequence[str]) -> list[str]:
 def _select_definitions(
     symbols: Sequence[Symbol], relevance: Mapping[int, float], lines: Sequence[str], max_chars: int
 ) -> list[Symbol]:
-    """The most relevant definitions that fit; one that holds others only where none of them is chosen."""
+    """Return the most relevant definitions that fit, without those that overlap a better one."""
     chosen: list[Symbol] = []
     for symbol in sorted(
         (one for one in symbols if relevance.get(one.id)), key=lambda one: (-relevance[one.id], one.start_line)
@@ -203,7 +202,7 @@ def _size(lines: Sequence[str]) -> int:
 
 
 def _header_line_count(lines: Sequence[str], symbols: Sequence[Symbol], max_lines: int, max_chars: int) -> int:
-    """How many lines at the top are shown: they cut no definition in two, unless it holds others or is prose."""
+    """Return the number of lines at the top to show. They cut no definition, unless it has members or is prose."""
     holders = {symbol.parent for symbol in symbols}
     cut = (
         one
@@ -223,7 +222,7 @@ def _overlap(a: Symbol, b: Symbol) -> bool:
 def _parts(
     path: str, lines: Sequence[str], symbols: Sequence[Symbol], chosen: Sequence[Symbol], language: str, head: int
 ) -> str:
-    """The chosen definitions in place, the heads of what encloses them, and marks for what is left out."""
+    """Render the chosen definitions, the heads of enclosing ones, and marks for the omitted lines."""
     by_id = {symbol.id: symbol for symbol in symbols}
     kept: set[int] = set(range(1, head + 1))
     for symbol in chosen:
@@ -238,7 +237,7 @@ def _parts(
 
 
 def _first_code_line(lines: Sequence[str], symbol: Symbol) -> int:
-    """The line with the head of a class: below its decorators and comments."""
+    """Return the line with the head of a class, which is below its decorators and comments."""
     start = symbol.signature.split("(")[0].split("{")[0].strip()[:40]
     for number in range(symbol.start_line, min(symbol.end_line, symbol.start_line + 30, len(lines)) + 1):
         if start and start in " ".join(lines[number - 1].split()):
