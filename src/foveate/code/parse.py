@@ -1,7 +1,7 @@
-"""Text and language -> what the file defines, refers to and imports.
+"""Parses a file into definitions, references and imports.
 
-A query file for each language (`queries/*.scm`) captures only what is needed, and the captures are put together by their
-byte ranges: no tree is walked here. The captures:
+A query file for each language (`queries/*.scm`) captures only what is needed. Captures are combined by their byte ranges; no
+tree is walked. The captures:
 
     @def.<kind>   a whole definition; @def.CONSTANT counts only when its name is written like a constant
     @scope        encloses definitions and qualifies their names without being one: an `impl` block
@@ -13,7 +13,7 @@ byte ranges: no tree is walked here. The captures:
     @import       what is imported; @member, a name imported from it; @required, imported where `require` stands before it
     @element      of HTML; those with an id and headings count
 
-No predicates: they take longer than everything else.
+The queries have no predicates, because these take longer than everything else.
 
 Files without a grammar, and those that a parser cannot read in reasonable time, are cut into blocks of lines.
 """
@@ -40,30 +40,30 @@ if TYPE_CHECKING:
     from tree_sitter import Node, Query, Tree
 
 BLOCK_LINES = 60
-"""About what is shown of a file at once."""
+"""Lines of a block in a file that is not parsed."""
 MAX_OUTLINE_ITEMS = 300
-"""Keys, rules or headings of one file. With more, blocks of lines tell more than a list that nobody reads."""
+"""Maximum number of keys, rules or headings of one file. With more it is cut into blocks of lines."""
 MAX_SIGNATURE_CHARS = 200
 MAX_NAME_CHARS = 200
 MAX_DOC_CHARS = 2_000
 MAX_DEPTH = 30
-"""Definitions inside one another. Code written by people has fewer than ten."""
+"""Maximum nesting of definitions. Code written by people has less than ten levels."""
 MAX_COMMENT_LINES = 300
-"""Lines of a comment above a definition. It also bounds the work where many definitions share a line."""
+"""Maximum length of a comment above a definition. It also limits the work if many definitions share a line."""
 PARSE_TIMEOUT_S = 3.0
-"""CPU time for one file. A parser reads some 10 MB a second; what takes longer is an attack or an accident."""
+"""CPU time for one file. A parser reads about 10 MB per second, so that only malicious or broken files take longer."""
 MAX_LINE_BYTES = 50_000
-"""Bytes. A line like this was not written by a person, and error recovery is quadratic in it."""
+"""A longer line was not written by a person, and error recovery takes time quadratic in its length."""
 MAX_UNCLOSED_BRACKETS = 2_000
-"""Brackets left open. Some parsers take gigabytes at the end of a file with 20,000 of them."""
+"""Maximum number of unclosed brackets. Some parsers need gigabytes at the end of a file with 20,000 of them."""
 MAX_ERROR_NODES = 10_000
 MAX_MATCHES = 100_000
-"""Unfinished at a time, so that a strange file costs memory in proportion to its size."""
+"""Maximum number of unfinished matches, so that memory stays proportional to the size of the file."""
 MAX_TREE_DEPTH = 500
-"""A query takes time in proportion to the depth for every node. Calls chained 200 times are within it."""
+"""A query takes time proportional to the depth of every node. 200 chained calls are within this limit."""
 READ_BYTES = 4_096
-"""What the parser is given at a time: the clock is looked at in between. A file that is mostly punctuation is given byte by
-byte, because a parser can go around in circles within a few of them."""
+"""Size of the pieces given to the parser. The time is checked between them. A file of mostly punctuation is given byte by
+byte, because a parser can loop within a few bytes."""
 
 TYPES = frozenset(
     {"class", "struct", "interface", "trait", "enum", "union", "record", "object", "protocol", "type", "scope"}
@@ -83,7 +83,7 @@ _CAPTURE_PRIORITY = {
     "body": 3,
     "doc": 3,
 }
-"""Which of two captures of the same range comes first; a constant that is also a function is a function."""
+"""Order of captures of the same range. A constant that is also a function counts as a function."""
 
 _CONSTANT = re.compile(r"_*[A-Z]")
 _TAG = re.compile(r"<[^<>]*>")
@@ -91,7 +91,7 @@ _TEXT_BYTES = bytes(range(128, 256)) + b" \t\n_" + bytes(range(48, 58)) + bytes(
 _REQUIRE = re.compile(rb"(?:\b(?:require|require_relative|load|source)|(?:^|\s)\.)[ (]*[\"']?\Z")
 _HTML_NAME = re.compile(rb"<(?:h[1-6]\b|[^<>]*?\sid\s*=\s*[\"']?([^\"'<>\s]+))", re.IGNORECASE)
 _DEEP_YAML = re.compile(rb"^(?:[ ]{150}|\s*(?:[-?:][ \t]+){30})", re.MULTILINE)
-"""The YAML scanner writes past its buffer when blocks nest some 250 deep."""
+"""The YAML scanner writes past its buffer if blocks are nested about 250 deep."""
 _DOC_TAG = re.compile(r"</?(?:summary|remarks|returns|para)>")
 _PLAIN_NAME = re.compile(r"\s*(?:::|\\)\s*")
 _STRING = re.compile(r"[A-Za-z]{0,2}(\"\"\"|'''|\"|')(.*)\1\Z", re.DOTALL)
@@ -104,7 +104,7 @@ _IMPORT_MARKS = " \t\r\n\"'`<>;"
 
 
 def parse(text: str, language: str) -> ParsedFile:
-    """What one file says. Nothing in the text makes it raise."""
+    """Parse one file. It never raises, whatever the text contains."""
     text = text.encode("utf-8", "replace").decode().removeprefix("\ufeff").replace("\r\n", "\n").replace("\0", " ")
     row = LANGUAGES.get(language)
     known = grammar(language)
@@ -120,7 +120,7 @@ def parse(text: str, language: str) -> ParsedFile:
 
 
 def blocks(text: str) -> tuple[Definition, ...]:
-    """Blocks of lines, cut at a blank line where there is one in the last third."""
+    """Cut a text into blocks of lines, at a blank line if there is one in the last third of a block."""
     lines = text.split("\n")
     if not lines[-1]:
         lines.pop()
@@ -142,7 +142,7 @@ def blocks(text: str) -> tuple[Definition, ...]:
 
 
 def _is_too_complex(data: bytes, row: Language) -> bool:
-    """What a parser would take gigabytes or crash for, found by counting."""
+    """Return whether a parser would need gigabytes or crash. This only counts characters."""
     if any(data.count(a) - data.count(b) > MAX_UNCLOSED_BRACKETS for a, b in ((b"(", b")"), (b"[", b"]"), (b"{", b"}"))):
         return True
     if data.count(b"<") - data.count(b">") > max(MAX_UNCLOSED_BRACKETS, len(data) // 50):  # `<<` is common in honest code
@@ -153,7 +153,7 @@ def _is_too_complex(data: bytes, row: Language) -> bool:
 
 
 class _ParserInput(local):
-    """What the parser reads from, one for each thread."""
+    """The buffer that the parser reads from, one for each thread."""
 
     def __init__(self) -> None:
         self.buffer = bytearray()
@@ -163,10 +163,10 @@ _parser_input = _ParserInput()
 
 
 def _tree(data: bytes, grammar: Grammar) -> Tree | None:
-    """The syntax tree, None when it took too long.
+    """Return the syntax tree, or None if parsing took too long.
 
-    The clock is in the read callback, because the parser's own progress callback crashes in tree-sitter 0.26. It returns one
-    buffer again and again, because each returned object is never freed.
+    The read callback checks the time, because the parser's progress callback crashes in tree-sitter 0.26. It always returns
+    the same buffer, because tree-sitter never frees a returned object.
     """
     from tree_sitter import Parser
 
@@ -186,7 +186,7 @@ def _tree(data: bytes, grammar: Grammar) -> Tree | None:
 
 
 def _is_mostly_errors(root: Node) -> bool:
-    """Nearly all of it is one error. Its parts are in no order that a query could go through quickly."""
+    """Return whether the tree is nearly one error. A query would take very long on its unordered parts."""
     if not root.has_error:
         return False
     if root.is_error:
@@ -196,7 +196,7 @@ def _is_mostly_errors(root: Node) -> bool:
 
 @cache
 def query(language: str) -> Query:
-    """The compiled query of a language that has a grammar."""
+    """Return the compiled query of a language that has a grammar."""
     from tree_sitter import Query
 
     known = grammar(language)
@@ -229,7 +229,7 @@ def _to_parsed_file(text: str, data: bytes, row: Language, tree: Tree) -> Parsed
 
 
 def _limit_outline(definitions: tuple[Definition, ...]) -> tuple[Definition, ...]:
-    """All of an outline, else its top level, else nothing: then the file is cut into blocks."""
+    """Return an outline, or its top level if it is too long, or nothing: then the file is cut into blocks."""
     if len(definitions) <= MAX_OUTLINE_ITEMS:
         return definitions
     top = tuple(one for one in definitions if one.parent is None)
@@ -241,15 +241,15 @@ def _limit_outline(definitions: tuple[Definition, ...]) -> tuple[Definition, ...
 
 @dataclass(slots=True)
 class _PartialDefinition:
-    """A definition while its parts are collected."""
+    """A definition whose parts are being collected."""
 
     kind: str
     start: int
     end: int
     start_with_decorators: int
-    """Where it begins with its decorators."""
+    """Start including decorators."""
     signature_start: int
-    """Where its signature begins."""
+    """Start of its signature."""
     parent: _PartialDefinition | None
     name: str = ""
     qualified_name: str = ""
@@ -261,16 +261,16 @@ class _PartialDefinition:
 
 @dataclass(frozen=True, slots=True)
 class _EnclosingRange:
-    """What begins before a definition and belongs to it."""
+    """A range that begins before a definition and belongs to it."""
 
     start: int
     end: int
     head: int | None
-    """Where the signature begins, None to leave it to the definition."""
+    """Start of the signature, or None if the definition decides."""
 
 
 def _definitions(source: _Source, captures: dict[str, list[Node]]) -> tuple[tuple[Definition, ...], str]:
-    """The definitions in order, and the file's own docstring."""
+    """Return the definitions in order, and the docstring of the file."""
     found: list[Definition] = []
     seen, doc = _collect(source, captures)
     for one in seen:
@@ -322,7 +322,7 @@ def _sort_by_line(definitions: list[Definition]) -> list[Definition]:
 
 
 def _collect(source: _Source, captures: dict[str, list[Node]]) -> tuple[list[_PartialDefinition], str]:
-    """Gives each capture to the innermost definition around it; ranges come sorted, the wider first."""
+    """Assign each capture to the innermost definition around it. Ranges are sorted, the wider first."""
     seen: list[_PartialDefinition] = []
     stack: list[_PartialDefinition] = []
     doc = ""
@@ -342,7 +342,7 @@ def _collect(source: _Source, captures: dict[str, list[Node]]) -> tuple[list[_Pa
             else:
                 outer = _EnclosingRange(start, end, head)
         else:
-            while stack and stack[-1].end < end:  # headings may end inside an element that begins in them
+            while stack and stack[-1].end < end:  # a heading may end inside an element that begins in it
                 stack.pop()
             if len(stack) >= MAX_DEPTH or (stack and (stack[-1].start, stack[-1].end) == (start, end)):
                 continue
@@ -355,7 +355,7 @@ def _collect(source: _Source, captures: dict[str, list[Node]]) -> tuple[list[_Pa
 
 
 def _events(source: _Source, captures: dict[str, list[Node]]) -> Iterator[tuple[int, int, str]]:
-    """All captures by their place; of two that begin together, the wider first."""
+    """Return all captures by position. If two begin together, the wider one comes first."""
     found = [
         (node.start_byte, -node.end_byte, _CAPTURE_PRIORITY.get(tag, 1), tag)
         for tag, nodes in captures.items()
@@ -368,7 +368,7 @@ def _events(source: _Source, captures: dict[str, list[Node]]) -> Iterator[tuple[
 
 
 def _apply_capture(source: _Source, definition: _PartialDefinition, tag: str, start: int, end: int) -> None:
-    """The first name, body and docstring count: a second pattern may have matched the same definition."""
+    """Set a part of a definition. The first one counts, because a second pattern may match the same definition."""
     if tag == "name" and not definition.name:
         definition.name = _clean_name(source.slice(start, min(end, start + 10 * MAX_NAME_CHARS)))
     elif tag == "owner" and not definition.owner:
@@ -393,11 +393,11 @@ def _strip_quotes(raw: str) -> str:
 
 
 _OPENING_BRACKET_SPACE, _CLOSING_BRACKET_SPACE = re.compile(r"([(\[{]) "), re.compile(r",? ([)\]])")
-"""Where a head went over several lines, a bracket stands apart from what it holds."""
+"""Spaces inside the brackets of a signature that was written on several lines."""
 
 
 def _shorten_signature(head: str) -> str:
-    """One line of at most MAX_SIGNATURE_CHARS characters, cut after a comma or a space."""
+    """Return a signature on one line, cut after a comma or a space if it is too long."""
     head = head.strip()
     line = " ".join(head.split())
     if "\n" in head:
@@ -413,10 +413,10 @@ def _shorten_signature(head: str) -> str:
 
 
 class _Source:
-    """The text of a file, read by byte ranges and by lines that count from 0."""
+    """The text of a file by byte ranges and by lines. Lines count from 0."""
 
     def __init__(self, text: str, data: bytes, row: Language, comment_nodes: Sequence[Node]) -> None:
-        self._text = text if text.isascii() else ""  # then bytes and characters are the same places
+        self._text = text if text.isascii() else ""  # in ASCII, byte and character offsets are the same
         self._data = data
         self._lines = data.split(b"\n")
         self._starts = list(accumulate(map((1).__add__, map(len, self._lines)), initial=0))
@@ -437,13 +437,15 @@ class _Source:
         return bisect_right(self._starts, offset) - 1
 
     def definition_start(self, outer: _EnclosingRange | None, start: int, end: int) -> tuple[int, int]:
-        """Where a definition begins with what is around it, and where its signature does."""
-        if outer is None or outer.end < end or self._data[outer.start : start].rstrip()[-1:] == b"(":  # one of a group
+        """Return the start of a definition including decorators, and the start of its signature."""
+        if (
+            outer is None or outer.end < end or self._data[outer.start : start].rstrip()[-1:] == b"("
+        ):  # one of a group of definitions
             return start, start
         return outer.start, start if outer.head is None else outer.head
 
     def elements(self, nodes: Sequence[Node]) -> Iterator[tuple[int, int, int, str]]:
-        """The definitions and names that are read off the first tags of HTML elements."""
+        """Yield definitions and names from the first tags of HTML elements."""
         for node in nodes:
             start, end = node.start_byte, node.end_byte
             match = _HTML_NAME.match(self._data, start, min(end, start + 1_000))
@@ -454,7 +456,7 @@ class _Source:
             yield (*((match.start(1), -match.end(1)) if identified else (start, -end)), 3, "name")
 
     def extend_sections(self, definitions: tuple[Definition, ...]) -> tuple[Definition, ...]:
-        """An outline in which a heading reaches to what comes next, and nothing into what comes next."""
+        """Extend each section to the next definition, and end other definitions before it."""
         found: list[Definition] = []
         following: dict[int | None, int] = {}  # by parent, the first line of the definition after
         for one in reversed(definitions):
@@ -470,14 +472,14 @@ class _Source:
         return tuple(reversed(found))
 
     def last_nonblank(self, start: int, end: int) -> int:
-        """The last byte that is not blank: some nodes reach to the line after."""
+        """Return the last byte that is not blank, because some nodes include the following line break."""
         end -= 1
         while end > start and self._data[end] in b" \t\r\n":
             end -= 1
         return end
 
     def references(self, nodes: Sequence[Node], defined: Sequence[Node]) -> tuple[tuple[str, int], ...]:
-        """Each name once a line, in order; not where it is the name of a definition."""
+        """Return references in order, each name once a line, without the names of definitions."""
         own = {node.start_byte for node in defined}
         places = [place for place in sorted((node.start_byte, node.end_byte) for node in nodes) if place[0] not in own]
         starts, text = self._starts, self._text
@@ -488,7 +490,7 @@ class _Source:
         return tuple(found)
 
     def imports(self, captures: dict[str, list[Node]]) -> tuple[str, ...]:
-        """As written, without quotes: `a.b`, `./utils`. A member follows its module: `from a import b` is `a.b`."""
+        """Return imports as written, without quotes: `a.b`, `./utils`. `from a import b` becomes `a.b`."""
         found: list[str] = []
         module = ""
         tags = ("import", "member", "required")
@@ -498,7 +500,7 @@ class _Source:
                 continue
             written = " ".join(self.slice(start, min(end, start + 500)).strip(_IMPORT_MARKS).split())
             if tag != "member":
-                # Of several names in braces, what they have in common: a path can be found by it.
+                # Several names in braces are shortened to their common part, by which a path can be found.
                 common, several, _ = written.removeprefix("import ").partition("{")
                 module = common.rstrip(":\\. ") if several else common
                 found.append(module)
@@ -524,7 +526,7 @@ class _Source:
     # --- comments
 
     def comment_start_above(self, row: int) -> int:
-        """The first of the comment lines and attributes right above a line."""
+        """Return the first of the comment lines and attributes directly above a line."""
         first = row
         while first > 0 and row - first < MAX_COMMENT_LINES:
             if first - 1 in self._attached:
@@ -536,7 +538,7 @@ class _Source:
         return first
 
     def _comment_start(self, row: int) -> int | None:
-        """Where the comment begins that ends with this line."""
+        """Return the first line of the comment that ends with this line, or None."""
         line = self._lines[row].strip()
         if self._marks and line.startswith(self._marks):
             return row if row or not line.startswith(b"#!") else None
@@ -547,7 +549,7 @@ class _Source:
         return None
 
     def _comment_end(self, row: int) -> int:
-        """The line after the comment that begins with this one; the same line when none does."""
+        """Return the line after the comment that begins with this line, or the same line."""
         line = self._lines[row].strip()
         if self._block and line.startswith(self._block[0]):
             for end in range(row, min(len(self._lines), row + MAX_COMMENT_LINES)):
@@ -559,7 +561,7 @@ class _Source:
         return row
 
     def comment(self, first: int, after: int) -> str:
-        """The text of comment lines without their marks."""
+        """Return the text of comment lines without their marks."""
         if first == after:
             return ""
         found = []
@@ -573,7 +575,7 @@ class _Source:
         return "\n".join(found).strip()[:MAX_DOC_CHARS]
 
     def file_comment(self, first_definition: int) -> str:
-        """The comment at the top of the file that is neither a licence nor about the first definition."""
+        """Return the comment at the top of the file, unless it is a licence or belongs to the first definition."""
         row = 0
         while row < min(len(self._lines), MAX_COMMENT_LINES):
             line = self._lines[row].strip()
