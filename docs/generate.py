@@ -372,9 +372,47 @@ def slot_row(slot: Slot) -> tuple[str, ...]:
 # --- writing -------------------------------------------------------------------------------------------------------
 
 
+ARCHITECTURE = Path(__file__).parents[1] / "ARCHITECTURE.md"
+SOURCE = Path(__file__).parents[1] / "src" / "foveate"
+
+
+def architecture_page() -> str:
+    """Return ARCHITECTURE.md with the picture of the imports between folders as they are."""
+    before, _, rest = ARCHITECTURE.read_text("utf-8").partition("<!-- imports -->")
+    _, _, after = rest.partition("<!-- /imports -->")
+    edges = "\n".join(f"    {source} --> {target}" for source, target in folder_imports())
+    return f"{before}<!-- imports -->\n```mermaid\nflowchart TD\n{edges}\n```\n<!-- /imports -->{after}"
+
+
+def folder_imports() -> list[tuple[str, str]]:
+    """Return which folder imports which, without those that an import over another folder implies."""
+    folders = {path.name for path in SOURCE.iterdir() if (path / "__init__.py").is_file()}
+    direct: dict[str, set[str]] = {folder: set() for folder in sorted(folders)}
+    for path in SOURCE.rglob("*.py"):
+        folder = path.relative_to(SOURCE).parts[0]
+        if folder in folders:
+            found = re.findall(r"(?:from|import) foveate\.(\w+)", path.read_text("utf-8"))
+            direct[folder] |= {target for target in found if target in folders and target != folder}
+
+    def reached(folder: str) -> set[str]:
+        return direct[folder].union(*(reached(target) for target in direct[folder]))
+
+    return [
+        (folder, target)
+        for folder, targets in direct.items()
+        for target in sorted(targets)
+        if not any(target in reached(other) for other in targets - {target})
+    ]
+
+
 def pages() -> dict[Path, str]:
     """Every page and what it should say."""
-    return {PAGES / "cli.md": cli_page(), PAGES / "config.md": config_page(), PAGES / "profiles.md": profiles_page()}
+    return {
+        PAGES / "cli.md": cli_page(),
+        PAGES / "config.md": config_page(),
+        PAGES / "profiles.md": profiles_page(),
+        ARCHITECTURE: architecture_page(),
+    }
 
 
 def stale() -> list[str]:
