@@ -1,5 +1,4 @@
-"""The derived code index: walk -> set aside -> parse -> index, and what is read off it: search, map, docs, files.
+"""The code index of a repository, with search, the repository map and the codebase docs.
 
-It holds nothing that the files do not say. Delete it and it is built again. The lines that a model sees are read from the
-file when they are shown.
+The index is derived from the files: it can be deleted and is built again. Lines shown to a model are read from the file.
 """

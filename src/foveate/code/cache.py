@@ -1,4 +1,4 @@
-"""What is kept in memory of one generation of the index: the table of its files, and the results of lookups.
+"""Caches one generation of the index in memory: the table of its files, and the results of lookups.
 
 The questions of one session touch the same parts of the index, so each result is read from the file only once. Readers of
 the same generation share a cache; the next generation starts with an empty one.
@@ -45,7 +45,7 @@ class IndexedFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FileTable:
-    """What a search needs to know of the whole repository, read once for each generation of the index."""
+    """The facts about the whole repository that a search needs, read once for each generation of the index."""
 
     files: Mapping[int, IndexedFile]
     by_path: Mapping[str, IndexedFile]
@@ -60,7 +60,7 @@ class FileTable:
 
 @dataclass(slots=True)
 class IndexCache:
-    """What is known of one generation of the index."""
+    """Cached facts about one generation of the index."""
 
     generation: str = ""
     table: FileTable | None = None
@@ -69,7 +69,7 @@ class IndexCache:
     history: tuple[str, GitHistory] | None = None
     """The commit and the history before it. It outlives the generation: most edits come between two commits."""
     results: dict[str, dict[Any, Any]] = field(default_factory=dict)
-    """Name of the lookup -> keys -> results; None where there is nothing."""
+    """Name of the lookup -> keys -> results; None if there is no result."""
     size: int = 0
     lock: Lock = field(default_factory=Lock)
     """Held while the table is read, so that threads do not read it twice."""

@@ -1,7 +1,7 @@
 """The SQLite file of the code index: tables, transactions and counters. It can be deleted at any time; nothing is lost.
 
 One connection writes, guarded by a lock: threads take turns, and processes wait for each other. Each reader has a connection
-of its own, so that it sees one state of the index however long it reads and whoever writes meanwhile.
+of its own, so that it sees one state of the index while others write.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Reads the code index in one state: files, definitions, names, references, posting lists.
 
-A reader is bound to one generation for as long as it is open, whoever writes meanwhile. It implements `graph.SymbolIndex`.
+A reader is bound to one generation for as long as it is open, while others write. It implements `graph.SymbolIndex`.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class IndexReader:
         }
 
     def get_derived(self, name: str) -> Any:
-        """Return a value that was derived from the files and stored beside them, or None."""
+        """Return a value that was derived from the files and stored in the index, or None."""
         return self._db.meta(f"kept.{name}")
 
     # --- posting lists ---------------------------------------------------------------------------------------------

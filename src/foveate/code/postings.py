@@ -139,7 +139,7 @@ def idf(document_frequency: int, total: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class DocumentStats:
-    """What scoring needs to know of all definitions. Positions are ids."""
+    """Facts about all definitions that scoring needs. Positions are ids."""
 
     file_ids: list[int]
     """The file of each definition, 0 if it was removed."""

@@ -235,7 +235,7 @@ class CodeSnapshot:
 
     @property
     def codebase_docs(self) -> CodebaseDocs:
-        """What the repository says about itself, derived again only when a file that it comes from has changed."""
+        """The codebase docs, derived again only when a file that they come from has changed."""
         if self._docs is None:
             self._docs = self._cached_docs() or self._stored_docs() or self._derive_docs()
         overrides = {name: value for name, value in self._workspace.settings.project.items() if value}

@@ -1,4 +1,4 @@
-"""What a repository says about itself, from its documents, manifests and structure. `describe` is the entry point."""
+"""Codebase docs from the documents, manifests and structure of a repository. `describe` is the entry point."""
 
 from foveate.code.docs.describe import CodebaseDocs, DocSection, describe, from_json
 from foveate.code.docs.manifests import ProjectConfig

@@ -18,7 +18,7 @@ PURPOSES: Mapping[str, str] = {
     "docs": "Build the docs",
     "setup": "Set up",
 }
-"""What commands are for, with the words for people, the most wanted first."""
+"""Purposes of commands with their titles, the most important first."""
 
 _NAMES: Mapping[str, re.Pattern[str]] = {
     purpose: re.compile(names, re.IGNORECASE)
@@ -67,7 +67,7 @@ _RUNNERS: Mapping[str, Sequence[tuple[str, str]]] = {
 
 _MAKE_TARGET = re.compile(r"^([A-Za-z][\w.-]*)[ \t]*:(?![=:])", re.MULTILINE)
 _NO_TEST = "no test specified"
-"""What `npm init` writes as the test script."""
+"""Part of the test script that `npm init` writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,13 +122,13 @@ def _manifest_commands(files: RepositoryFiles, manifest: Manifest) -> Iterator[t
         for purpose, line in defaults.items():
             tool, _, rest = line.partition(" ")
             wrapper = _WRAPPERS.get(tool, "")
-            yield purpose, f"./{wrapper} {rest}" if wrapper and _beside(manifest, wrapper) in files else line
+            yield purpose, f"./{wrapper} {rest}" if wrapper and _sibling_path(manifest, wrapper) in files else line
 
 
 def _runner(files: RepositoryFiles, manifest: Manifest, default: str) -> str:
     locks = _RUNNERS[manifest.ecosystem]
-    return next((runner for lock, runner in locks if _beside(manifest, lock) in files or lock in files), default)
+    return next((runner for lock, runner in locks if _sibling_path(manifest, lock) in files or lock in files), default)
 
 
-def _beside(manifest: Manifest, name: str) -> str:
+def _sibling_path(manifest: Manifest, name: str) -> str:
     return f"{manifest.folder}/{name}".lstrip("/")

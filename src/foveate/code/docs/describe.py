@@ -50,13 +50,13 @@ class DocSection:
 
 @dataclass(frozen=True, slots=True)
 class CodebaseDocs:
-    """What a repository says about itself. It depends on its paths and on the texts of `input_paths` alone."""
+    """The docs of a repository. They depend only on its paths and on the texts of `input_paths`."""
 
     project: ProjectConfig
     sections: tuple[DocSection, ...]
     input_paths: tuple[str, ...]
     notes: tuple[str, ...]
-    """What could not be read, and why."""
+    """Files that could not be read, with the reasons."""
 
 
 def describe(paths: Sequence[str], read: Callable[[str], str | None], name: str = "") -> CodebaseDocs:
@@ -360,7 +360,7 @@ _ROLES = {
     }.items()
     for name in names.split()
 }
-"""What directories of these names are for."""
+"""Purposes of directories by their names."""
 
 _PACKAGE_FILES = ("__init__.py", "mod.rs", "lib.rs", "src/lib.rs", "doc.go", "index.ts", "index.js")
 _PACKAGE_DOC = re.compile(

@@ -24,7 +24,7 @@ MAX_MANIFESTS = 16
 """A workspace may have hundreds. Those nearest to the root describe it."""
 MAX_MANIFEST_DEPTH = 3
 MAX_FILE_CHARS = 200_000
-"""Of one file: no manifest is larger, and of a longer text the beginning says enough."""
+"""The rest of a longer file is not read. No manifest is larger."""
 MAX_TEST_FILES_READ = 4
 
 
@@ -34,7 +34,7 @@ class RepositoryFiles:
     def __init__(self, paths: Iterable[str], read: Callable[[str], str | None]) -> None:
         self.paths = sorted(set(paths))
         self.notes: list[str] = []
-        """What could not be read, and why."""
+        """Files that could not be read, with the reasons."""
         self._read = read
         self._known = frozenset(self.paths)
         self._texts: dict[str, str] = {}
@@ -71,7 +71,7 @@ def is_peripheral(path: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The contents of one manifest. What the file does not say is empty."""
+    """The contents of one manifest. Missing values are empty."""
 
     path: str
     ecosystem: str
@@ -384,7 +384,7 @@ def count_languages(paths: Iterable[str]) -> Counter[str]:
 
 
 def main_language(counts: Counter[str]) -> str:
-    """Return the language with the most files. A secondary one, such as SQL, wins only where there is no other."""
+    """Return the language with the most files. A secondary one, such as SQL, is chosen only if there is no other."""
     return min(counts, key=lambda language: (language in SECONDARY_LANGUAGES, -counts[language], language), default="")
 
 

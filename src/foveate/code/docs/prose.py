@@ -14,7 +14,7 @@ from foveate.text.format import one_line, truncate
 from foveate.text.markdown import split_code
 
 MAX_CHARS = 40_000
-"""Of a document: guides say what matters early."""
+"""The rest of a longer document is not read: the important parts come early."""
 MAX_LINE_CHARS = 2_000
 """It also bounds the time that the patterns below take."""
 MIN_PARAGRAPH_CHARS = 30
@@ -63,7 +63,7 @@ def to_plain_text(text: str) -> str:
 # --- paragraphs ----------------------------------------------------------------------------------------------------
 
 _FRONT_MATTER = re.compile(r"---\n.{0,4000}?\n---\n", re.DOTALL)
-_HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)|<table\b.*?(?:</table>|\Z)", re.DOTALL | re.IGNORECASE)
+_COMMENTS_AND_TABLES = re.compile(r"<!--.*?(?:-->|\Z)|<table\b.*?(?:</table>|\Z)", re.DOTALL | re.IGNORECASE)
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s+(.*?)\s*#*$")
 _UNDERLINE = re.compile(r"\s{0,3}([=\-~^\"'*#+_.])\1{2,}\s*$")
 _ITEM = re.compile(r"\s{0,8}(?:[-*+•]|\d{1,3}[.)]|#\.)\s+(?:\[[ xX]\]\s+)?")
@@ -79,7 +79,7 @@ def paragraphs(text: str) -> list[Paragraph]:
     if front_matter := _FRONT_MATTER.match(text):
         text = text[front_matter.end() :]
     reader = _ParagraphReader()
-    for part, code in split_code(_HIDDEN.sub("", text)):
+    for part, code in split_code(_COMMENTS_AND_TABLES.sub("", text)):
         for line in _prose_lines(part) if code is None else ("",):
             reader.add(line[:MAX_LINE_CHARS])
     reader.end_paragraph()
