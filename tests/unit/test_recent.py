@@ -179,7 +179,7 @@ def test_why_not_names_the_filter_and_a_receipt_keeps_it() -> None:
 
 @pytest.mark.parametrize("wrong", ["error", ("error", 7), (None,), ("",), 3])
 def test_types_that_are_no_names_are_refused(wrong: Any) -> None:
-    with pytest.raises(InputError, match="event_types must be a tuple of names"):
+    with pytest.raises(InputError, match="event_types must be a list of names"):
         open_engine().context("Anything?", filters=Filters(event_types=wrong))
 
 

@@ -104,9 +104,11 @@ def test_forgetting_reaches_questions_that_quote_what_only_it_said() -> None:
 def test_wrong_times_and_filters_are_refused() -> None:
     with engine() as memory:
         memory.add("fact", "The API limit is 100")
-        for options in ({"now": "yesterday"}, {"filters": Filters(since="soon")}, {"filters": Filters(min_trust="bogus")}):  # type: ignore[arg-type]
+        with pytest.raises(InputError):
+            memory.context("API limit", now="yesterday")
+        for filters in ({"since": "soon"}, {"min_trust": "bogus"}):
             with pytest.raises(InputError):
-                memory.context("API limit", **options)
+                memory.context("API limit", filters=Filters(**filters))
         assert memory.context("API limit", filters=Filters(since="2020-01-01")).items  # type: ignore[arg-type]
         with pytest.raises(InputError, match="more than 100,000"):
             memory.context("word " * 30_000)
