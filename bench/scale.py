@@ -23,7 +23,7 @@ from bench.corpus import queries, texts
 from bench.speed import fts5
 from foveate.engine.engine import view_of
 from foveate.pipeline.profiles import resolve
-from foveate.store.protocol import Query, Want
+from foveate.store.protocol import Query, SearchGroup
 from foveate.store.sql import ranking
 from foveate.text import analysis
 from foveate.types import Scope
@@ -112,7 +112,7 @@ def project_queries(corpus: list[str], share: int, projects: int) -> list[str]:
 def search(engine: Any, text: str) -> list[str]:
     query = Query(dict.fromkeys(analysis.terms(text), 1.0), resolve("base").fields)
     with engine.store.data.reader() as reader:
-        return [hit.record.id for hit in reader.search(query, [Want(("note",), 50)])[0]]
+        return [hit.record.id for hit in reader.search(query, [SearchGroup(("note",), 50)])[0]]
 
 
 def exhaustive(engine: Any, text: str) -> list[str]:

@@ -25,7 +25,7 @@ from foveate.clock import new_id
 from foveate.pipeline.profiles import resolve
 from foveate.pipeline.sources.gather import limit_of
 from foveate.records.make import Rules, make
-from foveate.store.protocol import Query, Want
+from foveate.store.protocol import Query, SearchGroup
 from foveate.text import analysis
 from foveate.types import Scope
 
@@ -103,7 +103,7 @@ def measure_queries(folder: Path, questions: list[str]) -> dict[str, float]:
     engine = foveate.open(folder, personal=False)
     profile = resolve("base")
     slots = [slot for slot in profile.slots if slot.source == "search"]
-    wants = [Want(slot.kinds, limit_of(slot, profile)) for slot in slots]
+    wants = [SearchGroup(slot.kinds, limit_of(slot, profile)) for slot in slots]
     bare, whole = [], []
 
     def index_query(text: str) -> None:

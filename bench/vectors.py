@@ -19,7 +19,7 @@ from bench.corpus import queries, texts
 from bench.speed import cpu
 from foveate.engine import Engine
 from foveate.records.make import Rules
-from foveate.store.protocol import Query, Want
+from foveate.store.protocol import Query, SearchGroup
 from foveate.store.sqlite.store import SQLiteStore
 from foveate.text.embed import open_embedder
 from foveate.types import Filters, Scope
@@ -80,7 +80,7 @@ def measured(size: int, corpus: list[str], folder: Path) -> dict:
 
     def ask(question, filters: Filters = Filters()) -> list:  # noqa: B008
         with memory.store.data.store.read(HERE) as reader:
-            return reader.search(Query({}, {}, question, filters), [Want((), LIMIT)])[0]
+            return reader.search(Query({}, {}, question, filters), [SearchGroup((), LIMIT)])[0]
 
     out["first search, reading all vectors, ms"] = round(cpu(lambda: ask(questions[0])))
     everything, marks, times = np.arange(size), np.array(tags), (np.arange(size) + 1) * 1000

@@ -48,7 +48,7 @@ def _scored_records(around: Around) -> list[tuple[Record, float]]:
     written = names_in(around.request.query)
     scores: dict[str, float] = {}
     records: dict[str, Record] = {}
-    for entity in reader.salient(("entity",), MAX_ENTITIES, filters):
+    for entity in reader.most_salient(("entity",), MAX_ENTITIES, filters):
         score = max((_name_score(written, name) for name in _names_of(entity)), default=0.0)
         if score:
             records[entity.id] = entity

@@ -14,7 +14,7 @@ import pytest
 from foveate.clock import millis
 from foveate.records import make
 from foveate.records.make import Rules
-from foveate.store.protocol import Added, Hit, Query, Store, Want
+from foveate.store.protocol import Added, Hit, Query, SearchGroup, Store
 from foveate.testing import START
 from foveate.text import analysis
 from foveate.types import NO_FILTERS, Filters, Record, Scope
@@ -124,7 +124,7 @@ def hits(
 ) -> list[Hit]:
     terms = dict.fromkeys(analysis.terms(query), 1.0)
     with store.read(scope) as reader:
-        return reader.search(Query(terms, fields, vector, filters), [Want(tuple(kinds), limit)])[0]
+        return reader.search(Query(terms, fields, vector, filters), [SearchGroup(tuple(kinds), limit)])[0]
 
 
 def found(store: Store, query: str, kinds: Sequence[str] = (), limit: int = 10, **options: Any) -> list[str]:

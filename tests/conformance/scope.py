@@ -42,7 +42,7 @@ def without_line(id: str, at: int = T0) -> StoredReceipt:
 
 def lines(reader: Reader, limit: int = 10, after: tuple[int, str] | None = None, session: str | None = None) -> list[str]:
     """The ids of the contexts of a page of lines."""
-    return ids_in(reader.receipt_lines(limit, after, session))
+    return ids_in(reader.receipt_summaries(limit, after, session))
 
 
 def ids_in(lines: Sequence[str]) -> list[str]:
@@ -55,14 +55,14 @@ def seen(reader: Reader, ids: list[str]) -> Iterator[str]:
     everything = {
         "get": reader.get(ids),
         "records": {record.id for record in reader.records()},
-        "standing": {record.id for record in reader.standing(["censor"])},
-        "pinned": {record.id for record in reader.standing([], pinned=True)},
+        "standing": {record.id for record in reader.always_on(["censor"])},
+        "pinned": {record.id for record in reader.always_on([], pinned=True)},
         "by_key": {record.id for key in ("rule", "name") if (record := reader.by_key(key))},
-        "number": set(ids) if reader.number("censor") or reader.number("entity") else set(),
+        "number": set(ids) if reader.count("censor") or reader.count("entity") else set(),
         "recent": {record.id for record in reader.recent(["censor", "entity"], 10, NO_FILTERS)},
-        "salient": {record.id for record in reader.salient(["censor", "entity"], 10, NO_FILTERS)},
+        "salient": {record.id for record in reader.most_salient(["censor", "entity"], 10, NO_FILTERS)},
         "relations": {end for link in reader.relations(ids, 10) for end in (link.src, link.dst)},
-        "named": {record.id for record in reader.named(["postgres"]).values()},
+        "named": {record.id for record in reader.entities_by_name(["postgres"]).values()},
         "links": {end for link in reader.links(ids) for end in (link.src, link.dst)},
         "links back": {end for link in reader.links(ids, back=True) for end in (link.src, link.dst)},
         "all_links": {end for link in reader.all_links() for end in (link.src, link.dst)},
@@ -73,9 +73,9 @@ def seen(reader: Reader, ids: list[str]) -> Iterator[str]:
         "receipts page": {id for id in ids if reader.receipts_page(10)},
         "receipt lines": {id for id in ids if lines(reader)},
         "receipt lines of": {id for id in ids if lines(reader, session="s1")},
-        "receipt lines since": {id for id in ids if reader.receipt_lines_since(0, 10)[0]},
+        "receipt lines since": {id for id in ids if reader.receipt_summaries_since(0, 10)[0]},
         "receipt sessions": {id for id in ids if reader.receipt_sessions(10)},
-        "shown by": {id for shown in reader.shown_by(["ctx_1"]).values() for id in shown},
+        "shown by": {id for shown in reader.items_shown_by(["ctx_1"]).values() for id in shown},
         "growth by day": set(ids) if sum(reader.growth_by_day(0).values()) > 1 else set(),
         "page": {record.id for record in reader.page(100, NO_FILTERS)[0]},
         "history": set(),
@@ -192,7 +192,7 @@ class Scopes(Suite):
             assert list(reader.records()) == []
             assert reader.recent(["note"], 5, NO_FILTERS) == []
             assert reader.receipts(5) == []
-            assert reader.receipt_lines(5) == []
+            assert reader.receipt_summaries(5) == []
 
 
 class Receipts(Suite):
@@ -220,7 +220,7 @@ class Receipts(Suite):
                 assert lines(reader, session="s9") == []
                 newest = ["ctx_3", "ctx_2", "ctx_1", "ctx_0"]
                 for at, limit, known, further in ((0, 9, 4, False), (1, 2, 2, False), (1, 1, 1, True), (2, 9, 0, False)):
-                    since, more = reader.receipt_lines_since(T0 + at, limit)
+                    since, more = reader.receipt_summaries_since(T0 + at, limit)
                     assert (ids_in(since), more) == (newest[:known], further)
                 assert reader.receipts(1)[0] == replace(kept[3], kept=())
 
@@ -237,10 +237,10 @@ class Receipts(Suite):
             record = add(store, "Shown")
             store.save_receipts(HERE, [receipt("ctx_a", record.id, "file:a.py"), receipt("ctx_b")])
             with store.read(HERE) as reader:
-                assert reader.shown_by(["ctx_a", "ctx_b", "ctx_c"]) == {"ctx_a": ["file:a.py", record.id]}
+                assert reader.items_shown_by(["ctx_a", "ctx_b", "ctx_c"]) == {"ctx_a": ["file:a.py", record.id]}
             store.forget(HERE, [record.id])
             with store.read(HERE) as reader:
-                assert reader.shown_by(["ctx_a"]) == {"ctx_a": ["file:a.py"]}
+                assert reader.items_shown_by(["ctx_a"]) == {"ctx_a": ["file:a.py"]}
 
     def test_pages_go_on_where_the_last_one_ended_whatever_comes_in_between(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
@@ -295,5 +295,5 @@ class Receipts(Suite):
             assert (counts["receipts"], counts["receipt_items"]) == (2, 2)
             with store.read(ADA) as reader:
                 assert {(stored.body, stored.line) for stored in reader.receipts(10)} == {(b"scrubbed", "clean")}
-                assert reader.receipt_lines(10) == ["clean", "clean"]
+                assert reader.receipt_summaries(10) == ["clean", "clean"]
                 assert reader.receipts(10, record.id) == []

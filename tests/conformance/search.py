@@ -21,7 +21,7 @@ from conformance.base import (
     retire,
     undo,
 )
-from foveate.store.protocol import Query, Store, Want
+from foveate.store.protocol import Query, SearchGroup, Store
 from foveate.testing import embedder
 from foveate.text import analysis
 from foveate.types import Filters, Scope
@@ -129,7 +129,13 @@ class Searching(Suite):
             notes = [add(store, f"Redis note {n}").id for n in range(5)]
             events = [add(store, f"Redis event {n}", "event").id for n in range(5)]
             terms = dict.fromkeys(analysis.terms("redis"), 1.0)
-            wants = [Want(("fact",), 2), Want(("note", "event"), 20), Want((), 3), Want(("censor",), 5), Want(("note",), 0)]
+            wants = [
+                SearchGroup(("fact",), 2),
+                SearchGroup(("note", "event"), 20),
+                SearchGroup((), 3),
+                SearchGroup(("censor",), 5),
+                SearchGroup(("note",), 0),
+            ]
             with store.read(HERE) as reader:
                 answers = reader.search(Query(terms, FIELDS), wants)
             got = [{hit.record.id for hit in answer} for answer in answers]
@@ -199,10 +205,10 @@ class Searching(Suite):
             add(store, "A note", salience=1.0)
             retire(store, gone)
             with store.read(HERE) as reader:
-                assert [r.id for r in reader.salient(["entity"], 9, Filters())] == [high.id, new.id, old.id, low.id]
-                assert [r.id for r in reader.salient(["entity"], 2, Filters())] == [high.id, new.id]
-                assert [r.id for r in reader.salient(["entity"], 9, Filters(since=T0 + 2))] == [new.id]
-                assert [r.text for r in reader.salient(["note", "entity"], 1, Filters())] == ["A note"]
+                assert [r.id for r in reader.most_salient(["entity"], 9, Filters())] == [high.id, new.id, old.id, low.id]
+                assert [r.id for r in reader.most_salient(["entity"], 2, Filters())] == [high.id, new.id]
+                assert [r.id for r in reader.most_salient(["entity"], 9, Filters(since=T0 + 2))] == [new.id]
+                assert [r.text for r in reader.most_salient(["note", "entity"], 1, Filters())] == ["A note"]
 
     def test_of_several_of_one_name_the_one_that_holds_and_matters_most_is_meant(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
@@ -210,7 +216,7 @@ class Searching(Suite):
             meant = add(store, "Mira from the uploads", "entity", name="Mira", salience=0.6)
             add(store, "Mira who was", "entity", name="Mira", salience=0.9, status="disputed")
             with store.read(HERE) as reader:
-                assert reader.named(["mira"])["mira"].id == meant.id
+                assert reader.entities_by_name(["mira"])["mira"].id == meant.id
 
     def test_recent_of_a_session_is_what_was_written_in_it(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
@@ -266,8 +272,8 @@ class Searching(Suite):
             add(store, "Authentication and authors of the auto pilot")
             add(store, "authorised events do not count", "event")
             with store.read(HERE) as reader:
-                assert set(reader.beginning(["auth"])) == {"authent", "author"}
-                assert reader.beginning(["auto", "pil", "zebra"]) == ["auto", "pilot"]
+                assert set(reader.terms_with_prefix(["auth"])) == {"authent", "author"}
+                assert reader.terms_with_prefix(["auto", "pil", "zebra"]) == ["auto", "pilot"]
 
     def test_rare_terms_are_told_from_common_ones_and_unknown_ones_are_not_there(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
@@ -276,7 +282,7 @@ class Searching(Suite):
             add(store, "The kafka upload", scope=Scope("beta"))
             add(store, "A lease on lobby was taken", "event")
             with store.read(HERE) as reader:
-                known = reader.rarity(["upload", "host", "3", "lobbi", "kafka"])
+                known = reader.idf(["upload", "host", "3", "lobbi", "kafka"])
         assert known["3"] > known["upload"] == known["host"]
         assert "lobbi" in known
         assert "kafka" not in known
@@ -286,19 +292,19 @@ class Searching(Suite):
             first, *_ = [add(store, f"Note number {n}") for n in range(3)]
             retire(store, first)
             with store.read(HERE) as reader:
-                assert (reader.number("note"), reader.number("fact")) == (2, 0)
+                assert (reader.count("note"), reader.count("fact")) == (2, 0)
 
     def test_entities_are_found_by_any_form_of_their_names(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             record = add(store, "The payment service", "entity", name="Pay-Gate", aliases=["billing_api"])
             with store.read(HERE) as reader:
-                assert {name: r.id for name, r in reader.named(["paygate", "billingapi", "other"]).items()} == {
+                assert {name: r.id for name, r in reader.entities_by_name(["paygate", "billingapi", "other"]).items()} == {
                     "paygate": record.id,
                     "billingapi": record.id,
                 }
             change(store, record, "The payment service", name="Till", aliases=[])
             with store.read(HERE) as reader:
-                assert list(reader.named(["paygate", "billingapi", "till"])) == ["till"]
+                assert list(reader.entities_by_name(["paygate", "billingapi", "till"])) == ["till"]
 
 
 class Index(Suite):
@@ -405,7 +411,7 @@ class Vectors(Suite):
                 with store.write(HERE) as writer:
                     writer.add(made("cached pages"), self.model.embed(["cached pages"])[0])
                     vector = self.model.query("cached pages")
-                    assert len(writer.search(Query({}, FIELDS, vector), [Want((), 5)])[0]) == 2
+                    assert len(writer.search(Query({}, FIELDS, vector), [SearchGroup((), 5)])[0]) == 2
                     raise RuntimeError
             except RuntimeError:
                 pass
@@ -453,19 +459,19 @@ class Vectors(Suite):
             self.put(store, "has one")
             first, second, third = (add(store, f"cached page {n}") for n in range(3))
             with store.read(HERE) as reader:
-                page, further = reader.without_vector(0, 2)
-                rest, end = reader.without_vector(further, 2)
+                page, further = reader.records_without_vector(0, 2)
+                rest, end = reader.records_without_vector(further, 2)
                 assert ([record.id for record in (*page, *rest)], end) == ([first.id, second.id, third.id], 0)
-                assert (reader.lacking(), reader.last() >= further) == (3, True)
+                assert (reader.count_missing_vectors(), reader.max_doc() >= further) == (3, True)
             vectors = self.model.embed([record.text for record in (first, second, third)])
             change(store, first, "other words by now")
             store.forget(HERE, [second.id])
             with store.write(HERE) as writer:
-                assert writer.fill_vectors(list(zip((first, second, third), vectors, strict=True))) == 1
-                assert writer.fill_vectors([(third, vectors[2])]) == 0
+                assert writer.add_missing_vectors(list(zip((first, second, third), vectors, strict=True))) == 1
+                assert writer.add_missing_vectors([(third, vectors[2])]) == 0
             assert third.id in self.near(store, "cached page 2")
             with store.read(HERE) as reader:
-                assert reader.lacking() == 1
+                assert reader.count_missing_vectors() == 1
             assert store.projects() == ["alpha"]
 
     def test_vectors_of_other_embedders_are_counted_and_dropped(self, tmp_path: Path) -> None:
@@ -475,7 +481,9 @@ class Vectors(Suite):
             id = self.put(store, "cached pages")
             with self.reopened(tmp_path, space=other.fingerprint) as second:
                 with second.read(HERE) as reader:
-                    assert [(space.vectors, space.used) for space in reader.spaces()] == [(2, False)]
+                    assert [(space.vector_count, space.is_current) for space in reader.embedding_namespaces()] == [
+                        (2, False)
+                    ]
                 with second.write(HERE) as writer:
                     assert writer.drop_vectors(self.model.fingerprint, 1) == 1
                     assert writer.drop_vectors(self.model.fingerprint, 9) == 1

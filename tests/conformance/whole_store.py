@@ -37,7 +37,7 @@ class Forgetting(Suite):
             assert found(store, "postgres database pg") == []
             assert get(store, other.id) == other
             with store.read(HERE) as reader:
-                assert reader.named(["postgres", "pg"]) == {}
+                assert reader.entities_by_name(["postgres", "pg"]) == {}
                 with pytest.raises(NotFound):
                     reader.history(name.id)
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from conformance.base import HERE, made
-from foveate.store.protocol import Query, Want
+from foveate.store.protocol import Query, SearchGroup
 from foveate.store.sqlite.store import SQLiteStore
 from foveate.testing import embedder
 
@@ -53,7 +53,7 @@ def test_kill_9_while_the_embedder_changes_loses_at_most_a_page(tmp_path: Path) 
     assert done.stdout
     assert lacking(store) == 0
     with store.read(HERE) as reader:
-        (found,) = reader.search(Query({}, {}, model.query("host restarts")), [Want((), 2 * NUMBER)])
+        (found,) = reader.search(Query({}, {}, model.query("host restarts")), [SearchGroup((), 2 * NUMBER)])
     assert len(found) == NUMBER
     assert store.health().ok
     store.close()
@@ -61,4 +61,4 @@ def test_kill_9_while_the_embedder_changes_loses_at_most_a_page(tmp_path: Path) 
 
 def lacking(store: SQLiteStore) -> int:
     with store.read(HERE) as reader:
-        return reader.lacking()
+        return reader.count_missing_vectors()

@@ -246,10 +246,10 @@ def test_another_counter_or_renderer_counts_the_tokens_again(tmp_path: Path, mon
         assert reader.version(record.id, 1) == counted
     assert edited.version == 2
     store.close()
-    monkeypatch.setattr(sqlite, "RENDERER", sqlite.RENDERER + 1)
+    monkeypatch.setattr(sqlite, "RENDERER_VERSION", sqlite.RENDERER_VERSION + 1)
     store = SQLiteStore(path)
     assert store.health().ok
-    assert store._meta()["renderer"] == str(sqlite.RENDERER)
+    assert store._meta()["renderer"] == str(sqlite.RENDERER_VERSION)
     store.close()
 
 
@@ -465,12 +465,12 @@ def test_free_room_is_given_back_beyond_a_quarter(tmp_path: Path, before_this_ve
     assert store._free_share() > 0.5
     store._checkpoint("truncate")
     full = path.stat().st_size
-    assert store.tidy() > full / 3
+    assert store.reclaim_space() > full / 3
     assert path.stat().st_size < full * 2 / 3
     assert store._free_share() <= 0.25
     assert (ids_of(store), store.health().ok) == (ids[500:], True)
     assert found(store, word(599)) == [ids[-1]]
-    assert store.tidy() == 0
+    assert store.reclaim_space() == 0
     store.close()
 
 
@@ -483,7 +483,7 @@ def test_forget_on_a_file_too_large_to_wait_for_is_finished_by_gc(tmp_path: Path
     store.close()
     store = SQLiteStore(path)
     assert not store.health().ok
-    store.tidy()
+    store.reclaim_space()
     assert store.health().ok
     store.close()
     assert word(7).encode() not in path.read_bytes()

@@ -12,7 +12,7 @@ from foveate.clock import millis
 from foveate.memory.memory import SEARCH_FIELDS, Memory
 from foveate.records.make import Rules
 from foveate.store.postgres.store import PostgresStore
-from foveate.store.protocol import Query, Reader, Store, Want
+from foveate.store.protocol import Query, Reader, SearchGroup, Store
 from foveate.store.sqlite.store import SQLiteStore
 from foveate.testing import START, FixedClock, counting_ids, embedder
 from foveate.text import analysis
@@ -46,7 +46,7 @@ def fill(store: Store) -> None:
             memory.edit(added.record.id, status="retired")
 
 
-def questions() -> Iterator[tuple[Query, list[Want]]]:
+def questions() -> Iterator[tuple[Query, list[SearchGroup]]]:
     draw = Random(11)
     for n in range(150):
         said = " ".join(draw.choices([*WORDS, "unheard", "slow"], k=draw.randint(1, 6)))
@@ -63,7 +63,10 @@ def questions() -> Iterator[tuple[Query, list[Want]]]:
             )
         vector = MODEL.query(said) if n % 2 else None
         also = expand_query(said) if n % 5 else {}
-        wants = [Want(tuple(draw.sample(KINDS, draw.randint(0, 3))), draw.randint(1, 60)) for _ in range(draw.randint(1, 4))]
+        wants = [
+            SearchGroup(tuple(draw.sample(KINDS, draw.randint(0, 3))), draw.randint(1, 60))
+            for _ in range(draw.randint(1, 4))
+        ]
         yield Query(dict.fromkeys(analysis.terms(said), 1.0), SEARCH_FIELDS, vector, filters, also), wants
 
 
@@ -73,12 +76,14 @@ def reads(reader: Reader) -> list[object]:
     return [
         ids,
         [record.id for record in reader.recent(KINDS, 50, NO_FILTERS)],
-        [record.id for record in reader.salient(KINDS, 50, NO_FILTERS)],
+        [record.id for record in reader.most_salient(KINDS, 50, NO_FILTERS)],
         [record.id for record in reader.page(100, NO_FILTERS)[0]],
         reader.links(ids),
-        reader.rarity(WORDS),
-        reader.beginning(["s", "re", "ü"]),
-        sorted((near.of, near.step, near.record.id) for near in reader.beside(ids[:20], (), 3, NO_FILTERS)),
+        reader.idf(WORDS),
+        reader.terms_with_prefix(["s", "re", "ü"]),
+        sorted(
+            (near.anchor_id, near.offset, near.record.id) for near in reader.session_neighbors(ids[:20], (), 3, NO_FILTERS)
+        ),
         reader.sessions(5, NO_FILTERS),
         reader.growth(millis(START) + 10_000_000),
         reader.counts()["records"],

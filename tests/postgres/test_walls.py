@@ -134,7 +134,9 @@ def test_wrong_word_on_an_embedder_is_in_nobodys_way(url: str, owner: PostgresSt
         memory = Engine(store, scope=Scope("theirs"), rules=Rules(), clock=now, ids=new_id, embedder=new)
         memory.add("note", "Walnuts are brown")
         with store.read(Scope("theirs")) as reader:
-            assert [(space.vectors, space.used) for space in reader.spaces() if space.used] == [(1, True)]
+            assert [
+                (space.vector_count, space.is_current) for space in reader.embedding_namespaces() if space.is_current
+            ] == [(1, True)]
 
 
 def test_member_uses_the_store_as_any_other(member: str) -> None:

@@ -135,7 +135,7 @@ def test_rules_that_outgrow_their_room_step_down_and_borrow_but_are_all_there(ru
             context = engine.context("anything at all", budget=900 + more + error.short)
         shown = {item.candidate.record.id for item in context.items}
         with engine.store.data.reader() as reader:
-            standing = reader.standing(["instruction"])
+            standing = reader.always_on(["instruction"])
         assert shown == {record.id for record in standing}
         needs = sum((record.tokens or {})["full"] for record in standing)
         assert bool(engine.store.oversized_rules()) is (needs > 600)

@@ -19,7 +19,7 @@ def engine() -> Iterator[foveate.Engine]:
 
 
 def line(record: Record, level: Level = "summary") -> str:
-    return kind_of(record.kind).line(record, level)
+    return kind_of(record.kind).render(record, level)
 
 
 CHOICE = "Chose Postgres with pgvector as the storage backend"

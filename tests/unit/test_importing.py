@@ -311,8 +311,8 @@ def test_a_directory_brings_no_rules_and_no_exports(tmp_path: Path) -> None:
     report = import_path(engine.store.data, tmp_path)
     assert any("looks like an export" in note for note in report.notes)
     with engine.store.data.reader() as reader:
-        assert reader.standing(["instruction"]) == []
-        assert reader.number("note") == 1
+        assert reader.always_on(["instruction"]) == []
+        assert reader.count("note") == 1
 
 
 def test_an_export_of_another_user_is_refused() -> None:

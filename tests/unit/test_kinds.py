@@ -122,20 +122,20 @@ def test_every_kind_has_its_lines_here() -> None:
 def test_three_lines(kind: str) -> None:
     values, *expected = LINES[kind]
     found = record(kind, **values)  # type: ignore[arg-type]
-    assert [kind_of(kind).line(found, level) for level in LEVELS] == expected
+    assert [kind_of(kind).render(found, level) for level in LEVELS] == expected
 
 
 def test_a_decision_without_outcome_or_doubt_has_no_badge() -> None:
-    assert kind_of("decision").line(record("decision"), "summary") == "- S\n"
-    assert kind_of("decision").line(record("decision", outcome="pending"), "micro") == "- M [pending]\n"
+    assert kind_of("decision").render(record("decision"), "summary") == "- S\n"
+    assert kind_of("decision").render(record("decision", outcome="pending"), "micro") == "- M [pending]\n"
 
 
 def test_what_is_not_said_is_not_shown() -> None:
-    assert kind_of("censor").line(record("censor"), "full") == "- **WARN:** W\n"
-    assert kind_of("gotcha").line(record("gotcha"), "full") == "- ⚠️ **medium**: W\n"
-    assert kind_of("pattern").line(record("pattern"), "full") == "- **W**\n"
-    assert kind_of("procedure").line(record("procedure"), "full") == "- W\n"
-    assert kind_of("entity").line(record("entity", "Redis"), "full") == "- **entity**: Redis\n"
+    assert kind_of("censor").render(record("censor"), "full") == "- **WARN:** W\n"
+    assert kind_of("gotcha").render(record("gotcha"), "full") == "- ⚠️ **medium**: W\n"
+    assert kind_of("pattern").render(record("pattern"), "full") == "- **W**\n"
+    assert kind_of("procedure").render(record("procedure"), "full") == "- W\n"
+    assert kind_of("entity").render(record("entity", "Redis"), "full") == "- **entity**: Redis\n"
 
 
 # --- tasks, questions and rows of the map --------------------------------------------------------------------------
@@ -155,7 +155,7 @@ def test_a_task_in_full_is_its_whole_specification() -> None:
         steps=[{"text": "Run it", "command": "make login"}, {"text": "Add this", "code": "x = 1\n# y = 2"}],
         reads=["docs/auth.md"],
     )
-    assert kind_of("task").line(found, "full") == (
+    assert kind_of("task").render(found, "full") == (
         "#### Login\n"
         "W\n\n"
         "Users sign in.\n\n"
@@ -166,33 +166,33 @@ def test_a_task_in_full_is_its_whole_specification() -> None:
         "**Steps:**\n- Run it\n  `make login`\n- Add this\n  ```\n  x = 1\n  # y = 2\n  ```\n\n"
         "**Read first:**\n- `docs/auth.md`\n"
     )
-    assert kind_of("task").line(found, "summary") == "#### Login\nS\n"
+    assert kind_of("task").render(found, "summary") == "#### Login\nS\n"
 
 
 def test_a_completed_task_reads_as_what_came_of_it() -> None:
     values = {"name": "Login", "state": "completed", "result": "Users can sign in.", "acceptance_criteria": ["401"]}
     found = record("task", **values, files_to_read=[{"file": "src/login.py", "reason": "the handler"}, {"file": "a.py"}])
     files = "\n**Files to read:**\n- `src/login.py`: the handler\n- `a.py`\n"
-    assert kind_of("task").line(found, "full") == f"#### Login\nUsers can sign in.\n{files}"
-    assert kind_of("task").line(found, "summary") == f"#### Login\nS\n{files}"
-    assert kind_of("task").line(found, "micro") == "- Login: M\n"
+    assert kind_of("task").render(found, "full") == f"#### Login\nUsers can sign in.\n{files}"
+    assert kind_of("task").render(found, "summary") == f"#### Login\nS\n{files}"
+    assert kind_of("task").render(found, "micro") == "- Login: M\n"
 
 
 @pytest.mark.parametrize("state", ["blocked", "failed"])
 def test_a_task_that_is_stuck_says_why(state: str) -> None:
     found = record("task", name="Login", state=state, reason="no\nkeys")
-    assert kind_of("task").line(found, "summary") == f"#### Login\nS\n\n{state.capitalize()}: no keys\n"
-    assert kind_of("task").line(found, "micro") == f"- Login: M [{state}]\n"
+    assert kind_of("task").render(found, "summary") == f"#### Login\nS\n\n{state.capitalize()}: no keys\n"
+    assert kind_of("task").render(found, "micro") == f"- Login: M [{state}]\n"
 
 
 def test_a_task_that_says_no_more_than_its_name_says_it_once() -> None:
-    assert kind_of("task").line(record("task", "Login", name="Login"), "full") == "#### Login\n"
-    assert kind_of("task").line(record("task", "Login", name="Login"), "micro") == "- Login [open]\n"
-    assert kind_of("task").line(record("task", "Login"), "full") == "#### Login\n"
+    assert kind_of("task").render(record("task", "Login", name="Login"), "full") == "#### Login\n"
+    assert kind_of("task").render(record("task", "Login", name="Login"), "micro") == "- Login [open]\n"
+    assert kind_of("task").render(record("task", "Login"), "full") == "#### Login\n"
 
 
 def test_a_question_without_more_is_one_line() -> None:
-    assert kind_of("question").line(record("question", "Which\nclock?"), "full") == "- **Which clock?**\n"
+    assert kind_of("question").render(record("question", "Which\nclock?"), "full") == "- **Which clock?**\n"
 
 
 @pytest.mark.parametrize(
@@ -202,13 +202,13 @@ def test_a_question_without_more_is_one_line() -> None:
 def test_text_stays_within_its_cell(given: str, cell: str) -> None:
     found = record("component", given, component=given, location="a.py")
     other = record("component", "W", component=given, location="a.py")
-    assert kind_of("component").line(other, "full") == f"| `a.py` | {cell} | W |\n"
-    assert kind_of("component").line(found, "full") == f"| `a.py` | {cell} |  |\n"
+    assert kind_of("component").render(other, "full") == f"| `a.py` | {cell} | W |\n"
+    assert kind_of("component").render(found, "full") == f"| `a.py` | {cell} |  |\n"
 
 
 def test_a_location_stays_one_piece_of_code() -> None:
     found = record("component", component="C", location="a`b|c.py\n:1")
-    assert kind_of("component").line(found, "full") == "| `a'b\\|c.py :1` | C | W |\n"
+    assert kind_of("component").render(found, "full") == "| `a'b\\|c.py :1` | C | W |\n"
 
 
 ODD = (
@@ -231,7 +231,7 @@ ODD = (
 
 def lines_of(kind: str, text: str) -> list[str]:
     found = record(kind, text, **LINES[kind][0])  # type: ignore[arg-type]
-    return [kind_of(kind).line(found, level) for level in LEVELS]
+    return [kind_of(kind).render(found, level) for level in LEVELS]
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))

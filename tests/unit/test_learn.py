@@ -144,7 +144,7 @@ def test_the_map_is_updated_where_it_knows_the_file_and_extended_where_it_does_n
         assert engine.tasks.ingest("three", silent).counts["component"] == {"updated": 1, "added": 1}
         assert engine.get(entry.id).text == "Reads and mends"
         with engine.store.data.reader() as reader:
-            assert reader.number("component") == 3
+            assert reader.count("component") == 3
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from foveate import Engine, Filters
 from foveate.pipeline.sources.search import NEARNESS, neighbour
-from foveate.store.protocol import Beside
+from foveate.store.protocol import SessionNeighbor
 from records import add_record
 from worlds import ago, open_engine
 
@@ -58,14 +58,14 @@ def test_neighbours_keep_to_scope_kinds_and_filters() -> None:
     add_record(engine, "note", "A secret reply", scope=scope, created=ago(3))
     with engine.store.data.reader() as reader:
         (hit,) = (record for record in reader.records() if record.text == TALK[-1])
-        assert {place.record.text for place in reader.beside([hit.id], ["note"], 2, Filters())} == set(TALK[2:4])
-        assert reader.beside([hit.id], ["fact"], 2, Filters()) == []
-        assert reader.beside([hit.id], ["note"], 2, Filters(since=ago(2))) == []
+        assert {place.record.text for place in reader.session_neighbors([hit.id], ["note"], 2, Filters())} == set(TALK[2:4])
+        assert reader.session_neighbors([hit.id], ["fact"], 2, Filters()) == []
+        assert reader.session_neighbors([hit.id], ["note"], 2, Filters(since=ago(2))) == []
 
 
 def test_the_gain_is_the_sum_over_strong_neighbours_and_at_most_one() -> None:
     record = next(iter(talked().search("festival"))).record
-    places = [Beside("a", 1, record), Beside("b", -2, record)]
+    places = [SessionNeighbor("a", 1, record), SessionNeighbor("b", -2, record)]
     assert neighbour(places, {"a": 0.4, "b": 0.2}) == {record.id: round(0.4 + 0.2 * NEARNESS[1], 6)}
     assert neighbour(places, {"a": 1.0, "b": 0.8}) == {record.id: 1.0}
 

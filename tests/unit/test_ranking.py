@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from conformance.base import HERE, change, found, hits, made
 from foveate.errors import StoreError
 from foveate.records.kinds import kind_of
-from foveate.store.protocol import Query, Want
+from foveate.store.protocol import Query, SearchGroup
 from foveate.store.sql import posting_blocks, postings, ranking
 from foveate.store.sql.ranking import Listed
 from foveate.store.sqlite.store import SQLiteStore
@@ -33,7 +33,7 @@ def stored(seed: int, docs: int, terms: int) -> tuple[Stored, list[Listed], floa
         share = chance.random() ** 3
         having = [doc for doc in range(docs) if chance.random() < share]
         lists[f"t{n}", 0] = {doc: posting_blocks.code(chance.choice((1, 1, 1, 2, 5)), lengths[doc]) for doc in having}
-    rare = postings.rarity({term: len(held) for (term, _), held in lists.items() if held}, docs)
+    rare = postings.idf({term: len(held) for (term, _), held in lists.items() if held}, docs)
     plan = [Listed(term, 0, rare[term], 0.75, len(held)) for (term, _), held in lists.items() if held]
     return lists, sorted(plan, key=lambda listed: -listed.weight), sum(lengths) / docs
 
@@ -170,7 +170,7 @@ def test_a_narrow_filter_is_asked_once_for_all_wants(tmp_path: Path, monkeypatch
     with store.read(mine) as reader:
         rows = reader._db.rows
         monkeypatch.setattr(reader._db, "rows", lambda name, *rest: (asked.append(name), rows(name, *rest))[1])
-        found = reader.search(query, [Want((kind,), 3) for kind in kinds])
+        found = reader.search(query, [SearchGroup((kind,), 3) for kind in kinds])
     assert {hit.record.id for hits_ in found for hit in hits_} == set(own)
     assert asked.count("docs_within") == 1
     store.close()

@@ -11,7 +11,7 @@ from foveate.engine import Engine
 from foveate.errors import InputError, NotFound
 from foveate.memory.backfill import embed_missing
 from foveate.records.make import Rules
-from foveate.store.protocol import Query, StoredReceipt, Want
+from foveate.store.protocol import Query, SearchGroup, StoredReceipt
 from foveate.store.retention import Retention
 from foveate.store.sqlite.store import SQLiteStore
 from foveate.testing import FixedClock, embedder, engine
@@ -22,7 +22,7 @@ from records import add_record
 def vector_of(memory: Engine, id: str, query: str) -> float | None:
     """How near a record's vector is to a question."""
     with memory.store.data.reader() as reader:
-        (found,) = reader.search(Query({}, {}, embedder().query(query)), [Want((), 10)])
+        (found,) = reader.search(Query({}, {}, embedder().query(query)), [SearchGroup((), 10)])
     return next((hit.vector for hit in found if hit.record.id == id), None)
 
 

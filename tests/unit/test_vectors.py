@@ -22,7 +22,7 @@ from foveate.errors import InputError, SourceError
 from foveate.memory.backfill import Embedded, drop_unused_vectors, embed_missing
 from foveate.records.kinds import KINDS
 from foveate.records.make import Rules
-from foveate.store.protocol import Query, Reader, Store, Want
+from foveate.store.protocol import Query, Reader, SearchGroup, Store
 from foveate.store.scoped import ScopedStore
 from foveate.store.sql.rows import from_row
 from foveate.store.sqlite import vectors
@@ -83,7 +83,7 @@ def put(store: SQLiteStore, text: str, scope: Scope = HERE, **values: Any) -> Re
 def near(reader: Reader, text: str, limit: int = 5, model: int = 0, **filters: Any) -> list[str]:
     """Texts of the nearest."""
     query = Query({}, {}, MODELS[model].query(text), Filters(**filters))
-    return [hit.record.text for hit in reader.search(query, [Want((), limit)])[0]]
+    return [hit.record.text for hit in reader.search(query, [SearchGroup((), limit)])[0]]
 
 
 def seen(store: SQLiteStore, text: str, limit: int = 5, **filters: Any) -> list[str]:
@@ -99,7 +99,7 @@ def half(numbers: Sequence[float]) -> Sequence[float]:
 
 
 def visible(record: Record, scope: Scope) -> bool:
-    walls = ("user", "agent", *(("session", "task") if KINDS[record.kind].private else ()))
+    walls = ("user", "agent", *(("session", "task") if KINDS[record.kind].is_private else ()))
     return all(getattr(record.scope, wall) in (None, getattr(scope, wall)) for wall in walls)
 
 
@@ -115,7 +115,7 @@ def passes(record: Record, filters: Filters) -> bool:
 
 
 def expected(
-    records: dict[str, Record], held: set[str], question: Sequence[float], want: Want, scope: Scope, filters: Filters
+    records: dict[str, Record], held: set[str], question: Sequence[float], want: SearchGroup, scope: Scope, filters: Filters
 ) -> set[tuple[str, float]]:
     """(id, nearness) of what a search must find, by going through everything."""
     found = []
@@ -228,13 +228,13 @@ class World:
         elif verb == "edit":
             self.held.add(record.id)
 
-    def check(self, question: str, wants: list[Want], scope: Scope, filters: Filters) -> None:
+    def check(self, question: str, wants: list[SearchGroup], scope: Scope, filters: Filters) -> None:
         asked = MODELS[0].query(question)
         records = self.records()
         for store in self.stores:
             with store.read(scope) as reader:
                 found = reader.search(Query({}, {}, asked, filters), wants)
-                assert reader.lacking() == len(records) - len(self.held)
+                assert reader.count_missing_vectors() == len(records) - len(self.held)
             for hits, want in zip(found, wants, strict=True):
                 got = {(hit.record.id, hit.vector) for hit in hits}
                 assert got == expected(records, self.held, asked, want, scope, filters)
@@ -254,14 +254,16 @@ def small_steps(listed: int) -> Iterator[None]:
     st.lists(steps, min_size=4, max_size=24),
     texts,
     st.lists(
-        st.builds(Want, st.sampled_from([(), ("note",), ("fact", "scratch")]), st.integers(0, 4)), min_size=1, max_size=3
+        st.builds(SearchGroup, st.sampled_from([(), ("note",), ("fact", "scratch")]), st.integers(0, 4)),
+        min_size=1,
+        max_size=3,
     ),
     scopes,
     filters_,
     st.sampled_from((2, 100)),
 )
 def test_hits_are_those_of_a_search_through_everything(
-    taken: list[tuple[str, Any]], question: str, wants: list[Want], scope: Scope, filters: Filters, listed: int
+    taken: list[tuple[str, Any]], question: str, wants: list[SearchGroup], scope: Scope, filters: Filters, listed: int
 ) -> None:
     with TemporaryDirectory() as folder, small_steps(listed):
         world = World(folder)
@@ -461,10 +463,13 @@ def test_records_are_found_by_the_new_embedder_as_it_goes_on(changed: SQLiteStor
     assert fill(changed, HERE, embedded, 3).made == 0
     with changed.read(HERE) as reader:
         assert len(near(reader, "page", 20, model=1)) == 10
-        assert [(space.vectors, space.used) for space in reader.spaces()] == [(10, False), (10, True)]
+        assert [(space.vector_count, space.is_current) for space in reader.embedding_namespaces()] == [
+            (10, False),
+            (10, True),
+        ]
     assert drop_unused_vectors(calling(changed, HERE, embedded)) == {MODELS[0].fingerprint: 10}
     with changed.read(HERE) as reader:
-        assert [space.fingerprint for space in reader.spaces()] == [MODELS[1].fingerprint]
+        assert [space.fingerprint for space in reader.embedding_namespaces()] == [MODELS[1].fingerprint]
 
 
 def test_no_transaction_is_open_while_texts_are_embedded_and_changed_ones_are_left(changed: SQLiteStore) -> None:
@@ -525,7 +530,7 @@ def test_an_edit_and_a_forget_reach_the_vectors_of_every_embedder(changed: SQLit
     change(changed, first, "other words")
     assert changed.forget(HERE, [second.id]).counts["vectors"] == 2
     with changed.read(HERE) as reader:
-        assert [space.vectors for space in reader.spaces()] == [8, 8]
+        assert [space.vector_count for space in reader.embedding_namespaces()] == [8, 8]
 
 
 def test_vectors_in_use_are_not_dropped(changed: SQLiteStore) -> None:

@@ -76,7 +76,7 @@ def _chosen(engine: Engine, kinds: tuple[str, ...], most: int) -> list[Record]:
     from foveate.types import NO_FILTERS, Scope
 
     with engine.store.data.store.read(Scope(engine.scope.project)) as reader:
-        found = [*reader.standing(kinds), *reader.salient(kinds, EVERY, NO_FILTERS)]
+        found = [*reader.always_on(kinds), *reader.most_salient(kinds, EVERY, NO_FILTERS)]
     shared = {r.id: r for r in found if r.trust in ("user", "agent") and r.status == "active" and _is_shared(r)}
     best = sorted(shared.values(), key=lambda r: (-r.salience, r.created, r.id))[:most]
     return sorted(best, key=lambda r: (kinds.index(r.kind), r.created, r.id))

@@ -228,7 +228,7 @@ def decoded(raw: bytes, where: str) -> str:
 def complete_kinds(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     from foveate.records.kinds import KINDS
 
-    return [name for name, kind in KINDS.items() if name.startswith(incomplete) and not kind.internal]
+    return [name for name, kind in KINDS.items() if name.startswith(incomplete) and not kind.is_internal]
 
 
 def complete_profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:

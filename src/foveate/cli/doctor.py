@@ -86,7 +86,7 @@ def _health(store: Any) -> tuple[dict[str, Any], list[str], bool]:
         found = store.health()
     except Damaged as error:
         return {"path": store.path}, [str(error)], True
-    return dict(found.facts), list(found.problems), found.damaged
+    return dict(found.facts), list(found.problems), found.is_damaged
 
 
 def _print(facts: Mapping[str, Any], problems: list[str], warnings: list[str]) -> None:

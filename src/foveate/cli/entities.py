@@ -57,7 +57,7 @@ def list_(call: Call, limit: int, **scope: Any) -> None:
     from foveate.types import NO_FILTERS
 
     with call.open(**scope) as engine, engine.store.data.reader() as reader:
-        found = reader.salient(["entity"], limit, NO_FILTERS)
+        found = reader.most_salient(["entity"], limit, NO_FILTERS)
     if call.as_json:
         from foveate.records.make import to_json
 

@@ -160,7 +160,7 @@ def parsed(kind: str, settings: tuple[str, ...]) -> dict[str, Any]:
             out[name] = parse_time(value, name)
         elif name in TEXTS or (name in row.fields and row.fields[name].type is str):
             out[name] = value
-        elif name in row.fields or (row.open and name not in _taken()):
+        elif name in row.fields or (row.allow_extra and name not in _taken()):
             out[name] = _json_or_text(value)
         else:
             problems.append(f"Kind {kind!r} has no field {name!r}.{near(name, (*row.fields, *TEXTS, *TIMES))}")

@@ -287,7 +287,7 @@ class Engine:
         _refuse_unknown_fields(kind, values)
         scope = scope_of(self.scope, {name: values.pop(name) for name in WHO & values.keys()})
         added = self._memory.add(kind, text, personal=personal, scope=scope, **values)
-        if not (kind_of(kind).rule or added.record.pinned):
+        if not (kind_of(kind).is_rule or added.record.pinned):
             return added
         return replace(added, warnings=(*added.warnings, *self.store.rule_warnings(added.record.scope)))
 

@@ -90,16 +90,16 @@ class StoreTools:
     def vectors(self) -> dict[str, Any]:
         """Count the records with and without a vector, and the vectors of other embedders."""
         with self.data.store.read(self.data.scope) as reader:
-            missing, spaces = reader.lacking(), reader.spaces()
-        current = next((space for space in spaces if space.used), None)
+            missing, spaces = reader.count_missing_vectors(), reader.embedding_namespaces()
+        current = next((space for space in spaces if space.is_current), None)
         unused = [
-            {"embedder": space.fingerprint, "vectors": space.vectors, "bytes": space.bytes}
+            {"embedder": space.fingerprint, "vectors": space.vector_count, "bytes": space.size_bytes}
             for space in spaces
-            if not space.used
+            if not space.is_current
         ]
         return {
             "embedder": self.data.embedder.fingerprint if self.data.embedder else None,
-            "held": current.vectors if current else 0,
+            "held": current.vector_count if current else 0,
             "lacking": missing,
             "unused": unused,
         }
@@ -122,7 +122,7 @@ class StoreTools:
             for slot in profile.slots:
                 if slot.source != "always" or slot.tokens is None:
                     continue
-                rules = [r for r in reader.standing(slot.kinds, pinned=slot.pinned) if stands_here(r, profile)]
+                rules = [r for r in reader.always_on(slot.kinds, pinned=slot.pinned) if stands_here(r, profile)]
                 needed = sum((record.tokens or {}).get(slot.level, 0) for record in rules)
                 if needed > slot.tokens:
                     warnings.append(

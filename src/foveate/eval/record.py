@@ -83,7 +83,7 @@ def _records_as_seen(
     engine: Engine, receipt: Receipt, judged: Sequence[str], named: Iterable[str]
 ) -> tuple[dict[str, Record], list[str]]:
     """Return the records of a case by id, as the context saw them, and which of the judged ones are deleted."""
-    seen = {entry["id"]: entry["version"] for entry in receipt.candidates if not kind_of(entry["kind"]).derived}
+    seen = {entry["id"]: entry["version"] for entry in receipt.candidates if not kind_of(entry["kind"]).is_derived}
     copies: dict[str, Record] = {}
     with engine.store.data.reader(scope_within(receipt, engine.scope)) as reader:
         for id in dict.fromkeys((*judged, *seen)):

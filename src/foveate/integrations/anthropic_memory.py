@@ -39,7 +39,9 @@ def shown_kinds() -> dict[str, Kind]:
 
 
 def _is_knowledge(kind: Kind) -> bool:
-    return kind.shelf == "knowledge" and not (kind.derived or kind.private or kind.required or kind.name in _HIDDEN)
+    return kind.partition == "knowledge" and not (
+        kind.is_derived or kind.is_private or kind.required or kind.name in _HIDDEN
+    )
 
 
 def _told(method: Callable[P, str]) -> Callable[P, str]:
@@ -154,7 +156,7 @@ class Files:
 
     def _writable(self, path: str) -> tuple[str, str]:
         kind, name = self._parts(path)
-        if KINDS[kind].rule or kind == "procedure":
+        if KINDS[kind].is_rule or kind == "procedure":
             raise ToolError(f"{ROOT}/{kind} holds rules: they can be read, and only a person may write them.")
         return kind, name
 
@@ -172,7 +174,7 @@ class Files:
 
     def _directory(self, kind: str, itself: bool) -> list[tuple[int, str]]:
         with self._engine.store.data.reader() as reader:
-            records = reader.standing((kind,)) if KINDS[kind].rule else reader.recent((kind,), LISTED, NO_FILTERS)
+            records = reader.always_on((kind,)) if KINDS[kind].is_rule else reader.recent((kind,), LISTED, NO_FILTERS)
         sizes = [(len(record.text.encode()), _path(record)) for record in records]
         return [(sum(size for size, _ in sizes), f"{ROOT}/{kind}"), *sizes] if sizes or itself else []
 

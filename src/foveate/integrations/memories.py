@@ -70,7 +70,7 @@ class Other:
     ) -> None:
         if not name or ":" in name or f"{name}:" in CODE_ID_PREFIXES:
             raise InputError(f"A source cannot be called {name!r}: its name begins the ids of what it brings.")
-        if kind_of(kind).rule or kind_of(kind).derived:
+        if kind_of(kind).is_rule or kind_of(kind).is_derived:
             raise InputError(f"Kind {kind!r} is not for what others remember; take 'fact', 'episode' or 'note'.")
         if trust not in TRUST:
             raise InputError(f"There is no trust {trust!r}.{near(str(trust), TRUST)}")

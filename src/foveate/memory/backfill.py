@@ -78,7 +78,7 @@ def drop_unused_vectors(data: ScopedStore) -> dict[str, int]:
     """Drop the vectors of other embedders and return their numbers. Every record must have one of the current embedder."""
     _embedder_of(data)
     with data.reader() as reader:
-        missing = reader.lacking()
+        missing = reader.count_missing_vectors()
     if missing:
         raise InputError(f"{missing} records have no vector by this embedder yet. Run `foveate store maintain` first.")
     dropped: dict[str, int] = {}
@@ -91,7 +91,7 @@ def drop_unused_vectors(data: ScopedStore) -> dict[str, int]:
 def count_missing(store: Store, scope: Scope) -> int:
     """Return the number of records in a project that have no vector by the store's embedder."""
     with store.read(scope) as reader:
-        return reader.lacking()
+        return reader.count_missing_vectors()
 
 
 def _report_overall(progress: Callable[[int, int], None], before: int, total: int, made: int, expected: int) -> None:
@@ -121,13 +121,13 @@ def _embed_project(
     stopped: Callable[[], bool],
 ) -> Embedded:
     with store.read(scope) as reader:
-        total, start = reader.lacking(), int(reader.last() * begin)
+        total, start = reader.count_missing_vectors(), int(reader.max_doc() * begin)
     made = 0
     for after, end in ((start, None), (0, start)):
         place: int | None = after
         while total and place is not None and (end is None or place < end) and not stopped():
             with store.read(scope) as reader:
-                page, further = reader.without_vector(place, batch)
+                page, further = reader.records_without_vector(place, batch)
             vectors, error = _vectors(embedder, [record.text for record in page])
             if vectors is None:
                 return Embedded(made, count_missing(store, scope), error)
@@ -139,7 +139,7 @@ def _embed_project(
 
 def _drop_unused(store: Store, scope: Scope) -> dict[str, int]:
     with store.read(scope) as reader:
-        others = [space.fingerprint for space in reader.spaces() if not space.used]
+        others = [space.fingerprint for space in reader.embedding_namespaces() if not space.is_current]
     dropped = dict.fromkeys(others, 0)
     for fingerprint in others:
         number = DROP_BATCH_SIZE
@@ -156,7 +156,7 @@ def _store_vectors(store: Store, scope: Scope, page: Sequence[Record], vectors: 
     if not ready:
         return 0
     with store.write(scope) as writer:
-        return writer.fill_vectors(ready)
+        return writer.add_missing_vectors(ready)
 
 
 def _vectors(embedder: Embedder, texts: Sequence[str]) -> tuple[Sequence[Vector | None] | None, str]:
@@ -225,7 +225,7 @@ def _extracted(records: Iterator[Record]) -> Iterator[tuple[Record, Lengths]]:
     """Yield the active knowledge records whose summary is the extractive default, and shorter than the text."""
     plain = ExtractiveSummarizer()
     for record in records:
-        if record.summary == record.text or record.status != "active" or kind_of(record.kind).shelf != "knowledge":
+        if record.summary == record.text or record.status != "active" or kind_of(record.kind).partition != "knowledge":
             continue
         lengths = plain.shorten(record.text, _title_of(record))
         if lengths.summary == record.summary:

@@ -68,7 +68,7 @@ class Proposal:
 def propose_entities(data: ScopedStore, text: str) -> list[Proposal]:
     """Return the names in a text that could be entities, the most frequent first. Nothing is stored."""
     with data.reader() as reader:
-        return propose(text, reader.named)
+        return propose(text, reader.entities_by_name)
 
 
 def propose(text: str, named: Named) -> list[Proposal]:

@@ -45,7 +45,7 @@ def gc(
         if drops:
             found += dropped(store, scope, data.clock(), dry_run=dry_run)
         if not dry_run:
-            store.tidy()
+            store.reclaim_space()
     return found
 
 
@@ -59,7 +59,7 @@ def dropped(
     kept = store.retention
     if dry_run:
         with store.read(scope) as reader:
-            gone = reader.outlived(kept, now)
+            gone = reader.count_expired(kept, now)
     else:
         gone = Gone()
         for batch in _batches(store, scope, now):
@@ -148,6 +148,6 @@ def _apply(data: ScopedStore, store: Store, scope: Scope, ids: Sequence[str], th
 def _do(data: ScopedStore, writer: Writer, record: Record, step: Step, now: int) -> None:
     text = f"{step.verb} {step.id}: {step.was} -> {step.to}, {step.why}"
     values = {"type": "lifecycle", "status": "archived", "record": step.id, "was": step.was, "to": step.to}
-    with writer.together():
+    with writer.undo_group():
         writer.change(make.finish(lifecycle.done(record, step, now), data.rules), step.verb, expect=record.version)
         writer.add(data.make("event", text, values, record.scope))

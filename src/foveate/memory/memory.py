@@ -18,7 +18,7 @@ from foveate.records import make as records
 from foveate.records.kinds import CONFLICTS_WITH, HANDOFF_OF, LEARNED_FROM, PROMOTED_FROM, kind_of, problems_in
 from foveate.records.merge import is_conflict
 from foveate.records.triggers import CensorMatch, match_censor
-from foveate.store.protocol import Added, Forgotten, Hit, Query, Reader, Scrub, Want
+from foveate.store.protocol import Added, Forgotten, Hit, Query, Reader, Scrub, SearchGroup
 from foveate.store.retry import retried
 from foveate.store.scoped import ScopedStore
 from foveate.text import analysis
@@ -194,7 +194,7 @@ class Memory:
             kind, record.text, {**values, "origin": record.origin or id}, replace(record.scope, session=None, task=None)
         )
         vector = self._vector(made.text)
-        with self.data.writer_of(record) as writer, writer.together():
+        with self.data.writer_of(record) as writer, writer.undo_group():
             promoted = writer.add(made, vector).record
             writer.change(replace(record, status="retired", updated=made.updated), "promote", expect=record.version)
             writer.link(Link(promoted.id, PROMOTED_FROM, id))
@@ -302,7 +302,7 @@ class Memory:
         expansion = synonyms_only(expand_query(query))
         plan = Query(weighted_query_terms(query, self.data.clock()), SEARCH_FIELDS, None, filters or Filters(), expansion)
         with self.data.reader(scope) as reader:
-            hits = reader.search(plan, [Want(tuple(kinds), limit)])[0]
+            hits = reader.search(plan, [SearchGroup(tuple(kinds), limit)])[0]
         return sorted(hits, key=lambda hit: hit.record.status != "active")[:limit]
 
     def list_records(
@@ -344,7 +344,7 @@ class Memory:
         if not isinstance(text, str) or not text.strip():
             raise InputError("The action to check is empty; describe what is planned.")
         with self.data.reader() as reader:
-            trips = [found for censor in reader.standing(("censor",)) if (found := match_censor(censor, text))]
+            trips = [found for censor in reader.always_on(("censor",)) if (found := match_censor(censor, text))]
         for each in () if dry_run else trips:
             self._change(each.censor.id, "trip", lambda record, now: replace(record, uses=record.uses + 1, updated=now))
         return sorted(trips, key=lambda each: each.action != "block")
@@ -422,11 +422,11 @@ def flat_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 def contradicted_by(reader: Reader, record: Record) -> list[Record]:
     """Return the active statements that a new one seems to contradict. A keyed fact supersedes instead."""
-    if not kind_of(record.kind).keyed or record.attribute is not None:
+    if not kind_of(record.kind).is_keyed or record.attribute is not None:
         return []
     longest = sorted(set(analysis.terms(record.text)), key=lambda term: (-len(term), term))[:CONFLICT_QUERY_TERMS]
     query = Query(dict.fromkeys(longest, 1.0), SEARCH_FIELDS, None, Filters())
-    hits = reader.search(query, [Want((record.kind,), 10)])[0]
+    hits = reader.search(query, [SearchGroup((record.kind,), 10)])[0]
     others = [hit.record for hit in hits if hit.record.status == "active" and hit.record.attribute is None]
     return [other for other in others if other.hash != record.hash and is_conflict(record.text, other.text)]
 

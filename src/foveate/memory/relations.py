@@ -176,11 +176,11 @@ def find(reader: Reader, said: str) -> Record | None:
     record = reader.get([said]).get(said)
     if record is not None and record.kind == "entity":
         return record
-    return next(iter(reader.named([analysis.normalize_name(said)]).values()), None)
+    return next(iter(reader.entities_by_name([analysis.normalize_name(said)]).values()), None)
 
 
 def _unknown(reader: Reader, said: str) -> str:
-    names = {name_of(record).casefold(): name_of(record) for record in reader.salient(["entity"], MAX_NEAR, NO_FILTERS)}
+    names = {name_of(record).casefold(): name_of(record) for record in reader.most_salient(["entity"], MAX_NEAR, NO_FILTERS)}
     close = get_close_matches(said.casefold(), sorted(names), n=1, cutoff=0.6)
     hint = f"Did you mean {names[close[0]]!r}?" if close else "`foveate entities list` shows those that are known."
     return f"There is no entity {said!r} in this scope. {hint}"

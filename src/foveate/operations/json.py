@@ -278,7 +278,7 @@ def replayed(found: Mapping[str, Any], receipt: Receipt) -> dict[str, Any]:
 
 def _why_it_differs(missing: Sequence[str], document: Mapping[str, Any]) -> str:
     from foveate.receipts.receipt import FORGOTTEN
-    from foveate.records.kinds import RENDERER
+    from foveate.records.kinds import RENDERER_VERSION
 
     reasons = []
     given = [id for id in missing if id.startswith("given_")]
@@ -290,7 +290,7 @@ def _why_it_differs(missing: Sequence[str], document: Mapping[str, Any]) -> str:
         reasons.append(f"{forgotten} of its records were forgotten")
     if gone:
         reasons.append(f"{', '.join(gone)} can no longer be read at the version it had")
-    if document["renderer"] != RENDERER:
+    if document["renderer"] != RENDERER_VERSION:
         reasons.append("records are rendered differently since")
     return "; ".join(reasons) or "the stages that it went through have changed since"
 

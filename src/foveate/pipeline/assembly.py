@@ -59,7 +59,7 @@ def _note(slot: Slot) -> str:
 
 def line(candidate: Candidate, level: Level) -> str:
     """A candidate as the model reads it."""
-    text = kind_of(candidate.record.kind).line(candidate.record, level)
+    text = kind_of(candidate.record.kind).render(candidate.record, level)
     remarks = [sanitize(remark, "web") for remark in remarks_on(candidate)]  # names that anybody may have given
     if not remarks:
         return text
@@ -112,7 +112,7 @@ def measured(candidate: Candidate, counter: str) -> dict[Level, int]:
 
 def section(slot: Slot, items: Sequence[Item], tag: str = fence.NO_TAG) -> Section:
     """A slot filled. What nobody vouches for is quoted, and a section that quotes is never part of a system message."""
-    if items and all(kind_of(item.candidate.record.kind).by_path for item in items):
+    if items and all(kind_of(item.candidate.record.kind).sort_by_path for item in items):
         items = sorted(items, key=lambda item: item.candidate.record.paths)
     body = _rendered(items, tag) or _note(slot)
     above = head(slot, empty=not items)

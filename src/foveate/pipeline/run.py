@@ -79,7 +79,7 @@ class Pipeline:
     def prepare(self, request: Request, embedding: Vector | None, reader: Reader) -> Plan:
         """Extract the signals of a request and resolve its profile."""
         vector = None if embedding is None else tuple(embedding)
-        signals = extract(request, reader.named, vector, self.domains)
+        signals = extract(request, reader.entities_by_name, vector, self.domains)
         signals = profiles.framed(request, signals, self.profile_dirs)
         return Plan(request, signals, self._resolve_profile(request, signals))
 
@@ -152,7 +152,7 @@ def _unfinished_dependencies(request: Request, reader: Reader) -> list[str]:
 
 
 def _missing_vectors(signals: Signals, reader: Reader) -> list[str]:
-    missing = 0 if signals.embedding is None else reader.lacking()
+    missing = 0 if signals.embedding is None else reader.count_missing_vectors()
     warning = f"{missing:,} records have no vector by this embedder yet and are found by words alone. "
     return [warning + "Run `foveate store maintain --only vectors`."] if missing else []
 

@@ -68,7 +68,7 @@ def sift(candidates: Sequence[Candidate], profile: Profile, filters: Filters, no
 
 def _refused(candidate: Candidate, slot: Slot, filters: Filters, now: int | None) -> Omission | None:
     record = candidate.record
-    if record.id in filters.exclude and not kind_of(record.kind).rule:
+    if record.id in filters.exclude and not kind_of(record.kind).is_rule:
         return Omission(candidate, "excluded", "by the request")
     floor = max(slot.min_trust, kind_of(record.kind).min_trust, key=TRUST.index)
     if TRUST.index(record.trust) < TRUST.index(floor):
@@ -116,7 +116,7 @@ def distinct(candidates: Sequence[Candidate], slots: Mapping[str, Slot]) -> Iter
         record, slot = candidate.record, slots[candidate.slot]
         # What must be kept is kept even where it repeats another: only the same record twice is too much.
         # Two tasks may be set in the same words and come to different things.
-        own = slot.keep or kind_of(record.kind).repeats
+        own = slot.keep or kind_of(record.kind).allow_duplicates
         twin = held.get(record.id) or (None if own else _near(candidate, by_hash))
         if twin is not None:
             yield candidate, Omission(candidate, "duplicate", twin.record.id)

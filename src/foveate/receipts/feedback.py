@@ -69,13 +69,13 @@ def feedback(
     for entry in receipt.candidates:
         record = code.get((entry["source"], entry["id"]))
         if record is not None and entry["kept"] and entry["id"] in found:
-            lines.setdefault(record.id, (record, kind_of(record.kind).line(record, entry["level"])))
+            lines.setdefault(record.id, (record, kind_of(record.kind).render(record, entry["level"])))
     found = [
         id for id in found if id in lines or not id.startswith(CODE_ID_PREFIXES)
     ]  # of code that is gone nobody can tell
     said = analysis.terms(answer)
     asked = frozenset(receipt.document["signals"].get("terms", ()))
-    rarity = state.rarity([term for _, line in lines.values() for term in analysis.terms(line)])
+    rarity = state.idf([term for _, line in lines.values() for term in analysis.terms(line)])
     runs = _runs(said)
     used: dict[str, How] = {}
     for id, (record, line) in lines.items():

@@ -125,7 +125,7 @@ class Receipts:
 
         rows = self._journal.lines(limit + 1, session=session)  # one more, to compare the first turn with
         with self._data.reader() as reader:
-            shown = reader.shown_by([row["id"] for row in rows])
+            shown = reader.items_shown_by([row["id"] for row in rows])
             compacted = Filters(event_types=(COMPACTION,))
             compactions = reader.recent(["event"], limit, compacted, archived=True, session=session)
         if not rows and not compactions:
@@ -188,7 +188,7 @@ class Receipts:
         """Return one record as a model may read it outside a context. Untrusted text is quoted."""
         with self._data.store.read(self._data.scope) as reader:
             tag = fence.tag_of(reader.secret, session or self._data.scope.session)
-        return fence.fenced([(record, kind_of(record.kind).line(record, level))], tag)
+        return fence.fenced([(record, kind_of(record.kind).render(record, level))], tag)
 
     # --- results -----------------------------------------------------------------------------------------------
 
@@ -326,6 +326,6 @@ class Receipts:
             task_id = request_document.get("task")
             task = state.get([task_id]).get(task_id) if task_id else None
             request = receipts.request_from_json(request_document, scope, task)
-            around = Around(request, extract(request, state.named), profile, state, self._root, look)
+            around = Around(request, extract(request, state.entities_by_name), profile, state, self._root, look)
             found = [candidate for name, group in asks.items() for candidate in self._sources[name].find(group, around)]
         return {(candidate.source, candidate.record.id): candidate.record for candidate in found}

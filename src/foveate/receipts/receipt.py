@@ -23,7 +23,7 @@ from foveate.pipeline.assembly import Context
 from foveate.pipeline.request import request_json
 from foveate.pipeline.run import Run, text_hash
 from foveate.pipeline.signals import ALIAS_WEIGHT
-from foveate.records.kinds import RENDERER
+from foveate.records.kinds import RENDERER_VERSION
 from foveate.store.protocol import StoredReceipt
 from foveate.types import Candidate, Filters, Frame, Item, Omission, Profile, Record, Request, Scope, Signals, Slot
 
@@ -72,7 +72,7 @@ def write(facts: Run) -> Receipt:
             "signals": _signals(context.signals),
             "profile": profile_json(facts.profile),
             "revision": facts.revision,
-            "renderer": RENDERER,
+            "renderer": RENDERER_VERSION,
             "measured_by": facts.measured_by,
             "sources": [asdict(report) for report in facts.reports],
             "candidates": entries,

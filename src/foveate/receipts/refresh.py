@@ -94,7 +94,7 @@ def match_of(
     query = plan.request.query
     terms = analysis.terms(query)
     held = [*before.document["signals"].get("terms", ()), *_terms(shown(before, reader, previous))]
-    by_words = share_held(terms, held, reader.rarity(terms))
+    by_words = share_held(terms, held, reader.idf(terms))
     asked = before.document["request"]["query"]
     if by_words >= MATCH or plan.signals.embedding is None or asked == FORGOTTEN:
         return by_words
@@ -107,7 +107,7 @@ def shown(receipt: Receipt, state: Reader, context: str | Context | Receipt) -> 
     found = state.get(list(kept))
     if isinstance(context, Context):
         found |= {item.candidate.record.id: item.candidate.record for item in context.items}
-    return {id: (found[id], kind_of(found[id].kind).line(found[id], level)) for id, level in kept.items() if id in found}
+    return {id: (found[id], kind_of(found[id].kind).render(found[id], level)) for id, level in kept.items() if id in found}
 
 
 def _terms(lines: Mapping[str, tuple[Record, str]]) -> list[str]:

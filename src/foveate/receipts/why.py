@@ -17,7 +17,7 @@ from foveate.pipeline.sources.gather import filtered, limit_of
 from foveate.pipeline.sources.search import words_for
 from foveate.receipts.receipt import FORGOTTEN, Receipt, filters_from_json, profile_from_json
 from foveate.records.kinds import kind_of
-from foveate.store.protocol import Query, Reader, Want
+from foveate.store.protocol import Query, Reader, SearchGroup
 from foveate.store.sql import postings
 from foveate.text import analysis
 from foveate.text.query_expansion import expand_query
@@ -119,7 +119,7 @@ def _rank(
     if not shared:
         return "no shared term", f"not considered: it shares no word with the question ({_words(record)})"
     query = Query(terms, profile.fields, None, filters, also, profile.related_weight)
-    found = reader.search(query, [Want(slot.kinds, FAR)])[0]
+    found = reader.search(query, [SearchGroup(slot.kinds, FAR)])[0]
     rank = next((n for n, hit in enumerate(found, 1) if hit.record.id == record.id), None)
     limit = limit_of(slot, profile)
     if rank is None:

@@ -184,14 +184,14 @@ class Journal:
         """The lines of receipts, of a session where one is named; in the order and the pages of `page`."""
         self.save()
         with self._readers(None) as reader:
-            found = reader.receipt_lines(limit, after, session)
+            found = reader.receipt_summaries(limit, after, session)
         return [json.loads(line) for line in found]
 
     def lines_since(self, since: int, limit: int) -> tuple[Iterator[dict[str, Any]], bool]:
         """The lines of receipts that were created at this time or later, newest first, and whether there are more."""
         self.save()
         with self._readers(None) as reader:
-            found, more = reader.receipt_lines_since(since, limit)
+            found, more = reader.receipt_summaries_since(since, limit)
         return map(json.loads, found), more
 
     def _waiting(self, *, held: bool) -> list[Run]:

@@ -15,10 +15,10 @@ from foveate.records import render, render_events, triggers
 from foveate.text.sanitize import sanitize
 from foveate.types import Level, Link, Record, Trust
 
-RENDERER = 5
+RENDERER_VERSION = 5
 """Raise it when any line changes: stores then count their lines again by themselves."""
 
-Line = Callable[[Record, Level], str]
+Renderer = Callable[[Record, Level], str]
 OUTCOMES = ("success", "partial", "failure", "pending")
 TASK_STATES = ("open", "active", "blocked", "completed", "failed")
 COMPLEXITIES = ("easy", "normal", "complex")
@@ -43,37 +43,37 @@ class Kind:
 
     name: str
     heading: str
-    form: Line
+    renderer: Renderer
     fields: Mapping[str, Field] = field(default_factory=dict)
-    shelf: Literal["knowledge", "events"] = "knowledge"
-    private: bool = False
+    partition: Literal["knowledge", "events"] = "knowledge"
+    is_private: bool = False
     """Session and task are walls for it: working notes and raw tool output stay where they were made."""
-    rule: bool = False
+    is_rule: bool = False
     """Chosen by scope, never by similarity."""
-    guides: bool = False
+    instructs_model: bool = False
     """It tells the model what to do, as rules do."""
-    open: bool = False
+    allow_extra: bool = False
     """`data` may hold any further fields."""
-    keyed: bool = False
+    is_keyed: bool = False
     """(subject, attribute) names one value; a new one supersedes the old."""
-    append_only: bool = False
-    repeats: bool = False
+    is_append_only: bool = False
+    allow_duplicates: bool = False
     """Two that say the same are two, each with a fate of its own."""
-    derived: bool = False
+    is_derived: bool = False
     """Made from other state, or from files, when it is asked for, and never kept."""
-    internal: bool = False
+    is_internal: bool = False
     """foveate stores it for its own use: lists, counts and messages leave it out unless it is named. Searches find it."""
-    by_path: bool = False
+    sort_by_path: bool = False
     """Items of a section stand in the order of their paths and not of their rank: a map reads as a tree."""
 
-    def line(self, record: Record, level: Level) -> str:
+    def render(self, record: Record, level: Level) -> str:
         """A record as the model reads it; its words cannot pass for anybody else's."""
-        return sanitize(self.form(record, level), record.trust)
+        return sanitize(self.renderer(record, level), record.trust)
 
     @property
     def min_trust(self) -> Trust:
         """Whose words may become one: what guides the model is a person's or an agent's, unless a person promotes it."""
-        return "agent" if self.rule or self.guides else "web"
+        return "agent" if self.is_rule or self.instructs_model else "web"
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -90,7 +90,7 @@ _APPLIES = {"intents": Field(list), "entity_types": Field(list), "review": Field
 KINDS: dict[str, Kind] = {
     kind.name: kind
     for kind in (
-        Kind("identity", "Identity", render.prose, rule=True),
+        Kind("identity", "Identity", render.prose, is_rule=True),
         Kind(
             "censor",
             "Active Constraints",
@@ -102,16 +102,16 @@ KINDS: dict[str, Kind] = {
                 "domain": Field(str),
                 "false_alarms": Field(int),
             },
-            rule=True,
+            is_rule=True,
         ),
-        Kind("instruction", "Standing Instructions", render.plain, rule=True),
+        Kind("instruction", "Standing Instructions", render.plain, is_rule=True),
         Kind(
             "decision",
             "Relevant Past Decisions",
             render.decision,
             {"rationale": Field(str), "alternatives": Field(list), "result": Field(str)},
         ),
-        Kind("fact", "Known Information", render.plain, {"core": Field(bool)}, keyed=True),
+        Kind("fact", "Known Information", render.plain, {"core": Field(bool)}, is_keyed=True),
         Kind(
             "episode",
             "Past Experience",
@@ -129,7 +129,7 @@ KINDS: dict[str, Kind] = {
             "Procedures",
             render.procedure,
             {"name": Field(str), "steps": Field(list), "core": Field(list), **_APPLIES},
-            guides=True,
+            instructs_model=True,
         ),
         Kind(
             "pattern",
@@ -160,16 +160,16 @@ KINDS: dict[str, Kind] = {
                 "versions": Field(list),
                 "types": Field(list),
             },
-            derived=True,
+            is_derived=True,
         ),
         Kind(
             "event",
             "Recent Activity",
             render_events.event,
             {"type": Field(str)},
-            shelf="events",
-            open=True,
-            append_only=True,
+            partition="events",
+            allow_extra=True,
+            is_append_only=True,
         ),
         Kind(
             "task",
@@ -192,10 +192,10 @@ KINDS: dict[str, Kind] = {
                 "files_to_read": Field(list),
                 "handoff": Field(str),
             },
-            open=True,
-            repeats=True,
+            allow_extra=True,
+            allow_duplicates=True,
         ),
-        Kind("handoff", "Handoffs", render.plain, shelf="events", open=True, repeats=True),
+        Kind("handoff", "Handoffs", render.plain, partition="events", allow_extra=True, allow_duplicates=True),
         Kind(
             "question",
             "Open Questions",
@@ -207,10 +207,10 @@ KINDS: dict[str, Kind] = {
             "Task Stack",
             render.plain,
             {"current": Field((str, type(None)))},
-            shelf="events",
-            private=True,
-            repeats=True,
-            internal=True,
+            partition="events",
+            is_private=True,
+            allow_duplicates=True,
+            is_internal=True,
         ),
         Kind(
             "lease",
@@ -225,9 +225,9 @@ KINDS: dict[str, Kind] = {
                 "expires": Field(int, required=True),
                 "state": Field(str, required=True),
             },
-            shelf="events",
-            repeats=True,
-            internal=True,
+            partition="events",
+            allow_duplicates=True,
+            is_internal=True,
         ),
         # What hooks have put into an agent's window, by id. Without words: no search finds it.
         Kind(
@@ -235,9 +235,9 @@ KINDS: dict[str, Kind] = {
             "Deliveries",
             render.plain,
             {"number": Field(int, required=True), "shown": Field(dict), "gone": Field(list)},
-            shelf="events",
-            repeats=True,
-            internal=True,
+            partition="events",
+            allow_duplicates=True,
+            is_internal=True,
         ),
         Kind(
             "component",
@@ -248,14 +248,14 @@ KINDS: dict[str, Kind] = {
         Kind("issue", "Issue", render.titled, _TITLED),
         Kind("design", "Design", render.titled, _TITLED),
         Kind("change", "Change", render.titled, _TITLED),
-        Kind("frame", "Current Approach", render.prose, internal=True),
-        Kind("section", "Section", render.prose, derived=True, repeats=True),
-        Kind("code", "Relevant Code", render.code, derived=True, repeats=True),
-        Kind("file", "Relevant Files", render.code, derived=True, repeats=True),
-        Kind("outline", "Repository Map", render.prose, derived=True, repeats=True, by_path=True),
-        Kind("docs", "Codebase", render.prose, derived=True, repeats=True),
-        Kind("note", "Notes", render.titled, open=True),
-        Kind("scratch", "Working Notes", render.plain, private=True, open=True, internal=True),
+        Kind("frame", "Current Approach", render.prose, is_internal=True),
+        Kind("section", "Section", render.prose, is_derived=True, allow_duplicates=True),
+        Kind("code", "Relevant Code", render.code, is_derived=True, allow_duplicates=True),
+        Kind("file", "Relevant Files", render.code, is_derived=True, allow_duplicates=True),
+        Kind("outline", "Repository Map", render.prose, is_derived=True, allow_duplicates=True, sort_by_path=True),
+        Kind("docs", "Codebase", render.prose, is_derived=True, allow_duplicates=True),
+        Kind("note", "Notes", render.titled, allow_extra=True),
+        Kind("scratch", "Working Notes", render.plain, is_private=True, allow_extra=True, is_internal=True),
     )
 }
 
@@ -265,13 +265,13 @@ def kind_of(name: str) -> Kind:
     try:
         return KINDS[name]
     except KeyError:
-        choices = [kind.name for kind in KINDS.values() if not (kind.derived or kind.internal)]
+        choices = [kind.name for kind in KINDS.values() if not (kind.is_derived or kind.is_internal)]
         raise InputError(f"There is no kind {name!r}.{near(name, choices)}") from None
 
 
 def internal_kinds() -> frozenset[str]:
     """Return the kinds that foveate stores for its own use. A program can register kinds at any time."""
-    return frozenset(kind.name for kind in KINDS.values() if kind.internal)
+    return frozenset(kind.name for kind in KINDS.values() if kind.is_internal)
 
 
 def register(kind: Kind) -> None:
@@ -287,7 +287,7 @@ def problems_in(kind: Kind, data: Mapping[str, Any]) -> list[str]:
     for name, value in data.items():
         rule = kind.fields.get(name) or COUNTED.get(name)
         if rule is None:
-            if not kind.open:
+            if not kind.allow_extra:
                 found.append(f"Kind {kind.name!r} has no field {name!r}.{near(name, kind.fields)}")
         elif not isinstance(value, rule.type):
             wanted = rule.type.__name__ if isinstance(rule.type, type) else "/".join(t.__name__ for t in rule.type)

@@ -142,7 +142,7 @@ def _measured(record: Record, counter: str) -> Record:
 def measure(record: Record, counter: str) -> dict[Level, int]:
     """Tokens of the rendered line at each level."""
     count = tokens.counter(counter).count
-    line = kind_of(record.kind).line
+    line = kind_of(record.kind).render
     full, summary, micro = line(record, "full"), line(record, "summary"), line(record, "micro")
     sizes: dict[Level, int] = {"full": count(full)}
     sizes["summary"] = sizes["full"] if summary == full else count(summary)
@@ -156,7 +156,7 @@ def content_hash(record: Record) -> str:
 
 
 def _hash(kind: Kind, scope: Scope, subject: str | None, attribute: str | None, text: str, data: Mapping[str, Any]) -> str:
-    within = (scope.session or "", scope.task or "") if kind.private else ()
+    within = (scope.session or "", scope.task or "") if kind.is_private else ()
     # What a kind requires is part of what its record says: the same note on two components is two notes.
     named = (str(data.get(name, "")) for name in kind.required)
     words = " ".join(text.casefold().split())
@@ -297,7 +297,7 @@ def _sort_out(kind: Kind, values: Mapping[str, Any]) -> tuple[dict[str, Any], di
             continue
         if name in _COLUMNS:
             columns[name] = value
-        elif name in kind.fields or kind.open:
+        elif name in kind.fields or kind.allow_extra:
             data[name] = value
         else:
             known = sorted(_COLUMNS | kind.fields.keys())
@@ -409,7 +409,7 @@ def trust_problems(kind: Kind, trust: str | None, pinned: bool | None) -> list[s
         return []
     read_it = "Read it first: `foveate promote` makes it yours"
     if kind.min_trust == "agent":
-        sort = "is a rule" if kind.rule else "says what to do"
+        sort = "is a rule" if kind.is_rule else "says what to do"
         return [f"A {kind.name} {sort}, and trust {trust!r} cannot make one. Add it as a note. {read_it}."]
     if pinned:
         return [f"What has trust {trust!r} cannot be pinned. {read_it}."]

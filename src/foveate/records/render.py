@@ -2,7 +2,7 @@
 
 A line is a *block*: it begins with a visible character and owns its trailing newline, so that token counts of lines add
 up. No line may pass for a section's heading, whatever the record says; what else it must not pass for depends on its
-author and is `sanitize.py`'s. `kinds.RENDERER` is raised when one changes.
+author and is `sanitize.py`'s. `kinds.RENDERER_VERSION` is raised when one changes.
 """
 
 from __future__ import annotations

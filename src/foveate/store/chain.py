@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
-from foveate.store.protocol import Beside, Hit, Query, Reader, Space, StoredReceipt, Want
+from foveate.store.protocol import EmbeddingNamespace, Hit, Query, Reader, SearchGroup, SessionNeighbor, StoredReceipt
 from foveate.store.retention import Gone, Retention
 from foveate.types import Change, Filters, Link, Record, Scope
 
@@ -38,16 +38,16 @@ class Chain:
     def by_key(self, key: str) -> Record | None:
         return next((record for reader in self._readers if (record := reader.by_key(key))), None)
 
-    def number(self, kind: str) -> int:
-        return sum(reader.number(kind) for reader in self._readers)
+    def count(self, kind: str) -> int:
+        return sum(reader.count(kind) for reader in self._readers)
 
-    def beginning(self, words: Sequence[str]) -> list[str]:
-        return list(dict.fromkeys(term for reader in self._readers for term in reader.beginning(words)))
+    def terms_with_prefix(self, words: Sequence[str]) -> list[str]:
+        return list(dict.fromkeys(term for reader in self._readers for term in reader.terms_with_prefix(words)))
 
-    def rarity(self, terms: Sequence[str]) -> dict[str, float]:
+    def idf(self, terms: Sequence[str]) -> dict[str, float]:
         found: dict[str, float] = {}
         for reader in reversed(self._readers):
-            found |= reader.rarity(terms)
+            found |= reader.idf(terms)
         return found
 
     def growth(self, since: int) -> dict[str, int]:
@@ -56,14 +56,14 @@ class Chain:
     def growth_by_day(self, since: int) -> dict[str, int]:
         return self._readers[0].growth_by_day(since)
 
-    def search(self, query: Query, wants: Sequence[Want]) -> list[list[Hit]]:
+    def search(self, query: Query, wants: Sequence[SearchGroup]) -> list[list[Hit]]:
         answers = [reader.search(query, wants) for reader in self._readers]
         return [
             sorted(chain(*hits), key=lambda hit: -max(hit.lexical, hit.vector or 0.0)) for hits in zip(*answers, strict=True)
         ]
 
-    def standing(self, kinds: Sequence[str], *, pinned: bool = False) -> list[Record]:
-        return [record for reader in self._readers for record in reader.standing(kinds, pinned=pinned)]
+    def always_on(self, kinds: Sequence[str], *, pinned: bool = False) -> list[Record]:
+        return [record for reader in self._readers for record in reader.always_on(kinds, pinned=pinned)]
 
     def recent(
         self, kinds: Sequence[str], limit: int, filters: Filters, *, archived: bool = False, session: str | None = None
@@ -79,18 +79,20 @@ class Chain:
             found[name] = max(at, found.get(name, at))
         return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))[:limit])
 
-    def salient(self, kinds: Sequence[str], limit: int, filters: Filters) -> list[Record]:
-        found = [record for reader in self._readers for record in reader.salient(kinds, limit, filters)]
+    def most_salient(self, kinds: Sequence[str], limit: int, filters: Filters) -> list[Record]:
+        found = [record for reader in self._readers for record in reader.most_salient(kinds, limit, filters)]
         return sorted(found, key=lambda record: (-record.salience, -record.created))[:limit]
 
-    def named(self, names: Sequence[str]) -> dict[str, Record]:
+    def entities_by_name(self, names: Sequence[str]) -> dict[str, Record]:
         found: dict[str, Record] = {}
         for reader in reversed(self._readers):
-            found.update(reader.named(names))
+            found.update(reader.entities_by_name(names))
         return found
 
-    def beside(self, ids: Sequence[str], kinds: Sequence[str], reach: int, filters: Filters) -> list[Beside]:
-        return [pair for reader in self._readers for pair in reader.beside(ids, kinds, reach, filters)]
+    def session_neighbors(
+        self, ids: Sequence[str], kinds: Sequence[str], max_distance: int, filters: Filters
+    ) -> list[SessionNeighbor]:
+        return [pair for reader in self._readers for pair in reader.session_neighbors(ids, kinds, max_distance, filters)]
 
     def links(self, ids: Sequence[str], names: Sequence[str] = (), *, back: bool = False) -> list[Link]:
         return [link for reader in self._readers for link in reader.links(ids, names, back=back)]
@@ -126,11 +128,11 @@ class Chain:
     def receipts_page(self, limit: int, after: tuple[int, str] | None = None) -> list[StoredReceipt]:
         return self._readers[0].receipts_page(limit, after)
 
-    def receipt_lines(self, limit: int, after: tuple[int, str] | None = None, session: str | None = None) -> list[str]:
-        return self._readers[0].receipt_lines(limit, after, session)
+    def receipt_summaries(self, limit: int, after: tuple[int, str] | None = None, session: str | None = None) -> list[str]:
+        return self._readers[0].receipt_summaries(limit, after, session)
 
-    def receipt_lines_since(self, since: int, limit: int) -> tuple[list[str], bool]:
-        return self._readers[0].receipt_lines_since(since, limit)
+    def receipt_summaries_since(self, since: int, limit: int) -> tuple[list[str], bool]:
+        return self._readers[0].receipt_summaries_since(since, limit)
 
     def receipt_agents(self) -> list[str]:
         return self._readers[0].receipt_agents()
@@ -138,26 +140,26 @@ class Chain:
     def receipt_sessions(self, limit: int) -> list[tuple[str, int, int]]:
         return self._readers[0].receipt_sessions(limit)
 
-    def shown_by(self, receipts: Sequence[str]) -> dict[str, list[str]]:
-        return self._readers[0].shown_by(receipts)
+    def items_shown_by(self, receipts: Sequence[str]) -> dict[str, list[str]]:
+        return self._readers[0].items_shown_by(receipts)
 
     def counts(self) -> dict[str, Any]:
         return self._readers[0].counts()
 
-    def lacking(self) -> int:
-        return sum(reader.lacking() for reader in self._readers)
+    def count_missing_vectors(self) -> int:
+        return sum(reader.count_missing_vectors() for reader in self._readers)
 
-    def without_vector(self, after: int, limit: int) -> tuple[list[Record], int]:
-        return self._readers[0].without_vector(after, limit)
+    def records_without_vector(self, after: int, limit: int) -> tuple[list[Record], int]:
+        return self._readers[0].records_without_vector(after, limit)
 
-    def last(self) -> int:
-        return self._readers[0].last()
+    def max_doc(self) -> int:
+        return self._readers[0].max_doc()
 
-    def spaces(self) -> list[Space]:
-        return self._readers[0].spaces()
+    def embedding_namespaces(self) -> list[EmbeddingNamespace]:
+        return self._readers[0].embedding_namespaces()
 
-    def outlived(self, retention: Retention, now: int) -> Gone:
-        return self._readers[0].outlived(retention, now)
+    def count_expired(self, retention: Retention, now: int) -> Gone:
+        return self._readers[0].count_expired(retention, now)
 
     def _holder(self, id: str) -> Reader:
         return next((reader for reader in self._readers if id in reader.get([id])), self._readers[0])

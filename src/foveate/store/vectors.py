@@ -44,10 +44,10 @@ class Asked:
 
 
 class Scored(NamedTuple):
-    """A record that passed the filters. `nearness` is the cosine, to six places."""
+    """A record that passed the filters. `similarity` is the cosine, to six places."""
 
     doc: int
-    nearness: float
+    similarity: float
     holds: bool
 
 
@@ -58,14 +58,14 @@ class VectorSearch(Protocol):
         """For each group what `best` takes of all that is visible and passes the filters."""
         ...
 
-    def nearness(self, view: View, vector: Sequence[float], docs: Sequence[int]) -> dict[int, float]:
+    def similarities(self, view: View, vector: Sequence[float], docs: Sequence[int]) -> dict[int, float]:
         """The nearness of these records, of those that have a vector."""
         ...
 
 
 def best(found: Iterable[Scored], limit: int) -> list[Scored]:
     """The nearest that hold, ties by doc, and a few of those between them that no longer do; none that is not near."""
-    ranked = sorted((one for one in found if one.nearness > 0), key=lambda one: (-one.nearness, one.doc))
+    ranked = sorted((one for one in found if one.similarity > 0), key=lambda one: (-one.similarity, one.doc))
     kept: list[Scored] = []
     holding = beaten = 0
     for one in ranked:

@@ -67,7 +67,7 @@ def ingest(memory: Memory, ref: str, source: Any, *, again: bool = False) -> Lea
             return Learned(task.id, known.id, "unchanged", parsed.rung, problems=tuple(problems))
         _refuse(task, again)
         counts: dict[str, Counter[str]] = {}
-        with writer.together():
+        with writer.undo_group():
             kept = _revived(memory, writer, known) if known else writer.add(handoff).record
             writer.link(Link(kept.id, HANDOFF_OF, task.id))
             for record, vector in zip(made, vectors, strict=True):

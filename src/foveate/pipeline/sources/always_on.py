@@ -17,6 +17,6 @@ class Always:
 
     def find(self, asks: Sequence[Ask], around: Around) -> Iterator[Candidate]:
         for ask in asks:
-            for record in around.reader.standing(ask.slot.kinds, pinned=ask.slot.pinned):
+            for record in around.reader.always_on(ask.slot.kinds, pinned=ask.slot.pinned):
                 if stands_here(record, around.profile):
                     yield Candidate(record=record, slot=ask.slot.name, source=self.name)

@@ -18,7 +18,7 @@ class Censors:
     def find(self, asks: Sequence[Ask], around: Around) -> Iterator[Candidate]:
         domains = frozenset(around.signals.domains)
         for ask in asks:
-            for record in around.reader.standing(ask.slot.kinds):
+            for record in around.reader.always_on(ask.slot.kinds):
                 if record.data.get("domain") in domains:
                     yield Candidate(record=record, slot=ask.slot.name, source=self.name)
 

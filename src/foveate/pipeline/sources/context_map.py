@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from foveate.pipeline.sources.gather import Around
-from foveate.store.protocol import Query, Want
+from foveate.store.protocol import Query, SearchGroup
 from foveate.text import analysis
 from foveate.types import Ask, Candidate, Record, Signals
 
@@ -40,7 +40,7 @@ class ContextMap:
         if not terms:
             return
         query = Query(terms, _FIELDS, None, around.request.filters)
-        found = around.reader.search(query, [Want(ask.slot.kinds, LOOKED_AT) for ask in asks])
+        found = around.reader.search(query, [SearchGroup(ask.slot.kinds, LOOKED_AT) for ask in asks])
         for ask, hits in zip(asks, found, strict=True):
             pointed = [(points(hit.record, around.signals), hit.record) for hit in hits if hit.record.status == "active"]
             ranked = sorted(pointed, key=lambda pair: (-total(pair[0]), pair[1].id))
@@ -55,7 +55,7 @@ class ContextMap:
 
     def among(self, around: Around) -> int:
         """Entries of the whole map."""
-        return around.reader.number("component")
+        return around.reader.count("component")
 
 
 POINTS = {"map_component": 2, "map_location": 1, "map_domain": 1, "map_file": 3}
@@ -94,7 +94,7 @@ def _looked_up(around: Around) -> dict[str, float]:
     """The terms of the request, those that begin with one of its words, its domains and the parts of its paths."""
     signals = around.signals
     words = [word for word in signals.keywords if len(word) >= SHORTEST and word.isalnum()][:MOST_WORDS]
-    terms = {**dict.fromkeys(around.reader.beginning([*words, *signals.domains]), 0.5), **signals.terms}
+    terms = {**dict.fromkeys(around.reader.terms_with_prefix([*words, *signals.domains]), 0.5), **signals.terms}
     beside = " ".join((*signals.domains, *signals.paths))
     return {**dict.fromkeys(analysis.terms(beside), 1.0), **terms}
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from foveate.pipeline.sources.gather import Around
-from foveate.store.protocol import Query, Want
+from foveate.store.protocol import Query, SearchGroup
 from foveate.text import analysis
 from foveate.types import Ask, Candidate
 
@@ -26,7 +26,7 @@ class Domains:
         if not terms:
             return
         query = Query(terms, _TAGS, None, around.request.filters)
-        found = around.reader.search(query, [Want(ask.slot.kinds, ask.limit) for ask in asks])
+        found = around.reader.search(query, [SearchGroup(ask.slot.kinds, ask.limit) for ask in asks])
         task = around.request.task.id if around.request.task else ""
         for ask, hits in zip(asks, found, strict=True):
             for hit in hits:

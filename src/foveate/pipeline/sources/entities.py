@@ -33,7 +33,7 @@ class Entities:
                 yield Candidate(record=record, slot=ask.slot.name, source=self.name, features=features)
 
     def among(self, around: Around) -> int:
-        return around.reader.number(KIND)
+        return around.reader.count(KIND)
 
 
 def scored(score: float) -> dict[str, float]:
@@ -46,6 +46,6 @@ def _found(around: Around) -> list[tuple[Record, float]]:
     reader, filters = around.reader, around.request.filters
     named = reader.get(list(around.signals.entities))
     mentioned = [named[id] for id in around.signals.entities if id in named and not filtered(named[id], filters)]
-    salient = reader.salient([KIND], SALIENT + len(named), filters)
+    salient = reader.most_salient([KIND], SALIENT + len(named), filters)
     others = [record for record in salient if record.id not in named][:SALIENT]
     return [*((record, 1.0) for record in mentioned), *((record, UNMENTIONED) for record in others)]

@@ -25,10 +25,10 @@ class Recent:
 
 def _latest(ask: Ask, around: Around) -> list[Record]:
     reader, filters, session = around.reader, around.request.filters, around.request.scope.session
-    kinds = ask.slot.kinds or tuple(name for name, kind in KINDS.items() if not (kind.rule or kind.internal))
+    kinds = ask.slot.kinds or tuple(name for name, kind in KINDS.items() if not (kind.is_rule or kind.is_internal))
     if session is None:
         return reader.recent(kinds, ask.limit, filters)
-    events = [kind for kind in kinds if KINDS[kind].append_only]
+    events = [kind for kind in kinds if KINDS[kind].is_append_only]
     found = reader.recent([kind for kind in kinds if kind not in events], ask.limit, filters)
     found += reader.recent(events, ask.limit, filters, session=session)
     found += [record for record in reader.recent(events, ask.limit, filters) if record.scope.session is None]

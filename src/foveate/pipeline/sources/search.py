@@ -15,7 +15,7 @@ from dataclasses import replace
 from foveate.pipeline.sources.gather import Around
 from foveate.pipeline.sources.sessions import answered
 from foveate.records.kinds import DISPUTED_BY, SUPERSEDED_BY
-from foveate.store.protocol import Beside, Hit, Query, Want
+from foveate.store.protocol import Hit, Query, SearchGroup, SessionNeighbor
 from foveate.text.query_expansion import synonyms_only
 from foveate.types import Ask, Candidate, Meant, Profile
 
@@ -42,7 +42,7 @@ class Search:
             words_for(profile, signals.related),
             profile.related_weight,
         )
-        found = around.reader.search(query, [Want(ask.slot.kinds, ask.limit) for ask in asks])
+        found = around.reader.search(query, [SearchGroup(ask.slot.kinds, ask.limit) for ask in asks])
         beaten = [hit.record.id for hits in found for hit in hits if hit.record.status in ("superseded", "disputed")]
         links = around.reader.links(beaten, [SUPERSEDED_BY, DISPUTED_BY]) if beaten else []
         overruled = {link.src: link.dst for link in links}
@@ -92,7 +92,7 @@ def _with_neighbours(
     """The same candidates, and those that stand beside the best of them, each with a `neighbour` feature."""
     strong = {c.record.id: c.features["relevance"] for c in best if c.record.scope.session}
     filters = around.request.filters
-    places = around.reader.beside(list(strong), ask.slot.kinds, len(NEARNESS), filters) if strong else []
+    places = around.reader.session_neighbors(list(strong), ask.slot.kinds, len(NEARNESS), filters) if strong else []
     gained = neighbour(places, strong)
     known = {candidate.record.id for candidate in candidates}
     for candidate in candidates:
@@ -103,9 +103,9 @@ def _with_neighbours(
             yield Candidate(record=record, slot=ask.slot.name, source=Search.name, features={"neighbour": gained[record.id]})
 
 
-def neighbour(places: Sequence[Beside], strong: dict[str, float]) -> dict[str, float]:
+def neighbour(places: Sequence[SessionNeighbor], strong: dict[str, float]) -> dict[str, float]:
     """How much of the question is answered around each record: the relevance of its neighbours, by nearness, at most 1."""
     gained: dict[str, float] = defaultdict(float)
     for place in places:
-        gained[place.record.id] += strong[place.of] * NEARNESS[abs(place.step) - 1]
+        gained[place.record.id] += strong[place.anchor_id] * NEARNESS[abs(place.offset) - 1]
     return {id: min(1.0, gain) for id, gain in gained.items()}

@@ -30,7 +30,7 @@ Said = Mapping[tuple[str, int], int]
 
 def answered(records: Iterable[Record], query: Query) -> dict[str, float]:
     """By session: 1 where all that the question asks for comes again and again."""
-    wanted = {*query.terms, *query.related}
+    wanted = {*query.terms, *query.expansions}
     # Reading dates and quantities costs more than all else here, and few questions name any.
     names = any(not term[:1].isalpha() for term in query.terms)
     said: dict[str, Counter[tuple[str, int]]] = defaultdict(Counter)
@@ -44,8 +44,8 @@ def answered(records: Iterable[Record], query: Query) -> dict[str, float]:
             named = postings.named(text, record.valid_from) if names else ()
             said[session].update((term, DATES) for term in named if term in wanted)
     frequencies = _frequencies(said.values())
-    weight = OTHER_WORDS * query.related_weight
-    plan = postings.plan(query.terms, query.fields, frequencies, len(said), query.related, weight)
+    weight = OTHER_WORDS * query.expansion_weight
+    plan = postings.plan(query.terms, query.fields, frequencies, len(said), query.expansions, weight)
     average = max(1.0, sum(lengths.values()) / max(1, len(lengths)))
     return {name: plan.relevance(_score(plan, found, lengths[name] / average)) for name, found in said.items()}
 

@@ -34,7 +34,7 @@ def title_field(record: Record) -> str:
     fields = used or [name for name in ("name", "title") if name in kind.fields]
     if fields:
         return fields[0]
-    return "title" if kind.open and not kind.append_only else ""
+    return "title" if kind.allow_extra and not kind.is_append_only else ""
 
 
 def tags_text(record: Record) -> str:
@@ -47,7 +47,7 @@ def edit(request: PageRequest, _: Request) -> ActionResult:
     text, tags, title = request.text("text"), request.text("tags"), request.text("title").strip()
     field = title_field(record)
     values: dict[str, Any] = {}
-    if not kind_of(record.kind).append_only and text != _normalize_line_ends(record.text):
+    if not kind_of(record.kind).is_append_only and text != _normalize_line_ends(record.text):
         values["text"] = text
     if tags != tags_text(record):  # compared as text, because a tag may contain a comma
         values["tags"] = tuple(dict.fromkeys(tag for part in tags.split(",") if (tag := " ".join(part.split()))))

@@ -31,12 +31,12 @@ COLUMNS = ("text", "subject", "attribute", "outcome", "salience", "confidence", 
 INTERNAL_KINDS = ("stack", "lease", "delivery", "frame", "scratch")
 """Kinds of the engine's own records. Lists leave them out, unless one is asked for by name."""
 
-VISIBLE_KINDS = tuple(kind.name for kind in KINDS.values() if not kind.derived and kind.name not in INTERNAL_KINDS)
+VISIBLE_KINDS = tuple(kind.name for kind in KINDS.values() if not kind.is_derived and kind.name not in INTERNAL_KINDS)
 
 PROMOTABLE_KINDS = tuple(
     kind.name
     for kind in KINDS.values()
-    if kind.shelf == "knowledge" and not (kind.derived or kind.private or kind.required or kind.repeats)
+    if kind.partition == "knowledge" and not (kind.is_derived or kind.is_private or kind.required or kind.allow_duplicates)
 )
 """Kinds that a record can be turned into when a person vouches for it."""
 
@@ -146,11 +146,11 @@ def _levels(engine: Engine, record: Record) -> list[dict[str, Any]]:
 def _editable_fields(record: Record) -> dict[str, Any]:
     field, kind = record_actions.title_field(record), kind_of(record.kind)
     return {
-        "text": not kind.append_only,
+        "text": not kind.is_append_only,
         "title": str(record.data.get(field, "")) if field else "",
         "title_field": field,
         "tags": record_actions.tags_text(record),
-        "result": "result" in kind.fields or kind.open,
+        "result": "result" in kind.fields or kind.allow_extra,
         "outcomes": list(OUTCOMES),
         "kinds": [name for name in PROMOTABLE_KINDS if name != record.kind],
     }

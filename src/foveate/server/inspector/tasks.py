@@ -51,7 +51,7 @@ def tasks_page(request: PageRequest) -> dict[str, Any]:
         labels = _labels(reader, tasks, page, [claim["task"] for claim in claims])
         handoffs = _handoffs(reader, [task.id for task, _ in page])
         problem_handoffs = _problem_handoffs(reader)
-        number = reader.number("task")
+        number = reader.count("task")
     agents: dict[str, list[str]] = defaultdict(list)
     for claim in claims:
         agents[claim["task"]].append(claim["agent"])

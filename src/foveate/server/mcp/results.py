@@ -82,7 +82,7 @@ def context_result(context: Context, extra: Mapping[str, Any] | None = None, not
 
 def _is_shortened(item: Item) -> bool:
     candidate, kind = item.candidate, kind_of(item.candidate.record.kind)
-    can_be_expanded = candidate.source not in UNSTORED_SOURCES and (kind.name in CODE_KINDS or not kind.derived)
+    can_be_expanded = candidate.source not in UNSTORED_SOURCES and (kind.name in CODE_KINDS or not kind.is_derived)
     return can_be_expanded and candidate.tokens.get("full", 0) > candidate.tokens.get(item.level, 0)
 
 

@@ -271,4 +271,4 @@ class Tools:
 
 
 def _is_rule(kind: str) -> bool:
-    return kind in RULE_KINDS or kind_of(kind).rule
+    return kind in RULE_KINDS or kind_of(kind).is_rule

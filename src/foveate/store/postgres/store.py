@@ -16,7 +16,7 @@ from typing import Any
 
 from foveate.clock import new_id, now
 from foveate.errors import Busy, Denied, InputError, NotFound, SchemaTooNew, StoreError
-from foveate.records.kinds import RENDERER
+from foveate.records.kinds import RENDERER_VERSION
 from foveate.store.copy import PROJECT_TABLES, PostgresTables
 from foveate.store.postgres.connections import MIGRATING, READ, WRITE, Connection, Connections, Patience, quoted
 from foveate.store.postgres.database import PostgresDatabase
@@ -131,7 +131,7 @@ class PostgresStore:
             latest = min(max((receipt.created for receipt in kept), default=0), now())
             writer.drop_receipts(self.retention, latest, overdue=True)
 
-    def tidy(self) -> int:
+    def reclaim_space(self) -> int:
         """Nothing: the server gives unused room to new rows by itself (autovacuum)."""
         return 0
 
@@ -275,7 +275,7 @@ class PostgresStore:
     @property
     def _made_by(self) -> str:
         """What an index and its token counts are made by; a project remembers it."""
-        return f"{analysis.VERSION}/{RENDERER}/{self.counter}"
+        return f"{analysis.VERSION}/{RENDERER_VERSION}/{self.counter}"
 
     def _catch_up(self, project: str) -> None:
         """Have a project that an older foveate indexed indexed anew, when this process first reads it."""
@@ -405,7 +405,7 @@ def read_schema_status(url: str) -> SchemaStatus:
             ) from None
         raise
     for made_by in makers:
-        if made_by and not made_by.startswith(f"{analysis.VERSION}/{RENDERER}/"):
+        if made_by and not made_by.startswith(f"{analysis.VERSION}/{RENDERER_VERSION}/"):
             meta |= zip(("analyser", "renderer"), made_by.split("/"), strict=False)
     return compute_schema_status("postgres", connections.shown, int(meta[SCHEMA]), meta)
 
@@ -435,4 +435,4 @@ def _is_newer(made_by: str) -> bool:
     """Whether a later analyser or renderer made it than this foveate has."""
     parts = made_by.split("/")
     known = len(parts) == 3 and parts[0].isdigit() and parts[1].isdigit()
-    return known and (int(parts[0]) > analysis.VERSION or int(parts[1]) > RENDERER)
+    return known and (int(parts[0]) > analysis.VERSION or int(parts[1]) > RENDERER_VERSION)

@@ -35,7 +35,7 @@ class HalfVectors:
                 found[n] = best((Scored(*row[1:]) for row in rows if row[0] == n), asked[n].limit)
         return found
 
-    def nearness(self, view: View, vector: Sequence[float], docs: Sequence[int]) -> dict[int, float]:
+    def similarities(self, view: View, vector: Sequence[float], docs: Sequence[int]) -> dict[int, float]:
         at = {"project": view.project, "space": view.space, **_halves(vector), "docs": json.dumps(list(docs))}
         return dict(view.rows("near_of", at)) if docs else {}
 

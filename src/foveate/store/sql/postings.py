@@ -56,7 +56,7 @@ def _beside_text(record: Record, kind: Kind) -> Iterator[tuple[int, str]]:
     """The other fields. `summary` holds only what the text does not say: an extract adds nothing."""
     data = record.data
     said = [text for text in dict.fromkeys((record.summary, record.micro)) if text.rstrip("…") not in record.text]
-    if data and kind.shelf == "knowledge":
+    if data and kind.partition == "knowledge":
         said += _strings(data)
     if said:
         yield 1, " \n".join(said)
@@ -89,7 +89,7 @@ def names_of(record: Record) -> set[str]:
     return {name for text in spoken if (name := analysis.normalize_name(str(text))) and len(name) <= MAX_NAMED}
 
 
-def rarity(frequencies: Mapping[str, int], docs: int) -> dict[str, float]:
+def idf(frequencies: Mapping[str, int], docs: int) -> dict[str, float]:
     """How much each term tells apart, by BM25's measure; a term in every record says next to nothing."""
     known = frequencies.items()
     return {term: log(1 + (docs - count + 0.5) / (count + 0.5)) if count <= docs else 0.0 for term, count in known}
@@ -116,18 +116,18 @@ def plan(
     fields: Mapping[str, float],
     frequencies: Mapping[str, Mapping[int, int]],
     docs: int,
-    related: Mapping[str, Meant] | None = None,
-    related_weight: float = 0.0,
+    expansions: Mapping[str, Meant] | None = None,
+    expansion_weight: float = 0.0,
 ) -> Plan:
     """Weigh terms by rarity and fields by their weight.
 
     `frequencies` gives for each term how many records have it in each field. A term's document frequency is that of the
-    field in which it is commonest. A `related` term is worth a part of the one that it stands for, however rare it is
+    field in which it is commonest. An expansion term is worth a part of the one that it stands for, however rare it is
     itself, and the ceiling is what was asked for.
     """
-    meant = related if related and related_weight > 0 else {}
-    weights = {**{term: related_weight * other.share * terms[other.asked] for term, other in meant.items()}, **terms}
-    rare = rarity({term: max(frequencies[term].values()) for term in weights if frequencies.get(term)}, docs)
+    meant = expansions if expansions and expansion_weight > 0 else {}
+    weights = {**{term: expansion_weight * other.share * terms[other.asked] for term, other in meant.items()}, **terms}
+    rare = idf({term: max(frequencies[term].values()) for term in weights if frequencies.get(term)}, docs)
     if not rare:
         return Plan((), 0.0)
     rare |= {term: min(rare[term], rare.get(other.asked, rare[term])) for term, other in meant.items() if term in rare}

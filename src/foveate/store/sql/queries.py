@@ -12,7 +12,7 @@ from functools import lru_cache
 from importlib.resources import files
 
 from foveate.errors import SchemaTooNew, StoreError
-from foveate.records.kinds import RENDERER
+from foveate.records.kinds import RENDERER_VERSION
 
 SQL_DIR = files("foveate.store")
 """A folder for each dialect: `queries.sql`, and `migrations/` by number."""
@@ -119,7 +119,7 @@ def compute_schema_status(dialect: str, label: str, version: int, meta: Mapping[
     from foveate.text import analysis
 
     names = migration_names(dialect)
-    known = {"analyser": str(analysis.VERSION), "renderer": str(RENDERER)}
+    known = {"analyser": str(analysis.VERSION), "renderer": str(RENDERER_VERSION)}
     return SchemaStatus(
         label=label,
         version=version,

@@ -17,7 +17,7 @@ from foveate.clock import iso
 from foveate.errors import NotFound
 from foveate.records.kinds import KINDS, STRUCTURAL_LINKS, internal_kinds, kind_of
 from foveate.records.make import Rules
-from foveate.store.protocol import Beside, Hit, Query, Space, StoredReceipt, Want
+from foveate.store.protocol import EmbeddingNamespace, Hit, Query, SearchGroup, SessionNeighbor, StoredReceipt
 from foveate.store.retention import DAY, SLACK, Gone, Retention
 from foveate.store.sql import posting_blocks, ranking
 from foveate.store.sql import postings as index
@@ -71,11 +71,11 @@ class ReadTransaction:
         # Chosen here: SQLite would make a table to sort in, 35 microseconds even where there is nothing to sort.
         return min(self._records("by_key_visible", key=key), key=_nearness, default=None)
 
-    def number(self, kind: str) -> int:
+    def count(self, kind: str) -> int:
         """How many records of a kind are in use."""
         return int(self._db.rows("number", {"project": self._project, "kind": kind, **self._who})[0][0])
 
-    def beginning(self, words: Sequence[str]) -> list[str]:
+    def terms_with_prefix(self, words: Sequence[str]) -> list[str]:
         """The terms of the knowledge index that begin with one of the words, a few for each."""
         at = {"project": self._project, "kinds": json.dumps(sorted(self._shelf("knowledge").values()))}
         found: dict[str, None] = {}
@@ -84,20 +84,20 @@ class ReadTransaction:
             found |= dict.fromkeys(row[0] for row in rows)
         return list(found)
 
-    def rarity(self, terms: Sequence[str]) -> dict[str, float]:
+    def idf(self, terms: Sequence[str]) -> dict[str, float]:
         """How rare each term is; one that no record holds is not there. Knowledge decides, and events where it has none."""
         found: dict[str, float] = {}
         volumes, sizes = self._volumes(), self._sizes(terms)
         for shelf in index.SHELVES:
             codes = set(self._shelf(shelf).values())
             counts = {term: max(counted.values()) for term, counted in by_field(sizes, codes).items() if term not in found}
-            found |= index.rarity(counts, sum(volumes[code][0] for code in codes & volumes.keys()))
+            found |= index.idf(counts, sum(volumes[code][0] for code in codes & volumes.keys()))
         return found
 
-    def standing(self, kinds: Sequence[str], *, pinned: bool = False) -> list[Record]:
+    def always_on(self, kinds: Sequence[str], *, pinned: bool = False) -> list[Record]:
         if pinned:
             return self._records("pinned", kinds=json.dumps(kinds) if kinds else None)
-        return self._records("standing", kinds=json.dumps(kinds or [name for name, kind in KINDS.items() if kind.rule]))
+        return self._records("standing", kinds=json.dumps(kinds or [name for name, kind in KINDS.items() if kind.is_rule]))
 
     def recent(
         self, kinds: Sequence[str], limit: int, filters: Filters, *, archived: bool = False, session: str | None = None
@@ -115,13 +115,13 @@ class ReadTransaction:
         params = {"project": self._project, "kind": "event", "limit": limit, **self._who, **filter_params(filters)}
         return dict(self._db.rows("sessions", params))
 
-    def salient(self, kinds: Sequence[str], limit: int, filters: Filters) -> list[Record]:
+    def most_salient(self, kinds: Sequence[str], limit: int, filters: Filters) -> list[Record]:
         """The records of these kinds that matter most, of equals the newest."""
         params = filter_params(filters)
         found = [record for kind in kinds for record in self._records("salient", kind=kind, limit=limit, **params)]
         return sorted(found, key=lambda record: (-record.salience, -record.created))[:limit]
 
-    def named(self, names: Sequence[str]) -> dict[str, Record]:
+    def entities_by_name(self, names: Sequence[str]) -> dict[str, Record]:
         pairs = self._db.rows("named", {"project": self._project, "names": json.dumps(list(names))})
         if not pairs:
             return {}
@@ -132,9 +132,11 @@ class ReadTransaction:
                 found[name] = by_doc[doc]
         return found
 
-    def beside(self, ids: Sequence[str], kinds: Sequence[str], reach: int, filters: Filters) -> list[Beside]:
-        """What was kept in the same session up to `reach` places before and after each of some records."""
-        wanted = {"ids": json.dumps(list(ids)), "kinds": json.dumps(list(kinds or KINDS)), "reach": reach}
+    def session_neighbors(
+        self, ids: Sequence[str], kinds: Sequence[str], max_distance: int, filters: Filters
+    ) -> list[SessionNeighbor]:
+        """What was kept in the same session up to `max_distance` places before and after each of some records."""
+        wanted = {"ids": json.dumps(list(ids)), "kinds": json.dumps(list(kinds or KINDS)), "reach": max_distance}
         places = [
             (id, sign * (n + 1), doc)
             for id, *sides in self._db.rows("beside", {"project": self._project, **self._who, **wanted})
@@ -142,7 +144,7 @@ class ReadTransaction:
             for n, doc in enumerate(json.loads(side))
         ]
         found = self._by_docs(sorted({doc for _, _, doc in places}), filters) if places else {}
-        return [Beside(id, step, found[doc]) for id, step, doc in places if doc in found]
+        return [SessionNeighbor(id, step, found[doc]) for id, step, doc in places if doc in found]
 
     def links(self, ids: Sequence[str], names: Sequence[str] = (), *, back: bool = False) -> list[Link]:
         wanted: dict[str, Any] = {"project": self._project, **self._who}
@@ -208,7 +210,7 @@ class ReadTransaction:
         params = {"project": self._project, "limit": limit, "created": created, "id": id, **self._who}
         return list(starmap(_stored, self._db.rows("receipts_page", params)))
 
-    def receipt_lines(self, limit: int, after: tuple[int, str] | None = None, session: str | None = None) -> list[str]:
+    def receipt_summaries(self, limit: int, after: tuple[int, str] | None = None, session: str | None = None) -> list[str]:
         """The lines of receipts, of a session where one is named, in the order and pages of `receipts_page`."""
         created, id = after or (None, "")
         params = {"project": self._project, "limit": limit, "created": created, "id": id, **self._who}
@@ -216,7 +218,7 @@ class ReadTransaction:
             return [line for (line,) in self._db.rows("receipt_lines", params)]
         return [line for (line,) in self._db.rows("receipt_lines_of_session", {**params, "of": session})]
 
-    def receipt_lines_since(self, since: int, limit: int) -> tuple[list[str], bool]:
+    def receipt_summaries_since(self, since: int, limit: int) -> tuple[list[str], bool]:
         """The lines of receipts that were created at this time or later, newest first, and whether there are more."""
         params = {"project": self._project, "since": since, "limit": limit + 1, **self._who}
         found = [line for (line,) in self._db.rows("receipt_lines_since", params)]
@@ -231,7 +233,7 @@ class ReadTransaction:
         params = {"project": self._project, "limit": limit, **self._who}
         return [(name, number, last) for name, number, last in self._db.rows("receipt_sessions", params)]
 
-    def shown_by(self, receipts: Sequence[str]) -> dict[str, list[str]]:
+    def items_shown_by(self, receipts: Sequence[str]) -> dict[str, list[str]]:
         """The ids of what each of these contexts showed; one that showed nothing, or is not ours, is not there."""
         found: dict[str, list[str]] = defaultdict(list)
         params = {"project": self._project, "ids": json.dumps(list(receipts)), **self._who}
@@ -294,29 +296,29 @@ class ReadTransaction:
 
     # --- vectors -----------------------------------------------------------------------------------------------
 
-    def lacking(self) -> int:
+    def count_missing_vectors(self) -> int:
         """How many records have no vector by the store's embedder yet; 0 where it has none. It costs no look at them."""
         if self._space is None:
             return 0
         space = self._known_space() or 0
         return max(0, int(self._db.rows("lacking", {"project": self._project, "space": space})[0][0]))
 
-    def without_vector(self, after: int, limit: int) -> tuple[list[Record], int]:
+    def records_without_vector(self, after: int, limit: int) -> tuple[list[Record], int]:
         """Records of the whole project that have no vector by the store's embedder, and where to go on; 0: no further."""
         at = {"project": self._project, "space": self._known_space() or 0, "after": after, "limit": limit}
         rows = self._db.rows("without_vector", at)
         return [self._record(row) for row in rows], rows[-1][0] if len(rows) == limit else 0
 
-    def last(self) -> int:
+    def max_doc(self) -> int:
         """A number that no record's place is above."""
         return int(self._db.rows("last_doc", {"project": self._project})[0][0])
 
-    def spaces(self) -> list[Space]:
+    def embedding_namespaces(self) -> list[EmbeddingNamespace]:
         """Whose vectors the project holds, and how many bytes they take."""
         rows = self._db.rows("spaces_held", {"project": self._project})
-        return [Space(name, number, number * 2 * dim, name == self._space) for name, dim, number in rows]
+        return [EmbeddingNamespace(name, number, number * 2 * dim, name == self._space) for name, dim, number in rows]
 
-    def outlived(self, retention: Retention, now: int) -> Gone:
+    def count_expired(self, retention: Retention, now: int) -> Gone:
         """How many receipts and events of the project are beyond what is kept, whoever they belong to."""
         limits = {"project": self._project, **self._event_limits(retention, now)}
         events = self._db.rows("count_outlived_events", limits)[0][0] if retention.drops_events else 0
@@ -342,10 +344,10 @@ class ReadTransaction:
 
     # --- search ------------------------------------------------------------------------------------------------
 
-    def search(self, query: Query, wants: Sequence[Want]) -> list[list[Hit]]:
+    def search(self, query: Query, wants: Sequence[SearchGroup]) -> list[list[Hit]]:
         """For each want its best `limit` records by words and, where the query has a vector, as many of the nearest."""
         found: list[dict[int, Hit]] = [{} for _ in wants]
-        volumes, sizes = self._volumes(), self._sizes((*query.terms, *query.related))
+        volumes, sizes = self._volumes(), self._sizes((*query.terms, *query.expansions))
         for shelf in index.SHELVES:
             codes = {kind: code for kind, code in self._shelf(shelf).items() if code in volumes}
             groups = {n: codes.keys() & set(want.kinds or codes) for n, want in enumerate(wants)}
@@ -366,7 +368,7 @@ class ReadTransaction:
         self, query: Query, shelf: _Shelf, asked: Mapping[int, tuple[list[int], int]]
     ) -> dict[int, dict[int, Hit]]:
         frequencies = by_field(shelf.sizes)
-        plan = index.plan(query.terms, query.fields, frequencies, shelf.docs, query.related, query.related_weight)
+        plan = index.plan(query.terms, query.fields, frequencies, shelf.docs, query.expansions, query.expansion_weight)
         if not plan.lists:
             return {}
         lists = _Lists(self._blocks, plan, shelf, {code for kinds, _ in asked.values() for code in kinds})
@@ -393,7 +395,7 @@ class ReadTransaction:
         """The kinds of a shelf that the store has met, and their codes."""
         if self._codes is None:
             self._codes = dict(self._db.rows("kinds"))
-        return {kind: code for kind, code in self._codes.items() if kind in KINDS and KINDS[kind].shelf == shelf}
+        return {kind: code for kind, code in self._codes.items() if kind in KINDS and KINDS[kind].partition == shelf}
 
     def _volumes(self) -> dict[int, tuple[int, int]]:
         """How many records of each kind (by its code) are in the index, and the terms of their texts; none that is empty."""
@@ -421,7 +423,7 @@ class ReadTransaction:
             found[codes[kind]].add(doc)
         return found
 
-    def _add_vector_hits(self, query: Query, wants: Sequence[Want], found: list[dict[int, Hit]]) -> None:
+    def _add_vector_hits(self, query: Query, wants: Sequence[SearchGroup], found: list[dict[int, Hit]]) -> None:
         space = self._known_space()
         if space is None or query.vector is None:
             return
@@ -434,9 +436,9 @@ class ReadTransaction:
         fresh = self._by_docs(sorted(new), query.filters) if new else {}
         for hits, group in zip(found, near, strict=True):
             hits |= {one.doc: Hit(fresh[one.doc], 0.0) for one in group if one.doc not in hits}
-        nearness = {one.doc: one.nearness for group in near for one in group}
+        nearness = {one.doc: one.similarity for group in near for one in group}
         others = {doc for hits in found for doc in hits if doc not in nearness}
-        nearness |= self._segments.nearness(view, query.vector, sorted(others))
+        nearness |= self._segments.similarities(view, query.vector, sorted(others))
         for hits in found:
             for doc, hit in hits.items():
                 hits[doc] = replace(hit, vector=nearness.get(doc))
@@ -481,7 +483,7 @@ class ReadTransaction:
 def _nearness(record: Record) -> tuple[int, int, str]:
     """The place of a record among those under one key: the nearest owner's comes first, and of two as near the older."""
     kind = KINDS.get(record.kind)  # one that another program registered is unknown here
-    named = (record.scope.agent, record.scope.user, record.scope.session if kind and kind.private else None)
+    named = (record.scope.agent, record.scope.user, record.scope.session if kind and kind.is_private else None)
     return -sum(level is not None for level in named), record.created, record.id
 
 

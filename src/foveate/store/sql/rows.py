@@ -30,7 +30,7 @@ def to_row(project: int, doc: int, record: Record) -> tuple[Any, ...]:
     sizes = record.tokens or {"full": 0, "summary": 0, "micro": 0}
     return (
         project, doc, record.id, record.kind, scope.user, scope.agent, scope.session, scope.task,
-        kind_of(record.kind).private, record.text,
+        kind_of(record.kind).is_private, record.text,
         None if record.summary == record.text else record.summary,
         None if record.micro == record.summary else record.micro,
         _list(record.tags), _list(record.entities), _list(record.paths),

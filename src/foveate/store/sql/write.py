@@ -19,7 +19,7 @@ from foveate.records.kinds import ACYCLIC_LINKS, DISPUTED_BY, SUPERSEDED_BY, fin
 from foveate.records.make import measure
 from foveate.records.render import title_of
 from foveate.store import vectors
-from foveate.store.protocol import Added, Hit, Query, Scrub, StoredReceipt, Want
+from foveate.store.protocol import Added, Hit, Query, Scrub, SearchGroup, StoredReceipt
 from foveate.store.retention import BATCH, EVERY, SLACK, Retention
 from foveate.store.sql import posting_blocks, postings
 from foveate.store.sql.read import Database, ReadTransaction, by_field
@@ -64,7 +64,7 @@ class WriteTransaction(ReadTransaction):
         kind = kind_of(record.kind)
         if known := self._by_key(record):
             return Added(known, "unchanged")
-        known = None if kind.append_only or kind.repeats else self._by_hash(record)
+        known = None if kind.is_append_only or kind.allow_duplicates else self._by_hash(record)
         keyed = self._is_keyed(record)
         if known is not None and not (keyed and known.status == "disputed"):
             return self._confirm(known, record)
@@ -105,7 +105,7 @@ class WriteTransaction(ReadTransaction):
             raise Conflict(
                 f"{record.id!r} is at version {before.version}, not {expect}: somebody changed it. Read it again."
             )
-        if kind_of(before.kind).append_only and record.text != before.text:
+        if kind_of(before.kind).is_append_only and record.text != before.text:
             raise InputError(f"Records of kind {before.kind!r} are append-only; add a new one.")
         after = replace(record, kind=before.kind, version=before.version + 1)
         self._note(before, after.version, verb, after.updated)
@@ -128,7 +128,7 @@ class WriteTransaction(ReadTransaction):
             self._dirty = True  # usage counts towards a score
 
     @contextmanager
-    def together(self) -> Iterator[None]:
+    def undo_group(self) -> Iterator[None]:
         """Everything that is written inside is one step: what is undone, is undone together."""
         self._next_step()
         self._together = True
@@ -243,7 +243,7 @@ class WriteTransaction(ReadTransaction):
         self._dirty = self._dirty or bool(rows)
         return len(rows), old[-1] if len(old) == BATCH else None
 
-    def fill_vectors(self, found: Sequence[tuple[Record, Sequence[float]]]) -> int:
+    def add_missing_vectors(self, found: Sequence[tuple[Record, Sequence[float]]]) -> int:
         """Keep vectors that were made outside of the transaction; how many.
 
         A record that has another text by now, or is gone, or that somebody else was quicker with, is left as it is.
@@ -404,7 +404,7 @@ class WriteTransaction(ReadTransaction):
     def _is_keyed(self, record: Record) -> bool:
         """May one value only hold of what it says?"""
         many = {record.attribute, f"{record.subject}.{record.attribute}"}
-        return kind_of(record.kind).keyed and record.attribute is not None and self._multi_valued.isdisjoint(many)
+        return kind_of(record.kind).is_keyed and record.attribute is not None and self._multi_valued.isdisjoint(many)
 
     def _current(self, record: Record) -> list[Record]:
         """The values of the same attribute and owner that hold or are disputed."""
@@ -467,7 +467,7 @@ class WriteTransaction(ReadTransaction):
         return Added(verdict.new, action, tuple(older.id for older in verdict.older_records))  # type: ignore[arg-type]
 
     def _insert(self, record: Record, vector: Sequence[float] | None) -> None:
-        if kind_of(record.kind).derived:
+        if kind_of(record.kind).is_derived:
             raise InputError(_DERIVED.get(record.kind, _FROM_FILES).format(kind=record.kind))
         self._docs += 1
         if self._docs > posting_blocks.MOST:
@@ -553,7 +553,7 @@ class WriteTransaction(ReadTransaction):
         ((space, dim),) = self._db.rows("space_of", named)
         return space, dim
 
-    def _add_vector_hits(self, query: Query, wants: Sequence[Want], found: list[dict[int, Hit]]) -> None:
+    def _add_vector_hits(self, query: Query, wants: Sequence[SearchGroup], found: list[dict[int, Hit]]) -> None:
         self._flush_vectors()
         super()._add_vector_hits(query, wants, found)
 

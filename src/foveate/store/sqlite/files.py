@@ -131,7 +131,7 @@ def _stage(file: str | Path, staged: Path) -> None:
             _overwrite(copied, connection)
     with closing(SQLiteStore(staged)) as store:
         health = store.health()
-        if health.damaged:
+        if health.is_damaged:
             raise Damaged(f"{str(file)!r} is damaged, and nothing was changed. Choose another backup.", path=str(file))
         if not health.ok:
             store.rebuild()

@@ -19,7 +19,7 @@ import apsw
 
 from foveate.clock import new_id, now
 from foveate.errors import Damaged, FoveateError, StoreError
-from foveate.records.kinds import RENDERER
+from foveate.records.kinds import RENDERER_VERSION
 from foveate.store.copy import SQLiteTables
 from foveate.store.protocol import Forgotten, Health, Scrub, StoredReceipt
 from foveate.store.retention import DEFAULT, Retention
@@ -147,7 +147,7 @@ class SQLiteStore:
         later = "The file is too large to be written anew while others wait; stray bytes may be in it until"
         return Forgotten(counts, (f"{later} `foveate gc --apply`.",))
 
-    def tidy(self) -> int:
+    def reclaim_space(self) -> int:
         """Give back what lies free beyond a quarter of the file, in small steps, and finish a forget; how many bytes."""
         if self._memory:
             return 0
@@ -219,7 +219,7 @@ class SQLiteStore:
             problems = ["Bytes of forgotten records may still be in the file. Run `foveate doctor --fix`."]
         if not self._memory and self._checkpoint("truncate"):
             facts["log_bytes"] = self._size(self.path + "-wal")
-        return Health(not problems, facts, tuple(problems), damaged=bool(damage))
+        return Health(not problems, facts, tuple(problems), is_damaged=bool(damage))
 
     @property
     def label(self) -> str:
@@ -475,7 +475,7 @@ class SQLiteStore:
         database.run("add_meta", {"name": META_SECRET, "value": self._secret})
 
     def _versions(self) -> dict[str, str]:
-        return {"analyser": str(analysis.VERSION), "renderer": str(RENDERER), "counter": self.counter}
+        return {"analyser": str(analysis.VERSION), "renderer": str(RENDERER_VERSION), "counter": self.counter}
 
     def _meta(self) -> dict[str, str]:
         return dict(_Database(self._connection(), self._queries).rows("meta"))
@@ -524,8 +524,8 @@ class _Segments:
     def nearest(self, view: View, vector: Sequence[float], asked: Sequence[Asked]) -> list[list[Scored]]:
         return self._made().nearest(view, vector, asked)
 
-    def nearness(self, view: View, vector: Sequence[float], docs: Sequence[int]) -> dict[int, float]:
-        return self._made().nearness(view, vector, docs)
+    def similarities(self, view: View, vector: Sequence[float], docs: Sequence[int]) -> dict[int, float]:
+        return self._made().similarities(view, vector, docs)
 
     def _made(self) -> VectorSearch:
         with self._lock:

@@ -145,7 +145,7 @@ class Search:
         bounds = segment.bounds(question)
         return [best(_found(view, segment, bounds, question, group), group.limit) for group in asked]
 
-    def nearness(self, view: View, vector: Sequence[float], docs: Sequence[int]) -> dict[int, float]:
+    def similarities(self, view: View, vector: Sequence[float], docs: Sequence[int]) -> dict[int, float]:
         at = {"project": view.project, "space": view.space, "docs": json.dumps(list(docs))}
         rows = view.rows("vectors_of", at) if docs else []
         return dict(zip((row[0] for row in rows), _exact(np.asarray(vector, "f8"), [row[1] for row in rows]), strict=True))
@@ -278,7 +278,7 @@ def _sliced(rows: Array, bounds: Array, size: int) -> tuple[Array, Array]:
 
 def _last(found: Sequence[Scored], limit: int) -> float:
     """The nearness of the last that would be on the list; nothing is too far while there are fewer."""
-    holding = sorted((one.nearness for one in found if one.holds), reverse=True)
+    holding = sorted((one.similarity for one in found if one.holds), reverse=True)
     return holding[limit - 1] if len(holding) >= limit > 0 else 0.0
 
 

@@ -23,7 +23,7 @@ router = APIRouter(prefix="/v1/entities", tags=["entities"])
 def list_entities(caller: Reads, limit: Annotated[int, Query(ge=1, le=1000)] = 50) -> Response:
     """The known entities, those that matter most first."""
     with caller.engine.store.data.reader() as reader:
-        found = reader.salient(["entity"], limit, NO_FILTERS)
+        found = reader.most_salient(["entity"], limit, NO_FILTERS)
     return Document({"entities": [to_json(record) for record in found]})
 
 
