@@ -393,7 +393,7 @@ def test_doctor_says_that_settings_which_came_with_a_repository_were_accepted(sh
 
 
 def test_an_evaluation_does_not_write_to_a_shared_store(shop: Path) -> None:
-    Path("cases.jsonl").write_text('{"store": ".", "question": "When do we deploy?", "wanted": ["x"]}\n')
+    Path("cases.jsonl").write_text('{"store": ".", "question": "When do we deploy?", "expected": ["x"]}\n')
     refused = run("eval", "run", "own", "cases.jsonl")
     assert refused.exit_code == 2
     assert "Name a copy of it" in refused.stderr
