@@ -95,7 +95,7 @@ def measure(folder: str, rules: Sequence[Rule], asked: Sequence[str], budget: in
             refused, reason = refused + 1, str(error)
             continue
         items = [item for section in context.sections if section.stable for item in section.items]
-        shown = {item.candidate.record.id for item in items}
+        shown = {item.id for item in items}
         there += len(wanted & shown)
         leaked += len({rule.id for rule in rules} & shown - wanted)
         full += sum(item.level == "full" for item in items)

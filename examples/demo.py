@@ -41,8 +41,8 @@ def main() -> None:
 
 def three(context: foveate.Context, known: list[str]) -> list[str]:
     """Three records that are not in the context, for different reasons where there are."""
-    by_reason = {omission.reason: omission.candidate.record.id for omission in reversed(context.left_out)}
-    considered = {item.candidate.record.id for item in (*context.items, *context.left_out)}
+    by_reason = {omission.reason: omission.id for omission in reversed(context.left_out)}
+    considered = {item.id for item in (*context.items, *context.left_out)}
     rest = [id for id in known if id.startswith("decision") and id not in considered]
     return [*by_reason.values(), *rest][:3]
 

@@ -347,7 +347,7 @@ def _forgotten(seeding: Seeding) -> None:
     """A context that showed a record which is gone now."""
     id = seeding.add("fact", "The checkout knows Mira Okafor by her telephone number", data={"name": "gone"})
     context = seeding.context("Whom does the checkout know by telephone?", name="forgotten", budget=1200, profile="base")
-    assert id in {item.candidate.record.id for item in context.items}
+    assert id in {item.id for item in context.items}
     seeding.engine.forget(id)
     seeding.context(QUESTION, name="later", budget=6000)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, NotRequired, TypedDict
 
 from foveate.clock import When, parse_time
 from foveate.errors import InputError, near
@@ -25,7 +25,6 @@ Intent = Literal["question", "action", "fix", "explain", "other"]
 Reason = Literal[
     "budget", "max_items", "min_score", "duplicate", "superseded", "disputed", "not valid", "excluded", "untrusted"
 ]
-Shape = Literal["openai", "anthropic"]
 
 
 # --- state ---------------------------------------------------------------------------------------------------------
@@ -349,26 +348,62 @@ class Candidate:
         return self.counted or self.record.tokens or {}
 
 
-@dataclass(frozen=True, slots=True)
-class Omission:
-    """A candidate that was left out, why, and what it lacked."""
+class _OfCandidate:
+    """Reads the fields of a candidate that a user of a context asks for."""
 
+    __slots__ = ()
     candidate: Candidate
-    reason: Reason
-    detail: str = ""
-    """Of whom it is a duplicate, by what it is superseded, ..."""
-    needs_tokens: int = 0
-    needs_score: float = 0.0
+
+    @property
+    def id(self) -> str:
+        return self.candidate.record.id
+
+    @property
+    def kind(self) -> str:
+        return self.candidate.record.kind
+
+    @property
+    def section(self) -> str:
+        """Name of the section, or slot, that it is for."""
+        return self.candidate.slot
+
+    @property
+    def score(self) -> float:
+        return self.candidate.score
+
+    @property
+    def relevance(self) -> float:
+        """How well it answers the question, 0..1: the part of the score that comes from its words and meaning."""
+        return self.candidate.features.get("relevance", 0.0)
+
+    @property
+    def record(self) -> Record:
+        return self.candidate.record
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
-    """A candidate chosen at a level."""
+class Item(_OfCandidate):
+    """A candidate that is in the context, at a level."""
 
-    candidate: Candidate
+    candidate: Candidate = field(repr=False)
+    """What it was chosen from, with its source and every feature of its score."""
     level: Level
     tokens: int
     rank: int
+    text: str = ""
+    """The lines that the model reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut(_OfCandidate):
+    """A candidate that is not in the context, the reason, and what it would have needed."""
+
+    candidate: Candidate = field(repr=False)
+    reason: Reason
+    detail: str = ""
+    """Id of the record that it repeats or that replaced it, its rank, ..."""
+    needs_tokens: int = 0
+    needs_score: float = 0.0
 
 
 # --- budget and result ---------------------------------------------------------------------------------------------
@@ -417,3 +452,54 @@ class Section:
     role: Literal["system", "user"] = "user"
     stable: bool = False
     items: tuple[Item, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """The stable beginning of a prompt, which a provider's cache can keep: its hash and its size."""
+
+    hash: str
+    chars: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """The changes from an earlier context to a later one. False if there are none."""
+
+    added: tuple[Item, ...]
+    changed: tuple[Item, ...]
+    withdrawn: tuple[Item, ...]
+    text: str = ""
+    """The changes as a block to append to a conversation that holds the earlier context."""
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.changed or self.withdrawn)
+
+
+# --- messages ------------------------------------------------------------------------------------------------------
+
+
+class Message(TypedDict):
+    """One message of a conversation, in the shape that OpenAI and most frameworks share."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str
+    name: NotRequired[str]
+    id: NotRequired[str]
+    at: NotRequired[When]
+
+
+class AnthropicBlock(TypedDict):
+    """A block of a system prompt. `cache_control` marks the end of the part that a cache can keep."""
+
+    type: Literal["text"]
+    text: str
+    cache_control: NotRequired[dict[str, str]]
+
+
+class AnthropicPrompt(TypedDict):
+    """Arguments for Anthropic's `messages.create`."""
+
+    system: list[AnthropicBlock]
+    messages: list[Message]

@@ -20,7 +20,7 @@ ONLY_NAMED = {
 def named(engine: Engine, query: str) -> dict[str, float]:
     context = engine.context(query, overrides=ONLY_NAMED)
     items = [item for section in context.sections if section.name == "known" for item in section.items]
-    return {str(item.candidate.record.data["name"]): item.candidate.features["relevance"] for item in items}
+    return {str(item.record.data["name"]): item.candidate.features["relevance"] for item in items}
 
 
 def known() -> Engine:

@@ -50,7 +50,7 @@ def test_the_first_delivery_of_a_window_without_a_start_is_whole() -> None:
         known(engine)
         first = deliver(engine, "Which port has Redis?", session="s")
         assert first.text == BEGIN + first.context.text + END
-        assert set(first.added) == {item.candidate.record.id for item in first.context.items}
+        assert set(first.added) == {item.id for item in first.context.items}
 
 
 def test_a_new_value_comes_with_the_old_one_withdrawn() -> None:
@@ -147,7 +147,7 @@ def test_the_ledger_is_never_found_nor_shown() -> None:
             assert all(hit.record.kind != "delivery" for hit in engine.search(words))
         for profile in ("base", "chat", "coding"):
             context = engine.context("delivery of Redis", session="s", profile=profile)
-            assert all(item.candidate.record.kind != "delivery" for item in context.items)
+            assert all(item.kind != "delivery" for item in context.items)
 
 
 def test_a_window_that_nobody_closed_is_forgotten_after_a_month(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_a_context_shows_its_prompt_its_budget_and_its_items(client: TestClient,
     assert shown["prompt"]["text"] == context.text
     assert "".join(span["text"] for span in shown["prompt"]["parts"][0]["spans"]) in context.text
     numbers = {item["id"]: item["n"] for item in shown["items"]}
-    assert set(numbers) == {item.candidate.record.id for item in context.items}
+    assert set(numbers) == {item.id for item in context.items}
     row = next(item for item in shown["items"] if item["id"] == hostile.id)
     assert (row["kind"], row["trust"]) == ("fact", "user")
     assert sum(row["parts"].values()) == pytest.approx(row["score"], abs=1e-4)

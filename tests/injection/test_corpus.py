@@ -130,7 +130,7 @@ def test_a_case_stands_in_a_fence_and_never_in_the_system_part(text: str) -> Non
             system, user = context.messages()
             assert (system["role"], user["role"]) == ("system", "user")
             quoted(user["content"], context.tag)
-            blocks = context.messages("anthropic")
+            blocks = context.anthropic()
             assert blocks["messages"] == [user]
             for rules in (system["content"], context.stable, *(block["text"] for block in blocks["system"])):
                 assert "4471" not in rules

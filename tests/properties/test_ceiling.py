@@ -81,8 +81,8 @@ def test_every_candidate_of_a_context_is_kept_or_has_one_reason(
             return
         receipt = engine.receipts.get(context)
         found = Counter((entry["id"], entry["slot"]) for entry in receipt.candidates)
-        shown = Counter((item.candidate.record.id, item.candidate.slot) for item in context.items)
-        lost = Counter((o.candidate.record.id, o.candidate.slot) for o in context.left_out)
+        shown = Counter((item.id, item.section) for item in context.items)
+        lost = Counter((o.id, o.section) for o in context.left_out)
         assert shown + lost == found
         assert found == Counter(dict.fromkeys(found, 1))
         assert sum(context.considered.values()) == len(receipt.candidates)
@@ -109,7 +109,6 @@ def test_stable_text_does_not_depend_on_the_question(
         assert stable[0] == stable[1]
         assert one.prefix == other.prefix
         assert one.text[: one.prefix.chars] == other.text[: other.prefix.chars]
-        assert one.shared_prefix(other) >= one.prefix.chars
 
 
 @settings(max_examples=60)
@@ -133,7 +132,7 @@ def test_rules_that_outgrow_their_room_step_down_and_borrow_but_are_all_there(ru
             context = engine.context("anything at all", budget=900 + more)
         except BudgetError as error:
             context = engine.context("anything at all", budget=900 + more + error.short)
-        shown = {item.candidate.record.id for item in context.items}
+        shown = {item.id for item in context.items}
         with engine.store.data.reader() as reader:
             standing = reader.always_on(["instruction"])
         assert shown == {record.id for record in standing}

@@ -104,7 +104,7 @@ def test_with_repeats_the_best_item_or_its_duplicate_stays(case: Case, more: int
     for section in smaller.sections:
         first = next((item for item in section.items if item.rank == 1), None)
         if first is not None:
-            text = first.candidate.record.text
+            text = first.record.text
             assert any(text == other or alike(text, other) for other in texts)
 
 
@@ -147,7 +147,7 @@ def test_near_duplicates_are_shown_once_outside_of_what_must_be_kept(case: Case)
     for omission in result.left_out:
         if omission.reason == "duplicate":
             twin = omission.detail
-            assert twin in by_id or any(o.candidate.record.id == twin and o.reason == "budget" for o in result.left_out)
+            assert twin in by_id or any(o.id == twin and o.reason == "budget" for o in result.left_out)
 
 
 @settings(max_examples=400)

@@ -50,8 +50,8 @@ def test_no_read_crosses_a_scope(records: list[tuple[Scope, str, bool]], reader:
             assert f'"{id}"' not in document
             with pytest.raises(NotFound):
                 engine.why(id, context)
-        shown = {item.candidate.record.id for item in context.items if item.candidate.source != "frame"}
-        left = {omission.candidate.record.id for omission in context.left_out}
+        shown = {item.id for item in context.items if item.candidate.source != "frame"}
+        left = {omission.id for omission in context.left_out}
         assert shown | left <= set(seen)
         rules = {id for id in seen if id.split("_")[0] in ("instruction", "censor", "identity")}
         assert rules <= shown

@@ -41,7 +41,7 @@ def test_stable_bytes_change_only_with_what_stands_in_them(
 
 def cached_part(context: Context) -> str:
     """What a provider's cache may keep, by the messages of both shapes."""
-    anthropic = context.messages("anthropic")
+    anthropic = context.anthropic()
     marked = [block for block in anthropic["system"] if "cache_control" in block]
     assert marked == anthropic["system"][: len(marked)]
     assert len(marked) <= 1
@@ -81,7 +81,9 @@ def test_a_diff_gives_the_shared_beginning_in_tokens_and_as_a_share() -> None:
         engine.add("fact", "The linter reads settings")
         one, other = engine.context("parser"), engine.context("linter")
         shared = engine.receipts.diff(one, other)["shared_prefix"]
-        assert shared["chars"] == one.shared_prefix(other) >= one.prefix.chars
+        assert shared["chars"] >= one.prefix.chars
+        assert one.text[: shared["chars"]] == other.text[: shared["chars"]]
+        assert one.text[: shared["chars"] + 1] != other.text[: shared["chars"] + 1]
         assert 0 < shared["tokens"] < other.tokens
         assert 0 < shared["share"] < 1
         assert engine.receipts.diff(one, one)["shared_prefix"]["share"] == 1.0

@@ -132,7 +132,7 @@ def test_a_replay_says_what_was_forgotten(rows: Rows, query: str, which: int) ->
 def test_given_texts_are_missing_from_a_replay_unless_they_are_given_again() -> None:
     with open_engine() as engine:
         context = engine.context("upload", extra=["The nightly upload failed"])
-        assert engine.receipts.replay(context)["missing"] == [context.items[0].candidate.record.id]
+        assert engine.receipts.replay(context)["missing"] == [context.items[0].id]
         assert engine.receipts.replay(context)["identical"] is False
         assert engine.receipts.replay(context, extra=["The nightly upload failed"])["identical"] is True
 

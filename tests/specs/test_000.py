@@ -37,7 +37,7 @@ def content(context: Context, name: str) -> str:
 
 
 def shown(context: Context, name: str) -> list[str]:
-    return [item.candidate.record.id for item in context.items if item.candidate.slot == name]
+    return [item.id for item in context.items if item.section == name]
 
 
 def knowledge(engine: foveate.Engine) -> None:
@@ -104,7 +104,7 @@ def test_each_record_stands_once(engine: foveate.Engine) -> None:
     """000-28"""
     id = engine.add("pattern", "Login handlers log in one place", tags=["login", "auth"]).record.id
     context = engine.context("login auth handlers")
-    assert [item.candidate.record.id for item in context.items] == [id]
+    assert [item.id for item in context.items] == [id]
 
 
 def test_lines_of_patterns_gotchas_and_decisions(engine: foveate.Engine) -> None:
@@ -139,7 +139,7 @@ def test_lists_are_ordered_by_relevance(engine: foveate.Engine) -> None:
     engine.add("gotcha", "The login page is slow")
     found = shown(engine.context("Why do login tokens expire?"), "warnings")
     assert found[0] == "gotcha_2"
-    scores = [item.candidate.score for item in engine.context("login page").items]
+    scores = [item.score for item in engine.context("login page").items]
     assert scores == sorted(scores, reverse=True)
 
 
@@ -577,7 +577,7 @@ def test_never_the_whole_journal_and_never_every_summary(plain: foveate.Engine) 
     plain.tasks.add("Report", key="report", objective="Do the printing", depends_on=["chore7"])
     context = plain.context(task="report")
     assert content(context, "prior_work") == "### Prior Work\n#### Chore7\nChore 7 of printing is done\n"
-    assert len([item for item in context.items if item.candidate.record.kind == "task"]) <= 1 + 1 + 5
+    assert len([item for item in context.items if item.kind == "task"]) <= 1 + 1 + 5
 
 
 # --- phase 4: the context map --------------------------------------------------------------------------------------

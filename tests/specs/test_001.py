@@ -85,8 +85,8 @@ def test_floors_are_on_relevance_alone(engine: foveate.Engine) -> None:
         "decision", "Meetings use exponential patience and the room with the large screen by the door"
     ).record.id
     context = engine.context("Which retries use exponential backoff?")
-    reasons = {omission.candidate.record.id: omission.reason for omission in context.left_out}
-    assert [item.candidate.record.id for item in context.items] == [near]
+    reasons = {omission.id: omission.reason for omission in context.left_out}
+    assert [item.id for item in context.items] == [near]
     assert reasons == {far: "min_score"}
     floors = {slot.name: slot.min_score for slot in resolve("fresh-task").slots}
     assert (floors["code"], floors["memories"]) == (0.5, 0.4)

@@ -100,7 +100,7 @@ def parts(context: foveate.Context) -> dict[str, str]:
 
 
 def ids(context: foveate.Context, slot: str) -> list[str]:
-    return [item.candidate.record.id for item in context.items if item.candidate.slot == slot]
+    return [item.id for item in context.items if item.section == slot]
 
 
 # --- what is in it -------------------------------------------------------------------------------------------------

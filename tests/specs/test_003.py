@@ -65,7 +65,7 @@ def test_filters(engine: foveate.Engine) -> None:
     new = engine.add("fact", "The upload needs a token", created=ago(1)).record.id
     other = engine.add("fact", "The upload host is full", created=ago(1)).record.id
     context = engine.context("upload", filters=Filters(since=ago(5), exclude=(other,)))
-    assert [item.candidate.record.id for item in context.items] == [new]
+    assert [item.id for item in context.items] == [new]
     assert engine.why(old, context)["reason"] == "filtered"
     assert engine.why(other, context)["reason"] == "excluded"
 
@@ -76,8 +76,8 @@ def test_the_result_has_its_parts(engine: foveate.Engine) -> None:
     engine.add("event", "upload started")
     context = engine.context("upload", budget=250)
     item = context.items[-1]
-    assert item.candidate.record.id.startswith("fact_")
-    assert (item.candidate.slot, item.candidate.source) == ("facts", "search")
+    assert item.id.startswith("fact_")
+    assert (item.section, item.candidate.source) == ("facts", "search")
     assert item.tokens > 0
     assert 0 <= item.candidate.features["relevance"] <= 1
     assert context.tokens == tokens.count_messages(context.messages()) <= 250
@@ -147,9 +147,9 @@ def test_recent_events_come_newest_first() -> None:
         for n in range(60):
             engine.add("event", f"step {n}", created=ago(n / 24))
         context = engine.context("anything", budget=900)
-        steps = [item.candidate.record.text for item in context.items]
+        steps = [item.record.text for item in context.items]
         engine.add("event", "the very newest")
-        again = [item.candidate.record.text for item in engine.context("anything", budget=900).items]
+        again = [item.record.text for item in engine.context("anything", budget=900).items]
     assert steps == [f"step {n}" for n in range(len(steps))]
     assert 10 < len(steps) < 60
     assert "the very newest" in again[:2]
@@ -174,10 +174,10 @@ def test_scores_are_weighted_sums_and_best_comes_first() -> None:
     for item in context.items:
         features = item.candidate.features
         expected = sum(weight * features.get(name, 0.0) for name, weight in weights.items())
-        assert item.candidate.score == pytest.approx(expected, abs=1e-5)
-    event = next(item for item in context.items if item.candidate.record.kind == "event")
+        assert item.score == pytest.approx(expected, abs=1e-5)
+    event = next(item for item in context.items if item.kind == "event")
     assert event.candidate.features["salience"] == 0.5
-    facts = [item.candidate.score for item in context.items if item.candidate.slot == "semantic"]
+    facts = [item.score for item in context.items if item.section == "semantic"]
     assert facts == sorted(facts, reverse=True)
 
 
@@ -187,7 +187,7 @@ def test_greedy_selection_goes_on_past_a_misfit(engine: foveate.Engine) -> None:
     engine.add("fact", "upload " + "uploadx" * 90, summary="upload " + "uploadx" * 90, micro="upload " + "uploadx" * 90)
     small = engine.add("fact", "The upload host is full today").record.id
     context = engine.context("upload", budget=60)
-    assert [item.candidate.record.id for item in context.items] == [small]
+    assert [item.id for item in context.items] == [small]
     assert [omission.reason for omission in context.left_out] == ["budget"]
 
 
@@ -279,7 +279,7 @@ def test_a_new_event_joins_and_nothing_else_changes_where_it_fits(engine: foveat
     before = engine.context("upload")
     engine.add("event", "backup started")
     delta = engine.context("upload").delta(before)
-    assert [item.candidate.record.text for item in delta.added] == ["backup started"]
+    assert [item.record.text for item in delta.added] == ["backup started"]
     assert (delta.changed, delta.withdrawn) == ((), ())
 
 
@@ -290,9 +290,9 @@ def test_where_it_does_not_fit_the_lowest_makes_room(engine: foveate.Engine) -> 
     engine.add("fact", "upload upload upload")
     after = engine.context("upload", budget=300)
     assert after.truncated
-    assert after.items[0].candidate.record.text == "upload upload upload"
-    lost = [item.candidate.score for item in before.items if item in after.delta(before).withdrawn]
-    kept = [item.candidate.score for item in after.items]
+    assert after.items[0].record.text == "upload upload upload"
+    lost = [item.score for item in before.items if item in after.delta(before).withdrawn]
+    kept = [item.score for item in after.items]
     assert not lost or max(lost) <= min(kept) + 0.05
 
 

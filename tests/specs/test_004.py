@@ -36,7 +36,7 @@ def redis() -> Context:
 
 
 def shown(context: Context, slot: str) -> list[str]:
-    return [item.candidate.record.text for item in context.items if item.candidate.slot == slot]
+    return [item.record.text for item in context.items if item.section == slot]
 
 
 # --- the example ---------------------------------------------------------------------------------------------------
@@ -244,7 +244,7 @@ def test_a_frames_priorities_move_its_types(engine: foveate.Engine) -> None:
     """004-51, 004-52"""
     engine.add("decision", "Deploy on every merge")
     plain, framed = engine.context("deploy", overrides=PLAIN), engine.context("deploy", frame="decision")
-    more = framed.items[-1].candidate.score - plain.items[-1].candidate.score
+    more = framed.items[-1].score - plain.items[-1].score
     assert more == pytest.approx(0.15 * 0.5)
     slots = {slot["name"]: slot["priority"] for slot in engine.receipts.get(framed).document["profile"]["slots"]}
     assert {name: slots[name] for name in PRIORITIES} == PRIORITIES
@@ -326,7 +326,7 @@ def test_procedures_of_the_frames_domain_are_found_without_a_shared_word() -> No
         ).record.id
         engine.add("procedure", "Sweep the floor twice", data={"name": "Sweep"}, tags=["kitchen"])
         context = engine.context("Should we add a migration or rewrite the schema?", overrides={"weights": {"domain": 0.1}})
-        considered = {i.candidate.record.id for i in (*context.items, *context.left_out)}
+        considered = {i.id for i in (*context.items, *context.left_out)}
         assert here in considered
         assert not any(id != here and id.startswith("procedure") for id in considered)
 

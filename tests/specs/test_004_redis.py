@@ -130,9 +130,9 @@ def test_so_many_come_back_before_ranking(engine: foveate.Engine, context: Conte
 
 def test_the_ranking_brings_the_documents_records_to_the_top(context: Context) -> None:
     """004-95, 004-102"""
-    shown = Counter(item.candidate.slot for item in context.items if item.candidate.slot in SHOWN)
+    shown = Counter(item.section for item in context.items if item.section in SHOWN)
     assert shown == SHOWN
-    texts = {item.candidate.record.text for item in context.items}
+    texts = {item.record.text for item in context.items}
     assert texts >= {*(text for text, _, _ in DECISIONS), *FACTS, PROCEDURE, *EPISODES}
 
 

@@ -31,7 +31,7 @@ def test_thousands_are_stored_and_a_handful_of_each_is_shown() -> None:
     with open_engine(profile="layers") as engine:
         engine.store.add_many(rows())
         context = engine.context("Which rule keeps the login cache, and what did we decide on password tokens?")
-        shown = Counter(item.candidate.record.kind for item in context.items)
+        shown = Counter(item.kind for item in context.items)
         assert 1 <= shown["decision"] <= 20
         assert 1 <= shown["fact"] <= 30
         assert 1 <= shown["episode"] <= 10

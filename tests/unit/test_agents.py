@@ -110,7 +110,7 @@ def test_two_agents_on_one_task_never_share_private_notes() -> None:
                 add_record(engine, "scratch", f"Private note of {agent} on {key}: the table is locked", scope=scope)
         for agent, key in scopes:
             context = agents.prepare(agent, key, profile="stack").context
-            notes = [item.candidate.record.text for item in context.items if item.candidate.record.kind == "scratch"]
+            notes = [item.record.text for item in context.items if item.kind == "scratch"]
             assert notes == [f"Private note of {agent} on {key}: the table is locked"]
 
 

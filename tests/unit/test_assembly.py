@@ -7,7 +7,6 @@ import re
 import pytest
 
 import foveate
-from foveate import InputError
 from foveate.pipeline.assembly import empty_cost, head, line, measured, messages, overhead, section
 from foveate.text import tokens
 from foveate.types import Candidate, Item, Record, Scope, Slot
@@ -124,7 +123,7 @@ def test_openai_gets_a_list_of_messages() -> None:
 def test_anthropic_gets_system_blocks_and_the_stable_part_can_be_cached() -> None:
     with REDIS.open() as engine:
         context = REDIS.context(engine)
-    shaped = context.messages("anthropic")
+    shaped = context.anthropic()
     assert shaped["messages"] == []
     stable, volatile = shaped["system"]
     assert stable["cache_control"] == {"type": "ephemeral"}
@@ -138,14 +137,18 @@ def test_anthropic_user_messages_are_the_same() -> None:
     with open_engine() as engine:
         engine.add("fact", "The deploy takes four minutes")
         context = engine.context("How long does a deploy take?")
-    assert context.messages("anthropic") == {"system": [], "messages": context.messages()}
+    assert context.anthropic() == {"system": [], "messages": context.messages()}
 
 
-def test_an_unknown_shape_is_refused() -> None:
-    with open_engine() as engine:
-        context = engine.context("anything")
-    with pytest.raises(InputError, match=r"no message shape 'antropic'\. Did you mean 'anthropic'"):
-        context.messages("antropic")  # type: ignore[arg-type]
+def test_a_context_prints_as_its_text_and_shows_itself_in_one_line() -> None:
+    with REDIS.open() as engine:
+        context = REDIS.context(engine)
+    assert str(context) == context.text
+    assert repr(context).startswith(f"<Context {context.id}: ")
+    assert "\n" not in repr(context)
+    item = context.items[0]
+    assert (item.id, item.kind, item.section) == (item.record.id, item.record.kind, context.sections[0].name)
+    assert item.text in context.sections[0].content
 
 
 def test_an_empty_state_gives_an_empty_context() -> None:
@@ -177,16 +180,6 @@ def test_the_prefix_names_the_stable_part(engine: foveate.Engine) -> None:
         assert engine.context("Which region?").prefix != one.prefix
 
 
-def test_shared_prefix_counts_characters(engine: foveate.Engine) -> None:
-    with engine:
-        one, other = engine.context("How long is a deploy?"), engine.context("Which holidays are there?")
-    assert one.shared_prefix(one) == len(one.text)
-    assert one.shared_prefix(other) == other.shared_prefix(one)
-    shared = one.shared_prefix(other)
-    assert one.text[:shared] == other.text[:shared]
-    assert one.text[: shared + 1] != other.text[: shared + 1]
-
-
 def test_a_delta_says_what_is_new_changed_and_withdrawn(engine: foveate.Engine) -> None:
     with engine:
         before = engine.context("Tell me about the deploy")
@@ -194,9 +187,9 @@ def test_a_delta_says_what_is_new_changed_and_withdrawn(engine: foveate.Engine) 
         engine.edit("fact_1", text="The deploy takes five minutes")
         engine.add("fact", "The deploy region is us-east-1", subject="deploy", attribute="region")
         delta = engine.context("Tell me about the deploy").delta(before)
-    assert [found.candidate.record.id for found in delta.added] == ["fact_3"]
-    assert [found.candidate.record.id for found in delta.changed] == ["fact_1"]
-    assert [item.candidate.record.id for item in delta.withdrawn] == ["fact_2"]
+    assert [found.id for found in delta.added] == ["fact_3"]
+    assert [found.id for found in delta.changed] == ["fact_1"]
+    assert [item.id for item in delta.withdrawn] == ["fact_2"]
     assert delta
     assert delta.text.startswith("## New\n- The deploy region is us-east-1\n\n## Changed\n- The deploy takes five minutes\n")
 
@@ -208,10 +201,10 @@ def test_a_delta_compares_the_lines_and_not_the_texts_of_records(engine: foveate
         micro, full = ({"slots": {"facts": {"level": level, "deepest": level}}} for level in ("micro", "full"))
         before = engine.context("When does the release train leave?", overrides=micro)
         after = engine.context("When does the release train leave?", overrides=full)
-        levels = [next(item for item in one.items if item.candidate.record.id == id).level for one in (before, after)]
+        levels = [next(item for item in one.items if item.id == id).level for one in (before, after)]
         assert levels == ["micro", "full"]
-        assert id in [item.candidate.record.id for item in after.delta(before).changed]  # the same text, another line
+        assert id in [item.id for item in after.delta(before).changed]  # the same text, another line
         engine.edit(id, tags=["train"])  # another version of the record, the same line
         again = engine.context("When does the release train leave?", overrides=full)
-        assert id in [item.candidate.record.id for item in again.items]
+        assert id in [item.id for item in again.items]
         assert not again.delta(after)

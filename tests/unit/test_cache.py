@@ -51,7 +51,7 @@ def test_a_write_misses() -> None:
 def test_a_use_misses_as_it_counts_towards_the_score() -> None:
     engine, _ = world(cache_seconds=30)
     one = engine.context(ASK)
-    engine.expand(one.items[0].candidate.record.id)
+    engine.expand(one.items[0].id)
     assert engine.context(ASK) is not one
 
 

@@ -198,7 +198,7 @@ def test_wrong_is_a_false_alarm_of_a_censor_and_a_failure_of_anything_else(engin
 
 
 def where(context: foveate.Context, id: str) -> list[str]:
-    return [item.candidate.slot for item in context.items if item.candidate.record.id == id]
+    return [item.section for item in context.items if item.id == id]
 
 
 @pytest.mark.parametrize("profile", sorted(DOMAIN_PROFILES))

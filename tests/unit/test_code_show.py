@@ -330,10 +330,10 @@ def test_a_file_that_the_question_names_is_whole_or_its_definitions_are(tmp_path
     with foveate.open(root) as engine:
         context = engine.context("Why does step_3 in steps.py fail for a second value?", budget=4000)
         last = engine.why(f"code:steps.py::step_{functions - 1}")
-    shown = {item.candidate.record.id: item for item in context.items}
+    shown = {item.id: item for item in context.items}
     whole, definition = shown["file:steps.py"], shown.get("code:steps.py::step_3")
     fits = functions == 4
-    assert ("```" in whole.candidate.record.text) is fits
+    assert ("```" in whole.record.text) is fits
     assert (definition is None) is fits
     assert context.text.count("    first = value + 3\n") == 1
     assert last["reason"] == ("in its file" if fits else "limit")
@@ -543,7 +543,7 @@ def test_an_edit_between_two_sources_of_a_context_is_seen_by_none_and_by_all_of_
         for shown, other in (("open_door", "open_gate"), ("open_gate", "open_door")):
             context = engine.context(f"{shown} of the shop", budget=4000)
             for kind in ("outline", "code"):
-                records = [item.candidate.record for item in context.items if item.candidate.record.kind == kind]
+                records = [item.record for item in context.items if item.kind == kind]
                 assert f"def {shown}(self)" in "".join(record.text for record in records)
             assert f"def {other}(self)" not in context.text
 

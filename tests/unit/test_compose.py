@@ -111,7 +111,7 @@ def test_crumbs_go_to_a_slot_that_already_shows_its_best() -> None:
     p = profile(slot("a", share=1, priority=0.9), slot("b", share=1), total=7 + 60)
     found = [candidate("a", "x" * 7), candidate("a", "y" * 40, micro="y" * 3), candidate("b", "z" * 70)]
     result = compose(found, p, NO_FILTERS, "bytes", "none")
-    shown = {item.candidate.record.id[0]: item.level for section in result.sections for item in section.items}
+    shown = {item.id[0]: item.level for section in result.sections for item in section.items}
     assert shown["x"] == "full"
     assert "y" in shown
     assert result.budget.used <= 67

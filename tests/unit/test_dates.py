@@ -65,7 +65,7 @@ def test_last_may_and_the_day_meet_in_a_context() -> None:
     met = engine.add("note", "Signed with the Lisbon office last May", valid_from="2026-09-01").record
     other = engine.add("note", "Signed with the Porto office last June", valid_from="2026-09-01").record
     found = engine.context("What was it on 2026-05-14?", profile="chat")
-    shown = {item.candidate.record.id for section in found.sections for item in section.items}
+    shown = {item.id for section in found.sections for item in section.items}
     assert met.id in shown
     assert other.id not in shown
 

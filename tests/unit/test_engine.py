@@ -88,7 +88,7 @@ def test_filters_hold_for_what_is_searched_and_not_for_rules(engine: foveate.Eng
     engine.add("fact", "The deploy takes four minutes", tags=["ops"])
     engine.add("decision", "Deploy on every merge", tags=["process"])
     context = engine.context("deploy", filters=Filters(tags=("ops",)))
-    assert [item.candidate.record.kind for item in context.items] == ["instruction", "fact"]
+    assert [item.kind for item in context.items] == ["instruction", "fact"]
 
 
 def test_what_is_given_stands_under_its_heading(engine: foveate.Engine) -> None:
@@ -234,7 +234,7 @@ def test_a_pinned_rule_stays_among_the_rules(engine: foveate.Engine) -> None:
 
 
 def ids(context: Context) -> set[str]:
-    return {item.candidate.record.id for item in context.items}
+    return {item.id for item in context.items}
 
 
 def test_a_small_budget_shows_the_best_of_several_sorts(engine: foveate.Engine) -> None:
@@ -244,7 +244,7 @@ def test_a_small_budget_shows_the_best_of_several_sorts(engine: foveate.Engine) 
     answer = engine.add("procedure", "Call deploy rollback and wait", data={"name": "Roll back a deploy"}).record.id
     context = engine.context("How do I roll back a deploy?", budget=160)
     assert answer in ids(context)
-    assert {item.candidate.slot for item in context.items} == {"decisions", "facts", "procedures"}
+    assert {item.section for item in context.items} == {"decisions", "facts", "procedures"}
 
 
 def test_a_larger_budget_shows_at_least_as_much_of_each_best(engine: foveate.Engine) -> None:
@@ -254,7 +254,7 @@ def test_a_larger_budget_shows_at_least_as_much_of_each_best(engine: foveate.Eng
     before: set[str] = set()
     for budget in range(20, 600, 7):
         context = engine.context("deploy", budget=budget)
-        best = {item.candidate.record.id for item in context.items if item.rank == 1}
+        best = {item.id for item in context.items if item.rank == 1}
         assert before <= best
         before = best
 

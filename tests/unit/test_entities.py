@@ -28,7 +28,7 @@ def named(engine: Engine, query: str) -> list[str]:
 def shown(engine: Engine, query: str, **options: object) -> list[tuple[str, float, float]]:
     """Name, score and `mentioned` of every entity in the context, in order."""
     context = engine.context(query, profile="stack", **options)
-    found = [item.candidate for item in context.items if item.candidate.slot == "entities"]
+    found = [item.candidate for item in context.items if item.section == "entities"]
     return [(str(c.record.data["name"]), c.score, c.features["mentioned"]) for c in found]
 
 
@@ -116,7 +116,7 @@ def test_the_ten_most_salient_others_join_and_each_stands_once(engine: Engine) -
     for n in range(20):
         engine.add("entity", f"Thing-{'abcdefghijklmnopqrst'[n]}", salience=n / 20)
     context = engine.context("Ask thing-t and thing-a", profile="stack", budget=20_000)
-    found = [item.candidate.record for item in context.items if item.candidate.slot == "entities"]
+    found = [item.record for item in context.items if item.section == "entities"]
     assert [record.text for record in found if record.text in ("Thing-t", "Thing-a")] == ["Thing-t", "Thing-a"]
     assert {record.text[-1] for record in found} == set("ta") | set("srqponmlkj")
     assert len(found) == len({record.id for record in found}) == context.considered["entities"] == 2 + SALIENT

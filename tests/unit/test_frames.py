@@ -312,7 +312,7 @@ def test_the_command_line_names_a_frame_and_tells_why(tmp_path: Path, monkeypatc
 
 
 def focus(context: foveate.Context) -> list[str]:
-    return [item.candidate.record.text for item in context.items if item.candidate.slot == "working"]
+    return [item.record.text for item in context.items if item.section == "working"]
 
 
 def test_the_current_focus_is_the_task_on_top_and_what_is_still_open() -> None:

@@ -320,7 +320,7 @@ def test_a_core_fact_ranks_before_one_that_was_met_once(profile: str) -> None:
         once = engine.add("fact", "The crawler runs in Oslo at night").record.id
         core = engine.add("fact", "The crawler runs in Rome at night").record.id
         engine.edit(core, data={"core": True})
-        ids = [item.candidate.record.id for item in engine.context("Where does the crawler run at night?").items]
+        ids = [item.id for item in engine.context("Where does the crawler run at night?").items]
         assert ids.index(core) < ids.index(once)
 
 
@@ -329,7 +329,7 @@ def test_forty_of_forty_five_beat_one_of_one(profile: str) -> None:
     with open_engine(profile=profile) as engine:
         for name, uses, wins in (("Oslo", 1, 1), ("Rome", 45, 40)):
             engine.add("procedure", f"Restart the crawler in {name} at night", uses=uses, wins=wins)
-        shown = [item.candidate.record for item in engine.context("restart the crawler").items]
+        shown = [item.record for item in engine.context("restart the crawler").items]
         assert [found.uses for found in shown if found.kind == "procedure"] == [45, 1]
 
 
@@ -338,7 +338,7 @@ def test_a_procedure_for_this_intent_and_sort_of_thing_comes_first(engine: fovea
     engine.add("procedure", "Look at the logs of Kestrel in Oslo", data={"intents": ["explain"]})
     engine.add("procedure", "Look at the logs of Kestrel in Rome", data={"intents": ["fix"], "entity_types": ["service"]})
     context = engine.context("Fix the logs of Kestrel")
-    assert [item.candidate.record.text[-4:] for item in context.items if item.candidate.slot == "procedures"] == [
+    assert [item.record.text[-4:] for item in context.items if item.section == "procedures"] == [
         "Rome",
         "Oslo",
     ]
@@ -354,10 +354,10 @@ def test_a_way_for_this_sort_of_thing_is_found_without_a_shared_word(profile: st
         ).record.id
         other = engine.add(kind, "Ask its owner first", data={"intents": ["explain"], "entity_types": ["service"]}).record.id
         context = engine.context("Kestrel crashes", overrides={"slots": {f"{kind}s": {"min_score": 0.0}}})
-        ids = [item.candidate.record.id for item in context.items]
+        ids = [item.id for item in context.items]
         assert meant in ids
         assert other not in ids
-        assert meant not in [item.candidate.record.id for item in engine.context("The weather crashes").items]
+        assert meant not in [item.id for item in engine.context("The weather crashes").items]
 
 
 def test_an_archived_episode_is_found_by_its_summary_and_expanded_in_full(engine: foveate.Engine) -> None:

@@ -178,8 +178,8 @@ def test_what_another_memory_knows_is_shown_ranked_and_explained(source: Any) ->
 def test_ids_stay_and_open_again_in_full(source: Any) -> None:
     with foveate.open(":memory:", sources=[source]) as engine:
         one, two = (engine.context(QUESTION, overrides=slot(source.name)) for _ in range(2))
-        assert [item.candidate.record.id for item in one.items] == [item.candidate.record.id for item in two.items]
-        id = one.items[0].candidate.record.id
+        assert [item.id for item in one.items] == [item.id for item in two.items]
+        id = one.items[0].id
         assert engine.expand(id) == {"role": "user", "content": f"- {TEA}\n"}
         assert engine.receipts.diff(one, two)["added"] == []
         replay = engine.receipts.replay(one)
@@ -197,17 +197,17 @@ def test_what_is_not_there_has_a_clear_answer(source: Any) -> None:
         with pytest.raises((NotFound, SourceError), match=source.name):
             engine.expand(absent)
         with pytest.raises(InputError, match="belongs to another memory"):
-            engine.feedback(context, wrong=[context.items[0].candidate.record.id])
+            engine.feedback(context, wrong=[context.items[0].id])
         used = engine.feedback(context, answer="Ada drinks green tea in the morning, I think.").used
-        assert list(used) == [context.items[0].candidate.record.id]
+        assert list(used) == [context.items[0].id]
 
 
 def test_a_fact_of_a_graph_that_no_longer_holds_is_left_out(graph: Any) -> None:
     with foveate.open(":memory:", sources=[Graphiti(graph, group_ids=["g"], deadline=60)]) as engine:
         context = engine.context(QUESTION, overrides=slot("graphiti"))
-        past = next(omission for omission in context.left_out if "coffee" in omission.candidate.record.text)
+        past = next(omission for omission in context.left_out if "coffee" in omission.record.text)
         assert past.reason == "not valid"
-        assert engine.why(past.candidate.record.id, context)["reason"] == "not valid"
+        assert engine.why(past.id, context)["reason"] == "not valid"
 
 
 def test_a_graph_can_be_asked_in_the_loop_that_it_lives_in(graph: Any) -> None:
@@ -357,7 +357,7 @@ def test_relevance_is_the_calibrated_score(score: Any, calibrate: Any, relevance
 def test_without_a_score_words_and_rank_say_how_relevant_it_is(score: Any) -> None:
     hits = [hit("1", "Something", score=score), hit("2", TEA, score=score), hit("3", "Nothing", score=score)]
     context, _, _ = asked({"results": hits})
-    found = {k.candidate.record.id: k.candidate.features["relevance"] for k in (*context.items, *context.left_out)}
+    found = {k.id: k.candidate.features["relevance"] for k in (*context.items, *context.left_out)}
     assert found["mem0:1"] == 0.5
     assert found["mem0:2"] > 0.8
     assert found["mem0:3"] == pytest.approx(0.5 / 3, abs=1e-6)
@@ -366,7 +366,7 @@ def test_without_a_score_words_and_rank_say_how_relevant_it_is(score: Any) -> No
 def test_text_is_cleaned_redacted_and_shortened_like_any_other() -> None:
     text = "Ada's \x1b[31mtea\u202e shop\x00 uses password=hunter2-Tr0ub4dor. " + "Tea is good. " * 5000
     context, _, _ = asked({"results": [hit(text=text)]})
-    record = next(k.candidate.record for k in (*context.items, *context.left_out) if k.candidate.source == "mem0")
+    record = next(k.record for k in (*context.items, *context.left_out) if k.candidate.source == "mem0")
     assert "Tr0ub4dor" not in record.text
     assert "[REDACTED:password:" in record.text
     assert not {"\x1b", "\u202e", "\x00"} & set(record.text)
@@ -377,7 +377,7 @@ def test_text_is_cleaned_redacted_and_shortened_like_any_other() -> None:
 @pytest.mark.parametrize("when", ["not a time", "9999-01-01", -5, 1e300, "2026-01-02T03:04:05Z", None, datetime(2026, 1, 1)])
 def test_any_time_will_do(when: Any) -> None:
     context, report, _ = asked({"results": [hit(created_at=when)]})
-    created = next(item.candidate.record.created for item in context.items if item.candidate.source == "mem0")
+    created = next(item.record.created for item in context.items if item.candidate.source == "mem0")
     assert report["error"] == ""
     assert 0 <= created <= NOW
 

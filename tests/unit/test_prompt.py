@@ -28,7 +28,7 @@ def test_the_spans_joined_are_the_text_that_was_sent(engine: foveate.Engine) -> 
         assert prompt.identical
         assert prompt.text == context.text
         shown = [span.id for part in prompt.parts for span in part.spans if span.id]
-        assert shown == [item.candidate.record.id for item in context.items]
+        assert shown == [item.id for item in context.items]
     quoted = next(part for part in prompt.parts if "forever" in part.text)
     assert [bool(span.id) for span in quoted.spans].count(False) >= 2, "a heading and a fence show no record"
 
@@ -45,7 +45,7 @@ def test_what_can_no_longer_be_read_is_named_and_the_rest_is_shown(engine: fovea
 
 def test_an_edit_does_not_change_a_past_prompt(engine: foveate.Engine) -> None:
     context = engine.context("How long do tokens last?", budget=2000)
-    fact = next(item.candidate.record for item in context.items if "every hour" in item.candidate.record.text)
+    fact = next(item.record for item in context.items if "every hour" in item.record.text)
     engine.edit(fact.id, text="Tokens rotate every day.")
     assert engine.receipts.prompt(context.id).text == context.text
 

@@ -127,10 +127,10 @@ def test_token_pressure_evicts_the_least_relevant_and_keeps_the_rules(engine: fo
     assert found.reason == "pressure"
     assert found.context.tokens <= 0.9 * 2000 - 1300
     assert "Never restart Redis by hand" in found.context.text
-    kept = {item.candidate.record.id for item in found.context.items}
-    assert kept < {item.candidate.record.id for item in before.items}
-    most = max(omission.candidate.score for omission in found.context.left_out if omission.reason == "budget")
-    least = min(item.candidate.score for item in found.context.items if item.candidate.source == "search")
+    kept = {item.id for item in found.context.items}
+    assert kept < {item.id for item in before.items}
+    most = max(omission.score for omission in found.context.left_out if omission.reason == "budget")
+    least = min(item.score for item in found.context.items if item.candidate.source == "search")
     assert least >= most
 
 

@@ -52,7 +52,7 @@ def compute(engine: Engine, query: str, **options: Any) -> Context:
 
 
 def lines(context: Context) -> list[str]:
-    return [item.candidate.record.text for item in context.items if item.candidate.slot == "relations"]
+    return [item.record.text for item in context.items if item.section == "relations"]
 
 
 # --- drawing -------------------------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ def test_relations_lead_on_from_what_is_mentioned_two_steps_far_and_weigh_less(p
     """003-41, 003-69, 003-72, 003-87, 003-99"""
     context = compute(people, "What is Mira's part in this?")
     assert lines(context) == ["Mira --[owns]--> Uploader", "Uploader --[writes to]--> Archive"]
-    scores = [item.candidate.score for item in context.items if item.candidate.slot == "relations"]
+    scores = [item.score for item in context.items if item.section == "relations"]
     assert scores == [0.9, 0.5]
     assert "## Relationships\n- Mira --[owns]--> Uploader\n- Uploader --[writes to]--> Archive\n" in context.text
     assert "entity_" not in context.text
@@ -200,7 +200,7 @@ def test_the_heaviest_relations_are_shown_within_the_room(engine: Engine) -> Non
     context = engine.context("What does Mira own?", profile="stack", budget=200)
     found = lines(context)
     assert found == [f"Mira --[owns]--> Service number {n}" for n in range(29, 29 - len(found), -1)]
-    lost = [omission.reason for omission in context.left_out if omission.candidate.slot == "relations"]
+    lost = [omission.reason for omission in context.left_out if omission.section == "relations"]
     assert (set(lost), len(found) + len(lost)) == ({"budget"}, context.considered["relations"])
     assert context.tokens <= 200
 

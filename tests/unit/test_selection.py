@@ -8,7 +8,7 @@ import pytest
 
 from foveate.pipeline.selection import alike, fit, ladder, least, sift
 from foveate.records.make import sketch
-from foveate.types import NO_FILTERS, Candidate, Filters, Omission, Profile, Record, Scope, Slot
+from foveate.types import NO_FILTERS, Candidate, Filters, LeftOut, Profile, Record, Scope, Slot
 
 
 def slot(name: str = "a", **settings: object) -> Slot:
@@ -41,8 +41,8 @@ def ids(found: tuple[Candidate, ...]) -> list[str]:
     return [c.record.id for c in found]
 
 
-def reasons(omitted: tuple[Omission, ...]) -> dict[str, tuple[str, str]]:
-    return {omission.candidate.record.id: (omission.reason, omission.detail) for omission in omitted}
+def reasons(omitted: tuple[LeftOut, ...]) -> dict[str, tuple[str, str]]:
+    return {omission.id: (omission.reason, omission.detail) for omission in omitted}
 
 
 # --- sift ----------------------------------------------------------------------------------------------------------
@@ -199,7 +199,7 @@ def test_not_alike(one: str, other: str) -> None:
 
 
 def levels(fitted: object) -> dict[str, str]:
-    return {item.candidate.record.id: item.level for item in fitted.items}  # type: ignore[attr-defined]
+    return {item.id: item.level for item in fitted.items}  # type: ignore[attr-defined]
 
 
 def test_the_ladder_goes_down() -> None:
@@ -226,7 +226,7 @@ def test_a_misfit_is_passed_over_and_a_later_smaller_item_is_kept() -> None:
     fitted = fit(slot(level="summary", deepest="summary"), found, 60, 5)
     assert levels(fitted) == {"a": "summary", "c": "summary"}
     assert [item.rank for item in fitted.items] == [1, 3]
-    assert fitted.omitted[0].candidate.record.id == "big"
+    assert fitted.omitted[0].id == "big"
 
 
 def test_needs_tokens_says_what_was_missing() -> None:

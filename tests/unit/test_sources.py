@@ -237,7 +237,7 @@ def test_recent_without_kinds_means_any_but_rules() -> None:
         engine.add("fact", "The deploy takes four minutes")
         engine.add("instruction", "Be brief")
         context = engine.context("zzz", overrides={"slots": {"recent": {"kinds": []}}})
-    assert [item.candidate.record.kind for item in context.items if item.candidate.slot == "recent"] == ["fact"]
+    assert [item.kind for item in context.items if item.section == "recent"] == ["fact"]
 
 
 def test_given_texts_keep_the_callers_order() -> None:

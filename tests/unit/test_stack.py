@@ -92,7 +92,7 @@ def test_the_nearest_ancestor_matters_most() -> None:
         for n in range(12):
             stack.push(f"Goal {n} " + "of many words " * 30)
         path = next(s for s in engine.context(profile="stack", budget=1500).sections if s.name == "path")
-        names = [item.candidate.record.data["name"] for item in path.items]
+        names = [item.record.data["name"] for item in path.items]
         assert names[0].startswith("Goal 10 ")
         assert [name.split()[1] for name in names] == [str(n) for n in range(10, 10 - len(names), -1)]
 

@@ -59,8 +59,8 @@ def test_of_a_diff_that_is_too_long_whole_files_stay() -> None:
         ready(engine)
         engine.add("change", "".join(PATCH.format(f"file{n}.py", "word" + " word" * 120) for n in range(6)))
         compiled = strategy_of("reviewer").compile(engine, budget=600)
-        shown = [item for item in compiled.context.items if item.candidate.slot == "diff"]
-        whole = [item.candidate.record.text for item in shown if item.level == "full"]
+        shown = [item for item in compiled.context.items if item.section == "diff"]
+        whole = [item.record.text for item in shown if item.level == "full"]
         assert whole
         assert all(text.endswith("\n```") and text in compiled.context.text for text in whole)
         assert compiled.context.tokens <= 600
@@ -73,9 +73,9 @@ def test_a_receipt_explains_a_compilation_and_a_replay_gives_its_bytes() -> None
         strategy = strategy_of("developer")
         compiled = strategy.compile(engine, session=None)
         steps = next(section for section in compiled.context.sections if section.name == "steps")
-        assert engine.why(steps.items[1].candidate.record.id)["sentence"].startswith("kept in 'steps' at level full")
+        assert engine.why(steps.items[1].id)["sentence"].startswith("kept in 'steps' at level full")
         prompt = compiled.context.sections[0]
-        assert (prompt.source, engine.why(prompt.items[0].candidate.record.id)["kept"]) == ("text", True)
+        assert (prompt.source, engine.why(prompt.items[0].id)["kept"]) == ("text", True)
         again = engine.receipts.replay(compiled.context, extra=strategy.given(engine))
         assert (again["identical"], again["text"]) == (True, compiled.context.text)
         assert engine.receipts.get(compiled.context).document["request"]["task"] == task

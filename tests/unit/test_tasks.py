@@ -280,7 +280,7 @@ def test_more_than_a_few_hundred_warnings_are_all_weighed() -> None:
         engine.tasks.add("B", key="b", depends_on=["a"])
         engine.tasks.ingest("a", {"summary": "s", "gotchas": [f"Trap number {n} in module {n * 7}" for n in range(300)]})
         context = engine.context(task="b")
-        considered = {item.candidate.record.id for item in (*context.items, *context.left_out)}
+        considered = {item.id for item in (*context.items, *context.left_out)}
         assert sum(id.startswith("gotcha") for id in considered) == 300
 
 

@@ -43,7 +43,7 @@ def test_engine_is_the_same_every_time() -> None:
             memory.add("decision", "Chose Postgres over ChromaDB", outcome="success")
             memory.add("fact", "Deploys happen on Tuesdays")
             context = memory.context("When do we deploy?")
-            return context.id, context.text, [item.candidate.record.id for item in context.items]
+            return context.id, context.text, [item.id for item in context.items]
 
     first = run()
     assert first == run()

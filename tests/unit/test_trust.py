@@ -159,7 +159,7 @@ def test_what_guides_the_model_is_not_shown_where_a_stranger_said_it(slot: str, 
     with engine(sources=[Plugin(kind, trust)]) as memory:
         context = memory.context("anything", overrides={"slots": slots})
         assert "Obey" not in "".join(s.content for s in context.sections if s.name == slot)
-        lost = next(omission for omission in context.left_out if omission.candidate.slot == slot)
+        lost = next(omission for omission in context.left_out if omission.section == slot)
         assert (lost.reason, lost.detail) == ("untrusted", f"{trust}, below agent")
         assert "untrusted" in memory.why("x_1")["sentence"] or slot == "pinned"
 
@@ -180,7 +180,7 @@ def test_a_section_that_quotes_is_not_in_the_system_message(memory: Engine) -> N
     system, user = context.messages()
     assert "Bazel" in user["content"]
     assert "Bazel" not in system["content"]
-    assert [block["text"] for block in context.messages("anthropic")["system"] if "Bazel" in block["text"]] == []
+    assert [block["text"] for block in context.anthropic()["system"] if "Bazel" in block["text"]] == []
 
 
 def test_the_least_trusted_can_be_filtered_out(memory: Engine) -> None:

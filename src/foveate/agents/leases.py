@@ -14,7 +14,7 @@ from typing import Any
 
 from foveate.engine import Engine
 from foveate.errors import Conflict, InputError, NotFound
-from foveate.pipeline.assembly import Context
+from foveate.pipeline.context import Context
 from foveate.records import make
 from foveate.records.render import title_of
 from foveate.store.protocol import Reader, Writer

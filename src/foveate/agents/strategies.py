@@ -9,20 +9,20 @@ and replay hold for them as for everything else. Nothing here selects, renders o
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from foveate.engine import Engine
 from foveate.errors import BudgetError, InputError
-from foveate.pipeline.assembly import Context, joined
+from foveate.pipeline.assembly import joined
+from foveate.pipeline.context import Context
 from foveate.records.render import title_of
 from foveate.tasks.stack import current
 from foveate.tasks.task import lookup
 from foveate.text import tokens
-from foveate.types import NO_FILTERS, Record, Scope, Section
+from foveate.types import NO_FILTERS, Message, Record, Scope, Section
 
-Message = Mapping[str, str]
 Answer = TypeVar("Answer", covariant=True)
 
 KIND = "section"
@@ -83,10 +83,8 @@ class CompiledContext:
     @property
     def warnings(self) -> tuple[str, ...]:
         """The context's, and which of the strategy's sections the budget shortened or left out."""
-        short = {
-            item.candidate.slot for item in self.context.items if item.candidate.source == "given" and item.level != "full"
-        }
-        short |= {lost.candidate.slot for lost in self.context.left_out if lost.candidate.source == "given"}
+        short = {item.section for item in self.context.items if item.candidate.source == "given" and item.level != "full"}
+        short |= {lost.section for lost in self.context.left_out if lost.candidate.source == "given"}
         found = tuple(f"Section {name!r} is not shown in full; raise the budget to see all of it." for name in sorted(short))
         return self.context.warnings + found
 
@@ -147,12 +145,10 @@ class ContextStrategy:
         self._log(compiled)
         return compiled
 
-    def to_messages(self, compiled: CompiledContext) -> list[dict[str, str]]:
+    def to_messages(self, compiled: CompiledContext) -> list[Message]:
         """The strategy's own messages as they are; else a system message, where there is a system prompt, and one user
         message of all sections, each under its heading, a blank line between."""
-        if compiled.messages:
-            return [dict(message) for message in compiled.messages]
-        return [dict(message) for message in compiled.context.messages()]
+        return list(compiled.messages) or compiled.context.messages()
 
     def state(self, engine: Engine, *, session: str | None = None, task: str | None = None) -> State:
         """The engine's state, as this agent sees it."""
@@ -179,7 +175,7 @@ class ContextStrategy:
 
     def _own_messages(self, context: Context) -> tuple[Message, ...]:
         own = tuple(self.messages(context))
-        used, ceiling = tokens.count_messages([dict(message) for message in own], context.counter), context.budget.ceiling
+        used, ceiling = tokens.count_messages(own, context.counter), context.budget.ceiling
         if own and used > ceiling:
             raise BudgetError(
                 f"The messages of {self.name!r} take {used} tokens, and {ceiling} may be used. Shorten them, or raise the "
@@ -222,7 +218,7 @@ def titled(record: Record) -> str:
 class Driver(Protocol[Answer]):
     """Whatever calls a model: it gets the messages and, where an answer has a form, the schema of it."""
 
-    def __call__(self, messages: list[dict[str, str]], schema: Any = None, /) -> Answer: ...
+    def __call__(self, messages: list[Message], schema: Any = None, /) -> Answer: ...
 
 
 @dataclass(slots=True)

@@ -23,7 +23,7 @@ from foveate.cli.call import (
 from foveate.errors import BudgetError, InputError
 
 if TYPE_CHECKING:
-    from foveate.pipeline.assembly import Context
+    from foveate.pipeline.context import Context
 
 _SLOT = re.compile(r"([A-Za-z0-9_-]+)=(.*)", re.DOTALL)
 
@@ -137,6 +137,10 @@ def context(
             say(f"warning: {warning}")
 
 
+def _messages(found: Context, shape: str) -> Any:
+    return found.anthropic() if shape == "anthropic" else found.messages()
+
+
 def _print_context(call: Call, found: Context, messages: Any, computed: bool) -> None:
     """The one answer that was asked for; `--json` beats the others, and holds what `--computed` gives."""
     if call.as_json:
@@ -146,7 +150,7 @@ def _print_context(call: Call, found: Context, messages: Any, computed: bool) ->
     elif messages or computed:
         import json
 
-        document = found.messages(messages) if messages else found.computed()
+        document = _messages(found, messages) if messages else found.computed()
         click.echo(json.dumps(document, ensure_ascii=not speaks_utf8(), indent=2))
     else:
         click.echo(found.text, nl=False)

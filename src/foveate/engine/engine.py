@@ -29,8 +29,8 @@ from foveate.options import (
     refuse_unknown,
     scope_of,
 )
-from foveate.pipeline.assembly import Context
 from foveate.pipeline.cache import Cache, cache_key
+from foveate.pipeline.context import Context
 from foveate.pipeline.request import DEFAULT_PROFILE, Defaults, resolve_request
 from foveate.pipeline.run import Pipeline, Run
 from foveate.pipeline.signals import extended

@@ -18,7 +18,7 @@ from foveate.engine import Engine
 from foveate.errors import BudgetError, SourceError, StoreError
 from foveate.integrations.importers import Report, keep
 from foveate.integrations.importers.rows import BEGIN, END, Call, Row, digest, message, used
-from foveate.pipeline.assembly import Context
+from foveate.pipeline.context import Context
 from foveate.pipeline.request import MAX_QUERY
 from foveate.store.protocol import Reader
 from foveate.text import tokens

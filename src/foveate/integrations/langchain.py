@@ -12,7 +12,7 @@ from typing import Any
 from foveate.engine import Engine
 from foveate.integrations import requires_extra
 from foveate.integrations.conversation import TURNS, Said, Seat
-from foveate.pipeline.assembly import Context
+from foveate.pipeline.context import Context
 
 with requires_extra("langchain"):
     from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse

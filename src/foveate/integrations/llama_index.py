@@ -17,7 +17,7 @@ from foveate.engine import Engine
 from foveate.errors import BudgetError
 from foveate.integrations import requires_extra
 from foveate.integrations.conversation import Role, Said, Seat
-from foveate.pipeline.assembly import Context
+from foveate.pipeline.context import Context
 from foveate.text import tokens
 
 with requires_extra("llama-index"):

@@ -12,7 +12,7 @@ from typing import Any
 
 from foveate.engine import Engine
 from foveate.integrations import requires_extra
-from foveate.pipeline.assembly import Context
+from foveate.pipeline.context import Context
 
 with requires_extra("otel"):
     from opentelemetry.trace import Span, SpanKind, Status, StatusCode, TracerProvider, get_tracer
@@ -98,7 +98,7 @@ def _found(span: Span, done: Any, content: bool) -> None:
                 "foveate.truncated": done.truncated,
             }
         )
-        records: list[Any] = [item.candidate.record for item in done.items]
+        records: list[Any] = [item.record for item in done.items]
     else:
         several = done if isinstance(done, list) else [done]
         records = [getattr(each, "record", each) for each in several]

@@ -15,7 +15,7 @@ from foveate.engine import Engine
 from foveate.integrations import requires_extra
 from foveate.integrations.conversation import TURNS, Said, Seat
 from foveate.integrations.importers.rows import digest
-from foveate.pipeline.assembly import Context
+from foveate.pipeline.context import Context
 
 with requires_extra("pydantic-ai"):
     from pydantic_ai import RunContext

@@ -16,7 +16,7 @@ from foveate.pipeline.selection import Fitted, Sifted, fences, fit, least, most,
 from foveate.records import fence
 from foveate.records.make import measure
 from foveate.text import tokens
-from foveate.types import Budget, Candidate, Filters, Omission, Profile, Section, Slot
+from foveate.types import Budget, Candidate, Filters, LeftOut, Profile, Section, Slot
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Composed:
 
     sections: tuple[Section, ...]
     budget: Budget
-    left_out: tuple[Omission, ...]
+    left_out: tuple[LeftOut, ...]
 
 
 def compose(

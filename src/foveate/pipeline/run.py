@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 
 from foveate.errors import ProfileError, near
 from foveate.pipeline import profiles
-from foveate.pipeline.assembly import Context, Prefix, joined
+from foveate.pipeline.assembly import joined
+from foveate.pipeline.context import Context
 from foveate.pipeline.fill import Composed, compose
 from foveate.pipeline.request import request_json
 from foveate.pipeline.scoring import score
@@ -30,7 +31,7 @@ from foveate.records.render import title_of
 from foveate.store.protocol import Reader
 from foveate.tasks.task import state_of, unfinished
 from foveate.text import tokens
-from foveate.types import Candidate, Profile, Request, Signals
+from foveate.types import Candidate, Prefix, Profile, Request, Signals
 
 if TYPE_CHECKING:
     from foveate.code.snapshot import CodeSnapshot

@@ -18,7 +18,7 @@ from foveate.records.kinds import kind_of
 from foveate.records.make import SKETCH
 from foveate.text import analysis
 from foveate.text.analysis import NEGATIONS
-from foveate.types import LEVELS, TRUST, Candidate, Filters, Item, Level, Omission, Profile, Record, Slot
+from foveate.types import LEVELS, TRUST, Candidate, Filters, Item, LeftOut, Level, Profile, Record, Slot
 
 SHARED_HASHES = 0.75
 """Share of two sketches that must agree before texts are compared at all."""
@@ -43,13 +43,13 @@ class Sifted:
     """Candidates by slot, best first, and those left out."""
 
     ranked: Mapping[str, tuple[Candidate, ...]]
-    omitted: tuple[Omission, ...]
+    omitted: tuple[LeftOut, ...]
 
 
 def sift(candidates: Sequence[Candidate], profile: Profile, filters: Filters, now: int | None = None) -> Sifted:
     """What is eligible, in order, and why the rest is not. `now`: the time at which records must be valid."""
     slots = {slot.name: slot for slot in profile.slots}
-    omitted: list[Omission] = []
+    omitted: list[LeftOut] = []
     eligible: list[Candidate] = []
     for candidate in candidates:
         omission = _refused(candidate, slots[candidate.slot], filters, now)
@@ -66,22 +66,22 @@ def sift(candidates: Sequence[Candidate], profile: Profile, filters: Filters, no
     return Sifted({name: tuple(kept) for name, kept in ranked.items()}, tuple(omitted))
 
 
-def _refused(candidate: Candidate, slot: Slot, filters: Filters, now: int | None) -> Omission | None:
+def _refused(candidate: Candidate, slot: Slot, filters: Filters, now: int | None) -> LeftOut | None:
     record = candidate.record
     if record.id in filters.exclude and not kind_of(record.kind).is_rule:
-        return Omission(candidate, "excluded", "by the request")
+        return LeftOut(candidate, "excluded", "by the request")
     floor = max(slot.min_trust, kind_of(record.kind).min_trust, key=TRUST.index)
     if TRUST.index(record.trust) < TRUST.index(floor):
-        return Omission(candidate, "untrusted", f"{record.trust}, below {floor}")
+        return LeftOut(candidate, "untrusted", f"{record.trust}, below {floor}")
     if record.status == "superseded" and not _holds_still(record, now):
-        return Omission(candidate, "superseded", candidate.overruled_by or "")
+        return LeftOut(candidate, "superseded", candidate.overruled_by or "")
     if record.status == "disputed":
-        return Omission(candidate, "disputed", candidate.overruled_by or "")
+        return LeftOut(candidate, "disputed", candidate.overruled_by or "")
     if now is not None and (bound := _outside(record, now)):
-        return Omission(candidate, "not valid", bound)
+        return LeftOut(candidate, "not valid", bound)
     if candidate.score < slot.min_score:
         short = round(slot.min_score - candidate.score, 6)
-        return Omission(candidate, "min_score", f"floor {slot.min_score:g}", needs_score=short)
+        return LeftOut(candidate, "min_score", f"floor {slot.min_score:g}", needs_score=short)
     return None
 
 
@@ -102,7 +102,7 @@ def _outside(record: Record, now: int) -> str:
 # --- the same thing said twice -------------------------------------------------------------------------------------
 
 
-def distinct(candidates: Sequence[Candidate], slots: Mapping[str, Slot]) -> Iterator[tuple[Candidate, Omission | None]]:
+def distinct(candidates: Sequence[Candidate], slots: Mapping[str, Slot]) -> Iterator[tuple[Candidate, LeftOut | None]]:
     """One of each and no more than `max_items`, in rank order by slot: what must be kept first, then the better score.
 
     What `max_items` cuts off claims nothing: its duplicate in another slot may still be shown. What a task handed on is
@@ -119,12 +119,12 @@ def distinct(candidates: Sequence[Candidate], slots: Mapping[str, Slot]) -> Iter
         own = slot.keep or kind_of(record.kind).allow_duplicates
         twin = held.get(record.id) or (None if own else _near(candidate, by_hash))
         if twin is not None:
-            yield candidate, Omission(candidate, "duplicate", twin.record.id)
+            yield candidate, LeftOut(candidate, "duplicate", twin.record.id)
         elif slot.max_items is not None and candidate.via is None and len(taken[slot.name]) >= slot.max_items:
             beyond[slot.name] += 1
             bar = taken[slot.name][-1].score if slot.max_items else 1.0
             place = f"rank {slot.max_items + beyond[slot.name]} of {slot.max_items}"
-            yield candidate, Omission(candidate, "max_items", place, needs_score=max(0.0, round(bar - candidate.score, 6)))
+            yield candidate, LeftOut(candidate, "max_items", place, needs_score=max(0.0, round(bar - candidate.score, 6)))
         else:
             held[record.id] = candidate
             if candidate.via is None:
@@ -205,7 +205,7 @@ class Fitted:
 
     items: tuple[Item, ...]
     used: int
-    omitted: tuple[Omission, ...] = ()
+    omitted: tuple[LeftOut, ...] = ()
 
 
 def fit(slot: Slot, ranked: Sequence[Candidate], grant: int, overhead: int, per_fence: int = 0) -> Fitted:
@@ -224,7 +224,7 @@ def fit(slot: Slot, ranked: Sequence[Candidate], grant: int, overhead: int, per_
     )
     left = room - sum(item.tokens for item in items)  # below 0 where not even the heading fits
     lost = tuple(
-        Omission(candidate, "budget", needs_tokens=least(candidate, slot) + fences([candidate], per_fence)[0] - left)
+        LeftOut(candidate, "budget", needs_tokens=least(candidate, slot) + fences([candidate], per_fence)[0] - left)
         for n, candidate in enumerate(ranked)
         if n not in levels
     )

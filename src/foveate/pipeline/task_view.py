@@ -1,33 +1,67 @@
-"""000's computed result, as a view: the same items under the names of that document, with its `_computed` figures.
+"""The computed result of document 000: the items of a context under that document's names, with its `_computed` figures.
 
-Comes in: what a context holds (items, what was left out, signals). Goes out: one JSON document. It reads the items that
-are in the prompt, so that the view never says more than the model sees.
+Only items that are in the prompt are listed, so that the result never says more than the model sees.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from foveate.records.render import title_of
-from foveate.types import Candidate, Item, Omission, Signals
+from foveate.types import Item, LeftOut, Signals
+
+Entry = dict[str, Any]
 
 
-def computed(items: Sequence[Item], left_out: Sequence[Omission], signals: Signals) -> dict[str, Any]:
-    """The parts that 000 names. What was left out counts in the figures, which are taken before any limit."""
-    considered = [*(item.candidate for item in items), *(omission.candidate for omission in left_out)]
-    kinds = {name: [item for item in items if item.candidate.record.kind == name] for name in _KINDS}
-    prior = [item for item in kinds["task"] if item.candidate.source == "dependencies"]
+class ComputedSignals(TypedDict):
+    """What 000 extracts from a task."""
+
+    keywords: list[str]
+    domains: list[str]
+    files_mentioned: list[str]
+    task_types: list[str]
+
+
+class Figures(TypedDict):
+    """000's figures. They count what was left out as well."""
+
+    signals: ComputedSignals
+    knowledge_nodes_matched: int
+    dependency_count: int
+    context_map_filtered: int
+
+
+class Computed(TypedDict):
+    """000's computed result."""
+
+    patterns_to_follow: list[Entry]
+    warnings: list[Entry]
+    relevant_decisions: list[Entry]
+    related_tasks: list[str]
+    prior_work: list[Entry]
+    inherited_patterns: list[Entry]
+    inherited_warnings: list[Entry]
+    blocking_questions: list[Entry]
+    code_references: list[Entry]
+    _computed: Figures
+
+
+def computed(items: Sequence[Item], left_out: Sequence[LeftOut], signals: Signals) -> Computed:
+    """Return the computed result for the items of a context."""
+    considered = [each.candidate for each in (*items, *left_out)]
+    kinds = {name: [item for item in items if item.kind == name] for name in _KINDS}
+    patterns, gotchas, tasks = kinds["pattern"], kinds["gotcha"], kinds["task"]
     return {
-        "patterns_to_follow": [_pattern(item.candidate) for item in _own(kinds["pattern"])],
-        "warnings": [_gotcha(item.candidate) for item in _own(kinds["gotcha"])],
-        "relevant_decisions": [_decision(item.candidate) for item in kinds["decision"]],
-        "related_tasks": [item.candidate.record.id for item in kinds["task"] if item.candidate.slot == "related_tasks"],
-        "prior_work": [_prior(item.candidate) for item in prior],
-        "inherited_patterns": [_pattern(item.candidate) for item in _inherited(kinds["pattern"])],
-        "inherited_warnings": [_gotcha(item.candidate) for item in _inherited(kinds["gotcha"])],
-        "blocking_questions": [_question(item.candidate) for item in kinds["question"]],
-        "code_references": [_reference(item.candidate) for item in kinds["component"]],
+        "patterns_to_follow": [_pattern(item) for item in patterns if not _is_inherited(item)],
+        "warnings": [_gotcha(item) for item in gotchas if not _is_inherited(item)],
+        "relevant_decisions": [_found(item, "decision", "rationale") for item in kinds["decision"]],
+        "related_tasks": [item.id for item in tasks if item.section == "related_tasks"],
+        "prior_work": [_prior(item) for item in tasks if item.candidate.source == "dependencies"],
+        "inherited_patterns": [_pattern(item) for item in patterns if _is_inherited(item)],
+        "inherited_warnings": [_gotcha(item) for item in gotchas if _is_inherited(item)],
+        "blocking_questions": [_question(item) for item in kinds["question"]],
+        "code_references": [_reference(item) for item in kinds["component"]],
         "_computed": {
             "signals": {
                 "keywords": list(signals.keywords),
@@ -35,7 +69,7 @@ def computed(items: Sequence[Item], left_out: Sequence[Omission], signals: Signa
                 "files_mentioned": list(signals.paths),
                 "task_types": [signals.task_type] if signals.task_type else [],
             },
-            "knowledge_nodes_matched": sum(len(_own(kinds[name])) for name in ("pattern", "gotcha", "decision")),
+            "knowledge_nodes_matched": _number_found(patterns, gotchas, kinds["decision"]),
             "dependency_count": sum(c.source == "dependencies" and c.record.kind == "task" for c in considered),
             "context_map_filtered": sum(c.source == "context_map" for c in considered),
         },
@@ -45,38 +79,35 @@ def computed(items: Sequence[Item], left_out: Sequence[Omission], signals: Signa
 _KINDS = ("pattern", "gotcha", "decision", "task", "question", "component")
 
 
-def _own(items: Iterable[Item]) -> list[Item]:
-    return [item for item in items if item.candidate.via is None]
+def _is_inherited(item: Item) -> bool:
+    """Return whether a dependency of the task handed the item on."""
+    return item.candidate.via is not None
 
 
-def _inherited(items: Iterable[Item]) -> list[Item]:
-    return [item for item in items if item.candidate.via is not None]
+def _number_found(*groups: Iterable[Item]) -> int:
+    return sum(not _is_inherited(item) for group in groups for item in group)
 
 
-def _from(candidate: Candidate) -> dict[str, str]:
-    return {"from": title_of(candidate.via) or candidate.via.id} if candidate.via else {}
+def _via(item: Item) -> dict[str, str]:
+    task = item.candidate.via
+    return {"from": title_of(task) or task.id} if task else {}
 
 
-def _pattern(candidate: Candidate) -> dict[str, Any]:
-    return _looked_up(candidate, "pattern", location=candidate.record.data.get("location"))
+def _pattern(item: Item) -> Entry:
+    return _found(item, "pattern", "location")
 
 
-def _gotcha(candidate: Candidate) -> dict[str, Any]:
-    return _looked_up(candidate, "issue", severity=candidate.record.data.get("severity", "medium"))
+def _gotcha(item: Item) -> Entry:
+    return _found(item, "issue", "severity", "medium")
 
 
-def _decision(candidate: Candidate) -> dict[str, Any]:
-    return _looked_up(candidate, "decision", rationale=candidate.record.data.get("rationale"))
+def _found(item: Item, name: str, field: str, default: str | None = None) -> Entry:
+    value = item.record.data.get(field, default)
+    return {name: item.record.summary, field: value, "relevance": item.relevance, **_via(item)}
 
 
-def _looked_up(candidate: Candidate, name: str, **beside: Any) -> dict[str, Any]:
-    """What the knowledge query gives for each of its kinds: the words, what belongs to them, how relevant, and from whom."""
-    relevance = candidate.features.get("relevance", 0.0)
-    return {name: candidate.record.summary, **beside, "relevance": relevance, **_from(candidate)}
-
-
-def _prior(candidate: Candidate) -> dict[str, Any]:
-    record = candidate.record
+def _prior(item: Item) -> Entry:
+    record = item.record
     return {
         "task": title_of(record) or record.id,
         "summary": record.data.get("result") or record.summary,
@@ -84,18 +115,18 @@ def _prior(candidate: Candidate) -> dict[str, Any]:
     }
 
 
-def _question(candidate: Candidate) -> dict[str, Any]:
-    record = candidate.record
+def _question(item: Item) -> Entry:
+    data = item.record.data
     return {
-        "question": record.text,
-        "context": record.data.get("context"),
-        "recommendation": record.data.get("recommendation"),
-        **_from(candidate),
+        "question": item.record.text,
+        "context": data.get("context"),
+        "recommendation": data.get("recommendation"),
+        **_via(item),
     }
 
 
-def _reference(candidate: Candidate) -> dict[str, Any]:
-    record = candidate.record
+def _reference(item: Item) -> Entry:
+    record = item.record
     notes = "" if record.text == record.data.get("component") else record.summary
     out = {"file": record.data.get("location"), "component": record.data.get("component"), "notes": notes}
-    return {**out, "stale": True} if candidate.stale else out
+    return {**out, "stale": True} if item.candidate.stale else out

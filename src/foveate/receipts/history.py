@@ -15,7 +15,7 @@ from foveate.clock import iso
 from foveate.code.model import CODE_ID_PREFIXES
 from foveate.errors import InputError, NotFound, SourceError
 from foveate.memory.memory import Memory
-from foveate.pipeline.assembly import Context
+from foveate.pipeline.context import Context
 from foveate.pipeline.request import extra_records
 from foveate.pipeline.run import Run
 from foveate.pipeline.signals import extract

@@ -19,13 +19,13 @@ from foveate.code.model import is_shown_in_parts
 from foveate.errors import NotFound
 from foveate.memory.relations import KIND as RELATION
 from foveate.memory.relations import ends_of
-from foveate.pipeline.assembly import Context
+from foveate.pipeline.context import Context
 from foveate.pipeline.request import request_json
 from foveate.pipeline.run import Run, text_hash
 from foveate.pipeline.signals import ALIAS_WEIGHT
 from foveate.records.kinds import RENDERER_VERSION
 from foveate.store.protocol import StoredReceipt
-from foveate.types import Candidate, Filters, Frame, Item, Omission, Profile, Record, Request, Scope, Signals, Slot
+from foveate.types import Candidate, Filters, Frame, Item, LeftOut, Profile, Record, Request, Scope, Signals, Slot
 
 SCHEMA = 1
 FORGOTTEN = "[forgotten]"
@@ -341,12 +341,12 @@ def context_json(context: Context) -> dict[str, Any]:
         "sections": [{"name": s.name, "content": s.content, "source": s.source} for s in context.sections],
         "items": [
             {
-                "id": item.candidate.record.id,
-                "kind": item.candidate.record.kind,
-                "slot": item.candidate.slot,
+                "id": item.id,
+                "kind": item.kind,
+                "slot": item.section,
                 "level": item.level,
                 "tokens": item.tokens,
-                "score": item.candidate.score,
+                "score": item.score,
                 "features": dict(item.candidate.features),
                 "source": item.candidate.source,
             }
@@ -354,10 +354,10 @@ def context_json(context: Context) -> dict[str, Any]:
         ],
         "left_out": [
             {
-                "id": omission.candidate.record.id,
-                "kind": omission.candidate.record.kind,
-                "slot": omission.candidate.slot,
-                "score": omission.candidate.score,
+                "id": omission.id,
+                "kind": omission.kind,
+                "slot": omission.section,
+                "score": omission.score,
                 "reason": omission.reason,
                 "detail": omission.detail,
                 "needs": {"tokens": omission.needs_tokens, "score": omission.needs_score},
@@ -445,7 +445,7 @@ def _key(candidate: Candidate) -> _Key:
     return (candidate.record.id, candidate.slot, candidate.score)
 
 
-def _entry(candidate: Candidate, kept: dict[_Key, Item], lost: Mapping[_Key, Omission]) -> dict[str, Any]:
+def _entry(candidate: Candidate, kept: dict[_Key, Item], lost: Mapping[_Key, LeftOut]) -> dict[str, Any]:
     record = candidate.record
     entry: dict[str, Any] = {
         "id": record.id,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from foveate.errors import InputError
-from foveate.pipeline.assembly import Context
+from foveate.pipeline.context import Context
 from foveate.pipeline.run import Plan
 from foveate.receipts.receipt import FORGOTTEN, Receipt, filters_from_json
 from foveate.records.kinds import kind_of
@@ -106,7 +106,7 @@ def shown(receipt: Receipt, state: Reader, context: str | Context | Receipt) -> 
     kept = {entry["id"]: entry["level"] for entry in receipt.candidates if entry["kept"]}
     found = state.get(list(kept))
     if isinstance(context, Context):
-        found |= {item.candidate.record.id: item.candidate.record for item in context.items}
+        found |= {item.id: item.record for item in context.items}
     return {id: (found[id], kind_of(found[id].kind).render(found[id], level)) for id, level in kept.items() if id in found}
 
 

@@ -16,7 +16,7 @@ from copy import copy
 from typing import Any
 
 from foveate.errors import NotFound, StoreError
-from foveate.pipeline.assembly import Context
+from foveate.pipeline.context import Context
 from foveate.pipeline.run import Run
 from foveate.receipts import receipt as receipts
 from foveate.receipts.receipt import Receipt

@@ -72,12 +72,17 @@ def count(text: str, counter: str | Counter = "o200k") -> int:
     return _resolve_counter(counter).count(text)
 
 
-def count_messages(messages: Sequence[Mapping[str, str]], counter: str | Counter = "o200k") -> int:
+def count_messages(messages: Sequence[Mapping[str, object]], counter: str | Counter = "o200k") -> int:
     """Return the tokens of a request with these messages, framing included. Without messages there is no request: 0."""
     if not messages:
         return 0
     resolved = _resolve_counter(counter)
-    texts = sum(resolved.count(text) for message in messages for key, text in message.items() if key != "role")
+    texts = sum(
+        resolved.count(text)
+        for message in messages
+        for key, text in message.items()
+        if key != "role" and isinstance(text, str)
+    )
     names = sum("name" in message for message in messages)
     return texts + TOKENS_PER_NAME * names + resolved.per_message * len(messages) + resolved.per_request
 

@@ -17,7 +17,8 @@ from foveate.errors import BudgetError, FoveateError, InputError, NotFound, Prof
 from foveate.eval.model import Case, Dataset, Document, RenderedPrompt, Suite, SystemType
 from foveate.eval.reading import digest
 from foveate.pipeline import profiles
-from foveate.pipeline.assembly import Context, joined
+from foveate.pipeline.assembly import joined
+from foveate.pipeline.context import Context
 from foveate.pipeline.profiles.files import BASE, BUILTIN, chain
 from foveate.pipeline.profiles.profile import overlay
 from foveate.project import project

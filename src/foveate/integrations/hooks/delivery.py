@@ -19,7 +19,8 @@ from foveate.engine import Engine
 from foveate.errors import BudgetError
 from foveate.integrations.conversation import NOTHING_ASKED
 from foveate.integrations.importers.rows import BEGIN, END
-from foveate.pipeline.assembly import Context, line
+from foveate.pipeline.assembly import line
+from foveate.pipeline.context import Context
 from foveate.pipeline.request import MAX_QUERY
 from foveate.records.fence import fenced
 from foveate.records.kinds import KINDS, kind_of
@@ -106,7 +107,7 @@ def deliver(
         seen = [] if fresh else [id for id in shown_in(reader, scope) if not id.startswith(CODE_ID_PREFIXES)]
         found = reader.get(seen)
         states = {id: found.get(id) for id in seen}  # not of what another hook notes in the meantime
-    items = {item.candidate.record.id: item for item in _items(context, stable=query is None)}
+    items = {item.id: item for item in _items(context, stable=query is None)}
     with engine.store.data.store.write(scope) as writer:
         old = _records(writer, scope)
         if fresh:
@@ -218,7 +219,7 @@ def _news(
         elif _hash(record, shown.level) != shown.hash:
             yield _seen(record, shown.level, line(_bare(record), shown.level), known=True)
     for id, item in items.items():
-        record, before = item.candidate.record, held.get(id)
+        record, before = item.record, held.get(id)
         told = line(item.candidate, item.level)
         if before is None:
             yield _seen(record, item.level, told)

@@ -205,7 +205,7 @@ def try_page(request: PageRequest) -> dict[str, Any]:
         receipt = view.receipts.get(context)
     except (InputError, ProfileError, BudgetError, NotFound, SourceError) as error:  # shown beside the form to correct it
         return {**document, "problem": str(error)}
-    records = {item.candidate.record.id: item.candidate.record for item in context.items}
+    records = {item.id: item.record for item in context.items}
     diff = receipts.diff(start, receipt)
     return {
         **document,

@@ -16,7 +16,7 @@ from mcp.types import CallToolResult, TextContent
 from foveate.clock import iso
 from foveate.engine import Engine
 from foveate.operations import json
-from foveate.pipeline.assembly import Context
+from foveate.pipeline.context import Context
 from foveate.receipts.feedback import Feedback
 from foveate.receipts.receipt import Receipt, sentence
 from foveate.records.kinds import kind_of
@@ -61,7 +61,7 @@ def tool_result(metadata: Mapping[str, Any], *texts: str) -> CallToolResult:
 
 def context_result(context: Context, extra: Mapping[str, Any] | None = None, note: str = "") -> CallToolResult:
     """Return a context, followed by a line with its id and the ids of items that were shortened."""
-    shortened = [_id(item.candidate.record.id) for item in context.items if _is_shortened(item)][:MAX_EXPANDABLE_IDS]
+    shortened = [_id(item.id) for item in context.items if _is_shortened(item)][:MAX_EXPANDABLE_IDS]
     metadata = {
         "context": context.id,
         "tokens": context.tokens,
@@ -81,7 +81,7 @@ def context_result(context: Context, extra: Mapping[str, Any] | None = None, not
 
 
 def _is_shortened(item: Item) -> bool:
-    candidate, kind = item.candidate, kind_of(item.candidate.record.kind)
+    candidate, kind = item.candidate, kind_of(item.kind)
     can_be_expanded = candidate.source not in UNSTORED_SOURCES and (kind.name in CODE_KINDS or not kind.is_derived)
     return can_be_expanded and candidate.tokens.get("full", 0) > candidate.tokens.get(item.level, 0)
 

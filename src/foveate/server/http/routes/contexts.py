@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from foveate.agents import compared, made_again
 from foveate.operations import json
-from foveate.pipeline.assembly import Context
+from foveate.pipeline.context import Context
 from foveate.pipeline.run import text_hash
 from foveate.receipts.feedback import MARKS
 from foveate.receipts.receipt import Receipt, context_json
@@ -32,7 +32,7 @@ def compute(request: Request, body: models.NewContext, caller: Computes) -> Resp
     metrics.tokens.inc(context.tokens)
     document: dict[str, Any] = context_json(context)
     if body.messages:
-        document["messages"] = context.messages(body.messages)
+        document["messages"] = context.anthropic() if body.messages == "anthropic" else context.messages()
     if body.computed:
         document["computed"] = context.computed()
     return _context(document, context)

@@ -1,0 +1,120 @@
+"""The result of a call: what the model receives, what it cost, and what was left out and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from foveate.pipeline.assembly import joined, line, messages
+from foveate.pipeline.task_view import Computed, computed
+from foveate.records import fence
+from foveate.types import (
+    AnthropicBlock,
+    AnthropicPrompt,
+    Budget,
+    Delta,
+    Item,
+    LeftOut,
+    Message,
+    Prefix,
+    Section,
+    Signals,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """A computed context. `str(context)` is its text."""
+
+    id: str
+    sections: tuple[Section, ...]
+    left_out: tuple[LeftOut, ...]
+    budget: Budget
+    profile: str
+    counter: str
+    signals: Signals
+    prefix: Prefix
+    considered: Mapping[str, int] = field(default_factory=dict)
+    """Number of candidates that each source brought."""
+    warnings: tuple[str, ...] = ()
+    tag: str = fence.NO_TAG
+    """Tag of the fences around quoted text; it is the same throughout a session."""
+    run: Any = field(default=None, compare=False)
+    """The run that computed this context, from which its receipt is written."""
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        size = f"{self.tokens:,} of {self.budget.total:,} tokens"
+        return f"<Context {self.id}: {size}, {len(self.items)} items, {len(self.left_out)} left out, profile {self.profile}>"
+
+    @property
+    def text(self) -> str:
+        """Everything that the model sees, in order."""
+        return joined(self.sections)
+
+    @property
+    def stable(self) -> str:
+        """The beginning, which stays byte-identical until its own content changes."""
+        return joined(section for section in self.sections if section.stable)
+
+    @property
+    def volatile(self) -> str:
+        """The rest, which is computed for each call. It goes last, where no cached prefix follows it."""
+        return joined(section for section in self.sections if not section.stable)
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        """All items, in the order of the text."""
+        return tuple(item for section in self.sections for item in section.items)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the messages as sent, framing included."""
+        return self.budget.used
+
+    @property
+    def truncated(self) -> bool:
+        """True if a larger budget would show more."""
+        return any(lost.reason == "budget" for lost in self.left_out)
+
+    def messages(self) -> list[Message]:
+        """Return the context as messages for OpenAI and most frameworks. The question is not in them: append it."""
+        return messages(self.sections)
+
+    def anthropic(self) -> AnthropicPrompt:
+        """Return the context as arguments for Anthropic, with a `cache_control` mark at the end of the stable part."""
+        system = [section for section in self.sections if section.role == "system"]
+        stable = joined(section for section in system if section.stable)
+        volatile = joined(section for section in system if not section.stable)
+        blocks: list[AnthropicBlock] = []
+        if stable:
+            blocks.append({"type": "text", "text": stable, "cache_control": {"type": "ephemeral"}})
+        if volatile:
+            blocks.append({"type": "text", "text": volatile})
+        return {"system": blocks, "messages": [message for message in self.messages() if message["role"] == "user"]}
+
+    def computed(self) -> Computed:
+        """Return the items under the names of a task's computed result: `patterns_to_follow`, `prior_work`, ..."""
+        return computed(self.items, self.left_out, self.signals)
+
+    def delta(self, previous: Context) -> Delta:
+        """Return what is new, changed or withdrawn since an earlier context."""
+        before = {item.id: item for item in previous.items}
+        now = {item.id: item for item in self.items}
+        added = tuple(item for id, item in now.items() if id not in before)
+        changed = tuple(item for id, item in now.items() if id in before and item.text != before[id].text)
+        withdrawn = tuple(item for id, item in before.items() if id not in now)
+        text = _delta_text(added, changed, withdrawn, self.tag)
+        return Delta(added, changed, withdrawn, text)
+
+
+def _delta_text(added: Sequence[Item], changed: Sequence[Item], withdrawn: Sequence[Item], tag: str) -> str:
+    blocks = [
+        ("New", [(item.record, item.text) for item in added]),
+        ("Changed", [(item.record, item.text) for item in changed]),
+        ("No longer shown", [(item.record, line(item.candidate, "micro")) for item in withdrawn]),
+    ]
+    return "\n".join(f"## {title}\n{fence.fenced(lines, tag)}" for title, lines in blocks if lines)
