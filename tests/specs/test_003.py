@@ -88,7 +88,7 @@ def test_the_result_has_its_parts(engine: foveate.Engine) -> None:
     assert document["ms"] > 0
     assert all(report["ms"] >= 0 for report in document["sources"])
     assert not engine.context("upload", budget=250, overrides={"slots": {"facts": {"max_items": 1}}}).truncated
-    assert {field.name for field in fields(Item)} == {"candidate", "level", "tokens", "rank"}
+    assert {field.name for field in fields(Item)} == {"candidate", "level", "tokens", "rank", "text"}
 
 
 def test_several_sources_make_one_context() -> None:
