@@ -167,7 +167,7 @@ def others(engine: Engine) -> tuple[dict[str, Any], str]:
         known = list(reader.records())
         tasks = [record for record in known if record.kind == "task" and state_of(record) == "completed"]
         latest = sorted(tasks, key=lambda record: -record.updated)[:LATEST]
-        taught = reader.get([link.src for link in reader.links([task.id for task in latest], [LEARNED_FROM], back=True)])
+        taught = reader.get([link.src for link in reader.links([task.id for task in latest], [LEARNED_FROM], incoming=True)])
     counter = engine.store.data.rules.counter
     short = accumulated([*latest, *taught.values()])
     figures = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -64,7 +64,7 @@ def seen(reader: Reader, ids: list[str]) -> Iterator[str]:
         "relations": {end for link in reader.relations(ids, 10) for end in (link.src, link.dst)},
         "named": {record.id for record in reader.entities_by_name(["postgres"]).values()},
         "links": {end for link in reader.links(ids) for end in (link.src, link.dst)},
-        "links back": {end for link in reader.links(ids, back=True) for end in (link.src, link.dst)},
+        "links back": {end for link in reader.links(ids, incoming=True) for end in (link.src, link.dst)},
         "all_links": {end for link in reader.all_links() for end in (link.src, link.dst)},
         "version": {id for id in ids for number in (1, 2) if reader.version(id, number)},
         "receipt": {id for id in ids if reader.receipt("ctx_1")},
@@ -91,7 +91,7 @@ def seen(reader: Reader, ids: list[str]) -> Iterator[str]:
 def _numbers(store: Store, scope: Scope) -> dict[str, int]:
     with store.read(scope) as reader:
         counts = reader.counts()
-    return {**counts, "records": sum(number for kinds in counts["records"].values() for number in kinds.values())}
+    return {**asdict(counts), "records": sum(number for kinds in counts.records.values() for number in kinds.values())}
 
 
 class Scopes(Suite):

@@ -373,7 +373,7 @@ class Vectors(Suite):
                 writer.add(made("cached pages", scope=ada), self.model.embed(["cached pages"])[0])
             for scope, number in ((HERE, 2), (ada, 2), (ben, 1)):
                 with store.read(scope) as reader:
-                    assert reader.counts()["vectors"] == number
+                    assert reader.counts().vectors == number
 
     def test_vector_changes_together_with_the_record(self, tmp_path: Path) -> None:
         with self.opened(tmp_path, space=self.model.fingerprint) as store:

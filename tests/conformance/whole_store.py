@@ -124,8 +124,8 @@ class Whole(Suite):
                 writer.link(Link(a.id, "near", b.id))
             with store.read(HERE) as reader:
                 counts = reader.counts()
-            assert counts["records"] == {"fact": {"active": 2}, "note": {"retired": 1}}
-            assert (counts["links"], counts["history"], counts["receipts"]) == (1, 1, 0)
+            assert counts.records == {"fact": {"active": 2}, "note": {"retired": 1}}
+            assert (counts.links, counts.history, counts.receipts) == (1, 1, 0)
 
     def test_secret_is_drawn_once_and_by_every_store_for_itself(self, tmp_path: Path) -> None:
         folders = [tmp_path / name for name in ("one", "other")]

@@ -490,7 +490,7 @@ class Links(Suite):
                 writer.link(Link(a, "needs", b, 0.5))
             with store.read(HERE) as reader:
                 assert reader.links([a]) == [Link(a, "needs", c, 0.9), Link(a, "needs", b, 0.5)]
-                assert reader.links([c], back=True) == [Link(b, "near", c), Link(a, "needs", c, 0.9)]
+                assert reader.links([c], incoming=True) == [Link(b, "near", c), Link(a, "needs", c, 0.9)]
                 assert reader.links([a, b], ["near"]) == [Link(b, "near", c)]
                 assert len(list(reader.all_links())) == 3
             with store.write(HERE) as writer:

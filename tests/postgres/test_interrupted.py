@@ -27,6 +27,7 @@ from foveate.receipts.receipt import Receipt
 from foveate.records.make import Rules
 from foveate.store.postgres.connections import RECENT, Patience
 from foveate.store.postgres.store import PostgresStore
+from foveate.store.scoped import ScopedStore
 from foveate.types import NO_FILTERS, Scope
 from postgres_server import LocalServer, server
 
@@ -192,7 +193,7 @@ def test_after_some_tries_the_caller_is_told(url: str) -> None:
 
 def test_backends_killed_at_random_lose_nothing_and_double_nothing(url: str) -> None:
     store, stop, failures = PostgresStore(url), threading.Event(), []
-    memory = Memory(store, scope=HERE, rules=Rules(), clock=now, ids=new_id)
+    memory = Memory(ScopedStore(store=store, scope=HERE, rules=Rules(), clock=now, ids=new_id))
 
     def work(name: str) -> None:
         try:
@@ -414,7 +415,7 @@ def test_of_connections_to_a_server_that_vanished_only_one_is_asked(
 @pytest.mark.parametrize("name", ['it\'s \\ %s $1 {project} "odd"', "-- ; select 1", "größe 🐘"])
 def test_commit_is_settled_for_any_name_of_a_project(url: str, name: str) -> None:
     with closing(Unanswered(url)) as store:
-        memory = Memory(store, scope=Scope(name), rules=Rules(), clock=now, ids=new_id)
+        memory = Memory(ScopedStore(store=store, scope=Scope(name), rules=Rules(), clock=now, ids=new_id))
         store.writes, store.at_end, store.accidents = True, True, 1
         memory.add("event", "Only once", data={"type": "message"})
         with store.read(Scope(name)) as reader:

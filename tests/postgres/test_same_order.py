@@ -13,6 +13,7 @@ from foveate.memory.memory import SEARCH_FIELDS, Memory
 from foveate.records.make import Rules
 from foveate.store.postgres.store import PostgresStore
 from foveate.store.protocol import Query, Reader, SearchGroup, Store
+from foveate.store.scoped import ScopedStore
 from foveate.store.sqlite.store import SQLiteStore
 from foveate.testing import START, FixedClock, counting_ids, embedder
 from foveate.text import analysis
@@ -31,13 +32,14 @@ WORDS = tuple(SAID.split())
 
 def fill(store: Store) -> None:
     draw, clock = Random(7), FixedClock(step=61_000)
-    memory = Memory(store, scope=SCOPE, rules=Rules(), clock=clock, ids=counting_ids(), vectors=MODEL.embed)
+    data = ScopedStore(store=store, scope=SCOPE, rules=Rules(), clock=clock, ids=counting_ids(), embedder=MODEL)
+    memory = Memory(data)
     for n in range(400):
         kind = draw.choice(KINDS)
         text = " ".join(draw.choices(WORDS, weights=range(len(WORDS), 0, -1), k=draw.randint(3, 40)))
         values: dict[str, object] = {"tags": draw.sample(WORDS, draw.randint(0, 3)), "trust": draw.choice(TRUST[1:])}
         if kind in ("event", "entity"):
-            values["type"] = draw.choice(("command", "message") if kind == "event" else ("person", "service"))
+            values["data"] = {"type": draw.choice(("command", "message") if kind == "event" else ("person", "service"))}
         if kind == "fact" and n % 3 == 0:
             values |= {"subject": draw.choice(WORDS[:9]), "attribute": draw.choice(("size", "port"))}
         scope = draw.choice((SCOPE, SCOPE, Scope("alpha"), Scope("alpha", user="bob"), Scope("beta", user="ada")))
@@ -86,7 +88,7 @@ def reads(reader: Reader) -> list[object]:
         ),
         reader.sessions(5, NO_FILTERS),
         reader.growth(millis(START) + 10_000_000),
-        reader.counts()["records"],
+        reader.counts().records,
     ]
 
 

@@ -54,7 +54,7 @@ confidence: 0.9
 
 def learned(engine: Engine, kind: str, task: str) -> list[str]:
     with engine.store.data.reader() as reader:
-        ids = [link.src for link in reader.links([task], ["learned_from"], back=True)]
+        ids = [link.src for link in reader.links([task], ["learned_from"], incoming=True)]
         return sorted(record.text for record in reader.get(ids).values() if record.kind == kind)
 
 

@@ -195,7 +195,7 @@ def test_what_an_archived_episode_taught_outlives_its_detail(engine: foveate.Eng
     assert "We decided to keep the crawler in Oslo" in engine.get(episode.id).text
     assert [engine.get(record.id) for record in taught] == taught
     with engine.store.data.reader() as reader:
-        assert {link.src for link in reader.links([episode.id], back=True)} == {record.id for record in taught}
+        assert {link.src for link in reader.links([episode.id], incoming=True)} == {record.id for record in taught}
     shown = engine.context("Where does the crawler run?").text
     assert all(record.text in shown for record in taught)
 

@@ -199,4 +199,4 @@ def test_a_migration_killed_at_any_moment_leaves_the_old_or_the_new_schema(
 
 def store_counts(store: SQLiteStore) -> list[int]:
     with store.read(HERE) as reader:
-        return [number for kinds in reader.counts()["records"].values() for number in kinds.values()]
+        return [number for kinds in reader.counts().records.values() for number in kinds.values()]

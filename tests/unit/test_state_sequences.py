@@ -127,9 +127,9 @@ class Sequences(RuleBasedStateMachine):
 
     @invariant()
     def counts_say_what_is_there(self) -> None:
-        with self.engine.store.data.reader() as reader:
+        with self.engine.store.data.project_reader() as reader:
             counts = reader.counts()
-            total = sum(number for kinds in counts["records"].values() for number in kinds.values())
+            total = sum(number for kinds in counts.records.values() for number in kinds.values())
             assert total == len(self.ids)
 
 

@@ -176,7 +176,7 @@ def test_an_answer_settles_a_question_for_every_task_that_asked() -> None:
         assert (decision.kind, decision.text) == ("decision", "Which timeout? 30 seconds")
         assert engine.get(question).status == "retired"
         with engine.store.data.reader() as reader:
-            assert [link.src for link in reader.links([task], ["learned_from"], back=True) if link.src != question] == [
+            assert [link.src for link in reader.links([task], ["learned_from"], incoming=True) if link.src != question] == [
                 decision.id
             ]
         with pytest.raises(Conflict):

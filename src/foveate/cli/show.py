@@ -33,7 +33,7 @@ def show(call: Call, id: str, as_of: str | None, full: bool, **scope: Any) -> No
         record = engine.get(id, as_of=as_of)
         history = engine.history(id)
         with engine.store.data.reader() as reader:
-            links = [*reader.links([id]), *reader.links([id], back=True)]
+            links = [*reader.links([id]), *reader.links([id], incoming=True)]
     if call.as_json:
         call.print_json(json.whole_record(record, links, history))
     else:

@@ -9,7 +9,7 @@ from typing import Any
 from foveate.errors import Conflict, InputError
 from foveate.memory.memory import Memory
 from foveate.records.kinds import CONFLICTS_WITH, LEARNED_FROM
-from foveate.store.protocol import Added, Reader
+from foveate.store.protocol import Added, ProjectReader, Reader
 from foveate.store.retry import retried
 from foveate.text.format import one_line
 from foveate.types import NO_FILTERS, Filters, Link, Record
@@ -45,9 +45,11 @@ class Inbox:
     @retried
     def list(self, *, limit: int = 50) -> Sequence[Review]:
         """List what needs a decision, newest first."""
+        with self._memory.data.project_reader() as project:
+            disputed, _ = project.page(MAX_REVIEWS, NO_FILTERS, status="disputed", after=0)
+            proposed = _proposed(project)
         with self._memory.data.reader() as reader:
-            disputed, _ = reader.page(MAX_REVIEWS, NO_FILTERS, status="disputed", after=0)
-            reviews = [*_proposed(reader), *(Review(record.id, "disputed", record) for record in disputed)]
+            reviews = [*proposed, *(Review(record.id, "disputed", record) for record in disputed)]
             reviews += [*_conflicts(reader), *_flagged(reader), *_questions(reader)]
         unique = {review.id: review for review in reviews}
         return sorted(unique.values(), key=lambda review: -review.record.created)[:limit]
@@ -111,7 +113,7 @@ def _flagged(reader: Reader) -> list[Review]:
     return [Review(r.id, "flagged", r) for r in procedures if r.status == "active" and r.data.get("review")]
 
 
-def _proposed(reader: Reader) -> list[Review]:
+def _proposed(reader: ProjectReader) -> list[Review]:
     filters = Filters(kinds=("note",), tags=(PROPOSAL_TAG,))
     notes, _ = reader.page(MAX_REVIEWS, filters, status="active", after=0)
     return [Review(note.id, "proposed", note, proposed_kind(note)) for note in notes if proposed_kind(note)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Unpack
 
@@ -72,8 +72,8 @@ class StoreTools:
     @retried
     def stats(self) -> dict[str, Any]:
         """Count the records of the project that this scope may see."""
-        with self.data.store.read(self.data.scope) as reader:
-            return {"project": self.data.scope.project, "revision": reader.revision, **reader.counts()}
+        with self.data.project_reader() as reader:
+            return {"project": self.data.scope.project, "revision": reader.revision, **asdict(reader.counts())}
 
     def context_stats(self) -> dict[str, Any]:
         """Return 001's statistics over the latest contexts."""
@@ -89,7 +89,7 @@ class StoreTools:
 
     def vectors(self) -> dict[str, Any]:
         """Count the records with and without a vector, and the vectors of other embedders."""
-        with self.data.store.read(self.data.scope) as reader:
+        with self.data.project_reader() as reader:
             missing, spaces = reader.count_missing_vectors(), reader.embedding_namespaces()
         current = next((space for space in spaces if space.is_current), None)
         unused = [

@@ -202,14 +202,14 @@ def rewrite_summaries(
     progress: Callable[[str], None] = lambda id: None,
 ) -> Summarized:
     """Rewrite extracted summaries with a summarizer, usually a language model. Summaries that an author wrote stay."""
-    with data.store.read(data.scope) as reader:
+    with data.project_reader() as reader:
         found = [record.id for record, _ in _extracted(reader.records())]
     if dry_run:
         return Summarized(len(found))
     rewritten = kept = 0
     todo = found[:limit]
     for start in range(0, len(todo), SUMMARY_BATCH_SIZE):
-        with data.store.read(data.scope) as reader:
+        with data.project_reader() as reader:
             batch = list(_extracted(iter(reader.get(todo[start : start + SUMMARY_BATCH_SIZE]).values())))
         for record, lengths in batch:
             progress(record.id)

@@ -244,10 +244,10 @@ class Memory:
     @retried
     def _raw_handoffs(self, found: Mapping[str, Record]) -> list[str]:
         """Return the handoffs that contain the records: those of a task, and those that a record was learned from."""
-        with self.data.store.read(self.data.scope) as reader:
+        with self.data.project_reader() as reader:
             learned = {link.dst: found[link.src] for link in reader.links(list(found), [LEARNED_FROM])}
             tasks = [id for id, record in found.items() if record.kind == "task"]
-            links = reader.links([*tasks, *learned], [HANDOFF_OF], back=True)
+            links = reader.links([*tasks, *learned], [HANDOFF_OF], incoming=True)
             texts = {id: _letters(record.text) for id, record in reader.get([link.src for link in links]).items()}
         return [
             link.src
@@ -336,7 +336,7 @@ class Memory:
         scope: Scope | None = None,
     ) -> tuple[list[Record], int]:
         """Return one page of records, newest first, and the cursor of the next page; 0 if there is none."""
-        with self.data.store.read(scope or self.data.scope) as reader:
+        with self.data.project_reader(scope) as reader:
             return reader.page(limit, filters or Filters(), status=status, after=after)
 
     def check(self, text: str, *, dry_run: bool = False) -> list[CensorMatch]:

@@ -49,7 +49,7 @@ def _add_batch(data: ScopedStore, batch: Sequence[NewRecord], scope: Scope) -> l
 
 def export_lines(data: ScopedStore) -> Iterator[str]:
     """Yield the scope's records, their history and links as lines of JSON, without loss."""
-    with data.store.read(data.scope) as reader:
+    with data.project_reader() as reader:
         for record in reader.records():
             yield records.dumps(record)
         for step in reader.all_history():

@@ -36,7 +36,7 @@ def record(engine: Engine, id: str, *, as_of: When | None = None) -> dict[str, A
     """A record with its links and its history."""
     found, history = engine.get(id, as_of=as_of), engine.history(id)
     with engine.store.data.reader() as reader:
-        links = [*reader.links([id]), *reader.links([id], back=True)]
+        links = [*reader.links([id]), *reader.links([id], incoming=True)]
     return whole_record(found, links, history)
 
 
@@ -126,7 +126,7 @@ def around_task(engine: Engine, found: Task) -> tuple[Mapping[str, Record], list
 
     others = [*found.depends_on, *found.children, *([found.parent] if found.parent else [])]
     with engine.store.data.reader() as reader:
-        learned = [link.src for link in reader.links([found.id], [LEARNED_FROM], back=True)]
+        learned = [link.src for link in reader.links([found.id], [LEARNED_FROM], incoming=True)]
         records = reader.get([*others, *learned])
     return records, [records[id] for id in sorted(learned) if id in records]
 
@@ -160,7 +160,7 @@ def handoff_of(engine: Engine, found: Task) -> Record | None:
     from foveate.records.kinds import HANDOFF_OF
 
     with engine.store.data.reader() as reader:
-        links = reader.links([found.id], [HANDOFF_OF], back=True)
+        links = reader.links([found.id], [HANDOFF_OF], incoming=True)
         records = reader.get([link.src for link in links]).values()
     return max(records, key=lambda record: (record.created, record.id == found.record.data.get("handoff")), default=None)
 

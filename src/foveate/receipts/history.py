@@ -60,7 +60,7 @@ class Receipts:
         self._sources = sources
         self._root = root
         self._workspace = workspace
-        self._journal = journal or Journal(self._data.store, self._data.reader)
+        self._journal = journal or Journal(self._data.store, self._data.project_reader)
 
     def within(self, memory: Memory, root: Path | None, workspace: Workspace | None) -> Receipts:
         """Return the same receipts as another scope sees them."""
@@ -69,7 +69,7 @@ class Receipts:
             sources=self._sources,
             root=root,
             workspace=workspace,
-            journal=self._journal.seen_by(memory.data.reader),
+            journal=self._journal.seen_by(memory.data.project_reader),
         )
 
     # --- reading -----------------------------------------------------------------------------------------------
@@ -95,7 +95,7 @@ class Receipts:
         """List past contexts as summary rows, newest first. `after` is (`now`, id) of the last row of the previous page."""
         if agent is not None:
             data = self._data.within(replace(self._data.scope, agent=agent))
-            return self._journal.seen_by(data.reader).lines(limit, after, session)
+            return self._journal.seen_by(data.project_reader).lines(limit, after, session)
         return self._journal.lines(limit, after, session)
 
     @retried
@@ -124,7 +124,7 @@ class Receipts:
         from foveate.receipts.timeline import COMPACTION, timeline
 
         rows = self._journal.lines(limit + 1, session=session)  # one more, to compare the first turn with
-        with self._data.reader() as reader:
+        with self._data.project_reader() as reader:
             shown = reader.items_shown_by([row["id"] for row in rows])
             compacted = Filters(event_types=(COMPACTION,))
             compactions = reader.recent(["event"], limit, compacted, archived=True, session=session)

@@ -20,7 +20,7 @@ from foveate.pipeline.context import Context
 from foveate.pipeline.run import Run
 from foveate.receipts import receipt as receipts
 from foveate.receipts.receipt import Receipt
-from foveate.store.protocol import Reader, Store
+from foveate.store.protocol import ProjectReader, Store
 from foveate.types import Scope
 
 PENDING = 4
@@ -32,7 +32,7 @@ LATEST = 1000
 MOST_PENDING = 64
 """Receipts that may wait for a store that cannot be written; then the oldest go."""
 
-Readers = Callable[[Scope | None], AbstractContextManager[Reader]]
+Readers = Callable[[Scope | None], AbstractContextManager[ProjectReader]]
 
 
 class Journal:
@@ -229,7 +229,7 @@ def _is_own(asked: Scope, here: Scope) -> bool:
     return owned and here.session in (None, asked.session) and here.task in (None, asked.task)
 
 
-def _latest(reader: Reader) -> Receipt:
+def _latest(reader: ProjectReader) -> Receipt:
     """The newest receipt that the reader's own user and agent may see: those of others are theirs."""
     for stored in reader.receipts(LATEST):
         receipt = receipts.unpack(stored.body)

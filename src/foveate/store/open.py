@@ -1,12 +1,14 @@
-"""A store by where it is: a file, or the URL of a PostgreSQL database, whose driver is imported when it is asked for."""
+"""Opens a store by its path or URL. Drivers are imported only for the kind of store that is opened."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from foveate.errors import InputError
 from foveate.store.address import is_url
+from foveate.store.retention import Retention
 
 if TYPE_CHECKING:
     from foveate.store.postgres.store import PostgresStore
@@ -14,8 +16,23 @@ if TYPE_CHECKING:
     from foveate.store.sqlite.store import SQLiteStore
 
 
-def open_store(where: str | Path, **options: Any) -> SQLiteStore | PostgresStore:
-    """The store at a path or URL, with a store's own options."""
+class StoreOptions(TypedDict, total=False):
+    """Options that every store takes."""
+
+    counter: str | None
+    """Name of the token counter; by default the one that the store was counted with."""
+    space: str | None
+    """Fingerprint of the embedder whose vectors are read and written."""
+    multi_valued: Iterable[str]
+    """Attributes of which several values can be true at once, as `attribute` or `subject.attribute`."""
+    create: bool
+    secret: str | None
+    """Fixes the random secret of a new store, for tests."""
+    retention: Retention
+
+
+def open_store(where: str | Path, **options: Unpack[StoreOptions]) -> SQLiteStore | PostgresStore:
+    """Open the store at a path or at the URL of a PostgreSQL database."""
     if is_url(where):
         from importlib.util import find_spec
 

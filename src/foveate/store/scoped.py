@@ -7,7 +7,7 @@ as one, and writes to the one that is named.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +15,8 @@ from foveate.clock import Clock, Ids
 from foveate.errors import InputError
 from foveate.records import make as records
 from foveate.records.make import Rules
-from foveate.store.chain import Chain
-from foveate.store.protocol import Reader, Store, Writer
+from foveate.store.chain import ChainedReader
+from foveate.store.protocol import ProjectReader, Reader, Store, Writer
 from foveate.types import Record, Scope
 
 if TYPE_CHECKING:
@@ -48,7 +48,11 @@ class ScopedStore:
                 yield project
             else:
                 personal = self.personal.read(replace(scope, project=PERSONAL_PROJECT))
-                yield Chain([project, stack.enter_context(personal)])
+                yield ChainedReader([project, stack.enter_context(personal)])
+
+    def project_reader(self, scope: Scope | None = None) -> AbstractContextManager[ProjectReader]:
+        """Open one snapshot of the project's store alone. Receipts, statistics and listings are there."""
+        return self.store.read(scope or self.scope)
 
     @contextmanager
     def writer(self, scope: Scope | None = None, *, personal: bool = False) -> Iterator[Writer]:

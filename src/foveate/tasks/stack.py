@@ -135,7 +135,7 @@ def path(reader: Reader, frame: Record | None = None) -> list[Record]:
 def siblings(reader: Reader, frame: Record, limit: int) -> list[Record]:
     """The latest completed parts of the same task, newest first."""
     links = reader.links([frame.id], [PART_OF])
-    beside = reader.links([links[0].dst], [PART_OF], back=True) if links else []
+    beside = reader.links([links[0].dst], [PART_OF], incoming=True) if links else []
     others = (link.src for link in beside if link.src != frame.id)
     ids = sorted(others, reverse=True)[:MOST_SIBLINGS]  # ids begin with a time
     done: list[Record] = []

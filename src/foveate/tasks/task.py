@@ -117,7 +117,7 @@ def views(reader: Reader, found: Sequence[Record]) -> list[Task]:
             waits[link.src].append(link.dst)
         else:
             parents[link.src] = link.dst
-    for link in reader.links(ids, [PART_OF], back=True):
+    for link in reader.links(ids, [PART_OF], incoming=True):
         children[link.dst].append(link.src)
     others = reader.get(list({id for group in waits.values() for id in group}))
     done = {id for id, other in others.items() if state_of(other) == "completed" or other.status != "active"}

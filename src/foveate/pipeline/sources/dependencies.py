@@ -61,7 +61,7 @@ def completed(reader: Reader, tasks: Sequence[str]) -> list[Record]:
 def _taught(reader: Reader, tasks: Sequence[Record]) -> Iterator[tuple[Record, Record]]:
     """What was learned from some tasks and is worth handing on, with the task; what weighs most comes first."""
     by_id = {task.id: task for task in tasks}
-    links = reader.links(list(by_id), [LEARNED_FROM], back=True) if by_id else []
+    links = reader.links(list(by_id), [LEARNED_FROM], incoming=True) if by_id else []
     records = reader.get([link.src for link in links])
     pairs = [(records[link.src], by_id[link.dst]) for link in links if link.src in records]
     pairs.sort(key=lambda pair: (-pair[0].salience, -pair[1].updated, pair[0].id))

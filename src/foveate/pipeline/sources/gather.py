@@ -273,7 +273,7 @@ def _joined(one: Candidate, other: Candidate) -> Candidate:
 def _with_conflicts(candidates: list[Candidate], reader: Reader) -> list[Candidate]:
     """Statements that seem to contradict each other come together: where one is a candidate, so is the other."""
     stated = {c.record.id: c.record for c in candidates if kind_of(c.record.kind).is_keyed and c.record.status == "active"}
-    links = [*reader.links(list(stated), [CONFLICTS_WITH]), *reader.links(list(stated), [CONFLICTS_WITH], back=True)]
+    links = [*reader.links(list(stated), [CONFLICTS_WITH]), *reader.links(list(stated), [CONFLICTS_WITH], incoming=True)]
     if not links:
         return candidates
     both = reader.get([id for link in links for id in (link.src, link.dst)])

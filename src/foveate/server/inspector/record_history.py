@@ -11,7 +11,7 @@ from foveate.receipts import receipt as receipts
 from foveate.records.kinds import SUPERSEDED_BY
 from foveate.records.make import to_json
 from foveate.records.render import called
-from foveate.store.protocol import Reader
+from foveate.store.protocol import ProjectReader, Reader
 from foveate.store.scoped import PERSONAL_PROJECT
 from foveate.types import Change, Record
 
@@ -51,7 +51,7 @@ def record_row(record: Record) -> dict[str, Any]:
 
 def linked_records(reader: Reader, id: str) -> dict[str, Any]:
     """Return the links of a record in both directions, the strongest first, and how many are not listed."""
-    links = [(link, False) for link in reader.links([id])] + [(link, True) for link in reader.links([id], back=True)]
+    links = [(link, False) for link in reader.links([id])] + [(link, True) for link in reader.links([id], incoming=True)]
     strongest = sorted(links, key=lambda pair: -pair[0].weight)[:MAX_LINKS]
     ends = [(link.src if incoming else link.dst, link, incoming) for link, incoming in strongest]
     found = reader.get([end for end, _, _ in ends])
@@ -82,7 +82,7 @@ def _follow_links(reader: Reader, id: str, *, incoming: bool) -> list[str]:
     """Return the ids along `superseded_by` links, nearest first. Each step takes one query."""
     seen, frontier = {id: None}, [id]
     for _ in range(MAX_CHAIN_STEPS):
-        links = reader.links(frontier, [SUPERSEDED_BY], back=incoming)
+        links = reader.links(frontier, [SUPERSEDED_BY], incoming=incoming)
         ends = [link.src if incoming else link.dst for link in links]
         frontier = list(dict.fromkeys(end for end in ends if end not in seen))[:MAX_CHAIN_STEPS]
         if not frontier:
@@ -94,7 +94,7 @@ def _follow_links(reader: Reader, id: str, *, incoming: bool) -> list[str]:
 # --- contexts that showed it -----------------------------------------------------------------------------------------
 
 
-def contexts_showing(reader: Reader, id: str) -> list[dict[str, Any]]:
+def contexts_showing(reader: ProjectReader, id: str) -> list[dict[str, Any]]:
     """Return the latest contexts that showed a record, the level, and how the answer used it."""
     return [
         _context_row(stored.created, receipts.unpack(stored.body), id) for stored in reader.receipts(MAX_CONTEXTS, record=id)

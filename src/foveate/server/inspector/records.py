@@ -102,7 +102,8 @@ def record_page(request: PageRequest) -> dict[str, Any]:
         elif tab == "links":
             view = record_history.linked_records(reader, id)
         elif tab == "used" and request.has_scope("context:read"):
-            view = {"used": record_history.contexts_showing(reader, id)}
+            with engine.store.data.project_reader() as project:
+                view = {"used": record_history.contexts_showing(project, id)}
     if tab == "text":
         view = {"levels": _levels(engine, record)}
     return {
@@ -185,9 +186,10 @@ def forget_page(request: PageRequest) -> dict[str, Any]:
     id, engine = request.require("id", "record"), request.engine
     record = engine.get(id)
     engine.receipts.flush()
+    with engine.store.data.project_reader() as project:
+        contexts = len(project.receipts(MAX_COUNTED_CONTEXTS + 1, record=id))
     with engine.store.data.reader() as reader:
-        links = [*reader.links([id]), *reader.links([id], back=True)]
-        contexts = len(reader.receipts(MAX_COUNTED_CONTEXTS + 1, record=id))
+        links = [*reader.links([id]), *reader.links([id], incoming=True)]
         versions = len(reader.history(id))
     return {
         "subject": f"Forget {id[:60]}",

@@ -142,7 +142,7 @@ def _handoff_view(handoff: Record) -> dict[str, Any]:
 
 def _handoffs(reader: Reader, tasks: Sequence[str]) -> dict[str, list[Record]]:
     """Return the handoffs of each task, newest first."""
-    links = reader.links(tasks, [HANDOFF_OF], back=True) if tasks else []
+    links = reader.links(tasks, [HANDOFF_OF], incoming=True) if tasks else []
     records = reader.get([link.src for link in links]) if links else {}
     found: dict[str, list[Record]] = defaultdict(list)
     for record in sorted(records.values(), key=lambda record: (-record.created, record.id)):
@@ -172,8 +172,9 @@ def task_page(request: PageRequest) -> dict[str, Any]:
     engine.receipts.flush()  # a context whose receipt is not written yet may be for this task
     with engine.store.data.reader() as reader:
         handoffs = _handoffs(reader, [task.id])[task.id]
-        waiting = reader.get([link.src for link in reader.links([task.id], [DEPENDS_ON], back=True)])
-        receipts = [unpack(stored.body) for stored in reader.receipts(MAX_CONTEXTS_READ, task.id)]
+        waiting = reader.get([link.src for link in reader.links([task.id], [DEPENDS_ON], incoming=True)])
+    with engine.store.data.project_reader() as project:
+        receipts = [unpack(stored.body) for stored in project.receipts(MAX_CONTEXTS_READ, task.id)]
     return {
         "subject": f"Task: {task.name}"[:80],
         **json.whole_task(engine, task),

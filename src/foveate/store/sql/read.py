@@ -17,7 +17,7 @@ from foveate.clock import iso
 from foveate.errors import NotFound
 from foveate.records.kinds import KINDS, STRUCTURAL_LINKS, internal_kinds, kind_of
 from foveate.records.make import Rules
-from foveate.store.protocol import EmbeddingNamespace, Hit, Query, SearchGroup, SessionNeighbor, StoredReceipt
+from foveate.store.protocol import EmbeddingNamespace, Hit, Query, SearchGroup, SessionNeighbor, StoreCounts, StoredReceipt
 from foveate.store.retention import DAY, SLACK, Gone, Retention
 from foveate.store.sql import posting_blocks, ranking
 from foveate.store.sql import postings as index
@@ -146,10 +146,10 @@ class ReadTransaction:
         found = self._by_docs(sorted({doc for _, _, doc in places}), filters) if places else {}
         return [SessionNeighbor(id, step, found[doc]) for id, step, doc in places if doc in found]
 
-    def links(self, ids: Sequence[str], names: Sequence[str] = (), *, back: bool = False) -> list[Link]:
+    def links(self, ids: Sequence[str], names: Sequence[str] = (), *, incoming: bool = False) -> list[Link]:
         wanted: dict[str, Any] = {"project": self._project, **self._who}
         wanted |= {"ids": json.dumps(list(ids)), "names": json.dumps(names) if names else None}
-        return [Link(*row) for row in self._db.rows("links_to" if back else "links_from", wanted)]
+        return [Link(*row) for row in self._db.rows("links_to" if incoming else "links_from", wanted)]
 
     def relations(self, ids: Sequence[str], limit: int) -> list[Link]:
         """Links between entities in use that begin or end at one of these, the heaviest first; none that foveate drew."""
@@ -241,7 +241,7 @@ class ReadTransaction:
             found[receipt].append(record)
         return dict(found)
 
-    def counts(self) -> dict[str, Any]:
+    def counts(self) -> StoreCounts:
         """Return how much the project holds of the scope's user and agent, and of what all of them share.
 
         A scope that names nobody counts everybody's records: these are only numbers. Internal kinds are not counted.
@@ -251,9 +251,8 @@ class ReadTransaction:
         for kind, status, number in self._db.rows("count_records", at):
             if kind not in internal_kinds():
                 kinds[kind][status] = number
-        names = ("links", "history", "receipts", "receipt_bytes", "vectors")
-        rest = dict(zip(names, self._db.rows("count_rest", at)[0], strict=True))
-        return {"records": {kind: dict(sorted(kinds[kind].items())) for kind in sorted(kinds)}, **rest}
+        by_kind = {kind: dict(sorted(kinds[kind].items())) for kind in sorted(kinds)}
+        return StoreCounts(by_kind, *self._db.rows("count_rest", at)[0])
 
     def growth(self, since: int) -> dict[str, int]:
         """When the first record was written, how many were since a time, facts in use, and how many of those confirmed."""

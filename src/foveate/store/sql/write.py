@@ -393,7 +393,7 @@ class WriteTransaction(ReadTransaction):
         return None if record.key is None else self._one("by_key", key=record.key, **owner)
 
     def _refuse_circle(self, link: Link) -> None:
-        if link.src != link.dst and not self.links([link.src], [link.name], back=True):
+        if link.src != link.dst and not self.links([link.src], [link.name], incoming=True):
             return  # nothing leads to its source, so nothing can lead back
         found = find_cycle(link, lambda ids: self.links(ids, [link.name])) if link.src != link.dst else [link.src] * 2
         if found:
