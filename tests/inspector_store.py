@@ -207,7 +207,8 @@ def _graph(seeding: Seeding) -> None:
         seeding.add(
             "entity",
             name,
-            data={"type": type, "aliases": [f"{name} itself"], "name": f"entity_{name.lower()}"},
+            name=f"entity_{name.lower()}",
+            data={"type": type, "aliases": [f"{name} itself"]},
             salience=0.7,
         )
     relations = (
@@ -224,8 +225,8 @@ def _graph(seeding: Seeding) -> None:
 
 def _hostile(seeding: Seeding) -> None:
     for name, text in HOSTILE.items():
-        seeding.add("note", text, data={"title": text[:60], "name": f"hostile_{name}"}, tags=["hostile", text[:40]])
-    seeding.add("entity", HOSTILE["image"], data={"type": "<b>", "aliases": ["</script>"], "name": "hostile_entity"})
+        seeding.add("note", text, name=f"hostile_{name}", data={"title": text[:60]}, tags=["hostile", text[:40]])
+    seeding.add("entity", HOSTILE["image"], name="hostile_entity", data={"type": "<b>", "aliases": ["</script>"]})
     seeding.engine.link("Redis", "<i>hurts</i>", HOSTILE["image"])
 
 
@@ -283,8 +284,7 @@ def _contexts(seeding: Seeding) -> None:
     seeding.engine.feedback(
         wide, answer="Yes: Chose Redis over Memcached for the checkout cache and sessions, it answers in 2 ms."
     )
-    for name, mark in (("redis", "useful"), ("core", "outdated")):
-        seeding.engine.mark(wide, ids[name], mark)
+    seeding.engine.feedback(wide, useful=[ids["redis"]], outdated=[ids["core"]])
     floors = {"slots": {"facts": {"min_trust": "agent", "min_score": 0.42, "limit": 200}, "decisions": {"max_items": 2}}}
     left_out = Filters(exclude=(ids["conflict"],))
     seeding.context(QUESTION, name="tight", budget=900, overrides=floors, filters=left_out)
@@ -345,7 +345,7 @@ def _heard() -> Iterator[dict[str, Any]]:
 
 def _forgotten(seeding: Seeding) -> None:
     """A context that showed a record which is gone now."""
-    id = seeding.add("fact", "The checkout knows Mira Okafor by her telephone number", data={"name": "gone"})
+    id = seeding.add("fact", "The checkout knows Mira Okafor by her telephone number", name="gone")
     context = seeding.context("Whom does the checkout know by telephone?", name="forgotten", budget=1200, profile="base")
     assert id in {item.id for item in context.items}
     seeding.engine.forget(id)
