@@ -315,7 +315,7 @@ def _sessions(seeding: Seeding) -> None:
         previous: Context | None = None
         for n, said in enumerate(SAID):
             seeding.clock.tick(timedelta(minutes=11))
-            spent = {"spent": 400 * n, "window": 3200} if n == 4 else {}
+            spent = {"conversation_tokens": 400 * n, "window": 3200} if n == 4 else {}
             refreshed = seeding.engine.refresh(previous, said, session=session, budget=budget, **spent)
             previous = refreshed.context or previous
             assert previous is not None
