@@ -281,7 +281,7 @@ def calls_to_compare(name: str, engines: list[foveate.Engine]) -> dict[str, Call
     return {
         "alone": lambda text: alone.context(text, **OPTIONS),
         **{kind: framework.make_call(framework.by_hand(function)) for kind, function in by_hand.items()},
-        "adapter": framework.make_call(framework.adapter(adapted, keeps=False, **OPTIONS)),
+        "adapter": framework.make_call(framework.adapter(adapted, remember=False, **OPTIONS)),
         "keeping": framework.make_call(framework.adapter(keeping, **OPTIONS)),
     }
 

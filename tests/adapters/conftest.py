@@ -23,8 +23,8 @@ def memory() -> Iterator[Engine]:
 
 
 @pytest.fixture
-def kept(memory: Engine) -> Callable[..., list[Record]]:
-    """The events that were kept, of one session or of all, in the order in which they were said."""
+def stored(memory: Engine) -> Callable[..., list[Record]]:
+    """The stored events, of one session or of all, in the order in which they happened."""
 
     def events(session: str | None = None) -> list[Record]:
         with memory.store.data.reader() as reader:

@@ -6,15 +6,14 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 from anthropic import Anthropic
 from serving import serving
 
 import foveate
 from foveate import Engine, Record
-from foveate.integrations.anthropic_messages import keep, messages_for
+from foveate.integrations.anthropic_messages import messages_for, remember
 
-Kept = Callable[..., list[Record]]
+Stored = Callable[..., list[Record]]
 CACHED = {"cache_control": {"type": "ephemeral"}}
 RULES = {
     "type": "text",
@@ -36,7 +35,7 @@ def look(city: str) -> dict[str, Any]:
     return {"type": "tool_use", "id": city, "name": "look", "input": {"city": city}}
 
 
-def test_system_ends_with_the_cached_rules_and_the_last_block_is_computed(memory: Engine, kept: Kept) -> None:
+def test_system_ends_with_the_cached_rules_and_the_last_block_is_computed(memory: Engine, stored: Stored) -> None:
     messages: list[Any] = [{"role": "user", "content": "weather please"}]
     with serving(answer(text("I look."), look("Oslo"), look("Nowhere")), answer(text("Fine")), answer(text("17"))) as served:
         client = Anthropic(base_url=served.url, api_key="none", max_retries=0)
@@ -59,7 +58,7 @@ def test_system_ends_with_the_cached_rules_and_the_last_block_is_computed(memory
                     for call in calls
                 ]
                 messages.append({"role": "user", "content": results})
-        keep(memory, messages, session="s1")
+        remember(memory, messages, session="s1")
     assert all(request["system"] == [text("Be brief."), RULES] for request in served.requests)
     second, third = (request["messages"] for request in served.requests[1:])
     assert [block["type"] for block in second[-1]["content"]] == ["tool_result", "tool_result"]
@@ -67,7 +66,7 @@ def test_system_ends_with_the_cached_rules_and_the_last_block_is_computed(memory
     assert asked == text("Which deploy of the shop took 17 minutes?")
     assert "Deploy number 17" in computed["text"]
     assert foveate.count(computed["text"]) + foveate.count(RULES["text"]) <= 300
-    assert [(event.text.replace("\n", " "), event.trust, event.outcome) for event in kept("s1")] == [
+    assert [(event.text.replace("\n", " "), event.trust, event.outcome) for event in stored("s1")] == [
         ("weather please", "user", None), ("I look.", "agent", None), ("look 14 degrees", "tool", "success"),
         ("look 14 degrees", "tool", "failure"), ("Fine", "agent", None),
         ("Which deploy of the shop took 17 minutes?", "user", None), ("17", "agent", None),
@@ -89,7 +88,7 @@ def test_tools_results_stay_before_the_computed_block_and_a_prefilled_answer_beh
     assert sent[3] == {"role": "assistant", "content": [text("It was")]}
 
 
-def test_prompt_that_comes_back_holds_its_blocks_once(memory: Engine, kept: Kept) -> None:
+def test_prompt_that_comes_back_holds_its_blocks_once(memory: Engine, stored: Stored) -> None:
     prompt: dict[str, Any] = {
         "system": "Be brief.",
         "messages": [{"role": "user", "content": "Which deploy took 3 minutes?"}],
@@ -100,18 +99,11 @@ def test_prompt_that_comes_back_holds_its_blocks_once(memory: Engine, kept: Kept
     prompt = messages_for(memory, prompt["messages"], system=prompt["system"], turns=2)
     assert prompt["system"] == [text("Be brief."), RULES]
     assert str(prompt["messages"]).count("<foveate-context>") == 1
-    assert [event.text for event in kept()][-2:] == ["Answer 2", "Go on"]
-    assert len(kept()) == 7
+    assert [event.text for event in stored()][-2:] == ["Answer 2", "Go on"]
+    assert len(stored()) == 7
 
 
 def test_no_fifth_cache_mark_is_set(memory: Engine) -> None:
     system = [{**text(f"Part {number}"), **CACHED} for number in range(4)]
     sent = messages_for(memory, [{"role": "user", "content": "Hello"}], system=system)
     assert sent["system"] == [*system, text(RULES["text"])]
-
-
-def test_store_that_fails_leaves_the_messages_alone(memory: Engine, caplog: pytest.LogCaptureFixture) -> None:
-    memory.close()
-    sent = messages_for(memory, [{"role": "user", "content": "Hello"}], system="Be brief.")
-    assert sent == {"system": [text("Be brief.")], "messages": [{"role": "user", "content": [text("Hello")]}]}
-    assert "no context" in caplog.text

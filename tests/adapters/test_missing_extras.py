@@ -15,6 +15,11 @@ import pytest
         ("langgraph_store", "langgraph.store.base", "langchain"),
         ("llama_index", "llama_index.core.memory", "llama-index"),
         ("agent_framework", "agent_framework", "agent-framework"),
+        ("pydantic_ai", "pydantic_ai", "pydantic-ai"),
+        ("openai_agents", "agents", "openai-agents"),
+        ("anthropic_memory", "anthropic.lib.tools", "anthropic"),
+        ("llm_fragments", "llm", "llm"),
+        ("opentelemetry", "opentelemetry.trace", "otel"),
     ],
 )
 def test_the_extra_is_named(adapter: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch) -> None:

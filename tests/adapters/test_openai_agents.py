@@ -18,11 +18,10 @@ from openai.types.responses import (
     ResponseOutputText,
 )
 
-import foveate
 from foveate import Engine, Record
 from foveate.integrations.openai_agents import FoveateSession, context_filter
 
-Kept = Callable[..., list[Record]]
+Stored = Callable[..., list[Record]]
 set_trace_processors([])  # they would send every run to the provider
 RULES = "## Active Constraints\n- Always answer in Celsius"
 
@@ -74,57 +73,38 @@ def agent_of() -> tuple[Agent[None], Recorder]:
     return Agent("Ada", instructions="Be brief.", model=model, tools=[look]), model
 
 
-def config(memory: Engine, **options: Any) -> RunConfig:
-    filter = context_filter(memory, **{"budget": 300, **options})
+def config(source: Engine | FoveateSession, **options: Any) -> RunConfig:
+    filter = context_filter(source, **{"budget": 300, **options})
     return RunConfig(tracing_disabled=True, call_model_input_filter=filter)
 
 
-def talk(agent: Agent[None], session: Any, memory: Engine, *questions: str, **options: Any) -> None:
+def talk(agent: Agent[None], session: FoveateSession, *questions: str, **options: Any) -> None:
     async def run() -> None:
         for question in questions:
-            await Runner.run(agent, question, session=session, run_config=config(memory, session=session, **options))
+            await Runner.run(agent, question, session=session, run_config=config(session, **options))
 
     asyncio.run(run())
 
 
-def test_model_receives_rules_behind_the_instructions_and_the_computed_part_last(memory: Engine) -> None:
-    agent, model = agent_of()
-    asyncio.run(Runner.run(agent, "Which deploy of the shop took 17 minutes?", run_config=config(memory)))
-    ((instructions, items),) = model.requests
-    assert instructions == f"Be brief.\n\n{RULES}"
-    asked, computed = items
-    assert asked["content"] == "Which deploy of the shop took 17 minutes?"
-    assert "Deploy number 17" in computed["content"]
-    assert foveate.count(computed["content"]) + foveate.count(RULES) <= 300
-
-
-def test_session_gives_the_last_turns_and_keeps_everything_once(memory: Engine, kept: Kept) -> None:
+def test_session_gives_the_last_turns_and_keeps_everything_once(memory: Engine, stored: Stored) -> None:
     agent, model = agent_of()
     session = FoveateSession("s1", memory)
     assert isinstance(session, Session)
-    talk(agent, session, memory, "weather please", "go on", "go on", "go on", "and now?", turns=2)
+    talk(agent, session, "weather please", "go on", "go on", "go on", "and now?", turns=2)
     _, items = model.requests[-1]
     assert [item.get("content") for item in items[:-1]] == ["go on", "answer 5", "and now?"]
     assert "User: weather please" in items[-1]["content"]
     assert "Oslo: 14 degrees" in items[-1]["content"]
     assert "answer 5" not in items[-1]["content"]
-    words = [event.text.replace("\n", " ") for event in kept("s1")]
+    words = [event.text.replace("\n", " ") for event in stored("s1")]
     assert words == [
         "weather please", "look Oslo: 14 degrees", "look Rome: 14 degrees", "answer 2", "go on", "answer 3",
         "go on", "answer 4", "go on", "answer 5", "and now?", "answer 6",
     ]  # fmt: skip
-    assert [event.trust for event in kept("s1")][:4] == ["user", "tool", "tool", "agent"]
+    assert [event.trust for event in stored("s1")][:4] == ["user", "tool", "tool", "agent"]
 
 
-def test_tool_loop_keeps_calls_with_their_results(memory: Engine) -> None:
-    agent, model = agent_of()
-    talk(agent, FoveateSession("s1", memory), memory, "hello", "weather please", turns=1)
-    _, items = model.requests[-1]
-    assert [item.get("type") for item in items[1:5]] == ["function_call"] * 2 + ["function_call_output"] * 2
-    assert items[0]["content"] == "weather please"
-
-
-def test_filter_beside_a_session_of_the_sdk_keeps_what_it_sees_once(memory: Engine, kept: Kept) -> None:
+def test_filter_beside_a_session_of_the_sdk_keeps_what_it_sees_once(memory: Engine, stored: Stored) -> None:
     agent, _ = agent_of()
 
     async def run() -> None:
@@ -134,37 +114,37 @@ def test_filter_beside_a_session_of_the_sdk_keeps_what_it_sees_once(memory: Engi
         session.close()
 
     asyncio.run(run())
-    words = [event.text.replace("\n", " ") for event in kept("s1")]
+    words = [event.text.replace("\n", " ") for event in stored("s1")]
     assert words == [
         "weather please", "look Oslo: 14 degrees", "look Rome: 14 degrees", "answer 2", "go on", "answer 3", "go on",
     ]  # fmt: skip
 
 
-def test_group_of_the_trace_is_the_session(memory: Engine, kept: Kept) -> None:
+def test_group_of_the_trace_is_the_session(memory: Engine, stored: Stored) -> None:
     agent, _ = agent_of()
     settings = RunConfig(group_id="thread-7", call_model_input_filter=context_filter(memory))
     asyncio.run(Runner.run(agent, "hello", run_config=settings))
-    assert [event.text for event in kept("thread-7")] == ["hello"]
+    assert [event.text for event in stored("thread-7")] == ["hello"]
 
 
-def test_streamed_run_receives_and_keeps_the_same(memory: Engine, kept: Kept) -> None:
+def test_streamed_run_receives_and_keeps_the_same(memory: Engine, stored: Stored) -> None:
     agent, model = agent_of()
     session = FoveateSession("s1", memory)
 
     async def run() -> None:
-        result = Runner.run_streamed(agent, "weather please", session=session, run_config=config(memory, session=session))
+        result = Runner.run_streamed(agent, "weather please", session=session, run_config=config(session))
         async for _ in result.stream_events():
             pass
 
     asyncio.run(run())
     assert model.requests[0][0] == f"Be brief.\n\n{RULES}"
-    assert len(kept("s1")) == 4
+    assert len(stored("s1")) == 4
 
 
 def test_history_can_be_limited_taken_back_and_cleared(memory: Engine) -> None:
     agent, _ = agent_of()
     session = FoveateSession("s1", memory, turns=None)
-    talk(agent, session, memory, "one", "two")
+    talk(agent, session, "one", "two")
 
     async def look_at() -> None:
         assert [item["content"] for item in await session.get_items()] == ["one", "answer 1", "two", "answer 2"]
@@ -182,26 +162,10 @@ def test_history_can_be_limited_taken_back_and_cleared(memory: Engine) -> None:
 def test_store_that_fails_leaves_the_run_alone(memory: Engine, caplog: pytest.LogCaptureFixture) -> None:
     agent, model = agent_of()
     memory.close()
-    talk(agent, FoveateSession("s1", memory), memory, "hello")
+    talk(agent, FoveateSession("s1", memory), "hello")
     assert model.requests == [("Be brief.", [{"content": "hello", "role": "user"}])]
-    for said in ("no history", "no context", "nothing kept"):
+    for said in ("no history", "no context", "messages were not stored"):
         assert said in caplog.text
-
-
-def test_two_sessions_at_once_stay_apart(memory: Engine, kept: Kept) -> None:
-    agent, _ = agent_of()
-
-    async def one(name: str) -> None:
-        session = FoveateSession(name, memory)
-        for number in range(4):
-            await Runner.run(agent, f"{name} says {number}", session=session, run_config=config(memory, session=session))
-        assert [item["content"] for item in await session.get_items()][::2] == [f"{name} says {n}" for n in (1, 2, 3)]
-
-    async def both() -> None:
-        await asyncio.gather(one("ada"), one("bob"))
-
-    asyncio.run(both())
-    assert [event.text for event in kept("ada") if event.trust == "user"] == [f"ada says {n}" for n in range(4)]
 
 
 PICTURE = {"type": "input_image", "detail": "auto", "image_url": "data:image/png;base64," + "iVBORw0KGgo" * 2000}
@@ -217,7 +181,7 @@ def words(text: str) -> dict[str, str]:
     [[words("What is this?"), PICTURE], [PICTURE, words("What is this?"), PAPER], [PICTURE], [PAPER, PICTURE]],
 )
 def test_pictures_and_files_come_back_as_they_were_given_and_count_as_no_text(
-    memory: Engine, kept: Kept, content: list[Any]
+    memory: Engine, stored: Stored, content: list[Any]
 ) -> None:
     agent, model = agent_of()
     session = FoveateSession("s1", memory)
@@ -234,7 +198,7 @@ def test_pictures_and_files_come_back_as_they_were_given_and_count_as_no_text(
     assert model.requests[-1][1][0] == asked
     assert [item["role"] for item in items] == ["user", "assistant"] * 2
     assert "iVBOR" not in memory.context("What is this picture?", session="s1").text
-    assert all(event.tokens["full"] < 60 for event in kept("s1"))
+    assert all(event.tokens["full"] < 60 for event in stored("s1"))
 
 
 def test_the_same_words_with_another_picture_are_another_message(memory: Engine) -> None:
@@ -250,9 +214,9 @@ def test_the_same_words_with_another_picture_are_another_message(memory: Engine)
 @pytest.mark.parametrize(
     ("url", "why"),
     [
-        ("data:image/png;base64," + "A" * 1_000_000, "too large to be kept"),
-        ("https://ada:hunter22x@h.example/x.png", "not kept, as it holds a secret"),
-        (b"raw", "not kept, as it is no JSON"),
+        ("data:image/png;base64," + "A" * 1_000_000, "not stored, because it has more than 900,000 characters"),
+        ("https://ada:hunter22x@h.example/x.png", "not stored, because it contains a secret"),
+        (b"raw", "not stored, because it is not JSON"),
     ],
 )
 def test_a_picture_that_cannot_be_kept_leaves_words_in_its_place(

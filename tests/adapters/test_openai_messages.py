@@ -12,13 +12,12 @@ from serving import serving
 
 import foveate
 from foveate import Engine, Record
-from foveate.errors import ProfileError
-from foveate.integrations.openai_messages import keep, messages_for
+from foveate.integrations.openai_messages import messages_for, remember
 from foveate.testing import engine
 from foveate.text.tokens import count_messages
 from foveate.types import NO_FILTERS
 
-Kept = Callable[..., list[Record]]
+Stored = Callable[..., list[Record]]
 SYSTEM = {"role": "system", "content": "Be brief."}
 RULES = {
     "role": "system",
@@ -40,7 +39,7 @@ def user(text: str) -> dict[str, Any]:
     return {"role": "user", "content": text}
 
 
-def test_chat_completions_receive_rules_history_and_the_computed_part_last(memory: Engine, kept: Kept) -> None:
+def test_chat_completions_receive_rules_history_and_the_computed_part_last(memory: Engine, stored: Stored) -> None:
     messages: list[Any] = [SYSTEM, user("weather please")]
     with serving(chat(None, ("Oslo", "Rome")), chat("Fine"), chat("As before")) as served:
         client = OpenAI(base_url=served.url, api_key="none", max_retries=0)
@@ -54,22 +53,22 @@ def test_chat_completions_receive_rules_history_and_the_computed_part_last(memor
                     break
                 results = [(call.id, f"{call.id}: 14 degrees") for call in answer.tool_calls]
                 messages += [{"role": "tool", "tool_call_id": id, "content": text} for id, text in results]
-        keep(memory, messages, session="s1")
+        remember(memory, messages, session="s1")
     first, second, third = (request["messages"] for request in served.requests)
     assert first[:3] == [SYSTEM, RULES, user("weather please")]
     assert [message["role"] for message in second] == ["system", "system", "user", "assistant", "tool", "tool"]
     assert third[-2] == user("Which deploy of the shop took 17 minutes?")
     assert "Deploy number 17" in third[-1]["content"]
     assert count_messages([third[1], third[-1]]) <= 300
-    words = [event.text.replace("\n", " ") for event in kept("s1")]
+    words = [event.text.replace("\n", " ") for event in stored("s1")]
     assert words == [
         "weather please", "look Oslo: 14 degrees", "look Rome: 14 degrees", "Fine",
         "Which deploy of the shop took 17 minutes?", "As before",
     ]  # fmt: skip
-    assert [event.trust for event in kept("s1")][:4] == ["user", "tool", "tool", "agent"]
+    assert [event.trust for event in stored("s1")][:4] == ["user", "tool", "tool", "agent"]
 
 
-def test_responses_input_is_understood_and_sent(memory: Engine, kept: Kept) -> None:
+def test_responses_input_is_understood_and_sent(memory: Engine, stored: Stored) -> None:
     call = {"type": "function_call", "call_id": "c1", "name": "look", "arguments": '{"city": "Oslo"}'}
     items: list[Any] = [
         {"role": "developer", "content": "Be brief."},
@@ -92,8 +91,8 @@ def test_responses_input_is_understood_and_sent(memory: Engine, kept: Kept) -> N
     sent = served.requests[0]["input"]
     assert (sent[0], sent[1]["role"], sent[2:-1]) == (items[0], "developer", items[1:])
     assert "Deploy number 5" in sent[-1]["content"]
-    keep(memory, [*items, *response.output])
-    assert [event.text for event in kept()] == ["Which deploy took 5 minutes?", "look\n14 degrees", "Number 5"]
+    remember(memory, [*items, *response.output])
+    assert [event.text for event in stored()] == ["Which deploy took 5 minutes?", "look\n14 degrees", "Number 5"]
 
 
 def test_older_turns_go_from_the_prompt_and_come_back_as_state(memory: Engine) -> None:
@@ -110,7 +109,7 @@ def test_older_turns_go_from_the_prompt_and_come_back_as_state(memory: Engine) -
         assert "What did I say" not in sent[-1]["content"]
 
 
-def test_prompt_that_comes_back_as_history_holds_its_blocks_once(memory: Engine, kept: Kept) -> None:
+def test_prompt_that_comes_back_as_history_holds_its_blocks_once(memory: Engine, stored: Stored) -> None:
     messages: list[Any] = [SYSTEM, user("Which deploy took 3 minutes?")]
     for number in range(3):
         messages = messages_for(memory, messages, budget=300)
@@ -118,7 +117,7 @@ def test_prompt_that_comes_back_as_history_holds_its_blocks_once(memory: Engine,
     sent = messages_for(memory, messages, budget=300)
     assert [str(message["content"]).startswith("<foveate-context>") for message in sent].count(True) == 2
     assert sent[1] == RULES
-    assert [event.text for event in kept()] == [
+    assert [event.text for event in stored()] == [
         "Which deploy took 3 minutes?", "Answer 0", "Go on", "Answer 1", "Go on", "Answer 2", "Go on",
     ]  # fmt: skip
 
@@ -136,18 +135,6 @@ def test_budget_of_the_engine_holds_the_marks_too() -> None:
             memory.add("fact", f"Deploy number {number} of the shop took {number} minutes")
         sent = messages_for(memory, [user("How long did each deploy of the shop take?")])
     assert 150 < count_messages([sent[-1]]) <= 200
-
-
-def test_store_that_fails_leaves_the_messages_alone(memory: Engine, caplog: pytest.LogCaptureFixture) -> None:
-    memory.close()
-    assert messages_for(memory, [SYSTEM, user("Hello")]) == [SYSTEM, user("Hello")]
-    assert keep(memory, [user("Hello")]).skipped == 1
-    assert "This store is closed" in caplog.text
-
-
-def test_wrong_option_is_an_error(memory: Engine) -> None:
-    with pytest.raises(ProfileError, match="Did you mean 'chat'"):
-        messages_for(memory, [user("Hello")], profile="chet")
 
 
 def test_what_one_user_says_another_does_not_see() -> None:
@@ -175,7 +162,7 @@ def test_calls_that_are_numbered_anew_in_each_answer_keep_their_results() -> Non
                 {"role": "assistant", "content": None, "tool_calls": [call]},
                 {"role": "tool", "tool_call_id": "call_0", "content": f"result {n}"},
             ]
-            keep(engine, history)
+            remember(engine, history)
         with engine.store.data.reader() as reader:
             kept = " ".join(record.text for record in reader.recent(["event"], 20, NO_FILTERS))
     assert all(f"result {n}" in kept for n in range(3))

@@ -1,4 +1,4 @@
-"""ComputedContext in a real PydanticAI agent, with its own FunctionModel: what the model received, and what was kept."""
+"""PydanticAI: instructions, system prompts and streams. See also `test_every_adapter`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-import pytest
 from pydantic_ai import Agent, ModelRetry
 from pydantic_ai.messages import (
     ModelMessage,
@@ -21,12 +20,11 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.run import AgentRunResult
 
-import foveate
-from foveate import Engine, Filters, InputError, Record
+from foveate import Engine, Record
 from foveate.integrations.pydantic_ai import ComputedContext
 
 RULES = "## Active Constraints\n- Always answer in Celsius"
-Kept = Callable[..., list[Record]]
+Stored = Callable[..., list[Record]]
 
 
 class Recorder:
@@ -60,7 +58,7 @@ def run(agent: Agent[None, str], question: str | None, **options: Any) -> AgentR
 
 def agent_of(memory: Engine, **options: Any) -> tuple[Agent[None, str], Recorder]:
     model = Recorder()
-    capability = ComputedContext(memory, 300, **options)
+    capability = ComputedContext(memory, budget=300, **options)
     agent = Agent(
         FunctionModel(model, stream_function=model.streamed),
         instructions="Be brief.",
@@ -77,20 +75,6 @@ def agent_of(memory: Engine, **options: Any) -> tuple[Agent[None, str], Recorder
     return agent, model
 
 
-def test_model_receives_rules_behind_the_instructions_and_the_computed_part_last(memory: Engine) -> None:
-    agent, model = agent_of(memory)
-    result = run(agent, "Which deploy of the shop took 17 minutes?")
-    (request,) = model.requests
-    system, asked, computed = request[-1].parts
-    assert isinstance(system, SystemPromptPart)
-    assert text_of(asked) == "Which deploy of the shop took 17 minutes?"
-    assert "Deploy number 17" in text_of(computed)
-    assert model.instructions == [f"Be brief.\n\n{RULES}"]
-    assert foveate.count(text_of(computed)) + foveate.count(RULES) <= 300
-    assert text_of(computed) not in str(result.all_messages())
-    assert RULES not in str(result.all_messages())
-
-
 def test_instructions_are_the_same_bytes_whatever_is_asked(memory: Engine) -> None:
     agent, model = agent_of(memory)
 
@@ -103,7 +87,7 @@ def test_instructions_are_the_same_bytes_whatever_is_asked(memory: Engine) -> No
     assert model.instructions == [f"Be brief.\n\n{RULES}\n\nRequest {n}." for n in (0, 1)]
 
 
-def test_tool_loop_computes_again_and_calls_keep_their_results(memory: Engine, kept: Kept) -> None:
+def test_tool_loop_computes_again_and_calls_keep_their_results(memory: Engine, stored: Stored) -> None:
     agent, model = agent_of(memory, turns=1)
     history = run(agent, "Hello there").all_messages()
     run(agent, "weather please", message_history=history, conversation_id="s1")
@@ -115,25 +99,11 @@ def test_tool_loop_computes_again_and_calls_keep_their_results(memory: Engine, k
     assert "Hello there" in text_of(last[-1].parts[-1])  # as a line of the context
     calls = {part.tool_call_id for message in last for part in message.parts if isinstance(part, ToolCallPart)}
     assert calls == {part.tool_call_id for part in last[-1].parts if isinstance(part, ToolReturnPart)}
-    tools = [(event.text, event.trust, event.data["input"]) for event in kept("s1") if event.trust == "tool"]
+    tools = [(event.text, event.trust, event.data["input"]) for event in stored("s1") if event.trust == "tool"]
     assert tools == [(f"look\n{city}: 14 degrees", "tool", f'{{"city": "{city}"}}') for city in ("Oslo", "Rome")]
 
 
-def test_three_runs_of_a_conversation_are_kept_once_each_word(memory: Engine, kept: Kept) -> None:
-    agent, model = agent_of(memory)
-    history: list[ModelMessage] = []
-    for question in ("weather?", "go on", "go on"):
-        result = run(agent, question, message_history=history)
-        history = result.all_messages()
-    words = [event.text.replace("\n", " ") for event in kept(result.conversation_id)]
-    assert words == [
-        "weather?", "look Oslo: 14 degrees", "look Rome: 14 degrees", "answer 2", "go on", "answer 3", "go on", "answer 4",
-    ]  # fmt: skip
-    assert {event.trust for event in kept() if event.text == "answer 4"} == {"agent"}
-    assert "answer 3" not in text_of(model.requests[-1][-1].parts[-1])  # it is in the prompt already
-
-
-def test_streamed_run_receives_and_keeps_the_same(memory: Engine, kept: Kept) -> None:
+def test_streamed_run_receives_and_keeps_the_same(memory: Engine, stored: Stored) -> None:
     agent, model = agent_of(memory)
 
     async def streamed() -> str:
@@ -142,53 +112,7 @@ def test_streamed_run_receives_and_keeps_the_same(memory: Engine, kept: Kept) ->
 
     assert asyncio.run(streamed()) == "so it is"
     assert "Deploy number 5" in text_of(model.requests[0][-1].parts[-1])
-    assert [event.text for event in kept("s1")] == ["Which deploy took 5 minutes?", "so it is"]
-
-
-def test_store_that_fails_leaves_the_run_alone(memory: Engine, caplog: pytest.LogCaptureFixture) -> None:
-    agent, model = agent_of(memory)
-    memory.close()
-    assert run(agent, "Which deploy took 5 minutes?").output == "answer 1"
-    assert [text_of(part) for part in model.requests[0][-1].parts] == ["You are Ada.", "Which deploy took 5 minutes?"]
-    assert "no context" in caplog.text
-    assert "nothing kept" in caplog.text
-
-
-def test_run_that_fails_keeps_what_was_asked(memory: Engine, kept: Kept) -> None:
-    def broken(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        raise RuntimeError("the model is down")
-
-    agent = Agent(FunctionModel(broken), capabilities=[ComputedContext(memory)])
-    with pytest.raises(RuntimeError, match="the model is down"):
-        run(agent, "Which deploy took 5 minutes?", conversation_id="s1")
-    assert [event.text for event in kept("s1")] == ["Which deploy took 5 minutes?"]
-
-
-def test_two_conversations_at_once_stay_apart(memory: Engine, kept: Kept) -> None:
-    agent, _ = agent_of(memory)
-
-    async def talk(name: str) -> None:
-        history: list[ModelMessage] = []
-        for number in range(4):
-            result = await agent.run(f"{name} says {number}", message_history=history, conversation_id=name)
-            history = result.all_messages()
-
-    async def both() -> None:
-        await asyncio.gather(talk("ada"), talk("bob"))
-
-    asyncio.run(both())
-    for name in ("ada", "bob"):
-        asked = [event.text for event in kept(name) if event.trust == "user"]
-        assert asked == [f"{name} says {number}" for number in range(4)]
-
-
-def test_options_pass_through_and_wrong_ones_are_said(memory: Engine) -> None:
-    agent, model = agent_of(memory, session="given", options={"filters": Filters(kinds=("decision",))}, keeps=False)
-    run(agent, "Which deploy took 5 minutes?")
-    assert "Deploy number" not in str(model.requests)
-    wrong, _ = agent_of(memory, options={"filters": Filters(kinds=("fakt",))})
-    with pytest.raises(InputError, match="Did you mean 'fact'"):
-        run(wrong, "Which deploy took 5 minutes?")
+    assert [event.text for event in stored("s1")] == ["Which deploy took 5 minutes?", "so it is"]
 
 
 def test_request_that_answers_tools_and_asks_is_not_where_a_turn_begins(memory: Engine) -> None:

@@ -1,24 +1,24 @@
-"""Plain Anthropic messages -> `system` and `messages` to send instead.
+"""Messages of Anthropic's API, without a framework and without a package.
 
-Comes in: the conversation as the Messages API takes it. Goes out: both parts anew, with the stable part as the last block of
-`system`, where a cache mark ends it, and the volatile part as the last block of the last user message. What came in stays as
-it is; the blocks carry a mark, so that messages that came from here may come in again. It needs no package.
+`messages_for` returns the `system` and `messages` to send: the stable part is the last block of `system`, ended by a cache
+mark, and the volatile part is the last block of the last user message. The arguments stay as they are. Messages that come
+from here may come in again, because the blocks of a context are recognised by their marker lines.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from foveate.engine import Engine
-from foveate.integrations.conversation import TURNS, Said, Seat, is_marked
+from foveate.integrations.conversation import Conversation, ConversationMessage, HistoryOptions, is_context_block
 from foveate.integrations.importers import Report
 
 Message = Mapping[str, Any]
 Block = Mapping[str, Any]
 
-CACHE_MARKS = 4
-"""The API takes no more in one request."""
+MAX_CACHE_MARKS = 4
+"""The API's limit for one request."""
 
 
 def messages_for(
@@ -26,78 +26,77 @@ def messages_for(
     messages: Sequence[Message],
     *,
     system: str | Sequence[Block] = (),
-    budget: int | None = None,
-    turns: int | None = TURNS,
-    session: str | None = None,
-    keeps: bool = True,
-    **options: Any,
+    **options: Unpack[HistoryOptions],
 ) -> dict[str, Any]:
-    """`{"system": ..., "messages": ...}` for `client.messages.create`.
+    """Return `{"system": ..., "messages": ...}` for `client.messages.create`.
 
-    What was said so far is kept, so that turns that are dropped are not lost; `keeps=False` keeps nothing. Further options
-    are those of `engine.context`.
+    The messages are stored first, so that the turns that are dropped are not lost.
     """
-    seat = Seat(engine=engine, budget=budget, turns=turns, session=session, keeps=keeps, options=options)
-    own = [{**message, "content": _own(message["content"])} for message in messages]
-    stay = seat.latest(own, begins)
-    blocks = seat.blocks(said(own), said(stay))
-    above = _own(system)
-    if blocks is None:  # what could not be kept is not dropped either
-        return {"system": above, "messages": own}
-    stable, volatile = blocks
+    conversation = Conversation(engine, **options)
+    own = [{**message, "content": _without_context(message["content"])} for message in messages]
+    kept = conversation.kept_messages(own, is_turn_start)
+    context = conversation.context_blocks(convert_messages(own), convert_messages(kept))
+    system_blocks = _without_context(system)
+    if context is None:  # the store failed: a turn that was not stored must not be dropped
+        return {"system": system_blocks, "messages": own}
+    stable, volatile = context
     if stable:
-        marks = sum("cache_control" in block for part in (above, *(each["content"] for each in own)) for block in part)
-        end = {"cache_control": {"type": "ephemeral"}} if marks < CACHE_MARKS else {}
-        above.append({"type": "text", "text": stable, **end})
-    return {"system": above, "messages": _with_last(stay, volatile)}
+        contents = [system_blocks, *(message["content"] for message in own)]
+        cache_marks = sum("cache_control" in block for content in contents for block in content)
+        cache = {"cache_control": {"type": "ephemeral"}} if cache_marks < MAX_CACHE_MARKS else {}
+        system_blocks.append({"type": "text", "text": stable, **cache})
+    return {"system": system_blocks, "messages": _append_to_user_message(kept, volatile)}
 
 
-def keep(engine: Engine, messages: Sequence[Message], *, session: str | None = None) -> Report:
-    """What was said, as events; what is known already adds nothing, so the whole conversation may be handed over."""
-    return Seat(engine=engine, session=session).keep(said(messages))
+def remember(engine: Engine, messages: Sequence[Message], *, session: str | None = None) -> Report:
+    """Store a conversation. Messages that are stored already are not stored again."""
+    return Conversation(engine, session=session).remember(convert_messages(messages))
 
 
-def begins(message: Message) -> bool:
-    """Whether a turn begins here: a user's words, and no tool's answer."""
-    answers = any(block.get("type") == "tool_result" for block in _blocks(message["content"]))
-    return message["role"] == "user" and not answers
+def is_turn_start(message: Message) -> bool:
+    """Return whether a message contains the user's words and no result of a tool."""
+    has_result = any(block.get("type") == "tool_result" for block in _blocks(message["content"]))
+    return message["role"] == "user" and not has_result
 
 
-def said(messages: Sequence[Message]) -> list[Said]:
-    """What people, models and tools said."""
-    blocks = [(message["role"], block) for message in messages for block in _own(message["content"])]
-    called = {block["id"]: block for _, block in blocks if block.get("type") == "tool_use"}
-    return [part for role, block in blocks for part in _said(role, block, called)]
+def convert_messages(messages: Sequence[Message]) -> list[ConversationMessage]:
+    blocks = [(message["role"], block) for message in messages for block in _without_context(message["content"])]
+    calls = {block["id"]: block for _, block in blocks if block.get("type") == "tool_use"}
+    return [part for role, block in blocks for part in _convert_block(role, block, calls)]
 
 
-def _said(role: str, block: Block, called: Mapping[str, Block]) -> Iterator[Said]:
-    sort = block.get("type")
-    if sort == "tool_result":
-        id, answer = block["tool_use_id"], block.get("content") or ""
-        call = called.get(id, {})
-        text = "\n".join(part["text"] for part in _blocks(answer) if part.get("text"))
-        failed = bool(block.get("is_error"))
-        yield Said(role="tool", text=text, id=id, tool=call.get("name", ""), input=call.get("input"), failed=failed)
-    elif sort == "text" and role in ("user", "assistant"):
-        yield Said(role="user" if role == "user" else "assistant", text=block["text"])
+def _convert_block(role: str, block: Block, calls: Mapping[str, Block]) -> Iterator[ConversationMessage]:
+    if block.get("type") == "tool_result":
+        id = block["tool_use_id"]
+        call = calls.get(id, {})
+        yield ConversationMessage(
+            role="tool",
+            text="\n".join(part["text"] for part in _blocks(block.get("content") or "") if part.get("text")),
+            id=id,
+            tool=call.get("name", ""),
+            tool_input=call.get("input"),
+            failed=bool(block.get("is_error")),
+        )
+    elif block.get("type") == "text" and role in ("user", "assistant"):
+        yield ConversationMessage(role="user" if role == "user" else "assistant", text=block["text"])
 
 
-def _own(content: Any) -> list[Block]:
-    """The blocks of a content without those that were put there by an earlier call."""
-    return [block for block in _blocks(content) if not is_marked(block.get("text"))]
+def _without_context(content: Any) -> list[Block]:
+    """Return the blocks of a content without those that an earlier call has added."""
+    return [block for block in _blocks(content) if not is_context_block(block.get("text"))]
 
 
 def _blocks(content: Any) -> list[Block]:
-    """A content as blocks, whatever its shape; those of a response are objects of the client's own."""
+    """Return a content as a list of mappings. The blocks of a response are objects of the client."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}] if content else []
     return [block if isinstance(block, Mapping) else block.model_dump(exclude_none=True) for block in content]
 
 
-def _with_last(messages: list[dict[str, Any]], text: str) -> list[dict[str, Any]]:
-    """The messages with a text as the last thing that the user says: behind tools' results, before a prefilled answer."""
+def _append_to_user_message(messages: list[dict[str, Any]], text: str) -> list[dict[str, Any]]:
+    """Append a text to the last user message: after the results of tools, and before a prefilled answer."""
     last = max((n for n, message in enumerate(messages) if message["role"] == "user"), default=None)
     if not text or last is None:
         return messages
-    more = {**messages[last], "content": [*messages[last]["content"], {"type": "text", "text": text}]}
-    return [*messages[:last], more, *messages[last + 1 :]]
+    extended = {**messages[last], "content": [*messages[last]["content"], {"type": "text", "text": text}]}
+    return [*messages[:last], extended, *messages[last + 1 :]]

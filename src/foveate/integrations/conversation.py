@@ -1,7 +1,7 @@
-"""A conversation in somebody else's loop: what is asked in it, which of its turns stay, how it becomes state.
+"""A conversation in a framework's loop: its context is computed for each call of the model, its messages are stored.
 
-Comes in: an engine, and what was said, as an adapter reads it from its framework's messages. Goes out: the context for the
-next call, and events. Every adapter sits here; none computes or keeps anything in another way.
+Every adapter converts its framework's messages to `ConversationMessage` and uses a `Conversation`. No adapter computes a
+context or stores messages in another way.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import count, takewhile
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, Unpack
 
 from foveate.engine import Engine
 from foveate.errors import BudgetError, SourceError, StoreError
 from foveate.integrations.importers import Report, keep
 from foveate.integrations.importers.rows import BEGIN, END, Call, Row, digest, message, used
+from foveate.options import ContextOptions, refuse_unknown
 from foveate.pipeline.context import Context
 from foveate.pipeline.request import MAX_QUERY
 from foveate.store.protocol import Reader
@@ -27,205 +28,251 @@ from foveate.types import Filters
 Role = Literal["system", "user", "assistant", "tool"]
 Message = TypeVar("Message")
 
-TURNS = 3
-"""Turns of the conversation that stay as they are unless told otherwise; what is older is computed from state."""
+DEFAULT_TURNS = 3
+"""Latest turns of the conversation that stay in the prompt by default."""
 
-NOTHING_ASKED = "What holds here"
-"""The question of whoever says nothing in words, such as with a picture: rules hold all the same."""
+DEFAULT_SESSION = "main"
+"""The session of messages whose framework names none."""
 
-SURE = 4
-"""Messages in a row that are known, before which all others are taken to be known too."""
+DEFAULT_QUERY = "What holds here"
+"""The query for a message without words, such as a picture: rules apply to it, too."""
+
+KNOWN_RUN_LENGTH = 4
+"""If this many messages in a row are stored already, so are all messages before them."""
 
 log = logging.getLogger("foveate.agents")
 
 
+class AdapterOptions(ContextOptions, total=False):
+    """Options of every adapter: those of `Engine.context`, and whether it stores messages."""
+
+    remember: bool
+    """Store the messages of the conversation. The default is True."""
+
+
+class HistoryOptions(AdapterOptions, total=False):
+    """Options of an adapter that shortens the conversation."""
+
+    turns: int | None
+    """Latest turns that stay in the prompt; None for all. The default is 3. Older turns come back from the store."""
+
+
+_OPTIONS = frozenset(HistoryOptions.__annotations__)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
-    """One message of a conversation, or what a tool answered, whatever framework it comes from."""
+class ConversationMessage:
+    """A message, or the result of a tool, from any framework."""
 
     role: Role
     text: str
     id: str = ""
-    """The framework's own id, where it is the same next time."""
+    """The framework's id, if it is the same whenever the message is handed over."""
     tool: str = ""
-    """Which tool answered, for role `tool`."""
-    input: Any = None
-    """What that tool was called with."""
+    """Name of the tool, for role `tool`."""
+    tool_input: Any = None
+    """Arguments of the tool's call."""
     failed: bool = False
-    order: str = ""
-    """Its place in the conversation, for an adapter that hands the history back: kept beside the words."""
-    parts: Sequence[tuple[int, Mapping[str, Any]]] = ()
-    """Pictures and files among its words, each with its place: kept as they are, for such an adapter only."""
+    position: str = ""
+    """Position in the conversation, stored for an adapter that returns the history."""
+    attachments: Sequence[tuple[int, Mapping[str, Any]]] = ()
+    """Pictures and files between the texts, each with its index; stored unchanged for such an adapter."""
 
 
-def question(said: Sequence[Said]) -> str:
-    """What the conversation is about now: the words of its last user message that has any."""
-    return next((part.text for part in reversed(said) if part.role == "user" and part.text.strip()), "")[:MAX_QUERY]
+class Conversation:
+    """Computes the contexts of a conversation and stores its messages."""
+
+    def __init__(self, engine: Engine, **options: Unpack[HistoryOptions]) -> None:
+        refuse_unknown(options, _OPTIONS, "An adapter")
+        self.engine = engine
+        self.turns = options.pop("turns", DEFAULT_TURNS)
+        self.stores_messages = options.pop("remember", True)
+        self.session = options.pop("session", None)
+        self._options: ContextOptions = options
+
+    def context(
+        self,
+        messages: Sequence[ConversationMessage],
+        shown: Sequence[ConversationMessage] = (),
+        *,
+        session: str | None = None,
+        budget: int | None = None,
+    ) -> Context | None:
+        """Return the context for the next call of the model; None without a user's message or without a store.
+
+        The context does not repeat the messages `shown`, which the prompt contains anyway. If the store fails, that is
+        logged and the call can go on without a context. An error in the options is raised.
+        """
+        query = current_query(messages) or (DEFAULT_QUERY if any(part.role == "user" for part in messages) else "")
+        if not query:
+            return None
+        session = session or self.session
+        try:
+            options: ContextOptions = {**self._options, "session": session}
+            if shown:
+                options["filters"] = self._exclude_shown(shown, session)
+            if budget is not None:
+                options["budget"] = budget
+            return self.engine.context(query, **options)
+        except (StoreError, SourceError) as error:
+            log.warning("no context: %s", error)
+            return None
+
+    def remember(
+        self, messages: Sequence[ConversationMessage], *, session: str | None = None, is_new: bool = False
+    ) -> Report:
+        """Store messages as events of the session. If the store fails, that is logged.
+
+        Messages that are stored already are not stored again, so the whole conversation may be handed over each time.
+        With `is_new`, all messages are new, although some may have the text of earlier ones.
+        """
+        if not self.stores_messages:
+            return Report()
+        session = self._session_name(session)
+        try:
+            known = self._known_events(messages, session) if is_new else {}
+            seen_counts = Counter({content: len(ids) for content, ids in known.items()})
+            rows = list(self._rows(messages, session, seen_counts))
+            return keep(self.engine.store.data, iter(rows if is_new else self._new_rows(rows)), "conversation")
+        except StoreError as error:
+            log.warning("messages were not stored: %s", error)
+            return Report(skipped=len(messages))
+
+    def remember_and_compute(
+        self, messages: Sequence[ConversationMessage], shown: Sequence[ConversationMessage], *, session: str | None = None
+    ) -> Context | None:
+        """Store the messages, then return the context, which can contain those that the prompt no longer shows."""
+        self.remember(messages, session=session)
+        return self.context(messages, shown, session=session)
+
+    async def aremember(
+        self, messages: Sequence[ConversationMessage], *, session: str | None = None, is_new: bool = False
+    ) -> Report:
+        """`remember` for async callers."""
+        if not self.stores_messages:
+            return Report()  # without the cost of a thread
+        return await asyncio.to_thread(self.remember, messages, session=session, is_new=is_new)
+
+    async def aremember_and_compute(
+        self, messages: Sequence[ConversationMessage], shown: Sequence[ConversationMessage], *, session: str | None = None
+    ) -> Context | None:
+        """`remember_and_compute` for async callers."""
+        return await asyncio.to_thread(self.remember_and_compute, messages, shown, session=session)
+
+    def context_blocks(
+        self, messages: Sequence[ConversationMessage], shown: Sequence[ConversationMessage]
+    ) -> tuple[str, str] | None:
+        """Return the stable and the volatile part between marker lines; None without a context.
+
+        Parts and markers together are within the budget. Raises BudgetError if it has no room for the markers.
+        """
+        counter = self._options.get("counter") or self.engine.store.data.rules.counter
+        markers = 2 * tokens.count(f"{BEGIN}{END}\n", counter)
+        budget = self._options.get("budget")
+        if budget is not None and budget <= markers:
+            problem = f"A budget of {budget} tokens is too small: the lines around a context take {markers}. Raise it."
+            raise BudgetError(problem, short=markers + 1 - budget)
+        self.remember(messages)
+        context = self.context(messages, shown, budget=None if budget is None else budget - markers)
+        if budget is None and context and context.tokens + markers > context.budget.ceiling:
+            context = self.context(messages, shown, budget=context.budget.total - markers)
+        return (wrap_context_block(context.stable), wrap_context_block(context.volatile)) if context else None
+
+    def kept_messages(
+        self,
+        messages: Sequence[Message],
+        is_turn_start: Callable[[Message], bool],
+        is_system: Callable[[Message], bool] = lambda _: False,
+    ) -> list[Message]:
+        """Return the messages that stay in the prompt: the system's, and the last turns, at least the current one."""
+        turns = last_turns(messages, self.turns if self.turns is None else max(self.turns, 1), is_turn_start)
+        dropped = messages[: len(messages) - len(turns)]
+        return [*filter(is_system, dropped), *turns]
+
+    def _session_name(self, session: str | None) -> str:
+        return session or self.session or self.engine.scope.session or DEFAULT_SESSION
+
+    def _rows(self, messages: Sequence[ConversationMessage], session: str, seen_counts: Counter[str]) -> Iterator[Row]:
+        """Yield the rows to store. A text that occurs again gets the next number, as each "go on" is another message."""
+        now = self.engine.store.data.clock()
+        for number, part in enumerate(messages, 1):
+            content = _content_key(part)
+            key = _event_key(content, session, 0 if part.id else seen_counts[content])
+            seen_counts[content] += 1
+            at = now - (len(messages) - number)  # a millisecond apart, so that messages stored together have an order
+            if part.role == "tool":
+                call = Call(number, part.tool or "tool", part.tool_input, key, session, at)
+                yield from used(call, part.text, "failure" if part.failed else "success")
+            elif part.role != "system":  # the developer wrote it, it is not part of the conversation
+                for row in message(part.role, part.text, key=key, session=session, at=at):
+                    yield replace(row, values={**row.values, **_history_data(part)})
+
+    def _new_rows(self, rows: list[Row]) -> list[Row]:
+        """Return the rows after the last ones that are stored already.
+
+        One stored row is not enough: in a list that the caller has cut, a repeated text looks like a stored one.
+        """
+        run_length = 0
+        with self.engine.store.data.reader() as reader:
+            for n in range(len(rows), 0, -1):
+                run_length = run_length + 1 if reader.by_key(rows[n - 1].values["key"]) else 0
+                if run_length == KNOWN_RUN_LENGTH:
+                    return rows[n:]
+        return rows
+
+    def _exclude_shown(self, shown: Sequence[ConversationMessage], session: str | None) -> Filters:
+        """Add the events of the messages that the prompt shows to the caller's filters."""
+        filters = self._options.get("filters") or Filters()
+        events = self._known_events(shown, self._session_name(session))
+        return replace(filters, exclude=(*filters.exclude, *(id for ids in events.values() for id in ids)))
+
+    def _known_events(self, messages: Sequence[ConversationMessage], session: str) -> dict[str, list[str]]:
+        """Return the ids of stored events by content key. A text that was said twice has two."""
+        contents = [_content_key(part) for part in messages if part.role != "system"]
+        with self.engine.store.data.reader() as reader:
+            return {content: _event_ids(reader, content, session) for content in contents}
 
 
-def latest(messages: Sequence[Message], turns: int | None, begins: Callable[[Message], bool]) -> list[Message]:
-    """The last turns, whole, so that no tool's call loses its result; None keeps all. `begins`: a user's words."""
-    starts = [n for n, each in enumerate(messages) if begins(each)]
+def current_query(messages: Sequence[ConversationMessage]) -> str:
+    """Return the text of the last user message that has any."""
+    return next((part.text for part in reversed(messages) if part.role == "user" and part.text.strip()), "")[:MAX_QUERY]
+
+
+def last_turns(messages: Sequence[Message], turns: int | None, is_turn_start: Callable[[Message], bool]) -> list[Message]:
+    """Return the messages of the last turns; None for all. A turn is never cut, so that each tool call has its result."""
+    starts = [n for n, each in enumerate(messages) if is_turn_start(each)]
     if turns is None or len(starts) <= turns:
         return list(messages)
     return list(messages[starts[-turns] :]) if turns > 0 else []
 
 
-def marked(text: str) -> str:
-    """A block of a context that can be told from what people say, where prompts may come back as history."""
+def wrap_context_block(text: str) -> str:
+    """Put marker lines around a context, by which it is recognised when the prompt comes back as history."""
     return f"{BEGIN}{text}{END}\n" if text else ""
 
 
-def is_marked(text: object) -> bool:
+def is_context_block(text: object) -> bool:
     return isinstance(text, str) and text.startswith(BEGIN) and text.rstrip().endswith(END)
 
 
-@dataclass(slots=True, kw_only=True)
-class Seat:
-    """foveate's seat in a loop: computes what goes in, keeps what came of it. The options are those of `compute`."""
-
-    engine: Engine
-    budget: int | None = None
-    turns: int | None = TURNS
-    session: str | None = None
-    agent: str | None = None
-    keeps: bool = True
-    """Whether what is said becomes state."""
-    options: dict[str, Any] = field(default_factory=dict)
-
-    def context(self, said: Sequence[Said], shown: Sequence[Said] = (), *, session: str | None = None) -> Context | None:
-        """The context for the next call; None where nothing is asked, or where the store cannot answer.
-
-        `shown` is what the prompt holds anyway: it is not shown twice. A prompt is never lost to a store that is down: that
-        is logged, and the call goes on without. What is wrong with the request itself is raised.
-        """
-        query = question(said) or (NOTHING_ASKED if any(part.role == "user" for part in said) else "")
-        if not query:
-            return None
-        session = session or self.session
-        try:
-            options = {**self.options, "filters": self._without(shown, session)}
-            return self.engine.context(query, budget=self.budget, agent=self.agent, session=session, **options)
-        except (StoreError, SourceError) as error:
-            log.warning("no context: %s", error)
-            return None
-
-    async def acontext(
-        self, said: Sequence[Said], shown: Sequence[Said] = (), *, session: str | None = None
-    ) -> Context | None:
-        """`context` for async callers, in a thread."""
-        return await asyncio.to_thread(self.context, said, shown, session=session)
-
-    def keep(self, said: Sequence[Said], *, session: str | None = None, new: bool = False) -> Report:
-        """What was said, as events of the session; the same again adds nothing. A failing store is logged, not raised.
-
-        `new`: all of it was said just now, also what was said before in the same words.
-        """
-        session = session or self.session or self.engine.scope.session or "main"
-        if not self.keeps:
-            return Report()
-        try:
-            known = self._known(said, session) if new else {}
-            before = Counter({words: len(ids) for words, ids in known.items()})
-            rows = list(self._rows(said, session, before))
-            return keep(self.engine.store.data, iter(rows if new else self._unknown(rows)), "conversation")
-        except StoreError as error:
-            log.warning("nothing kept: %s", error)
-            return Report(skipped=len(said))
-
-    async def akeep(self, said: Sequence[Said], *, session: str | None = None, new: bool = False) -> Report:
-        """`keep` for async callers, in a thread where there is something to do."""
-        if not self.keeps:
-            return Report()
-        return await asyncio.to_thread(self.keep, said, session=session, new=new)
-
-    def ready(self, said: Sequence[Said], shown: Sequence[Said], *, session: str | None = None) -> Context | None:
-        """`keep`, then `context`: what the prompt no longer shows is not lost, and neither is a run that fails later."""
-        self.keep(said, session=session)
-        return self.context(said, shown, session=session)
-
-    async def aready(self, said: Sequence[Said], shown: Sequence[Said], *, session: str | None = None) -> Context | None:
-        """`ready` for async callers, in a thread."""
-        return await asyncio.to_thread(self.ready, said, shown, session=session)
-
-    def blocks(self, said: Sequence[Said], shown: Sequence[Said], *, session: str | None = None) -> tuple[str, str] | None:
-        """The stable and the volatile part, marked; with their marks they are within the budget. None without a context."""
-        marks = 2 * tokens.count(f"{BEGIN}{END}\n", self.options.get("counter") or self.engine.store.data.rules.counter)
-        if self.budget is not None and self.budget <= marks:
-            said_so = f"A budget of {self.budget} tokens holds nothing: the marks around a context take {marks}. Raise it."
-            raise BudgetError(said_so, short=marks + 1 - self.budget)
-        seat = self if self.budget is None else replace(self, budget=self.budget - marks)
-        context = seat.ready(said, shown, session=session)
-        if self.budget is None and context and context.tokens + marks > context.budget.ceiling:
-            seat = replace(self, budget=context.budget.total - marks)  # the budget was the engine's own to know
-            context = seat.context(said, shown, session=session)
-        return (marked(context.stable), marked(context.volatile)) if context else None
-
-    def latest(self, messages: Sequence[Message], begins: Callable[[Message], bool]) -> list[Message]:
-        """The turns that stay; the one that is under way always does."""
-        return latest(messages, self.turns if self.turns is None else max(self.turns, 1), begins)
-
-    def _rows(self, said: Sequence[Said], session: str, before: Counter[str]) -> Iterator[Row]:
-        """What was said as rows. Words without an id are numbered by how often they were said: each "go on" is another."""
-        now = self.engine.store.data.clock()
-        for number, part in enumerate(said, 1):
-            words = _words(part)
-            key = _key(words, session, 0 if part.id else before[words])
-            before[words] += 1
-            at = now - (len(said) - number)  # a millisecond apart: what is kept at once has an order, too
-            if part.role == "tool":
-                call = Call(number, part.tool or "tool", part.input, key, session, at)
-                yield from used(call, part.text, "failure" if part.failed else "success")
-            elif part.role != "system":  # the developer's own instructions are not news
-                for row in message(part.role, part.text, key=key, session=session, at=at):
-                    yield replace(row, values={**row.values, **_handed_back(part)})
-
-    def _unknown(self, rows: list[Row]) -> list[Row]:
-        """The rows behind the last few that are known: a conversation only grows, and is handed over whole at every call.
-
-        One known row is not enough: in a list that the caller has cut, words that were said before count as known.
-        """
-        together = 0
-        with self.engine.store.data.reader() as reader:
-            for n in range(len(rows), 0, -1):
-                together = together + 1 if reader.by_key(rows[n - 1].values["key"]) else 0
-                if together == SURE:
-                    return rows[n:]
-        return rows
-
-    def _without(self, shown: Sequence[Said], session: str | None) -> Filters:
-        """The caller's filters, and without the events of what is shown anyway."""
-        filters: Filters = self.options.get("filters") or Filters()
-        if not shown:
-            return filters
-        session = session or self.engine.scope.session or "main"
-        known = [id for ids in self._known(shown, session).values() for id in ids]
-        return replace(filters, exclude=(*filters.exclude, *known))
-
-    def _known(self, said: Sequence[Said], session: str) -> dict[str, list[str]]:
-        """The events of the same words in the session, as often as they were said; a developer's are none."""
-        kept = (part for part in said if part.role != "system")
-        with self.engine.store.data.reader() as reader:
-            return {words: _events(reader, words, session) for words in map(_words, kept)}
-
-
-def _handed_back(part: Said) -> dict[str, Any]:
-    """What is kept beside the words, where the history is handed back."""
-    if not part.order:
+def _history_data(part: ConversationMessage) -> dict[str, Any]:
+    """Return what is stored in addition if the adapter returns the history."""
+    if not part.position:
         return {}
-    return {"order": part.order, **({"parts": [list(one) for one in part.parts]} if part.parts else {})}
+    attachments = {"parts": [list(pair) for pair in part.attachments]} if part.attachments else {}
+    return {"order": part.position, **attachments}
 
 
-def _events(reader: Reader, words: str, session: str) -> list[str]:
-    found = (reader.by_key(_key(words, session, number)) for number in count())
-    return [record.id for record in takewhile(bool, found) if record]
+def _event_ids(reader: Reader, content: str, session: str) -> list[str]:
+    records = (reader.by_key(_event_key(content, session, number)) for number in count())
+    return [record.id for record in takewhile(bool, records) if record]
 
 
-def _key(words: str, session: str, number: int) -> str:
-    """The same for the same words in the same session: frameworks hand the whole conversation over again and again."""
-    return f"said:{digest(session, words, str(number))}"
+def _event_key(content: str, session: str, number: int) -> str:
+    """Return the key of an event. Frameworks hand over the same messages again and again, which must give the same key."""
+    return f"said:{digest(session, content, str(number))}"
 
 
-def _words(part: Said) -> str:
-    """What is the same next time. An id alone is not: some servers number the calls of each answer from 0."""
-    return digest(part.id, part.role, part.tool, str(part.input or ""), " ".join(part.text.split()))
+def _content_key(part: ConversationMessage) -> str:
+    """Return a hash that is the same next time. The id alone is not enough: some servers number calls from 0 each time."""
+    return digest(part.id, part.role, part.tool, str(part.tool_input or ""), " ".join(part.text.split()))

@@ -1,8 +1,7 @@
 """LlamaIndex: a memory block for `Memory`.
 
-Comes in: the messages of a chat history. Goes out: the computed context as the block's text, and what was said, as events.
-The history is the memory's own: its token limit says how much of it stays. With `insert_method="user"` the block stands with
-the latest user message, and a provider's cached beginning stays one.
+The block holds the computed context. How much of the history stays is decided by the memory's token limit. With
+`insert_method="user"` the block is inserted into the latest user message, so that a provider's prompt cache holds.
 """
 
 from __future__ import annotations
@@ -10,13 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Unpack
 
 from foveate.engine import Engine
 from foveate.errors import BudgetError
 from foveate.integrations import requires_extra
-from foveate.integrations.conversation import Role, Said, Seat
+from foveate.integrations.conversation import AdapterOptions, Conversation, ConversationMessage, Role
 from foveate.pipeline.context import Context
 from foveate.text import tokens
 
@@ -25,106 +24,92 @@ with requires_extra("llama-index"):
     from llama_index.core.bridge.pydantic import PrivateAttr
     from llama_index.core.memory import BaseMemoryBlock
 
-REMEMBERED = 16
-"""Answers that can still be made shorter: LlamaIndex asks for that right after, and sessions may share a block."""
+MAX_CACHED_QUERIES = 16
+"""Queries kept to compute their context again for less room. LlamaIndex asks for that at once; sessions share a block."""
 
-SPARE = 0.05
-"""Share of the smaller room that stays free: LlamaIndex counts with a tokenizer of its own."""
+TOKEN_MARGIN = 0.05
+"""Share of the smaller room that stays free, because LlamaIndex counts with a tokenizer of its own."""
+
+_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "tool": "tool", "function": "tool"}
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """What a context was computed for."""
-
-    said: list[Said]
+class _CachedQuery:
+    messages: list[ConversationMessage]
     session: str | None
 
 
 class ComputedContextBlock(BaseMemoryBlock[str]):
-    """`Memory.from_defaults(memory_blocks=[ComputedContextBlock(engine, budget=2000)], insert_method="user")`."""
+    """Holds the context: `Memory.from_defaults(memory_blocks=[ComputedContextBlock(engine)], insert_method="user")`."""
 
     name: str = "computed_context"
     priority: int = 1
-    _seat: Seat = PrivateAttr()
-    _asked: OrderedDict[str, _Asked] = PrivateAttr(default_factory=OrderedDict)
+    _conversation: Conversation = PrivateAttr()
+    _cached_queries: OrderedDict[str, _CachedQuery] = PrivateAttr(default_factory=OrderedDict)
 
     def __init__(
-        self,
-        engine: Engine,
-        *,
-        budget: int | None = None,
-        session: str | None = None,
-        agent: str | None = None,
-        keeps: bool = True,
-        options: dict[str, Any] | None = None,
-        **fields: Any,
+        self, engine: Engine, *, name: str = "computed_context", priority: int = 1, **options: Unpack[AdapterOptions]
     ) -> None:
-        """`options` are those of `compute`; `fields` are LlamaIndex's: `name`, `priority` (0: never shortened), ..."""
-        super().__init__(**fields)
-        self._seat = Seat(
-            engine=engine, budget=budget, turns=None, session=session, agent=agent, keeps=keeps, options=options or {}
-        )
+        """`name` and `priority` are LlamaIndex's; a block of priority 0 is never shortened."""
+        super().__init__(name=name, priority=priority)
+        self._conversation = Conversation(engine, turns=None, **options)
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
-        """The context for the last question; what the history says anyway is not in it."""
-        said = _said(_once(messages or []))
-        asked = _Asked(said, self._seat.session or block_kwargs.get("session_id"))
-        context = await asyncio.to_thread(self._answered, asked)
+        """Return the context for the last question, without what the history shows anyway."""
+        session = self._conversation.session or block_kwargs.get("session_id")
+        query = _CachedQuery(_convert_messages(_drop_repeated_question(messages or [])), session)
+        context = await asyncio.to_thread(self._compute_and_remember, query)
         if context is None:
             return ""
-        self._asked[context.text] = asked
-        while len(self._asked) > REMEMBERED:
-            self._asked.popitem(last=False)
+        self._cached_queries[context.text] = query
+        while len(self._cached_queries) > MAX_CACHED_QUERIES:
+            self._cached_queries.popitem(last=False)
         return context.text
 
-    def _answered(self, asked: _Asked) -> Context | None:
-        """The context, then what was said is kept: one way into a thread for both."""
-        context = self._seat.context(asked.said, asked.said, session=asked.session)
-        if asked.said:
-            self._seat.keep(asked.said, session=asked.session)
+    def _compute_and_remember(self, query: _CachedQuery) -> Context | None:
+        context = self._conversation.context(query.messages, query.messages, session=query.session)
+        if query.messages:
+            self._conversation.remember(query.messages, session=query.session)
         return context
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
-        """Messages that leave the short-term memory: kept already, unless nothing was asked since."""
-        session = next((str(each.additional_kwargs["session_id"]) for each in messages if _has_session(each)), None)
-        await self._seat.akeep(_said(messages), session=self._seat.session or session)
+        """Store messages that leave the short-term memory. Most are stored already, when the last context was computed."""
+        sessions = (message.additional_kwargs.get("session_id") for message in messages)
+        session = next((str(session) for session in sessions if session), None)
+        await self._conversation.aremember(_convert_messages(messages), session=self._conversation.session or session)
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
-        """The context again, computed for less room; None where nothing useful would be left."""
-        asked = self._asked.get(content) if content else None
-        if asked is None:
+        """Compute the context again for less room; None if nothing useful would be left."""
+        query = self._cached_queries.get(content) if content else None
+        if query is None:
             return None
-        room = int((tokens.count(content, self._seat.engine.store.data.rules.counter) - tokens_to_truncate) * (1 - SPARE))
-        if room <= 0:
+        counter = self._conversation.engine.store.data.rules.counter
+        budget = int((tokens.count(content, counter) - tokens_to_truncate) * (1 - TOKEN_MARGIN))
+        if budget <= 0:
             return None
         try:
-            context = await replace(self._seat, budget=room).acontext(asked.said, asked.said, session=asked.session)
+            context = await asyncio.to_thread(
+                self._conversation.context, query.messages, query.messages, session=query.session, budget=budget
+            )
         except BudgetError:
             return None
         return context.text or None if context else None
 
 
-_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "tool": "tool", "function": "tool"}
+def _drop_repeated_question(messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
+    """Drop the question that LlamaIndex appends to a history that contains it already."""
+    questions = [message.content for message in messages if message.role.value == "user"]
+    is_repeated = len(questions) > 1 and messages[-1].role.value == "user" and questions[-1] == questions[-2]
+    return messages[:-1] if is_repeated else messages
 
 
-def _once(messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
-    """The history without the question that LlamaIndex hands in once more at its end, where the history has it already."""
-    asked = [message.content for message in messages if message.role.value == "user"]
-    again = len(asked) > 1 and messages[-1].role.value == "user" and asked[-1] == asked[-2]
-    return messages[:-1] if again else messages
-
-
-def _has_session(message: ChatMessage) -> bool:
-    return bool(message.additional_kwargs.get("session_id"))
-
-
-def _said(messages: Sequence[ChatMessage]) -> list[Said]:
+def _convert_messages(messages: Sequence[ChatMessage]) -> list[ConversationMessage]:
     blocks = [block for message in messages for block in message.blocks if isinstance(block, ToolCallBlock)]
     calls = {block.tool_call_id: block for block in blocks if block.tool_call_id}
-    said = []
+    converted = []
     for message in messages:
         role = _ROLES.get(message.role.value, "system")
         call = calls.get(str(message.additional_kwargs.get("tool_call_id"))) if role == "tool" else None
-        tool, given = (call.tool_name, call.tool_kwargs) if call else ("", None)
-        said.append(Said(role=role, text=message.content or "", tool=tool, input=given))
-    return said
+        tool, tool_input = (call.tool_name, call.tool_kwargs) if call else ("", None)
+        converted.append(ConversationMessage(role=role, text=message.content or "", tool=tool, tool_input=tool_input))
+    return converted

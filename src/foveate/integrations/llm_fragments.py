@@ -1,7 +1,7 @@
 """A plugin of the `llm` command: `llm -f foveate:"fix auth" "What should I look at?"`.
 
-Comes in: what stands behind `foveate:`, as a question to the project of the working directory. Goes out: the computed
-context, as a fragment of the prompt. Nothing is kept and no store is created. Budget and profile are the project's settings.
+The text after `foveate:` is a query to the project of the working directory, and its context becomes a fragment of the
+prompt. The plugin stores no messages and creates no store. Budget and profile are the project's settings.
 """
 
 from __future__ import annotations
@@ -23,6 +23,6 @@ def register_fragment_loaders(register: Callable[[str, Loader], None]) -> None:
 
 
 def load(query: str) -> llm.Fragment:
-    """What this project knows about a question, within its budget: -f foveate:"fix auth" """
+    """Load the context that this project has for a query: -f foveate:"fix auth" """
     with factory.open(create=False) as engine:
         return llm.Fragment(engine.context(query).text, f"foveate:{query}")  # type: ignore[no-untyped-call]

@@ -1,11 +1,10 @@
-"""OpenAI Agents SDK: a filter that computes what each model call receives, and a session whose history is state.
+"""OpenAI Agents SDK: a filter that computes what each call of the model receives, and a session that stores the history.
 
     session = FoveateSession("s1", engine)
-    config = RunConfig(call_model_input_filter=context_filter(engine, session=session))
+    config = RunConfig(call_model_input_filter=context_filter(session, budget=2000))
     await Runner.run(agent, "...", session=session, run_config=config)
 
-Comes in: the SDK's input items, which are those of the Responses API. Goes out: instructions with the stable part behind
-them, and items with the volatile part last. Either works without the other.
+Each works without the other. The SDK's input items are those of the Responses API.
 """
 
 from __future__ import annotations
@@ -16,13 +15,19 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import count
-from typing import Any, cast
+from typing import Any, Unpack, cast
 
 from foveate.engine import Engine
 from foveate.errors import StoreError
 from foveate.integrations import requires_extra
-from foveate.integrations.conversation import TURNS, Said, Seat, latest
-from foveate.integrations.openai_messages import SYSTEM, begins, said
+from foveate.integrations.conversation import (
+    DEFAULT_TURNS,
+    Conversation,
+    ConversationMessage,
+    HistoryOptions,
+    last_turns,
+)
+from foveate.integrations.openai_messages import convert_messages, is_system, is_turn_start
 from foveate.records.render_events import role_of
 from foveate.text.redact import redact_value
 from foveate.types import NO_FILTERS, Record
@@ -32,137 +37,139 @@ with requires_extra("openai-agents"):
     from agents.memory import SessionSettings
     from agents.run import CallModelData, CallModelInputFilter, ModelInputData
 
-EVENTS = 2_000
-"""The latest events of a session among which its last turns are looked for."""
+MAX_EVENTS_READ = 2_000
+"""Latest events of a session that are searched for its last turns."""
 
-MAX_PARTS = 900_000
-"""Characters of a message's pictures and files as JSON: what a record holds beside its text, with room for the rest."""
+MAX_ATTACHMENT_CHARS = 900_000
+"""Limit for a message's pictures and files as JSON, below the limit of a record's data."""
 
 log = logging.getLogger("foveate.agents")
-_order = count()
+_sequence = count()
 
 
-def context_filter(
-    engine: Engine,
-    *,
-    budget: int | None = None,
-    turns: int | None = TURNS,
-    session: str | FoveateSession | None = None,
-    keeps: bool = True,
-    **options: Any,
-) -> CallModelInputFilter:
-    """For `RunConfig.call_model_input_filter`. Further options are those of `engine.context`.
+def context_filter(source: Engine | FoveateSession, **options: Unpack[HistoryOptions]) -> CallModelInputFilter:
+    """Return a filter for `RunConfig.call_model_input_filter`.
 
-    What is in the input is kept, too, unless a `FoveateSession` does that already. A `session` that is not given is the
-    `group_id` of the run's trace, where that is set.
+    Pass the `FoveateSession` of the run if it has one: it stores the messages. With an engine, the filter stores the input
+    of each call, in the session of the options, else in the `group_id` of the run's trace.
     """
-    keeps = keeps and not isinstance(session, FoveateSession)
-    name = session.session_id if isinstance(session, FoveateSession) else session
-    seat = Seat(engine=engine, budget=budget, turns=turns, session=name, keeps=keeps, options=options)
+    if isinstance(source, FoveateSession):
+        options = {**options, "session": source.session_id, "remember": False}
+        source = source.engine
+    conversation = Conversation(source, **options)
 
-    async def computed(data: CallModelData[Any]) -> ModelInputData:
-        items, above = data.model_data.input, data.model_data.instructions
-        stay = seat.latest(items, begins)
-        standing = [item for item in items[: len(items) - len(stay)] if item.get("role") in SYSTEM]
-        context = await seat.aready(said(items), said(stay), session=name or _group())
-        if context is None:  # what could not be kept is not dropped either
+    async def filter_model_input(data: CallModelData[Any]) -> ModelInputData:
+        items, instructions = data.model_data.input, data.model_data.instructions
+        kept = conversation.kept_messages(items, is_turn_start, is_system)
+        context = await conversation.aremember_and_compute(
+            convert_messages(items), convert_messages(kept), session=conversation.session or _trace_group()
+        )
+        if context is None:  # the store failed: a turn that was not stored must not be dropped
             return data.model_data
         if context.stable:
-            above = "\n\n".join(filter(None, (above, context.stable.rstrip())))
-        last = [cast(TResponseInputItem, {"role": "user", "content": context.volatile})] if context.volatile else []
-        return ModelInputData(input=[*standing, *stay, *last], instructions=above)
+            instructions = "\n\n".join(filter(None, (instructions, context.stable.rstrip())))
+        if context.volatile:
+            kept.append({"role": "user", "content": context.volatile})
+        return ModelInputData(input=kept, instructions=instructions)
 
-    return computed
+    return filter_model_input
 
 
 class FoveateSession:
-    """The SDK's `Session`: the messages of its last turns are its history; what tools did is state, for contexts to show.
+    """A `Session` of the SDK whose history is in foveate's store: the messages of its last turns.
 
-    Pictures and files of a message come back as they were given, and count as no text; words in their place say so where
-    they cannot be kept: too large, no JSON, or with a secret in an address. Several texts of one message come back as one.
+    Results of tools are stored as events, which contexts show, and are not part of the history. Pictures and files come back
+    unchanged. If one cannot be stored (too large, not JSON, or an address with a secret), a text says so in its place.
+    Several texts of one message come back as one.
     """
 
-    def __init__(self, session_id: str, engine: Engine, *, turns: int | None = TURNS) -> None:
+    def __init__(self, session_id: str, engine: Engine, *, turns: int | None = DEFAULT_TURNS) -> None:
         self.session_id = session_id
         self.session_settings: SessionSettings | None = None
+        self.engine = engine
         self._turns = turns
-        self._seat = Seat(engine=engine, session=session_id)
+        self._conversation = Conversation(engine, session=session_id)
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
-        """The last turns, oldest first; with a limit, no more items than that."""
+        """Return the last turns, oldest first, and at most `limit` items of them."""
         items = [_item(record) for record in await asyncio.to_thread(self._messages)]
-        stay = latest(items, self._turns, begins)
-        return stay if limit is None else stay[-limit:] if limit > 0 else []
+        kept = last_turns(items, self._turns, is_turn_start)
+        return kept if limit is None else kept[-limit:] if limit > 0 else []
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
-        """Keep what was said. The SDK hands each item over once, so that the same words again are other words."""
-        now = self._seat.engine.store.data.clock()
-        parts = [replace(_fitting(part), order=f"{now:014d}.{next(_order):09d}") for part in said(items)]
-        await self._seat.akeep(parts, new=True)
+        """Store messages. The SDK hands each over once, so a repeated text is another message."""
+        await asyncio.to_thread(self._store, items)
 
     async def pop_item(self) -> TResponseInputItem | None:
-        """Take the last message out of use and return it."""
+        """Retire the last message and return it."""
         messages = await asyncio.to_thread(self._messages)
         if not messages:
             return None
-        await asyncio.to_thread(self._seat.engine.edit, messages[-1].id, status="retired")
+        await asyncio.to_thread(self.engine.edit, messages[-1].id, status="retired")
         return _item(messages[-1])
 
     async def clear_session(self) -> None:
-        """Take everything that happened in the session out of use; it stays on record."""
+        """Retire all events of the session; they stay in the store."""
         for record in await asyncio.to_thread(self._events):
-            await asyncio.to_thread(self._seat.engine.edit, record.id, status="retired")
+            await asyncio.to_thread(self.engine.edit, record.id, status="retired")
+
+    def _store(self, items: list[TResponseInputItem]) -> None:
+        now = self.engine.store.data.clock()
+        messages = [_storable_message(message) for message in convert_messages(items)]
+        messages = [replace(message, position=f"{now:014d}.{next(_sequence):09d}") for message in messages]
+        self._conversation.remember(messages, is_new=True)
 
     def _messages(self) -> list[Record]:
-        """What was said in it, oldest first."""
+        """Return the messages of people and models, oldest first."""
         messages = [record for record in self._events() if role_of(record) in ("user", "assistant")]
         return sorted(messages, key=lambda record: str(record.data.get("order") or f"{record.created:014d}"))
 
     def _events(self) -> list[Record]:
-        """What happened in the session; nothing where the store cannot say."""
+        """Return the session's events; none if the store fails, so that the run can go on."""
         try:
-            with self._seat.engine.store.data.reader() as reader:
-                return reader.recent(["event"], EVENTS, NO_FILTERS, session=self.session_id)
+            with self.engine.store.data.reader() as reader:
+                return reader.recent(["event"], MAX_EVENTS_READ, NO_FILTERS, session=self.session_id)
         except StoreError as error:
             log.warning("no history: %s", error)
             return []
 
 
-def _fitting(part: Said) -> Said:
-    """A message that a record can hold: with words where it has none, and where it has what cannot be kept."""
-    if why := _unkept([one for _, one in part.parts]):
-        dropped = f"{_names(part.parts)}: {why}"
-        log.warning("%s", dropped)
-        return replace(part, text=f"{part.text}\n{dropped}".strip(), parts=())
-    return part if part.text.strip() else replace(part, text=_names(part.parts))
+def _storable_message(message: ConversationMessage) -> ConversationMessage:
+    """Give a message without text a text, and replace attachments that cannot be stored by a text."""
+    names = _attachment_types(message.attachments)
+    if reason := _unstorable_reason([attachment for _, attachment in message.attachments]):
+        log.warning("%s: %s", names, reason)
+        return replace(message, text=f"{message.text}\n{names}: {reason}".strip(), attachments=())
+    return message if message.text.strip() else replace(message, text=names)
 
 
-def _unkept(parts: list[Mapping[str, Any]]) -> str:
-    """Why pictures and files of a message are not kept; a secret would be taken out of an address, and break it."""
+def _unstorable_reason(attachments: list[Mapping[str, Any]]) -> str:
+    """Return why attachments cannot be stored; empty if they can. Redacting a secret in an address would break it."""
     try:
-        size = len(json.dumps(parts))
+        size = len(json.dumps(attachments))
     except (TypeError, ValueError):
-        return "not kept, as it is no JSON"
-    if size > MAX_PARTS:
-        return "too large to be kept"
-    return "not kept, as it holds a secret" if redact_value(parts) != parts else ""
+        return "not stored, because it is not JSON"
+    if size > MAX_ATTACHMENT_CHARS:
+        return f"not stored, because it has more than {MAX_ATTACHMENT_CHARS:,} characters"
+    return "not stored, because it contains a secret" if redact_value(attachments) != attachments else ""
 
 
-def _names(parts: Sequence[tuple[int, Mapping[str, Any]]]) -> str:
-    """The words of a message that has only these: `[input_image]`."""
-    return " ".join(f"[{one.get('type', 'part')}]" for _, one in parts)
+def _attachment_types(attachments: Sequence[tuple[int, Mapping[str, Any]]]) -> str:
+    """Return the text of a message that has only attachments: `[input_image]`."""
+    return " ".join(f"[{attachment.get('type', 'part')}]" for _, attachment in attachments)
 
 
 def _item(record: Record) -> TResponseInputItem:
-    role, parts = role_of(record), record.data.get("parts", ())
-    if not parts:
+    role, attachments = role_of(record), record.data.get("parts", ())
+    if not attachments:
         return cast(TResponseInputItem, {"role": role, "content": record.text})
-    kind = "input_text" if role == "user" else "output_text"
-    content = [] if record.text == _names(parts) else [{"type": kind, "text": record.text}]
-    for place, part in parts:
-        content.insert(place, part)
+    text_type = "input_text" if role == "user" else "output_text"
+    is_placeholder = record.text == _attachment_types(attachments)
+    content = [] if is_placeholder else [{"type": text_type, "text": record.text}]
+    for index, attachment in attachments:
+        content.insert(index, attachment)
     return cast(TResponseInputItem, {"role": role, "content": content})
 
 
-def _group() -> str | None:
+def _trace_group() -> str | None:
     return getattr(get_current_trace(), "group_id", None)

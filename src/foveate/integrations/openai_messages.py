@@ -1,121 +1,120 @@
-"""Plain OpenAI messages, of chat completions or of the Responses API -> the messages to send instead.
+"""Messages of OpenAI's chat completions or Responses API, without a framework and without a package.
 
-Comes in: the conversation as a list of dicts. Goes out: a new list, with the stable part behind the system messages and the
-volatile part last. The list that came in stays as it is; the blocks carry a mark, so that a list that came from here may
-come in again. It needs no package: what it reads and writes is JSON.
+`messages_for` returns the messages to send: the stable part follows the system messages, the volatile part is the last
+message. The arguments stay as they are. A list that comes from here may come in again, because the messages of a context
+are recognised by their marker lines.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from foveate.engine import Engine
-from foveate.integrations.conversation import TURNS, Said, Seat, is_marked
+from foveate.integrations.conversation import Conversation, ConversationMessage, HistoryOptions, is_context_block
 from foveate.integrations.importers import Report
 
 Message = Any
-"""A dict, or an object of the client's own: `messages.append(response.choices[0].message)` is usual."""
+"""A dict, or an object of the client: `messages.append(response.choices[0].message)` is usual."""
 
-SYSTEM = ("system", "developer")
-_OUTPUT = "_call_output"
-_WORDS = ("text", "refusal", "stdout", "stderr")
+SYSTEM_ROLES = ("system", "developer")
+_OUTPUT_SUFFIX = "_call_output"
+_TEXT_KEYS = ("text", "refusal", "stdout", "stderr")
+_ARGUMENT_KEYS = ("arguments", "input", "action")
 
 
-def messages_for(
-    engine: Engine,
-    messages: Sequence[Message],
-    *,
-    budget: int | None = None,
-    turns: int | None = TURNS,
-    session: str | None = None,
-    keeps: bool = True,
-    **options: Any,
-) -> list[Message]:
-    """The messages to send: system messages, the stable part, the last turns, and what was computed for this call.
+def messages_for(engine: Engine, messages: Sequence[Message], **options: Unpack[HistoryOptions]) -> list[Message]:
+    """Return the messages to send: system messages, the stable part, the last turns, and the volatile part.
 
-    What was said so far is kept, so that turns that are dropped are not lost; `keeps=False` keeps nothing. Further options
-    are those of `engine.context`.
+    The messages are stored first, so that the turns that are dropped are not lost.
     """
-    seat = Seat(engine=engine, budget=budget, turns=turns, session=session, keeps=keeps, options=options)
-    own = [message for message in messages if not is_marked(_plain(message).get("content"))]
-    system = [message for message in own if _plain(message).get("role") in SYSTEM]
-    stay = seat.latest([message for message in own if _plain(message).get("role") not in SYSTEM], begins)
-    blocks = seat.blocks(said(own), said(stay))
-    if blocks is None:  # what could not be kept is not dropped either
+    conversation = Conversation(engine, **options)
+    own = [message for message in messages if not is_context_block(_as_mapping(message).get("content"))]
+    system = [message for message in own if is_system(message)]
+    kept = conversation.kept_messages([message for message in own if not is_system(message)], is_turn_start)
+    context = conversation.context_blocks(convert_messages(own), convert_messages(kept))
+    if context is None:  # the store failed: a turn that was not stored must not be dropped
         return own
-    stable, volatile = blocks
-    role = _plain(system[-1])["role"] if system else SYSTEM[0]
+    stable, volatile = context
+    role = _as_mapping(system[-1])["role"] if system else SYSTEM_ROLES[0]
     before = [{"role": role, "content": stable}] if stable else []
-    return [*system, *before, *stay, *([{"role": "user", "content": volatile}] if volatile else [])]
+    after = [{"role": "user", "content": volatile}] if volatile else []
+    return [*system, *before, *kept, *after]
 
 
-def keep(engine: Engine, messages: Sequence[Message], *, session: str | None = None) -> Report:
-    """What was said, as events; what is known already adds nothing, so the whole conversation may be handed over."""
-    return Seat(engine=engine, session=session).keep(said(messages))
+def remember(engine: Engine, messages: Sequence[Message], *, session: str | None = None) -> Report:
+    """Store a conversation. Messages that are stored already are not stored again."""
+    return Conversation(engine, session=session).remember(convert_messages(messages))
 
 
-def begins(message: Message) -> bool:
-    """Whether a turn begins here: a user's words, and no tool's answer."""
-    return bool(_plain(message).get("role") == "user")
+def is_turn_start(message: Message) -> bool:
+    return bool(_as_mapping(message).get("role") == "user")
 
 
-def said(messages: Sequence[Message]) -> list[Said]:
-    """What people, models and tools said, in both of OpenAI's shapes."""
-    plain = [_plain(message) for message in messages]
-    called = {id: call for message in plain for id, call in _calls(message)}
-    return [part for message in plain if not is_marked(message.get("content")) for part in _said(message, called)]
+def is_system(message: Message) -> bool:
+    return _as_mapping(message).get("role") in SYSTEM_ROLES
 
 
-def _plain(message: Message) -> Mapping[str, Any]:
+def convert_messages(messages: Sequence[Message]) -> list[ConversationMessage]:
+    """Convert messages of both APIs, without those that an earlier call has added."""
+    mappings = [_as_mapping(message) for message in messages]
+    calls = {id: call for message in mappings for id, call in _tool_calls(message)}
+    own = [message for message in mappings if not is_context_block(message.get("content"))]
+    return [part for message in own for part in _convert_message(message, calls)]
+
+
+def _as_mapping(message: Message) -> Mapping[str, Any]:
     return message if isinstance(message, Mapping) else message.model_dump(exclude_none=True)
 
 
-def _said(message: Mapping[str, Any], called: Mapping[str, tuple[str, Any]]) -> Iterator[Said]:
+def _convert_message(message: Mapping[str, Any], calls: Mapping[str, tuple[str, Any]]) -> Iterator[ConversationMessage]:
     role = message.get("role")
-    if role == "tool" or str(message.get("type", "")).endswith(_OUTPUT):
+    if role == "tool" or str(message.get("type", "")).endswith(_OUTPUT_SUFFIX):
         id = str(message.get("tool_call_id") or message.get("call_id") or "")
-        tool, given = called.get(id, ("", None))
+        tool, tool_input = calls.get(id, ("", None))
         text = _text(message.get("content") if role == "tool" else message.get("output"))
-        yield Said(role="tool", text=text, id=id, tool=tool, input=given)
-    elif role in SYSTEM:
-        yield Said(role="system", text=_text(message.get("content")))
+        yield ConversationMessage(role="tool", text=text, id=id, tool=tool, tool_input=tool_input)
+    elif role in SYSTEM_ROLES:
+        yield ConversationMessage(role="system", text=_text(message.get("content")))
     elif role in ("user", "assistant"):
         content = message.get("content")
-        yield Said(role=role, text=_text(content), parts=_wordless(content))
+        yield ConversationMessage(role=role, text=_text(content), attachments=_attachments(content))
 
 
-def _calls(message: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, Any]]]:
-    """The calls in a message, by id: which tool, with what."""
-    if message.get("call_id") and not str(message.get("type", "")).endswith(_OUTPUT):
-        given = next((message[name] for name in ("arguments", "input", "action") if message.get(name)), None)
-        yield message["call_id"], (str(message.get("name") or message.get("type")), _parsed(given))
+def _tool_calls(message: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, Any]]]:
+    """Yield the id of each tool call in a message, with the name of the tool and the arguments."""
+    if message.get("call_id") and not str(message.get("type", "")).endswith(_OUTPUT_SUFFIX):
+        arguments = next((message[key] for key in _ARGUMENT_KEYS if message.get(key)), None)
+        yield message["call_id"], (str(message.get("name") or message.get("type")), _parse_arguments(arguments))
     for call in message.get("tool_calls") or ():
-        inner = call.get("function") or call.get("custom") or {}
-        yield call.get("id", ""), (str(inner.get("name", "")), _parsed(inner.get("arguments") or inner.get("input")))
+        function = call.get("function") or call.get("custom") or {}
+        arguments = _parse_arguments(function.get("arguments") or function.get("input"))
+        yield call.get("id", ""), (str(function.get("name", "")), arguments)
 
 
-def _parsed(given: Any) -> Any:
+def _parse_arguments(arguments: Any) -> Any:
     try:
-        return json.loads(given) if isinstance(given, str) else given
+        return json.loads(arguments) if isinstance(arguments, str) else arguments
     except (ValueError, RecursionError):
-        return given
+        return arguments
 
 
-def _wordless(content: Any) -> list[tuple[int, Mapping[str, Any]]]:
-    """Pictures, sounds and files of a content, each with its place."""
+def _attachments(content: Any) -> list[tuple[int, Mapping[str, Any]]]:
+    """Return pictures, sounds and files of a content, each with its index."""
     if not isinstance(content, list | tuple):
         return []
     return [(n, part) for n, part in enumerate(content) if isinstance(part, Mapping) and not _text(part)]
 
 
 def _text(content: Any) -> str:
-    """The words of a content, whatever its shape; pictures and files have none."""
+    """Return the text of a content in any of its forms; pictures and files have none."""
     if isinstance(content, str) or content is None:
         return content or ""
     parts = content if isinstance(content, list | tuple) else [content]
-    words = [
-        part if isinstance(part, str) else "\n".join(str(part[name]) for name in _WORDS if part.get(name)) for part in parts
-    ]
-    return "\n".join(word for word in words if word)
+    texts = (part if isinstance(part, str) else _part_text(part) for part in parts)
+    return "\n".join(text for text in texts if text)
+
+
+def _part_text(part: Mapping[str, Any]) -> str:
+    return "\n".join(str(part[key]) for key in _TEXT_KEYS if part.get(key))

@@ -1,19 +1,18 @@
-"""PydanticAI: `Agent(model, capabilities=[ComputedContext(engine)])`.
+"""PydanticAI: a capability for `Agent(model, capabilities=[ComputedContext(engine)])`.
 
-Comes in: the messages of a run. Goes out: the same run, whose every request holds a computed context: the stable part behind
-the agent's literal instructions, the volatile part as the last words of the last request. Requests are changed, the history
-is not.
+Every request gets a computed context: the stable part follows the agent's literal instructions, the volatile part ends the
+last request. The history of the run stays as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Unpack
 
 from foveate.engine import Engine
 from foveate.integrations import requires_extra
-from foveate.integrations.conversation import TURNS, Said, Seat
+from foveate.integrations.conversation import Conversation, ConversationMessage, HistoryOptions
 from foveate.integrations.importers.rows import digest
 from foveate.pipeline.context import Context
 
@@ -37,74 +36,58 @@ with requires_extra("pydantic-ai"):
     from pydantic_ai.models import ModelRequestContext
     from pydantic_ai.run import AgentRunResult
 
+_USER_SIDE_PARTS = (UserPromptPart, ToolReturnPart, RetryPromptPart)
 
-@dataclass
+
 class ComputedContext(AbstractCapability[Any]):
-    """Computes a context for each request, and keeps what was said. `session` is the conversation's id unless given."""
+    """Adds a computed context to each request. The session is the run's `conversation_id` unless the options name one."""
 
-    engine: Engine
-    budget: int | None = None
-    _: KW_ONLY
-    turns: int | None = TURNS
-    session: str | None = None
-    agent: str | None = None
-    keeps: bool = True
-    options: dict[str, Any] = field(default_factory=dict)
-    """Further options of `engine.context`."""
+    def __init__(self, engine: Engine, **options: Unpack[HistoryOptions]) -> None:
+        self._conversation = Conversation(engine, **options)
 
     async def prepare_model_request(self, ctx: RunContext[Any], request_context: ModelRequestContext) -> ModelRequestContext:
-        seat, messages = self._seat(ctx), request_context.messages
-        stay = seat.latest(messages, begins)
-        context = await seat.aready(said(messages), said(stay))
-        if context is None:  # what could not be kept is not dropped either
+        messages = request_context.messages
+        kept = self._conversation.kept_messages(messages, is_turn_start)
+        context = await self._conversation.aremember_and_compute(
+            convert_messages(messages), convert_messages(kept), session=self._session_name(ctx)
+        )
+        if context is None:  # the store failed: a turn that was not stored must not be dropped
             return request_context
-        projected = projection(messages, stay, context)
         parameters = request_context.model_request_parameters
         if context.stable:
-            parts = InstructionPart.sorted(
-                [*(parameters.instruction_parts or ()), InstructionPart(content=context.stable.rstrip())]
-            )
+            stable = InstructionPart(content=context.stable.rstrip())
+            parts = InstructionPart.sorted([*(parameters.instruction_parts or ()), stable])
             parameters = replace(parameters, instruction_parts=parts)
-        return replace(request_context, messages=projected, model_request_parameters=parameters)
+        request_messages = _request_messages(messages, kept, context)
+        return replace(request_context, messages=request_messages, model_request_parameters=parameters)
 
     async def after_run(self, ctx: RunContext[Any], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
-        await self._seat(ctx).akeep(said(result.all_messages()))
+        await self._conversation.aremember(convert_messages(result.all_messages()), session=self._session_name(ctx))
         return result
 
-    def _seat(self, ctx: RunContext[Any]) -> Seat:
-        return Seat(
-            engine=self.engine,
-            budget=self.budget,
-            turns=self.turns,
-            session=self.session or ctx.conversation_id,
-            agent=self.agent,
-            keeps=self.keeps,
-            options=self.options,
-        )
+    def _session_name(self, ctx: RunContext[Any]) -> str | None:
+        return self._conversation.session or ctx.conversation_id
 
     @classmethod
     def get_serialization_name(cls) -> str | None:
         return None  # an engine cannot be written into a file
 
 
-def projection(messages: Sequence[ModelMessage], stay: list[ModelMessage], context: Context) -> list[ModelMessage]:
-    """The messages to send: what stays, what must stand above it, and the volatile part at the end."""
-    dropped = [message for message in messages[: len(messages) - len(stay)] if isinstance(message, ModelRequest)]
-    standing = [part for message in dropped for part in message.parts if not isinstance(part, _OF_A_TURN)]
-    first, *rest = stay
-    if standing and isinstance(first, ModelRequest):
-        first = replace(first, parts=[*standing, *first.parts])
+def _request_messages(messages: Sequence[ModelMessage], kept: list[ModelMessage], context: Context) -> list[ModelMessage]:
+    """Return the messages to send: system prompts of dropped turns, the kept turns, and the volatile part."""
+    dropped = [message for message in messages[: len(messages) - len(kept)] if isinstance(message, ModelRequest)]
+    system_parts = [part for message in dropped for part in message.parts if not isinstance(part, _USER_SIDE_PARTS)]
+    first, *rest = kept
+    if system_parts and isinstance(first, ModelRequest):
+        first = replace(first, parts=[*system_parts, *first.parts])
     *rest, last = first, *rest
     if context.volatile and isinstance(last, ModelRequest):
         last = replace(last, parts=[*last.parts, UserPromptPart(context.volatile)])
     return [*rest, last]
 
 
-_OF_A_TURN = (UserPromptPart, ToolReturnPart, RetryPromptPart)
-
-
-def begins(message: ModelMessage) -> bool:
-    """Whether a turn begins here: a user's words, and no tool's answer."""
+def is_turn_start(message: ModelMessage) -> bool:
+    """Return whether a request contains the user's words and no result of a tool."""
     return (
         isinstance(message, ModelRequest)
         and any(isinstance(part, UserPromptPart) for part in message.parts)
@@ -112,41 +95,41 @@ def begins(message: ModelMessage) -> bool:
     )
 
 
-def said(messages: Sequence[ModelMessage]) -> list[Said]:
-    """What people, models and tools said."""
-    called = {
-        part.tool_call_id: part.args_as_dict()
-        for message in messages
-        if isinstance(message, ModelResponse)
-        for part in message.parts
-        if isinstance(part, ToolCallPart)
-    }
-    return [part for message in messages for part in _said(message, called)]
+def convert_messages(messages: Sequence[ModelMessage]) -> list[ConversationMessage]:
+    responses = [message for message in messages if isinstance(message, ModelResponse)]
+    calls = [part for response in responses for part in response.parts if isinstance(part, ToolCallPart)]
+    tool_inputs = {part.tool_call_id: part.args_as_dict() for part in calls}
+    return [part for message in messages for part in _convert_message(message, tool_inputs)]
 
 
-def _said(message: ModelMessage, called: dict[str, Any]) -> Iterator[Said]:
-    if isinstance(message, ModelResponse):
-        for part in message.parts:
-            if isinstance(part, TextPart):
-                yield Said(role="assistant", text=part.content, id=digest("assistant", str(message.timestamp), part.content))
+def _convert_message(message: ModelMessage, tool_inputs: Mapping[str, Any]) -> Iterator[ConversationMessage]:
+    if isinstance(message, ModelRequest):
+        for each in message.parts:
+            yield from _convert_request_part(each, tool_inputs)
         return
-    for each in message.parts:
-        yield from _asked(each, called)
+    for part in message.parts:
+        if isinstance(part, TextPart):
+            id = digest("assistant", str(message.timestamp), part.content)
+            yield ConversationMessage(role="assistant", text=part.content, id=id)
 
 
-def _asked(part: ModelRequestPart, called: dict[str, Any]) -> Iterator[Said]:
+def _convert_request_part(part: ModelRequestPart, tool_inputs: Mapping[str, Any]) -> Iterator[ConversationMessage]:
     if isinstance(part, UserPromptPart):
-        parts = [part.content] if isinstance(part.content, str) else part.content
-        words = "\n".join(
-            each if isinstance(each, str) else each.content for each in parts if isinstance(each, str | TextContent)
-        )
-        yield Said(role="user", text=words, id=digest("user", str(part.timestamp), words))
+        content = [part.content] if isinstance(part.content, str) else part.content
+        texts = [each if isinstance(each, str) else each.content for each in content if isinstance(each, str | TextContent)]
+        text = "\n".join(texts)
+        yield ConversationMessage(role="user", text=text, id=digest("user", str(part.timestamp), text))
     elif isinstance(part, ToolReturnPart):
-        text = part.model_response_str(wrap_if_error=False)
-        given, failed = called.get(part.tool_call_id), part.outcome != "success"
-        yield Said(role="tool", text=text, id=part.tool_call_id, tool=part.tool_name, input=given, failed=failed)
+        yield ConversationMessage(
+            role="tool",
+            text=part.model_response_str(wrap_if_error=False),
+            id=part.tool_call_id,
+            tool=part.tool_name,
+            tool_input=tool_inputs.get(part.tool_call_id),
+            failed=part.outcome != "success",
+        )
     elif isinstance(part, RetryPromptPart) and part.tool_name:
         text = part.model_response()
-        yield Said(role="tool", text=text, id=part.tool_call_id, tool=part.tool_name, failed=True)
+        yield ConversationMessage(role="tool", text=text, id=part.tool_call_id, tool=part.tool_name, failed=True)
     elif isinstance(part, SystemPromptPart):
-        yield Said(role="system", text=part.content)
+        yield ConversationMessage(role="system", text=part.content)

@@ -17,7 +17,7 @@ from typing import Any
 from foveate.code.model import CODE_ID_PREFIXES
 from foveate.engine import Engine
 from foveate.errors import BudgetError
-from foveate.integrations.conversation import NOTHING_ASKED
+from foveate.integrations.conversation import DEFAULT_QUERY
 from foveate.integrations.importers.rows import BEGIN, END
 from foveate.pipeline.assembly import line
 from foveate.pipeline.context import Context
@@ -99,7 +99,7 @@ def deliver(
     a compaction, so that everything is new. Options are those of `engine.context`.
     """
     scope = replace(engine.scope, session=window or session)
-    asked = (query or NOTHING_ASKED)[:MAX_QUERY]
+    asked = (query or DEFAULT_QUERY)[:MAX_QUERY]
     options = {"profile": profile, "session": session, **options, "filters": _others(engine, session, options)}
     room = _Room(max_tokens, max_chars, tokens.counter(options.get("counter") or engine.store.data.rules.counter).name)
     context = _fitting(engine, asked, room, options, stable=query is None)

@@ -174,13 +174,13 @@ def _other_project_warning(paths: InstallPaths, cwd: Path) -> list[str]:
 
 def _oversized_rules_warning(engine: Engine) -> list[str]:
     """Warn if the rules alone, which every prompt receives, do not fit into a delivery."""
-    from foveate.integrations.conversation import NOTHING_ASKED
+    from foveate.integrations.conversation import DEFAULT_QUERY
     from foveate.integrations.hooks.delivery import MAX_TOKENS, PROFILE
 
     try:
         profile = profiles.resolve(PROFILE, engine.store.profile_dirs)
         other_slots = [slot.name for slot in profile.slots if not slot.keep]
-        engine.context(NOTHING_ASKED, profile=PROFILE, without=other_slots, dry_run=True)
+        engine.context(DEFAULT_QUERY, profile=PROFILE, without=other_slots, dry_run=True)
     except FoveateError as error:
         return [f"Hooks cannot deliver: {error}"]
     if profile.total <= MAX_TOKENS:

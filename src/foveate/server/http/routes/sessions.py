@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
 from foveate.clock import iso
-from foveate.integrations.conversation import Said, Seat
+from foveate.integrations.conversation import Conversation, ConversationMessage
 from foveate.operations import json
 from foveate.server.http import models
 from foveate.server.http.access import Reads, Writes
@@ -30,5 +30,7 @@ def list_sessions(caller: Reads, limit: Annotated[int, Query(ge=1, le=1000)] = 5
 def keep(name: Annotated[str, Path(min_length=1, max_length=500)], body: models.Conversation, caller: Writes) -> Response:
     """Keep what was said in a session; the same again adds nothing."""
     engine = caller.narrowed(session=name)
-    done = Seat(engine=engine, session=name).keep([Said(**part.model_dump()) for part in body.said])
+    parts = [part.model_dump() for part in body.said]
+    messages = [ConversationMessage(tool_input=part.pop("input"), **part) for part in parts]
+    done = Conversation(engine, session=name).remember(messages)
     return Document(json.imported(done))
