@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
 
 pytest.register_assert_rewrite("conformance")  # before anything imports it
 
 from postgres_server import postgres as postgres  # noqa: E402
+from property_settings import register_profiles  # noqa: E402
 
-settings.register_profile("default", deadline=None, derandomize=os.environ.get("CI") == "true")
-settings.load_profile("default")
+register_profiles()
 
 
 def only_loopback(replace: Callable[[Any, str, Any], None]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from shapes import facts_of_life, few_rules, texts
 
@@ -13,6 +13,7 @@ import foveate
 from foveate import BudgetError
 from foveate.receipts.receipt import context_json
 from foveate.text import tokens
+from property_settings import examples
 from worlds import open_engine
 
 Rows = list[tuple[str, str]]
@@ -43,7 +44,7 @@ def fill(engine: foveate.Engine, rows: Rows) -> None:
         engine.add(kind, text)
 
 
-@settings(max_examples=350)
+@examples(350)
 @given(
     facts_of_life,
     few_rules,
@@ -68,7 +69,7 @@ def test_rendered_tokens_never_exceed_the_ceiling(
         assert sum(grant.granted for grant in context.budget.grants) <= context.budget.ceiling
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(facts_of_life, few_rules, texts, st.sampled_from(PROFILES), st.integers(80, 3000))
 def test_every_candidate_of_a_context_is_kept_or_has_one_reason(
     rows: Rows, rules: Rows, query: str, profile: str, budget: int
@@ -93,7 +94,7 @@ def test_every_candidate_of_a_context_is_kept_or_has_one_reason(
             assert all(0.0 <= value <= 1.0 for value in entry["features"].values()), entry
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(facts_of_life, few_rules, st.tuples(texts, texts), st.sampled_from(PROFILES), st.integers(300, 6000))
 def test_stable_text_does_not_depend_on_the_question(
     rows: Rows, rules: Rows, queries: tuple[str, str], profile: str, budget: int
@@ -111,7 +112,7 @@ def test_stable_text_does_not_depend_on_the_question(
         assert one.text[: one.prefix.chars] == other.text[: other.prefix.chars]
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(facts_of_life, few_rules, texts, st.sampled_from(PROFILES))
 def test_the_same_state_request_and_clock_give_the_same_bytes(rows: Rows, rules: Rows, query: str, profile: str) -> None:
     documents = []
@@ -122,7 +123,7 @@ def test_the_same_state_request_and_clock_give_the_same_bytes(rows: Rows, rules:
     assert documents[0] == documents[1]
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.lists(texts, min_size=1, max_size=60, unique=True), st.integers(0, 400))
 def test_rules_that_outgrow_their_room_step_down_and_borrow_but_are_all_there(rules: list[str], more: int) -> None:
     with open_engine() as engine:

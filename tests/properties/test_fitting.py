@@ -7,7 +7,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from shapes import Case, candidate, cases
 
@@ -15,6 +15,7 @@ from foveate.errors import BudgetError
 from foveate.pipeline.fill import Composed, compose
 from foveate.pipeline.selection import alike
 from foveate.types import NO_FILTERS, Candidate, Filters
+from property_settings import examples
 
 
 def composed(case: Case, total: int | None = None, filters: Filters = NO_FILTERS) -> Composed:
@@ -54,7 +55,7 @@ def best_ranks(result: Composed) -> dict[str, int]:
 # --- selection -----------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=500)
+@examples(500)
 @given(cases(repeats=True), st.data())
 def test_every_candidate_is_kept_or_has_exactly_one_reason(case: Case, data: st.DataObject) -> None:
     ids = [candidate.record.id for candidate in case.candidates]
@@ -68,7 +69,7 @@ def test_every_candidate_is_kept_or_has_exactly_one_reason(case: Case, data: st.
     assert decided == Counter(key(candidate) for candidate in case.candidates)
 
 
-@settings(max_examples=500)
+@examples(500)
 @given(cases())
 def test_the_ceiling_holds_and_the_ledger_adds_up(case: Case) -> None:
     result = composed_or_none(case)
@@ -81,7 +82,7 @@ def test_the_ceiling_holds_and_the_ledger_adds_up(case: Case) -> None:
         assert grant.used <= grant.granted
 
 
-@settings(max_examples=800)
+@examples(800)
 @given(cases(), st.integers(1, 30) | st.integers(1, 2000))
 def test_a_larger_total_never_loses_a_slots_best_item(case: Case, more: int) -> None:
     smaller = composed_or_none(case)
@@ -93,7 +94,7 @@ def test_a_larger_total_never_loses_a_slots_best_item(case: Case, more: int) -> 
         assert after.get(name, 999) <= rank, name
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(cases(repeats=True), st.integers(1, 500))
 def test_with_repeats_the_best_item_or_its_duplicate_stays(case: Case, more: int) -> None:
     smaller = composed_or_none(case)
@@ -108,7 +109,7 @@ def test_with_repeats_the_best_item_or_its_duplicate_stays(case: Case, more: int
             assert any(text == other or alike(text, other) for other in texts)
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(cases(repeats=True), st.data())
 def test_a_candidate_under_its_floor_changes_nothing(case: Case, data: st.DataObject) -> None:
     case = with_first_slot(case, keep=False, min_score=0.3)
@@ -129,7 +130,7 @@ def test_a_candidate_under_its_floor_changes_nothing(case: Case, data: st.DataOb
     )
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(cases(repeats=True))
 def test_near_duplicates_are_shown_once_outside_of_what_must_be_kept(case: Case) -> None:
     result = composed_or_none(case)
@@ -150,7 +151,7 @@ def test_near_duplicates_are_shown_once_outside_of_what_must_be_kept(case: Case)
             assert twin in by_id or any(o.id == twin and o.reason == "budget" for o in result.left_out)
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(cases())
 def test_what_must_be_kept_is_never_lost(case: Case) -> None:
     result = composed_or_none(case)
@@ -161,7 +162,7 @@ def test_what_must_be_kept_is_never_lost(case: Case) -> None:
     assert wanted == {key(candidate) for candidate in kept(result) if candidate.slot in keep}
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(cases(), st.integers(0, 10_000))
 def test_stable_sections_do_not_depend_on_scores_or_on_what_may_be_shown(case: Case, seed: int) -> None:
     """Whatever the question finds for the other slots, a stable slot that is kept reads the same."""
@@ -182,7 +183,7 @@ def test_stable_sections_do_not_depend_on_scores_or_on_what_may_be_shown(case: C
         ]
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(cases(repeats=True))
 def test_the_same_candidates_give_the_same_prompt(case: Case) -> None:
     assert composed_or_none(case) == composed_or_none(case)

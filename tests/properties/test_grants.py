@@ -6,13 +6,14 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from shapes import profiles
 
 from foveate.errors import BudgetError
 from foveate.pipeline.budget import Demand, allocate, scaled_reserve
 from foveate.types import Profile, Slot
+from property_settings import examples
 
 FRAMING = 11
 
@@ -36,7 +37,7 @@ def grants(profile: Profile, wanted: dict[str, Demand], total: int) -> dict[str,
     return {grant.slot: grant.granted for grant in budget.grants}
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(st.data(), profiles(), st.integers(1, 60) | st.integers(1, 3000))
 def test_a_larger_total_grants_no_slot_less(data: st.DataObject, profile: Profile, more: int) -> None:
     wanted = data.draw(demands(profile))
@@ -49,7 +50,7 @@ def test_a_larger_total_grants_no_slot_less(data: st.DataObject, profile: Profil
         assert larger[name] >= granted, name
 
 
-@settings(max_examples=250)
+@examples(250)
 @given(st.data(), profiles())
 def test_grants_fit_the_room_and_nobody_gets_more_than_it_can_use(data: st.DataObject, profile: Profile) -> None:
     wanted = data.draw(demands(profile))
@@ -63,7 +64,7 @@ def test_grants_fit_the_room_and_nobody_gets_more_than_it_can_use(data: st.DataO
             assert granted[slot.name] >= wanted[slot.name].micro
 
 
-@settings(max_examples=250)
+@examples(250)
 @given(st.data(), profiles())
 def test_a_budget_error_says_by_how_much(data: st.DataObject, profile: Profile) -> None:
     wanted = data.draw(demands(profile))

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from ruamel.yaml import YAML
@@ -19,6 +19,7 @@ from foveate.tasks.handoff.normalize import Normalizer
 from foveate.tasks.handoff.notes import Notes
 from foveate.tasks.handoff.repair import rewrite_yaml
 from foveate.tasks.handoff.strict import Anchors, load_yaml
+from property_settings import examples
 
 FOLDER = Path(__file__).parents[1] / "handoffs"
 CLEAN = [path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("clean-*"))]
@@ -110,7 +111,7 @@ def read(source: Any) -> Parsed | None:
     return parsed
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(texts)
 @example("summary: \\")
 @example("- - : ")
@@ -122,7 +123,7 @@ def test_every_text_is_read_or_refused(text: str) -> None:
         assert parsed.raw == text.replace("\0", "")
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.binary() | texts.map(lambda text: text.encode("utf-16")) | texts.map(lambda text: text.encode()))
 def test_all_bytes_are_read_or_refused(data: bytes) -> None:
     parsed = read(data)
@@ -139,7 +140,7 @@ json_values = st.recursive(
 names = st.sampled_from([*json_schema()["properties"], "Files Created", "path", "handoff", "task", "rejected", "x"])
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.dictionaries(names, json_values, max_size=6))
 def test_every_mapping_is_read_or_refused(data: dict[str, Any]) -> None:
     parsed = read(data)
@@ -174,7 +175,7 @@ def _reindented(text: str, number: int, width: int) -> str:
     return "\n".join(lines)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(damaged())
 def test_a_damaged_handoff_keeps_its_text(text: str) -> None:
     parsed = read(text)
@@ -251,7 +252,7 @@ def as_yaml(value: Any) -> str:
     return stream.getvalue()
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(handoffs)
 def test_a_normalised_handoff_reads_back_as_itself(given_handoff: dict[str, Any]) -> None:
     first = parse(given_handoff).handoff
@@ -321,7 +322,7 @@ plain_handoffs = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(plain_handoffs)
 def test_healthy_lines_are_read_as_yaml_reads_them(given_handoff: dict[str, Any]) -> None:
     text = as_yaml(parse(given_handoff).handoff)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from foveate import NotFound, Scope
 from foveate.engine.engine import view_of
 from foveate.receipts.receipt import context_json
+from property_settings import examples
 from records import add_record
 from worlds import counting_ids, open_engine
 
@@ -32,7 +33,7 @@ def may_see(reader: Scope, owner: Scope, kind: str) -> bool:
     return kind != "scratch" or owner.session in (None, reader.session)
 
 
-@settings(max_examples=250)
+@examples(250)
 @given(rows, scopes, st.sampled_from(("base", "chat", "stack", "layers")))
 def test_no_read_crosses_a_scope(records: list[tuple[Scope, str, bool]], reader: Scope, profile: str) -> None:
     with open_engine() as engine:
@@ -72,7 +73,7 @@ def test_the_latest_receipt_is_ones_own(tmp_path: object) -> None:
         assert ana.receipts.get().document["request"]["scope"]["user"] == "ana"
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(rows, scopes)
 def test_search_and_get_keep_to_the_scope_that_they_were_opened_for(
     records: list[tuple[Scope, str, bool]], reader: Scope

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from shapes import facts_of_life, few_rules, sentences, texts
 
 from foveate import Context
+from property_settings import examples
 from worlds import WORLDS, World, open_engine
 
 Rows = list[tuple[str, str]]
@@ -20,7 +21,7 @@ asked = st.tuples(sentences, st.none() | st.sampled_from(("one", "two")), st.non
 steps = st.lists(st.tuples(facts_of_life, asked), min_size=2, max_size=4)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(few_rules, few_rules, steps, st.sampled_from(PROFILES))
 def test_stable_bytes_change_only_with_what_stands_in_them(
     rules: Rows, more: Rows, steps: list[tuple[Rows, tuple[str, str | None, int | None]]], profile: str
@@ -50,7 +51,7 @@ def cached_part(context: Context) -> str:
     return text
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(few_rules.filter(bool), sentences, texts)
 def test_a_new_rule_changes_the_stable_part_and_nothing_else_does(rules: Rows, query: str, text: str) -> None:
     with open_engine() as engine:

@@ -10,12 +10,13 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from shapes import facts_of_life, few_rules, sentences, texts
 
 from foveate import BudgetError, Conflict, Engine, InputError
 from foveate.receipts.receipt import FORGOTTEN, context_json
+from property_settings import examples
 from worlds import WORLDS, open_engine
 
 Rows = list[tuple[str, str]]
@@ -82,7 +83,7 @@ def change(engine: Engine, verb: str, id: str, text: str) -> None:
                 engine.feedback(confirmed=[id])
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(
     facts_of_life,
     few_rules,
@@ -109,7 +110,7 @@ def test_a_replay_is_identical_whatever_happened_to_the_records_since(
         assert (again["identical"], again["missing"]) == (True, [])
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(facts_of_life.filter(bool), sentences, st.integers(0, 30))
 def test_a_replay_says_what_was_forgotten(rows: Rows, query: str, which: int) -> None:
     with open_engine() as engine:

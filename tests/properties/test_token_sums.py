@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from blocks import can_count_separately
 from foveate.text import tokens
+from property_settings import examples
 
 STARTS = (
     "- ",
@@ -44,7 +45,7 @@ many_blocks = st.lists(blocks, min_size=2, max_size=8)
 
 
 @pytest.mark.parametrize("name", ["o200k", "cl100k"])
-@settings(max_examples=1500, deadline=None)
+@examples(1500)
 @given(parts=many_blocks)
 def test_exact_counts_of_blocks_add_up(name: str, parts: list[str]) -> None:
     assert all(map(can_count_separately, parts))
@@ -52,21 +53,21 @@ def test_exact_counts_of_blocks_add_up(name: str, parts: list[str]) -> None:
 
 
 @pytest.mark.parametrize("name", ["o200k", "cl100k"])
-@settings(max_examples=1500, deadline=None)
+@examples(1500)
 @given(first=inner.map(lambda text: text + "\n"), parts=many_blocks, last=inner.map("x".__add__))
 def test_the_first_may_start_and_the_last_may_end_as_it_likes(name: str, first: str, parts: list[str], last: str) -> None:
     texts = [first, *parts, last]
     assert tokens.count("".join(texts), name) == sum(tokens.count(text, name) for text in texts)
 
 
-@settings(max_examples=1500, deadline=None)
+@examples(1500)
 @given(parts=many_blocks)
 def test_an_estimate_of_the_whole_is_never_over_that_of_its_blocks(parts: list[str]) -> None:
     for name in ("anthropic", "chars4", "bytes"):
         assert tokens.count("".join(parts), name) <= sum(tokens.count(part, name) for part in parts)
 
 
-@settings(max_examples=1500, deadline=None)
+@examples(1500)
 @given(text=st.text(max_size=60))
 def test_the_byte_count_bounds_every_exact_count(text: str) -> None:
     assert max(tokens.count(text, "o200k"), tokens.count(text, "cl100k")) <= tokens.count(text, "bytes")

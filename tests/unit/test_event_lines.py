@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from blocks import can_count_separately
@@ -15,6 +15,7 @@ from foveate.records.make import Rules, make
 from foveate.records.render_events import MAX_LINE, event, shortened
 from foveate.text import tokens
 from foveate.types import LEVELS, Level
+from property_settings import examples
 from worlds import NOW, open_engine
 
 AT, DAY = "[2026-09-21T14:13:20Z]", "[2026-09-21]"
@@ -141,7 +142,7 @@ def test_hostile_content_cannot_pass_for_a_heading(sort: str) -> None:
         assert not any(re.match(r"\s*(?:[-*+>]\s+)*(#{1,6} |={2,}$|-{3,}$)", part) for part in outside)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(
     st.sampled_from(["file_read", "file_write", "shell_exec", "error", "user_message", "other"]),
     st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=60),

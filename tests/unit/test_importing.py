@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import foveate
@@ -19,6 +19,7 @@ from foveate.integrations.importers.files import BATCH, READERS
 from foveate.integrations.importers.rows import MAX_OUTPUT, WAITING, Call, Row, Skipped, time_of, used
 from foveate.testing import FixedClock
 from foveate.types import NO_FILTERS, Record
+from property_settings import examples
 from worlds import NOW
 from worlds import open_engine as opened
 
@@ -260,7 +261,7 @@ VALUES = JSON | st.sampled_from(
 LINE = st.dictionaries(NAMES, VALUES | st.dictionaries(NAMES, VALUES, max_size=4), max_size=5)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.sampled_from(sorted(READERS)), st.lists(LINE.map(json.dumps) | st.text(max_size=30), max_size=4))
 def test_no_line_whatever_it_holds_stops_an_import(format: str, given_lines: list[str]) -> None:
     for part in READERS[format](enumerate(given_lines, 1), "name"):

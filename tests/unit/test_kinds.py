@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from blocks import can_count_separately
@@ -18,6 +18,7 @@ from foveate.records.make import Rules, make
 from foveate.records.render import block, called
 from foveate.testing import engine as make_engine
 from foveate.types import LEVELS, Record, Scope
+from property_settings import examples
 from worlds import NOW
 
 FLUSH = {"identity", "frame", "section", "code", "file", "outline", "docs"}
@@ -249,7 +250,7 @@ def test_no_line_holds_the_markers_of_a_chat_template(kind: str) -> None:
         assert "<|" not in line
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(
     st.sampled_from(sorted(set(KINDS) - FLUSH)),
     st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=80).filter(

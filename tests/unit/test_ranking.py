@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.base import HERE, change, found, hits, made
@@ -20,6 +20,7 @@ from foveate.store.sql.ranking import Listed
 from foveate.store.sqlite.store import SQLiteStore
 from foveate.text import analysis
 from foveate.types import Scope
+from property_settings import examples
 
 Stored = dict[tuple[str, int], dict[int, int]]
 
@@ -49,7 +50,7 @@ def exhaustive(lists: Stored, plan: Sequence[Listed], average: float, limit: int
     return ranked[:limit]
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(st.integers(0, 10**9), st.integers(1, 400), st.integers(1, 9), st.integers(1, 60), st.integers(1, 300))
 def test_pruned_search_gives_what_scoring_everything_gives(
     seed: int, docs: int, terms: int, limit: int, round_: int

@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from foveate.errors import Conflict, InputError
 from foveate.testing import FixedClock, counting_ids, embedder, engine
+from property_settings import examples
 from records import add_record
 
 KINDS = st.sampled_from(["note", "fact", "event", "entity", "decision"])
@@ -134,4 +135,4 @@ class Sequences(RuleBasedStateMachine):
 
 
 TestSequences = Sequences.TestCase
-TestSequences.settings = settings(max_examples=30, stateful_step_count=25, deadline=None)
+TestSequences.settings = settings(examples(30), stateful_step_count=25)

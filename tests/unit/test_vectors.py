@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.base import HERE, MINUTE, T0, add, change, made, retire
@@ -31,6 +31,7 @@ from foveate.store.sqlite.vectors import Search, quantised
 from foveate.store.vectors import BEATEN, Asked, View, best, pack
 from foveate.testing import embedder
 from foveate.types import TRUST, Filters, Record, Scope
+from property_settings import examples
 
 
 class Calls:
@@ -249,7 +250,7 @@ def small_steps(listed: int) -> Iterator[None]:
         yield
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.lists(steps, min_size=4, max_size=24),
     texts,
