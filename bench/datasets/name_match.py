@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from foveate.memory.mentions import name_of, names_in
+from foveate.memory.entities import candidate_names, name_of
 from foveate.pipeline.sources.gather import Around, filtered
 from foveate.records.kinds import STRUCTURAL_LINKS
 from foveate.text import analysis
@@ -45,7 +45,7 @@ class NameMatch:
 def _scored_records(around: Around) -> list[tuple[Record, float]]:
     """Return each record once with its score, best first."""
     reader, filters = around.reader, around.request.filters
-    written = names_in(around.request.query)
+    written = candidate_names(around.request.query)
     scores: dict[str, float] = {}
     records: dict[str, Record] = {}
     for entity in reader.most_salient(("entity",), MAX_ENTITIES, filters):

@@ -29,7 +29,7 @@ model = embedder(32)
 store = SQLiteStore(sys.argv[1], space=model.fingerprint)
 told = lambda done, total: print(done, total, flush=True)
 data = ScopedStore(store=store, scope=Scope("alpha"), rules=Rules(), clock=now, ids=new_id, embedder=model)
-embed_missing(data, batch=4, begin=float(sys.argv[2]), progress=told)
+embed_missing(data, batch=4, start=float(sys.argv[2]), progress=told)
 """
 
 

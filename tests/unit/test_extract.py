@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foveate.memory.entity_extraction import LONGEST, MOST, Proposal, propose, propose_entities
+from foveate.memory.entities import MAX_NAME_CHARS, MAX_PROPOSALS, Proposal, propose, propose_entities
 from worlds import open_engine
 
 
@@ -96,7 +96,7 @@ def test_a_long_text_is_read_in_time_and_gives_a_short_list() -> None:
     began = perf_counter()
     proposals = propose(text, lambda names: {})
     assert perf_counter() - began < 5
-    assert len(proposals) == MOST
+    assert len(proposals) == MAX_PROPOSALS
 
 
 @pytest.mark.parametrize("text", ["A" * 100_000, "@" * 100_000, '"' * 100_000, "`a" * 50_000, "Aa " * 30_000, "a_" * 50_000])
@@ -110,5 +110,5 @@ def test_no_text_takes_long(text: str) -> None:
 def test_any_text_gives_short_names_of_one_line(text: str) -> None:
     for one in propose(text, lambda names: {}):
         assert one.count > 0
-        assert 0 < len(one.name) <= LONGEST
+        assert 0 < len(one.name) <= MAX_NAME_CHARS
         assert "\n" not in one.name

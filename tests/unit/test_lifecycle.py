@@ -12,7 +12,15 @@ import foveate
 from foveate import InputError
 from foveate.pipeline.track_record import earned
 from foveate.records.kinds import LEARNED_FROM
-from foveate.records.lifecycle import DEFAULT, DUE_KINDS, Thresholds, done, due, problems_in, stage
+from foveate.records.lifecycle import (
+    DEFAULT_THRESHOLDS,
+    DUE_KINDS,
+    Thresholds,
+    apply_change,
+    due_change,
+    stage,
+    threshold_problems,
+)
 from foveate.testing import FixedClock, counting_ids
 from foveate.types import Record, Scope, Signals
 from worlds import DAY, HOUR, NOW, ago, open_engine
@@ -103,23 +111,23 @@ def test_a_stage_is_read_through_the_engine_as_facts_are_met_again(engine: fovea
         ("episode", {"created": NOW - 91 * DAY}, ("archive", "summarized", "archived", "older than 90 days")),
         ("episode", {"created": NOW - 89 * DAY}, None),
         ("episode", {"created": NOW - 91 * DAY, "status": "retired"}, None),
-        ("procedure", {"uses": 10, "wins": 3}, ("flag", "active", "ineffective", "3 of 10 uses went well")),
+        ("procedure", {"uses": 10, "wins": 3}, ("flag", "active", "ineffective", "3 of 10 uses were successful")),
         ("procedure", {"uses": 10, "wins": 3, "data": {"review": True}}, None),
         (
             "procedure",
             {"uses": 10, "wins": 7, "data": {"review": True}},
-            ("unflag", "ineffective", "effective", "7 of 10 uses went well"),
+            ("unflag", "ineffective", "effective", "7 of 10 uses were successful"),
         ),
         ("procedure", {"uses": 10, "wins": 7}, None),
-        ("censor", {"uses": 6}, ("escalate", "active", "escalated", "tripped 6 times, more than 5")),
+        ("censor", {"uses": 6}, ("escalate", "active", "escalated", "violated 6 times, more than 5")),
         ("censor", {"uses": 6, "data": {"action": "block"}}, None),
-        ("censor", {"uses": 4, "data": {"false_alarms": 3}}, ("withdraw", "active", "retired", "3 false alarms in 4 trips")),
+        ("censor", {"uses": 4, "data": {"false_alarms": 3}}, ("withdraw", "active", "retired", "3 false alarms in 4 uses")),
         ("fact", {"data": {"confirmations": 9}}, None),
         ("decision", {"created": 0, "outcome": "failure"}, None),
     ],
 )
 def test_what_is_due(kind: str, values: dict[str, Any], expected: tuple[str, ...] | None) -> None:
-    step = due(record(kind, **values), NOW)
+    step = due_change(record(kind, **values), NOW)
     assert (step and (step.verb, step.was, step.to, step.why)) == expected
 
 
@@ -135,14 +143,16 @@ def test_what_is_due(kind: str, values: dict[str, Any], expected: tuple[str, ...
 )
 def test_what_was_done_is_no_longer_due(kind: str, values: dict[str, Any]) -> None:
     found = record(kind, **values)
-    step = due(found, NOW)
+    step = due_change(found, NOW)
     assert step is not None
-    assert due(done(found, step, NOW), NOW) is None
+    assert due_change(apply_change(found, step, NOW), NOW) is None
 
 
 def test_no_rule_touches_a_decision() -> None:
     assert "decision" not in DUE_KINDS
-    assert all(due(record("decision", created=0, outcome=outcome, uses=99), NOW) is None for outcome in (None, "failure"))
+    assert all(
+        due_change(record("decision", created=0, outcome=outcome, uses=99), NOW) is None for outcome in (None, "failure")
+    )
 
 
 # --- upkeep --------------------------------------------------------------------------------------------------------
@@ -280,14 +290,14 @@ def test_thresholds_come_from_the_projects_settings(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         foveate.open(tmp_path, personal=False)
     assert list(caught.value.problems) == [
-        "config.toml, [lifecycle]: There is no threshold 'archive'. Did you mean 'archive_after'?",
-        "config.toml, [lifecycle]: core_at must be a whole number, 0 or more, not 1.5.",
+        "config.toml, [lifecycle]: 'archive' is not a threshold. Did you mean 'archive_after'?",
+        "config.toml, [lifecycle]: core_at must be a whole number of at least 0, got 1.5.",
     ]
 
 
 @pytest.mark.parametrize("value", [-1, True, "7", None])
 def test_a_threshold_is_a_number(value: object) -> None:
-    assert problems_in({"archive_after": value}) == [f"archive_after must be a number, 0 or more, not {value!r}."]
+    assert threshold_problems({"archive_after": value}) == [f"archive_after must be a number of at least 0, got {value!r}."]
 
 
 # --- rank ----------------------------------------------------------------------------------------------------------
@@ -311,7 +321,7 @@ def test_a_threshold_is_a_number(value: object) -> None:
 )
 def test_what_a_record_has_earned(kind: str, values: dict[str, Any], expected: dict[str, float]) -> None:
     signals = Signals(intent="fix", entity_types=("service",))
-    assert earned(record(kind, **values), signals, NOW, DEFAULT) == pytest.approx(expected)
+    assert earned(record(kind, **values), signals, NOW, DEFAULT_THRESHOLDS) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("profile", ["base", "layers", "stack"])

@@ -170,15 +170,15 @@ def test_compact_rewrites_what_was_extracted_and_nothing_else(endpoint: Endpoint
         short = engine.add("fact", "Deploys are on Tuesdays").record
         engine.add("event", LONG)
         model = LlmSummarizer("openai", "small", endpoint.url)
-        assert rewrite_summaries(engine.store.data, model, dry_run=True).found == 1
+        assert rewrite_summaries(engine.store.data, model, dry_run=True).candidates == 1
         assert endpoint.asked == []
         done = rewrite_summaries(engine.store.data, model)
-        assert (done.rewritten, done.kept) == (1, 0)
+        assert (done.rewritten, done.unchanged) == (1, 0)
         assert engine.get(extracted.id).summary == GOOD["summary"]
         assert engine.get(extracted.id).text == LONG
         assert engine.get(written.id) == written
         assert engine.get(short.id) == short
-        assert rewrite_summaries(engine.store.data, model).found == 0
+        assert rewrite_summaries(engine.store.data, model).candidates == 0
         engine.undo(extracted.id)
         assert engine.get(extracted.id).summary == extracted.summary
 
@@ -201,7 +201,7 @@ def test_what_changes_while_the_model_thinks_is_left_alone() -> None:
                 return ExtractiveSummarizer().shorten("Another text")
 
         done = rewrite_summaries(engine.store.data, Slow())
-        assert (done.rewritten, done.kept) == (0, 1)
+        assert (done.rewritten, done.unchanged) == (0, 1)
         assert engine.get(record.id).summary == record.summary
 
 

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 import foveate
 from foveate import Context, Engine, Filters, InputError, NotFound, Scope
 from foveate.cli import cli
-from foveate.memory.relations import ends_of, id_of, recalled, walk
+from foveate.memory.relations import ends_of, id_of, load_relation, walk
 from foveate.pipeline.sources.relations import EDGES
 from foveate.project import project
 from foveate.receipts.receipt import FORGOTTEN
@@ -73,8 +73,8 @@ def test_an_unknown_name_is_refused_with_a_near_match_and_nothing_is_kept(engine
     with pytest.raises(NotFound) as error:
         engine.link("mirra", "owns", "Uploader")
     assert str(error.value) == (
-        "There is no entity 'mirra' in this scope. Did you mean 'Mira'? "
-        "There is no entity 'Uploader' in this scope. `foveate entities list` shows those that are known."
+        "No entity 'mirra' in this scope. Did you mean 'Mira'? "
+        "No entity 'Uploader' in this scope. `foveate search --kind entity` lists the known ones."
     )
     assert engine.store.stats()["records"] == {"entity": {"active": 1}}
 
@@ -89,11 +89,11 @@ def test_missing_entities_are_kept_on_demand_and_only_once(engine: Engine) -> No
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"name": " "}, "The relation has no name"),
-        ({"name": "depends_on"}, "is a link that foveate draws itself; choose another name"),
-        ({"weight": 1.5}, "weight must be between 0 and 1, not 1.5"),
-        ({"weight": float("nan")}, "weight must be between 0 and 1, not nan"),
-        ({"source": "?!"}, "An entity's name is a text with letters or digits, not '?!'"),
+        ({"name": " "}, "The link has no name"),
+        ({"name": "depends_on"}, "is the name of a link that foveate creates itself"),
+        ({"weight": 1.5}, "weight must be between 0 and 1, got 1.5"),
+        ({"weight": float("nan")}, "weight must be between 0 and 1, got nan"),
+        ({"source": "?!"}, "The name of an entity must be a text with letters or digits, got '?!'"),
     ],
 )
 def test_what_is_wrong_with_a_relation_is_said(engine: Engine, values: dict[str, Any], message: str) -> None:
@@ -115,7 +115,7 @@ def test_a_relation_lies_within_one_store(tmp_path: Path) -> None:
         assert engine.store.data.personal is not None
         engine.add("entity", "Mira", personal=True)
         engine.add("entity", "Uploader")
-        with pytest.raises(InputError, match="are kept in two stores, the project's and your own"):
+        with pytest.raises(InputError, match="are in different stores, the project's and your personal one"):
             engine.link("Mira", "owns", "Uploader")
         engine.link("Mira", "speaks", "Portuguese", create=True)
         assert lines(compute(engine, "What does Mira speak?")) == ["Mira --[speaks]--> Portuguese"]
@@ -153,7 +153,7 @@ def test_circles_end_and_no_entity_is_visited_twice(engine: Engine) -> None:
         engine.link(name, "calls", ring[(n + 1) % 3], create=True)
     engine.link("Alpha", "calls", "Alpha")
     with engine.store.data.reader() as reader:
-        steps = walk(reader, ["entity_1"], depth=50, edges=EDGES)
+        steps = walk(reader, ["entity_1"], max_depth=50, max_edges=EDGES)
     assert [(step.link.src, step.link.dst, step.depth) for step in steps] == [
         ("entity_1", "entity_1", 1), ("entity_1", "entity_2", 1), ("entity_3", "entity_1", 1), ("entity_2", "entity_3", 2),
     ]  # fmt: skip
@@ -232,7 +232,7 @@ def test_what_another_owner_knows_is_never_walked_through(engine: Engine) -> Non
         "Vault --[lies above]--> Cellar",
     ]
     with engine.store.data.reader() as reader:
-        assert recalled(reader, id_of(Link("entity_1", "guards", "entity_2"))) is None
+        assert load_relation(reader, id_of(Link("entity_1", "guards", "entity_2"))) is None
 
 
 def test_another_project_is_another_world(engine: Engine) -> None:
@@ -347,7 +347,7 @@ def test_relate_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.chdir(tmp_path)
     run("init")
     run("add", "entity", "Mira")
-    assert "There is no entity 'Uploader'" in run("relate", "Mira", "owns", "Uploader", code=3)
+    assert "No entity 'Uploader'" in run("relate", "Mira", "owns", "Uploader", code=3)
     assert run("relate", "mira", "owns", "Uploader", "--create") == "Mira --[owns]--> Uploader\n"
     assert json.loads(run("relate", "Mira", "owns", "Uploader", "--weight", "0.5", "--json"))["weight"] == 0.5
     assert "weight must be between 0 and 1" in run("relate", "Mira", "owns", "Uploader", "--weight", "7", code=2)

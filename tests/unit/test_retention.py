@@ -11,7 +11,7 @@ from click.testing import CliRunner
 import foveate
 from foveate.cli import cli
 from foveate.errors import InputError
-from foveate.store.retention import BATCH, EVERY, Retention, problems_in
+from foveate.store.retention import BATCH_SIZE, WRITES_BETWEEN_CLEANUPS, Retention, retention_problems
 from foveate.store.sqlite.store import SQLiteStore
 from foveate.testing import FixedClock
 from records import add_record
@@ -103,7 +103,7 @@ def test_events_that_something_needs_stay(engine: foveate.Engine) -> None:
     assert events(engine) == ["pinned", "taught", "of an open task", "imported today", "recent"]
 
 
-@pytest.mark.parametrize("number", [3, BATCH, 2 * BATCH + 7])
+@pytest.mark.parametrize("number", [3, BATCH_SIZE, 2 * BATCH_SIZE + 7])
 def test_only_the_newest_events_stay_however_many_batches_that_takes(engine: foveate.Engine, number: int) -> None:
     engine.store.add_many(("event", f"Step {n}", {"created": NOW - n}) for n in range(number))
     engine.add("note", "A note of old", created=ago(1000))
@@ -115,19 +115,19 @@ def test_only_the_newest_events_stay_however_many_batches_that_takes(engine: fov
 
 
 def test_protected_events_at_the_beginning_do_not_hide_the_others(engine: foveate.Engine) -> None:
-    ids = engine.store.add_many(("event", f"Step {n}", {"created": NOW + n}) for n in range(2 * BATCH))
-    for id in ids[:BATCH]:
+    ids = engine.store.add_many(("event", f"Step {n}", {"created": NOW + n}) for n in range(2 * BATCH_SIZE))
+    for id in ids[:BATCH_SIZE]:
         engine.edit(id, pinned=True)
     keep(engine, events=10)
     engine.store.maintain()
-    assert len(events(engine)) == BATCH + 10
+    assert len(events(engine)) == BATCH_SIZE + 10
 
 
 def test_writers_drop_old_events_now_and_then(engine: foveate.Engine) -> None:
     keep(engine, events=5)
-    for n in range(2 * EVERY + 1):
+    for n in range(2 * WRITES_BETWEEN_CLEANUPS + 1):
         engine.add("event", f"Step {n}", created=NOW + n)
-    assert 5 <= len(events(engine)) <= EVERY + 5
+    assert 5 <= len(events(engine)) <= WRITES_BETWEEN_CLEANUPS + 5
     assert engine.store.health().ok
 
 
@@ -171,8 +171,8 @@ def test_limits_come_from_the_settings_and_the_command_drops(tmp_path: Path, mon
 
 
 def test_wrong_limits_are_named(tmp_path: Path) -> None:
-    assert problems_in({"receipt_days": 1.5, "events": 10}) == []
-    assert [problem.split()[0] for problem in problems_in({"events": 1.5, "event_days": 0, "receipt_mb": True})] == [
+    assert retention_problems({"receipt_days": 1.5, "events": 10}) == []
+    assert [problem.split()[0] for problem in retention_problems({"events": 1.5, "event_days": 0, "receipt_mb": True})] == [
         "events",
         "event_days",
         "receipt_mb",

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from conformance.base import HERE, MINUTE, T0, add, change, made, retire
 from foveate.clock import new_id, now
 from foveate.errors import InputError, SourceError
-from foveate.memory.backfill import Embedded, drop_unused_vectors, embed_missing
+from foveate.memory.backfill import EmbedResult, drop_unused_vectors, embed_missing
 from foveate.records.kinds import KINDS
 from foveate.records.make import Rules
 from foveate.store.protocol import Query, Reader, SearchGroup, Store
@@ -58,7 +58,7 @@ def calling(store: Store, scope: Scope, function: Callable[[Sequence[str]], Any]
     return ScopedStore(store=store, scope=scope, rules=Rules(), clock=now, ids=new_id, embedder=Calls(function))
 
 
-def fill(store: Store, scope: Scope, function: Callable[[Sequence[str]], Any], batch: int, **options: Any) -> Embedded:
+def fill(store: Store, scope: Scope, function: Callable[[Sequence[str]], Any], batch: int, **options: Any) -> EmbedResult:
     """Embed what has no vector, by a function."""
     return embed_missing(calling(store, scope, function), batch=batch, **options)
 
@@ -187,7 +187,7 @@ class World:
         if verb in ("add", "fail", "bare"):
             self.added(store, verb, dict(what))
         elif verb == "fill":
-            assert fill(store, HERE, lambda found: [vector(text) for text in found], 2, begin=0.4).error == ""
+            assert fill(store, HERE, lambda found: [vector(text) for text in found], 2, start=0.4).error == ""
             self.held = set(self.records())
         elif verb == "other":
             fill(self.other, HERE, lambda found: [vector(text, 1) for text in found], 3)
@@ -456,12 +456,12 @@ def changed(tmp_path: Path) -> Iterator[SQLiteStore]:
 
 def test_records_are_found_by_the_new_embedder_as_it_goes_on(changed: SQLiteStore) -> None:
     told: list[tuple[int, int]] = []
-    done = fill(changed, HERE, embedded, 3, progress=lambda *so_far: told.append(so_far), stopped=lambda: len(told) == 2)
-    assert (done.made, done.remaining, told) == (6, 4, [(3, 10), (6, 10)])
+    done = fill(changed, HERE, embedded, 3, progress=lambda *so_far: told.append(so_far), should_stop=lambda: len(told) == 2)
+    assert (done.embedded_count, done.remaining, told) == (6, 4, [(3, 10), (6, 10)])
     with changed.read(HERE) as reader:
         assert len(near(reader, "page", 20, model=1)) == 6
-    assert fill(changed, HERE, embedded, 3, begin=0.7).made == 4
-    assert fill(changed, HERE, embedded, 3).made == 0
+    assert fill(changed, HERE, embedded, 3, start=0.7).embedded_count == 4
+    assert fill(changed, HERE, embedded, 3).embedded_count == 0
     with changed.read(HERE) as reader:
         assert len(near(reader, "page", 20, model=1)) == 10
         assert [(space.vector_count, space.is_current) for space in reader.embedding_namespaces()] == [
@@ -486,7 +486,7 @@ def test_no_transaction_is_open_while_texts_are_embedded_and_changed_ones_are_le
         return embedded(texts_)
 
     done = fill(changed, HERE, slow, 100)
-    assert (done.made, done.remaining) == (8, 2)
+    assert (done.embedded_count, done.remaining) == (8, 2)
     with changed.read(HERE) as reader:
         found = near(reader, first.text, 20, model=1)
     assert len(found) == 8
@@ -505,14 +505,14 @@ def test_texts_that_are_refused_cost_no_other_and_silence_ends_it(
         return None if silent or any(word in text.split() for text in texts_ for word in refused) else embedded(texts_)
 
     done = fill(changed, HERE, fussy, 10)
-    assert (done.made, done.remaining, done.error == "") == (made_, 10 - made_, answered)
+    assert (done.embedded_count, done.remaining, done.error == "") == (made_, 10 - made_, answered)
 
 
 def test_several_workers_do_each_others_work_no_harm(changed: SQLiteStore) -> None:
     made_: list[int] = []
 
     def work(begin: float) -> None:
-        made_.append(fill(changed, HERE, embedded, 2, begin=begin).made)
+        made_.append(fill(changed, HERE, embedded, 2, start=begin).embedded_count)
 
     threads = [threading.Thread(target=work, args=(begin,)) for begin in (0.0, 0.3, 0.9)]
     for thread in threads:

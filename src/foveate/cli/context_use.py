@@ -13,7 +13,7 @@ from foveate.operations import json
 from foveate.operations.inputs import context_named
 
 if TYPE_CHECKING:
-    from foveate.memory.backfill import Summarized
+    from foveate.memory.backfill import SummaryResult
 
 
 @click.command(cls=Verb)
@@ -116,13 +116,13 @@ def compact(call: Call, limit: int, dry_run: bool, **scope: Any) -> None:
         say(f"warning: {summarizer.failed}")  # type: ignore[attr-defined]
 
 
-def _print_compacted(call: Call, done: Summarized, dry_run: bool) -> None:
+def _print_compacted(call: Call, done: SummaryResult, dry_run: bool) -> None:
     if call.as_json:
-        call.print_json({"found": done.found, "rewritten": done.rewritten, "kept": done.kept, "dry_run": dry_run})
+        call.print_json({"found": done.candidates, "rewritten": done.rewritten, "kept": done.unchanged, "dry_run": dry_run})
     elif dry_run:
-        click.echo(f"{done.found} records have an extracted summary")
+        click.echo(f"{done.candidates} records have an extracted summary")
     else:
-        click.echo(f"{done.rewritten} of {done.found} rewritten, {done.kept} left as they are")
+        click.echo(f"{done.rewritten} of {done.candidates} rewritten, {done.unchanged} left as they are")
 
 
 VERBS = {"expand": expand, "feedback": feedback, "compact": compact}

@@ -30,7 +30,7 @@ def doctor(call: Call, fix: bool) -> None:
     with engine:
         facts, problems = _store(engine.store.data.store, fix)
         if fix and engine.store.data.embedder is not None:
-            say(f"{embed_missing(engine.store.data).made} records given a vector.")
+            say(f"{embed_missing(engine.store.data).embedded_count} records given a vector.")
         sound = not problems
         if engine.store.data.personal is not None:
             own_facts, own_problems = _store(engine.store.data.personal, fix)

@@ -26,15 +26,15 @@ def embed(call: Call, prune: bool) -> int:
     bar = Bar("embedding", "records")
     with call.open() as engine:
         try:
-            found = embed_missing(engine.store.data, begin=random(), progress=bar)
+            found = embed_missing(engine.store.data, start=random(), progress=bar)
         finally:
             bar.close()
         dropped = drop_unused_vectors(engine.store.data) if prune and not found.remaining else {}
         why = found.error
     if call.as_json:
-        call.print_json({"made": found.made, "remaining": found.remaining, "reason": why, "dropped": dropped})
+        call.print_json({"made": found.embedded_count, "remaining": found.remaining, "reason": why, "dropped": dropped})
     else:
-        click.echo(f"{found.made:,} records given a vector, {found.remaining:,} without one.")
+        click.echo(f"{found.embedded_count:,} records given a vector, {found.remaining:,} without one.")
         for name, number in dropped.items():
             click.echo(f"{number:,} vectors of {name} dropped.")
     if found.remaining:

@@ -13,7 +13,7 @@ from foveate.errors import InputError, near
 from foveate.operations import json
 
 if TYPE_CHECKING:
-    from foveate.memory.entity_extraction import Proposal
+    from foveate.memory.entities import Proposal
 
 NOBODY = "no entities are known. `foveate add entity NAME` keeps one, and `foveate entities propose FILE` finds some."
 
@@ -34,9 +34,9 @@ def relate(call: Call, source: str, name: str, target: str, weight: float, creat
     with call.open(**scope) as engine:
         link = engine.link(source, name, target, weight=weight, create=create)
         with engine.store.data.reader() as reader:
-            from foveate.memory.relations import id_of, recalled
+            from foveate.memory.relations import id_of, load_relation
 
-            record = recalled(reader, id_of(link))
+            record = load_relation(reader, id_of(link))
     if call.as_json:
         call.print_json(json.relation(link))
     elif record is not None:
@@ -67,7 +67,7 @@ def list_(call: Call, limit: int, **scope: Any) -> None:
         say(NOBODY)
         return
     from foveate.cli.render import cut, print_lines, table
-    from foveate.memory.mentions import name_of
+    from foveate.memory.entities import name_of
 
     rows = [
         (record.id, cut(str(record.data.get("type", "")), 20), cut(name_of(record), 40), f"{record.salience:.2f}")
@@ -88,7 +88,7 @@ def propose(call: Call, file: str, add: bool, only: tuple[str, ...], **scope: An
     Code identifiers, capitalised names, quoted terms, @mentions and the hosts of addresses. FILE `-` reads stdin. Nothing
     is kept without --add.
     """
-    from foveate.memory.entity_extraction import propose_entities
+    from foveate.memory.entities import propose_entities
 
     text = read_text(STDIN) if file == STDIN else decoded(Path(file).read_bytes(), repr(file))
     with call.open(**scope) as engine:

@@ -42,7 +42,7 @@ from foveate.receipts.feedback import Feedback
 from foveate.receipts.history import LAST, ContextRef, Receipts
 from foveate.receipts.refresh import PRESSURE, Refresh, budget_left, judge, match_of, options_of
 from foveate.records.kinds import kind_of
-from foveate.records.lifecycle import DEFAULT, Thresholds
+from foveate.records.lifecycle import DEFAULT_THRESHOLDS, Thresholds
 from foveate.records.make import Rules
 from foveate.records.triggers import CensorMatch
 from foveate.store.protocol import Added, Forgotten, Hit, Store
@@ -93,7 +93,7 @@ class Engine:
         root: Path | None = None,
         workspace: Workspace | None = None,
         domains: Mapping[str, Sequence[str]] | None = None,
-        thresholds: Thresholds = DEFAULT,
+        thresholds: Thresholds = DEFAULT_THRESHOLDS,
         debug: bool = False,
         cache_seconds: float = 0.0,
     ) -> None:

@@ -176,21 +176,26 @@ class StoreTools:
             return [Step("", "record", "embed", "no vector", "vector", "it has no vector", number)] if number else []
         done = backfill.embed_missing(self.data)
         why = done.error or "it had no vector"
-        return [Step("", "record", "embed", "no vector", "vector", why, done.made)] if done.made or done.error else []
+        return (
+            [Step("", "record", "embed", "no vector", "vector", why, done.embedded_count)]
+            if done.embedded_count or done.error
+            else []
+        )
 
     def _fill_summaries(self, llm: Summarizer, dry_run: bool) -> list[Step]:
         done = backfill.rewrite_summaries(self.data, llm, dry_run=dry_run)
-        number = done.found if dry_run else done.rewritten
+        number = done.candidates if dry_run else done.rewritten
         why = "its summary was extracted"
         return [Step("", "record", "summarize", "extracted", "written", why, number)] if number else []
 
     def run_due_maintenance(self) -> list[Step]:
         """Run the lifecycle at most once an hour on a store. No context waits for it."""
-        return maintenance.tick(self.data, self._memory.thresholds)
+        return maintenance.run_if_due(self.data, self._memory.thresholds)
 
-    def drop_expired(self, pause: Callable[[], bool] | None = None) -> list[Step]:
-        """Drop expired receipts and events in small batches. `pause` is called between them and may end the round."""
-        return maintenance.dropped(self.data.store, self.data.scope, self.data.clock(), rest=pause)
+    def drop_expired(self, should_stop: Callable[[], bool] = lambda: False) -> list[Step]:
+        """Drop expired receipts and events in small batches. `should_stop` is called between two batches."""
+        data = self.data
+        return maintenance.delete_expired(data.store, data.scope, data.clock(), should_stop=should_stop)
 
     # --- whole stores ------------------------------------------------------------------------------------------
 

@@ -1,8 +1,8 @@
-"""Vectors and better summaries for records that were stored without them.
+"""Adds vectors and better summaries to records that were stored without them.
 
-An embedder is set or changed, or did not answer when a record was written. A page of records is read, embedded while no
-transaction is open, and written if the texts are still the same. A slow embedder delays nobody, a killed process loses one
-page, and several processes can share the work: each begins at another place and skips what another has done.
+A record has no vector if the embedder was set later, was changed, or did not answer. A page of records is read, embedded
+while no transaction is open, and written if the texts are still the same. So a slow embedder blocks no writer, a killed
+process loses one page, and several processes can share the work.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from foveate.text.embed import Embedder, Vector, embed_or_none
 from foveate.text.summarize import ExtractiveSummarizer, Lengths, Summarizer
 from foveate.types import Record, Scope
 
-NO_EMBEDDER = 'There is no embedder. Set one in .foveate/config.toml: embedder = "model2vec:...".'
+NO_EMBEDDER_MESSAGE = 'No embedder is set. Set one in .foveate/config.toml: embedder = "model2vec:...".'
 
 EMBED_BATCH_SIZE = 256
-"""Records embedded at once: what an interruption loses."""
+"""Records embedded at once. An interruption loses at most this many."""
 
 DROP_BATCH_SIZE = 5000
 """Vectors dropped in one transaction."""
 
 SUMMARY_BATCH_SIZE = 100
-"""Records summarized from one snapshot: a slow model must not hold a snapshot open."""
+"""Records summarized from one snapshot. A slow model must not keep a snapshot open."""
 
-PROBE = "Does it answer?"
+PROBE_TEXT = "Does it answer?"
 
 
 # --- vectors -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Embedded:
-    """Result of a backfill: records embedded, records still without a vector, and why the embedder did not answer."""
+class EmbedResult:
+    """Records that were embedded, records still without a vector, and the error if the embedder did not answer."""
 
-    made: int = 0
+    embedded_count: int = 0
     remaining: int = 0
     error: str = ""
 
@@ -51,38 +51,38 @@ def embed_missing(
     data: ScopedStore,
     *,
     batch: int = EMBED_BATCH_SIZE,
-    everywhere: bool = False,
-    begin: float = 0.0,
+    all_projects: bool = False,
+    start: float = 0.0,
     progress: Callable[[int, int], None] = lambda done, total: None,
-    stopped: Callable[[], bool] = lambda: False,
-) -> Embedded:
+    should_stop: Callable[[], bool] = lambda: False,
+) -> EmbedResult:
     """Embed every record of the project and the personal store that has no vector by this embedder.
 
-    `everywhere` includes all projects of the store. `begin`, 0..1, is the place in each project to start from. It can be
-    stopped at any point and continues from there.
+    `all_projects` includes every project of the store. `start`, 0..1, is the place in each project to begin at. The work can
+    be stopped at any point and continues from there.
     """
     embedder = _embedder_of(data)
-    places = _places(data, everywhere)
-    missing = [count_missing(store, scope) for store, scope in places]
-    done = Embedded()
-    for (store, scope), number in zip(places, missing, strict=True):
-        part = Embedded(0, number, done.error)
+    targets = _targets(data, all_projects)
+    missing = [count_missing(store, scope) for store, scope in targets]
+    done = EmbedResult()
+    for (store, scope), number in zip(targets, missing, strict=True):
+        part = EmbedResult(0, number, done.error)
         if number and not done.error:
-            overall = partial(_report_overall, progress, done.made, sum(missing))
-            part = _embed_project(store, scope, embedder, batch, begin, overall, stopped)
-        done = Embedded(done.made + part.made, done.remaining + part.remaining, part.error)
+            overall = partial(_report_overall, progress, done.embedded_count, sum(missing))
+            part = _embed_project(store, scope, embedder, batch, start, overall, should_stop)
+        done = EmbedResult(done.embedded_count + part.embedded_count, done.remaining + part.remaining, part.error)
     return done
 
 
 def drop_unused_vectors(data: ScopedStore) -> dict[str, int]:
-    """Drop the vectors of other embedders and return their numbers. Every record must have one of the current embedder."""
+    """Drop the vectors of other embedders and return how many. Every record must have one of the current embedder."""
     _embedder_of(data)
     with data.reader() as reader:
         missing = reader.count_missing_vectors()
     if missing:
         raise InputError(f"{missing} records have no vector by this embedder yet. Run `foveate store maintain` first.")
     dropped: dict[str, int] = {}
-    for store, scope in _places(data, False):
+    for store, scope in _targets(data, all_projects=False):
         for fingerprint, number in _drop_unused(store, scope).items():
             dropped[fingerprint] = dropped.get(fingerprint, 0) + number
     return dropped
@@ -101,12 +101,12 @@ def _report_overall(progress: Callable[[int, int], None], before: int, total: in
 
 def _embedder_of(data: ScopedStore) -> Embedder:
     if data.embedder is None:
-        raise InputError(NO_EMBEDDER)
+        raise InputError(NO_EMBEDDER_MESSAGE)
     return data.embedder
 
 
-def _places(data: ScopedStore, everywhere: bool) -> list[tuple[Store, Scope]]:
-    projects = data.store.projects() if everywhere else [data.scope.project]
+def _targets(data: ScopedStore, all_projects: bool) -> list[tuple[Store, Scope]]:
+    projects = data.store.projects() if all_projects else [data.scope.project]
     personal = [] if data.personal is None else [(data.personal, Scope(PERSONAL_PROJECT))]
     return [*((data.store, Scope(name)) for name in projects), *personal]
 
@@ -116,25 +116,25 @@ def _embed_project(
     scope: Scope,
     embedder: Embedder,
     batch: int,
-    begin: float,
+    start: float,
     progress: Callable[[int, int], None],
-    stopped: Callable[[], bool],
-) -> Embedded:
+    should_stop: Callable[[], bool],
+) -> EmbedResult:
     with store.read(scope) as reader:
-        total, start = reader.count_missing_vectors(), int(reader.max_doc() * begin)
+        total, first = reader.count_missing_vectors(), int(reader.max_doc() * start)
     made = 0
-    for after, end in ((start, None), (0, start)):
+    for after, end in ((first, None), (0, first)):
         place: int | None = after
-        while total and place is not None and (end is None or place < end) and not stopped():
+        while total and place is not None and (end is None or place < end) and not should_stop():
             with store.read(scope) as reader:
-                page, further = reader.records_without_vector(place, batch)
+                page, next_place = reader.records_without_vector(place, batch)
             vectors, error = _vectors(embedder, [record.text for record in page])
             if vectors is None:
-                return Embedded(made, count_missing(store, scope), error)
+                return EmbedResult(made, count_missing(store, scope), error)
             made += _store_vectors(store, scope, page, vectors)
             progress(made, max(total, made))
-            place = further or None
-    return Embedded(made, count_missing(store, scope))
+            place = next_place or None
+    return EmbedResult(made, count_missing(store, scope))
 
 
 def _drop_unused(store: Store, scope: Scope) -> dict[str, int]:
@@ -160,18 +160,18 @@ def _store_vectors(store: Store, scope: Scope, page: Sequence[Record], vectors: 
 
 
 def _vectors(embedder: Embedder, texts: Sequence[str]) -> tuple[Sequence[Vector | None] | None, str]:
-    """Return a vector for each text, None for a text that the embedder refuses; or None and the error if it is down."""
+    """Return a vector for each text, None for a text that the embedder rejects; or None and the error if it is down."""
     if not texts:
         return [], ""
     vectors, error = embed_or_none(embedder, texts)
     if vectors is not None:
         return vectors, ""
-    answers, _ = embed_or_none(embedder, [PROBE])
+    answers, _ = embed_or_none(embedder, [PROBE_TEXT])
     return (None, error) if answers is None else (_embed_halves(embedder, texts), "")
 
 
 def _embed_halves(embedder: Embedder, texts: Sequence[str]) -> list[Vector | None]:
-    """Embed texts of which some are refused, by halving until the refused ones are alone."""
+    """Embed texts of which some are rejected, by halving until the rejected ones are alone."""
     if len(texts) == 1:
         return [None]
     out: list[Vector | None] = []
@@ -185,12 +185,12 @@ def _embed_halves(embedder: Embedder, texts: Sequence[str]) -> list[Vector | Non
 
 
 @dataclass(frozen=True, slots=True)
-class Summarized:
-    """Result of a pass: records with an extracted summary, and how many were rewritten or left as they are."""
+class SummaryResult:
+    """Records with an extracted summary, and how many of them were rewritten or left unchanged."""
 
-    found: int
+    candidates: int
     rewritten: int = 0
-    kept: int = 0
+    unchanged: int = 0
 
 
 def rewrite_summaries(
@@ -200,28 +200,28 @@ def rewrite_summaries(
     limit: int | None = None,
     dry_run: bool = False,
     progress: Callable[[str], None] = lambda id: None,
-) -> Summarized:
+) -> SummaryResult:
     """Rewrite extracted summaries with a summarizer, usually a language model. Summaries that an author wrote stay."""
     with data.project_reader() as reader:
-        found = [record.id for record, _ in _extracted(reader.records())]
+        found = [record.id for record, _ in _with_extracted_summary(reader.records())]
     if dry_run:
-        return Summarized(len(found))
-    rewritten = kept = 0
+        return SummaryResult(len(found))
+    rewritten = unchanged = 0
     todo = found[:limit]
     for start in range(0, len(todo), SUMMARY_BATCH_SIZE):
         with data.project_reader() as reader:
-            batch = list(_extracted(iter(reader.get(todo[start : start + SUMMARY_BATCH_SIZE]).values())))
+            batch = list(_with_extracted_summary(iter(reader.get(todo[start : start + SUMMARY_BATCH_SIZE]).values())))
         for record, lengths in batch:
             progress(record.id)
             better = summarizer.shorten(record.text, _title_of(record))
             if better != lengths and _store_summary(data, record, better):
                 rewritten += 1
             else:
-                kept += 1
-    return Summarized(len(found), rewritten, kept)
+                unchanged += 1
+    return SummaryResult(len(found), rewritten, unchanged)
 
 
-def _extracted(records: Iterator[Record]) -> Iterator[tuple[Record, Lengths]]:
+def _with_extracted_summary(records: Iterator[Record]) -> Iterator[tuple[Record, Lengths]]:
     """Yield the active knowledge records whose summary is the extractive default, and shorter than the text."""
     plain = ExtractiveSummarizer()
     for record in records:
@@ -238,7 +238,7 @@ def _title_of(record: Record) -> str:
 
 @retried
 def _store_summary(data: ScopedStore, record: Record, lengths: Lengths) -> bool:
-    """Store a summary. A record that was changed while the model was thinking is left alone."""
+    """Store a summary. A record that was changed meanwhile is left alone."""
     changed = replace(record, summary=lengths.summary, micro=lengths.micro, updated=data.clock())
     try:
         with data.writer_of(record) as writer:

@@ -1,8 +1,8 @@
-"""Upkeep: finds what `lifecycle` and `retention` say is due in the stores of a memory, and does it.
+"""Applies lifecycle changes that are due, and deletes what is beyond its retention.
 
-Each change of a lifecycle is a version of its record together with an event (type `lifecycle`) that says what was done and
-why: one step, which `undo` takes back as one. The events are archived from the start: they are for people who look, not for
-prompts. What is beyond its retention is dropped for good, in small batches, whoever it belongs to.
+Each lifecycle change is a new version of its record together with an event (type `lifecycle`) that says what was done and
+why. `undo` reverts both as one step. The events are archived from the start: they are for people, not for prompts. Deletion
+runs in small batches, for all users of the project.
 """
 
 from __future__ import annotations
@@ -13,123 +13,125 @@ from dataclasses import replace
 from foveate.records import lifecycle, make
 from foveate.records.lifecycle import Step, Thresholds
 from foveate.store.protocol import Reader, Store, Writer
-from foveate.store.retention import Gone
+from foveate.store.retention import ExpiredCounts
 from foveate.store.retry import retried
 from foveate.store.scoped import PERSONAL_PROJECT, ScopedStore
 from foveate.types import NO_FILTERS, Record, Scope
 
-BATCH = 500
-"""Changes in one transaction: nobody waits long, and what is done stays done."""
+BATCH_SIZE = 500
+"""Changes in one transaction, so that no other writer waits long and an interruption keeps what is done."""
 
-EVERY = 3_600_000
-"""Milliseconds between two rounds in the background: an hour is nothing against rules that count days."""
+RUN_INTERVAL_MS = 3_600_000
+"""Time between two rounds in the background. The rules count days, so an hour is precise enough."""
 
-TICK = "foveate:lifecycle"
-"""The key under which the time of the last round is kept."""
+LAST_RUN_KEY = "foveate:lifecycle"
+"""Key of the record that holds the time of the last round."""
 
-_ALL = 2**31
+MAX_RECORDS = 2**31
 
 
 def gc(
     data: ScopedStore, thresholds: Thresholds, *, dry_run: bool = True, moves: bool = True, drops: bool = True
 ) -> list[Step]:
-    """Run what is due and return its steps. `moves` are lifecycle changes, `drops` are records beyond their retention."""
-    found = []
-    for store, scope in _places(data):
-        steps = _found(store, scope, data.clock(), thresholds) if moves else []
+    """Run the maintenance that is due and return its steps. `moves` are lifecycle changes, `drops` are deletions."""
+    steps: list[Step] = []
+    for store, scope in _targets(data):
+        changes = _find_due_changes(store, scope, data.clock(), thresholds) if moves else []
         if not dry_run:
-            ids = [step.id for step in steps]
-            batches = (ids[n : n + BATCH] for n in range(0, len(ids), BATCH))
-            steps = [step for batch in batches for step in _apply(data, store, scope, batch, thresholds)]
-        found += steps
+            ids = [change.id for change in changes]
+            batches = (ids[n : n + BATCH_SIZE] for n in range(0, len(ids), BATCH_SIZE))
+            changes = [change for batch in batches for change in _apply(data, store, scope, batch, thresholds)]
+        steps += changes
         if drops:
-            found += dropped(store, scope, data.clock(), dry_run=dry_run)
+            steps += delete_expired(store, scope, data.clock(), dry_run=dry_run)
         if not dry_run:
             store.reclaim_space()
-    return found
+    return steps
 
 
-def dropped(
-    store: Store, scope: Scope, now: int, *, dry_run: bool = False, rest: Callable[[], bool] | None = None
+def delete_expired(
+    store: Store, scope: Scope, now: int, *, dry_run: bool = False, should_stop: Callable[[], bool] = lambda: False
 ) -> list[Step]:
-    """Drop the receipts and events of a project that are beyond their retention, batch by batch; what went, or would.
+    """Delete the receipts and events of a project that are beyond their retention, and return the counts as steps.
 
-    `rest` is called between two batches, and ends the round where it says so.
+    `should_stop` is called between two batches and can end the round.
     """
-    kept = store.retention
+    retention = store.retention
     if dry_run:
         with store.read(scope) as reader:
-            gone = reader.count_expired(kept, now)
+            expired = reader.count_expired(retention, now)
     else:
-        gone = Gone()
-        for batch in _batches(store, scope, now):
-            gone += batch
-            if rest is not None and rest():
+        expired = ExpiredCounts()
+        for batch in _delete_batches(store, scope, now):
+            expired += batch
+            if should_stop():
                 break
-    numbers = {"receipt": gone.receipts, "event": gone.events}
-    return [Step("", kind, "drop", "kept", "gone", kept.why(kind), number) for kind, number in numbers.items() if number]
+    numbers = {"receipt": expired.receipts, "event": expired.events}
+    return [
+        Step("", kind, "drop", "kept", "gone", retention.reason(kind), number) for kind, number in numbers.items() if number
+    ]
 
 
-def _batches(store: Store, scope: Scope, now: int) -> Iterator[Gone]:
+def _delete_batches(store: Store, scope: Scope, now: int) -> Iterator[ExpiredCounts]:
     number = 1
     while number:
         with store.write(scope) as writer:
             number = writer.drop_receipts(store.retention, now)
-        yield Gone(receipts=number)
+        yield ExpiredCounts(receipts=number)
     after: tuple[int, int] | None = (0, 0) if store.retention.drops_events else None
     while after is not None:
         with store.write(scope) as writer:
             number, after = writer.drop_events(store.retention, now, after)
-        yield Gone(events=number)
+        yield ExpiredCounts(events=number)
 
 
-def tick(data: ScopedStore, thresholds: Thresholds) -> list[Step]:
-    """`gc`, unless the same user and agent had a round on this store within the hour: then nothing."""
-    return gc(data, thresholds, dry_run=False) if _is_turn(data) else []
+def run_if_due(data: ScopedStore, thresholds: Thresholds) -> list[Step]:
+    """Run `gc`, unless the same user and agent had a round on this store within the last hour."""
+    return gc(data, thresholds, dry_run=False) if _claim_run(data) else []
 
 
 @retried
-def _is_turn(data: ScopedStore) -> bool:
-    """Whether the last round is an hour ago; then this one is on record."""
+def _claim_run(data: ScopedStore) -> bool:
+    """Record the time of this round and return True, or return False if the last one is less than an hour ago."""
     now = data.clock()
     owner = Scope(data.scope.project, data.scope.user, data.scope.agent)
-    with data.store.read(owner) as reader:
-        if _is_fresh(reader.by_key(TICK), now):
+    with data.project_reader(owner) as reader:
+        if _ran_recently(reader.by_key(LAST_RUN_KEY), now):
             return False
-    with data.store.write(owner) as writer:
-        last = writer.by_key(TICK)  # again, inside the transaction: of two at once, one goes on
-        if _is_fresh(last, now):
+    with data.writer(owner) as writer:
+        last_run = writer.by_key(LAST_RUN_KEY)  # again, inside the transaction: of two processes only one continues
+        if _ran_recently(last_run, now):
             return False
-        if last is None:
-            values = {"key": TICK, "type": "lifecycle", "status": "archived"}
+        if last_run is None:
+            values = {"key": LAST_RUN_KEY, "type": "lifecycle", "status": "archived"}
             writer.add(data.make("event", "Last round of upkeep", values, owner))
         else:
-            writer.change(replace(last, updated=now), "tick")
+            writer.change(replace(last_run, updated=now), "tick")
     return True
 
 
-def _is_fresh(last: Record | None, now: int) -> bool:
-    return last is not None and now - last.updated < EVERY
+def _ran_recently(last_run: Record | None, now: int) -> bool:
+    return last_run is not None and now - last_run.updated < RUN_INTERVAL_MS
 
 
-def _places(data: ScopedStore) -> Iterator[tuple[Store, Scope]]:
+def _targets(data: ScopedStore) -> Iterator[tuple[Store, Scope]]:
     yield data.store, data.scope
     if data.personal is not None:
         yield data.personal, replace(data.scope, project=PERSONAL_PROJECT)
 
 
 @retried
-def _found(store: Store, scope: Scope, now: int, thresholds: Thresholds) -> list[Step]:
+def _find_due_changes(store: Store, scope: Scope, now: int, thresholds: Thresholds) -> list[Step]:
     with store.read(scope) as reader:
-        return _due(reader, now, thresholds)
+        return _due_changes(reader, now, thresholds)
 
 
-def _due(reader: Reader, now: int, thresholds: Thresholds) -> list[Step]:
-    old = replace(NO_FILTERS, until=now - round(thresholds.archive_after * lifecycle.DAY))
+def _due_changes(reader: Reader, now: int, thresholds: Thresholds) -> list[Step]:
+    old = replace(NO_FILTERS, until=now - round(thresholds.archive_after * lifecycle.DAY_MS))
     others = [kind for kind in lifecycle.DUE_KINDS if kind != "episode"]
-    kept = [*reader.recent(("episode",), _ALL, old), *reader.recent(others, _ALL, NO_FILTERS)]
-    steps = [step for record in reversed(kept) if (step := lifecycle.due(record, now, thresholds))]
-    return [step for step in steps if not lifecycle.taken_back(reader.history(step.id), step)]
+    records = [*reader.recent(("episode",), MAX_RECORDS, old), *reader.recent(others, MAX_RECORDS, NO_FILTERS)]
+    changes = [change for record in reversed(records) if (change := lifecycle.due_change(record, now, thresholds))]
+    return [change for change in changes if not lifecycle.was_undone(reader.history(change.id), change)]
 
 
 @retried
@@ -138,16 +140,17 @@ def _apply(data: ScopedStore, store: Store, scope: Scope, ids: Sequence[str], th
     now = data.clock()
     with store.write(scope) as writer:
         for record in writer.get(ids).values():
-            step = lifecycle.due(record, now, thresholds)
-            if step is not None:
-                _do(data, writer, record, step, now)
-                applied.append(step)
+            change = lifecycle.due_change(record, now, thresholds)
+            if change is not None:
+                _apply_change(data, writer, record, change, now)
+                applied.append(change)
     return applied
 
 
-def _do(data: ScopedStore, writer: Writer, record: Record, step: Step, now: int) -> None:
-    text = f"{step.verb} {step.id}: {step.was} -> {step.to}, {step.why}"
-    values = {"type": "lifecycle", "status": "archived", "record": step.id, "was": step.was, "to": step.to}
+def _apply_change(data: ScopedStore, writer: Writer, record: Record, change: Step, now: int) -> None:
+    text = f"{change.verb} {change.id}: {change.was} -> {change.to}, {change.why}"
+    values = {"type": "lifecycle", "status": "archived", "record": change.id, "was": change.was, "to": change.to}
+    after = make.finish(lifecycle.apply_change(record, change, now), data.rules)
     with writer.undo_group():
-        writer.change(make.finish(lifecycle.done(record, step, now), data.rules), step.verb, expect=record.version)
+        writer.change(after, change.verb, expect=record.version)
         writer.add(data.make("event", text, values, record.scope))

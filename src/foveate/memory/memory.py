@@ -48,7 +48,7 @@ class Memory:
         self,
         data: ScopedStore,
         *,
-        thresholds: lifecycle.Thresholds = lifecycle.DEFAULT,
+        thresholds: lifecycle.Thresholds = lifecycle.DEFAULT_THRESHOLDS,
         scrub: Scrub | None = None,
     ) -> None:
         self.data = data

@@ -1,7 +1,7 @@
-"""Relations: links between entities, how they are drawn by name, walked, and read as records.
+"""Links between entities: creating them by name, walking along them, and showing them as records.
 
-A relation is a `Link`, and a candidate holds a `Record`: `of_link` makes one of the kind `relation`, which is never kept.
-Its id says which link it is, so that `recalled` finds it again, at the versions that its two entities had.
+A relation is stored as a `Link`. `relation_record` makes a record of it that can be a candidate and is never stored. The id
+of that record names the link, so that `load_relation` finds it again, with the entities as they were.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from foveate.errors import InputError, NotFound
+from foveate.memory.entities import name_of
 from foveate.memory.memory import Memory
-from foveate.memory.mentions import name_of
 from foveate.records import make
 from foveate.records.kinds import STRUCTURAL_LINKS
 from foveate.store.protocol import Reader
@@ -27,34 +27,34 @@ KIND = "relation"
 PREFIX = "rel_"
 
 DECAY = 0.5
-"""What a relation is worth one step further away."""
+"""Factor on the weight of a relation for each step from the start."""
 
-LONGEST_NAME = 80
-"""Characters of an entity's name in a relation's line: an entity may have been kept under a whole paragraph."""
+MAX_NAME_CHARS = 80
+"""Length of an entity's name in a relation's line. An entity may have been stored under a whole paragraph."""
 
-MAX_NEAR = 1000
-"""Entities among which a near match is looked for."""
+MAX_SUGGESTION_POOL = 1000
+"""Entities among which a similar name is looked for."""
 
 
 # --- as records ----------------------------------------------------------------------------------------------------
 
 
 def id_of(link: Link) -> str:
-    """The same link has the same id, in any process; its parts can be read from it."""
+    """Return the id of a relation. It names the link and is the same in every process."""
     return PREFIX + "|".join(quote(part, safe="") for part in (link.src, link.name, link.dst))
 
 
 def ends_of(id: str) -> tuple[str, ...]:
-    """The two entities of a relation's id; nothing where it is the id of something else."""
+    """Return the ids of the two entities of a relation's id, or nothing if it is another kind of id."""
     parts = id.removeprefix(PREFIX).split("|")
     return (unquote(parts[0]), unquote(parts[2])) if id.startswith(PREFIX) and len(parts) == 3 else ()
 
 
-def of_link(link: Link, source: Record, target: Record) -> Record:
-    """A relation as a record: as new, as sure and as lasting as its two entities allow."""
+def relation_record(link: Link, source: Record, target: Record) -> Record:
+    """Return a relation as a record. Its confidence, trust and validity are those that both entities allow."""
     ends = (source, target)
-    names = [_short(name_of(end)) for end in ends]
-    words = f"{names[0]} --[{_short(link.name)}]--> {names[1]}"
+    names = [_truncate_name(name_of(end)) for end in ends]
+    words = f"{names[0]} --[{_truncate_name(link.name)}]--> {names[1]}"
     return Record(
         id=id_of(link),
         kind=KIND,
@@ -62,12 +62,12 @@ def of_link(link: Link, source: Record, target: Record) -> Record:
         text=words,
         summary=words,
         micro=words,
-        salience=unit(link.weight),
+        salience=_clamp(link.weight),
         confidence=min(end.confidence for end in ends),
         trust=min((end.trust for end in ends), key=TRUST.index),
         data={
             "source": names[0],
-            "type": _short(link.name),
+            "type": _truncate_name(link.name),
             "target": names[1],
             "versions": [end.version for end in ends],
             "types": [str(end.data.get("type", "entity")) for end in ends],
@@ -81,125 +81,128 @@ def of_link(link: Link, source: Record, target: Record) -> Record:
     )
 
 
-def recalled(reader: Reader, id: str, versions: Sequence[int] | None = None) -> Record | None:
-    """The relation of an id, with its entities as they were at these versions; None where the link is gone."""
-    found = ends_of(id)
-    if not found:
+def load_relation(reader: Reader, id: str, versions: Sequence[int] | None = None) -> Record | None:
+    """Return the relation of an id with its entities at these versions, or None if the link no longer exists."""
+    end_ids = ends_of(id)
+    if not end_ids:
         return None
-    link = next((link for link in reader.links(found[:1]) if id_of(link) == id), None)
-    now = reader.get(found)
-    ends = [now.get(end) if versions is None else reader.version(end, versions[n]) for n, end in enumerate(found)]
-    return of_link(link, ends[0], ends[1]) if link is not None and ends[0] and ends[1] else None
+    link = next((link for link in reader.links(end_ids[:1]) if id_of(link) == id), None)
+    current = reader.get(end_ids)
+    ends = [current.get(end) if versions is None else reader.version(end, versions[n]) for n, end in enumerate(end_ids)]
+    return relation_record(link, ends[0], ends[1]) if link is not None and ends[0] and ends[1] else None
 
 
-def unit(weight: float) -> float:
+def _clamp(weight: float) -> float:
     return min(1.0, max(0.0, weight))
 
 
-def _short(name: str) -> str:
+def _truncate_name(name: str) -> str:
     flat = one_line(name)
-    return flat if len(flat) <= LONGEST_NAME else flat[: LONGEST_NAME - 1].rstrip() + "…"
+    return flat if len(flat) <= MAX_NAME_CHARS else flat[: MAX_NAME_CHARS - 1].rstrip() + "…"
 
 
 # --- walking -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """A relation that was met, and how many steps away: 1 is at an entity that the walk starts from."""
+class RelationStep:
+    """A relation on a walk and its distance. Distance 1 touches an entity that the walk starts from."""
 
     link: Link
     depth: int
 
     @property
     def weight(self) -> float:
-        return unit(self.link.weight) * DECAY ** (self.depth - 1)
+        return _clamp(self.link.weight) * DECAY ** (self.depth - 1)
 
 
-def walk(reader: Reader, start: Sequence[str], *, depth: int, edges: int, without: Collection[str] = ()) -> list[Step]:
-    """Breadth-first over relations, from either end, each relation once and no entity twice; heavier ones first.
+def walk(
+    reader: Reader, start: Sequence[str], *, max_depth: int, max_edges: int, excluded_ids: Collection[str] = ()
+) -> list[RelationStep]:
+    """Walk breadth-first along relations in both directions, the heaviest first. Each relation and entity comes once.
 
-    `without` are entities that are not set foot on, nor are the relations that end at them.
+    Entities of `excluded_ids` are not visited, nor are their relations.
     """
-    met: dict[tuple[str, str, str], Step] = {}
-    seen = {*start, *without}
-    frontier = [id for id in start if id not in without]
-    for steps in range(1, depth + 1):
-        if not frontier or len(met) >= edges:
+    steps: dict[tuple[str, str, str], RelationStep] = {}
+    seen = {*start, *excluded_ids}
+    frontier = [id for id in start if id not in excluded_ids]
+    for depth in range(1, max_depth + 1):
+        if not frontier or len(steps) >= max_edges:
             break
         reached: dict[str, None] = {}
-        for link in reader.relations(frontier, edges):  # some are met already; the rest of `edges` is left for new ones
+        for link in reader.relations(frontier, max_edges):  # some of them are known already
             key = (link.src, link.name, link.dst)
-            if key in met or len(met) >= edges or not {link.src, link.dst}.isdisjoint(without):
+            if key in steps or len(steps) >= max_edges or not {link.src, link.dst}.isdisjoint(excluded_ids):
                 continue
-            met[key] = Step(link, steps)
+            steps[key] = RelationStep(link, depth)
             reached |= dict.fromkeys(end for end in (link.src, link.dst) if end not in seen)
         seen.update(reached)
         frontier = list(reached)
-    return list(met.values())
+    return list(steps.values())
 
 
-def read(reader: Reader, steps: Sequence[Step]) -> Iterator[tuple[Step, Record]]:
-    """Each step with the record that it reads as."""
+def relation_records(reader: Reader, steps: Sequence[RelationStep]) -> Iterator[tuple[RelationStep, Record]]:
+    """Yield each step with its relation as a record."""
     ends: Mapping[str, Record] = reader.get(list({end for step in steps for end in (step.link.src, step.link.dst)}))
     for step in steps:
-        yield step, of_link(step.link, ends[step.link.src], ends[step.link.dst])
+        yield step, relation_record(step.link, ends[step.link.src], ends[step.link.dst])
 
 
-# --- drawing -------------------------------------------------------------------------------------------------------
+# --- creating ---------------------------------------------------------------------------------------------------
 
 
 def relate(memory: Memory, source: str, name: str, target: str, *, weight: float = 1.0, create: bool = False) -> Link:
-    """Join two entities, each by its name, an alias or its id. `create` keeps those that are not known yet."""
-    words = _checked(name, weight, (source, target))
+    """Link two entities by name, alias or id. `create` adds those that do not exist yet."""
+    words = _validate(name, weight, (source, target))
     with memory.data.reader() as reader:
-        ends = [find(reader, end) for end in (source, target)]
+        ends = [find_entity(reader, end) for end in (source, target)]
         missing = [end for end, record in zip((source, target), ends, strict=True) if record is None]
-        missing_ids = [end for end in missing if end.startswith("entity_")]  # an id is no name to create one under
+        missing_ids = [end for end in missing if end.startswith("entity_")]  # an id cannot become the name of a new entity
         if missing_ids or (missing and not create):
-            raise NotFound(" ".join(dict.fromkeys(_unknown(reader, end) for end in missing)))
+            raise NotFound(" ".join(dict.fromkeys(_unknown_entity_message(reader, end) for end in missing)))
     personal = any(end is not None and end.scope.project == PERSONAL_PROJECT for end in ends)
     joined = [
-        memory.add("entity", said, personal=personal).record if end is None else end
-        for said, end in zip((source, target), ends, strict=True)
+        memory.add("entity", name_or_id, personal=personal).record if end is None else end
+        for name_or_id, end in zip((source, target), ends, strict=True)
     ]
     if joined[0].scope.project != joined[1].scope.project:
         raise InputError(
-            f"{source!r} and {target!r} are kept in two stores, the project's and your own, and a relation lies within one. "
-            "Add the other entity to the same store first."
+            f"{source!r} and {target!r} are in different stores, the project's and your personal one, and a link cannot "
+            "cross stores. Add the other entity to the same store first."
         )
     return memory.link(joined[0].id, words, joined[1].id, weight)
 
 
-def find(reader: Reader, said: str) -> Record | None:
-    """The entity of a name, an alias or an id."""
-    record = reader.get([said]).get(said)
+def find_entity(reader: Reader, name_or_id: str) -> Record | None:
+    """Return the entity with a name, an alias or an id, or None."""
+    record = reader.get([name_or_id]).get(name_or_id)
     if record is not None and record.kind == "entity":
         return record
-    return next(iter(reader.entities_by_name([analysis.normalize_name(said)]).values()), None)
+    return next(iter(reader.entities_by_name([analysis.normalize_name(name_or_id)]).values()), None)
 
 
-def _unknown(reader: Reader, said: str) -> str:
-    names = {name_of(record).casefold(): name_of(record) for record in reader.most_salient(["entity"], MAX_NEAR, NO_FILTERS)}
-    close = get_close_matches(said.casefold(), sorted(names), n=1, cutoff=0.6)
-    hint = f"Did you mean {names[close[0]]!r}?" if close else "`foveate entities list` shows those that are known."
-    return f"There is no entity {said!r} in this scope. {hint}"
+def _unknown_entity_message(reader: Reader, name: str) -> str:
+    known = reader.most_salient(["entity"], MAX_SUGGESTION_POOL, NO_FILTERS)
+    names = {name_of(record).casefold(): name_of(record) for record in known}
+    close = get_close_matches(name.casefold(), sorted(names), n=1, cutoff=0.6)
+    hint = f"Did you mean {names[close[0]]!r}?" if close else "`foveate search --kind entity` lists the known ones."
+    return f"No entity {name!r} in this scope. {hint}"
 
 
-def _checked(name: str, weight: Any, ends: Sequence[str]) -> str:
-    """The name of a relation as it is kept, or an error that lists what is wrong."""
+def _validate(name: str, weight: Any, ends: Sequence[str]) -> str:
+    """Return the cleaned name of a relation, or raise an error that lists every problem."""
     words = one_line(make.clean(name)) if isinstance(name, str) else ""
     problems = [
-        f"An entity's name is a text with letters or digits, not {end!r}."
+        f"The name of an entity must be a text with letters or digits, got {end!r}."
         for end in ends
         if not isinstance(end, str) or not analysis.normalize_name(end)
     ]
     if not words:
-        problems.append("The relation has no name; say how the two hang together, such as 'owns'.")
+        problems.append("The link has no name. Name the relation, for example 'owns'.")
     if words in STRUCTURAL_LINKS:
-        problems.append(f"{words!r} is a link that foveate draws itself; choose another name, such as 'needs'.")
+        problems.append(f"{words!r} is the name of a link that foveate creates itself. Choose another, such as 'needs'.")
     if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight <= 1:
-        problems.append(f"weight must be between 0 and 1, not {weight!r}.")
+        problems.append(f"weight must be between 0 and 1, got {weight!r}.")
     if problems:
         raise InputError(problems)
     return words

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from foveate.code.snapshot import Workspace
     from foveate.engine import Engine
     from foveate.integrations.importers import Report
-    from foveate.memory.entity_extraction import Proposal
+    from foveate.memory.entities import Proposal
     from foveate.pipeline.profiles import ProfileInfo
     from foveate.receipts.feedback import Feedback
     from foveate.receipts.receipt import Receipt

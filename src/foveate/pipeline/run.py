@@ -26,7 +26,7 @@ from foveate.pipeline.signals import extract
 from foveate.pipeline.sources import Around, Gathered, Source, gather
 from foveate.pipeline.sources.gather import Report
 from foveate.records import fence
-from foveate.records.lifecycle import DEFAULT, Thresholds
+from foveate.records.lifecycle import DEFAULT_THRESHOLDS, Thresholds
 from foveate.records.render import title_of
 from foveate.store.protocol import Reader
 from foveate.tasks.task import state_of, unfinished
@@ -71,7 +71,7 @@ class Pipeline:
     sources: Mapping[str, Source]
     profile_dirs: tuple[Path, ...] = ()
     domains: Mapping[str, Sequence[str]]
-    thresholds: Thresholds = DEFAULT
+    thresholds: Thresholds = DEFAULT_THRESHOLDS
     measured_by: str = "o200k"
     root: Path | None = None
     count_pools: bool = False

@@ -12,7 +12,7 @@ from dataclasses import replace
 from math import log10
 
 from foveate.pipeline.track_record import earned
-from foveate.records.lifecycle import DEFAULT, Thresholds
+from foveate.records.lifecycle import DEFAULT_THRESHOLDS, Thresholds
 from foveate.text import analysis
 from foveate.types import TRUST, Candidate, Profile, Record, Signals, Slot
 
@@ -30,7 +30,11 @@ CONTAINED = 0.1
 
 
 def score(
-    candidates: Sequence[Candidate], profile: Profile, signals: Signals, now: int, thresholds: Thresholds = DEFAULT
+    candidates: Sequence[Candidate],
+    profile: Profile,
+    signals: Signals,
+    now: int,
+    thresholds: Thresholds = DEFAULT_THRESHOLDS,
 ) -> list[Candidate]:
     """Every candidate with its features and their weighted sum."""
     slots = {slot.name: slot for slot in profile.slots}

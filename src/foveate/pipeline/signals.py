@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from foveate.memory.entity_extraction import SYMBOL
-from foveate.memory.mentions import Named, mentioned, name_of
+from foveate.memory.entities import SYMBOL, FindEntities, mentioned_entities, name_of
 from foveate.records.make import paths_in
 from foveate.tasks.task import criteria_of
 from foveate.text import analysis
@@ -89,14 +88,14 @@ _INTENTS: tuple[tuple[Intent, re.Pattern[str]], ...] = (
 
 def extract(
     request: Request,
-    named: Named,
+    named: FindEntities,
     embedding: tuple[float, ...] | None = None,
     domains: Mapping[str, Sequence[str]] = DOMAINS,
 ) -> Signals:
     """The signals of a request; `named` finds entities by normalised name."""
     query, task = request.query, request.task
     about = query if task is None else "\n".join(dict.fromkeys((query, task_text(task))))[:MAX_ABOUT]
-    entities = mentioned(about, named)
+    entities = mentioned_entities(about, named)
     symbols = tuple(dict.fromkeys(match.strip() for match in SYMBOL.findall(about)))
     paths = paths_in(about)
     known = frozenset(paths)

@@ -9,7 +9,7 @@ question meets; a record that states none has no such feature.
 from __future__ import annotations
 
 from foveate.pipeline.sources.procedures import conditions
-from foveate.records.lifecycle import DEFAULT, RANKS, Thresholds, stage
+from foveate.records.lifecycle import DEFAULT_THRESHOLDS, STAGE_SCORES, Thresholds, stage
 from foveate.types import Record, Signals
 
 WAYS = ("procedure", "pattern")
@@ -18,11 +18,11 @@ WAYS = ("procedure", "pattern")
 PRIOR_WINS, PRIOR_USES = 1, 2
 
 
-def earned(record: Record, signals: Signals, now: int, thresholds: Thresholds = DEFAULT) -> dict[str, float]:
+def earned(record: Record, signals: Signals, now: int, thresholds: Thresholds = DEFAULT_THRESHOLDS) -> dict[str, float]:
     """The features of a record that has a track; few records have any."""
     if record.kind not in ("fact", *WAYS):
         return {}
-    rank = RANKS.get(stage(record, now, thresholds))
+    rank = STAGE_SCORES.get(stage(record, now, thresholds))
     found = {} if rank is None else {"stage": rank}
     if record.kind in WAYS:
         found["success"] = (record.wins + PRIOR_WINS) / (record.uses + PRIOR_USES)

@@ -225,11 +225,11 @@ def _settings(path: Path) -> dict[str, Any]:
             problems.append(f"{path.name}: domains.{name} must be a list of words, not {words!r}.")
     problems += _code_problems(path.name, values)
     if isinstance(values.get("lifecycle"), dict):
-        from foveate.records.lifecycle import problems_in
+        from foveate.records.lifecycle import threshold_problems
 
-        problems += [f"{path.name}, [lifecycle]: {problem}" for problem in problems_in(values["lifecycle"])]
+        problems += [f"{path.name}, [lifecycle]: {problem}" for problem in threshold_problems(values["lifecycle"])]
     if isinstance(values.get("retention"), dict):
-        from foveate.store.retention import problems_in as retention_problems
+        from foveate.store.retention import retention_problems
 
         problems += [f"{path.name}, [retention]: {problem}" for problem in retention_problems(values["retention"])]
     if problems:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from foveate.code.model import CODE_ID_PREFIXES
-from foveate.memory.relations import recalled
+from foveate.memory.relations import load_relation
 from foveate.pipeline.assembly import joined
 from foveate.pipeline.fill import compose
 from foveate.pipeline.run import text_hash
@@ -152,7 +152,7 @@ def _beside(reader: Reader, entry: Mapping[str, Any], name: str) -> Record | Non
 def _at_version(reader: Reader, entry: Mapping[str, Any], current: Mapping[str, Record]) -> Record | None:
     """The record of an entry as it was; a relation is made again from its link and its two entities."""
     if "versions" in entry:
-        return recalled(reader, entry["id"], entry["versions"])
+        return load_relation(reader, entry["id"], entry["versions"])
     found = current.get(entry["id"])
     if found is None or found.version == entry["version"]:
         return found

@@ -11,7 +11,7 @@ from typing import Any
 
 from foveate.clock import millis
 from foveate.errors import NotFound
-from foveate.memory.relations import recalled
+from foveate.memory.relations import load_relation
 from foveate.pipeline.sources.censors import stands_here
 from foveate.pipeline.sources.gather import filtered, limit_of
 from foveate.pipeline.sources.search import words_for
@@ -51,7 +51,7 @@ def why_not_considered(receipt: Receipt, id: str, reader: Reader, elsewhere: Col
 
     `elsewhere`: sources that keep what they bring, and whose name begins its ids.
     """
-    record = reader.get([id]).get(id) or recalled(reader, id)
+    record = reader.get([id]).get(id) or load_relation(reader, id)
     if record is None:
         source, colon, _ = id.partition(":")
         asked = next((report for report in receipt.document["sources"] if report["source"] == source), None)

@@ -1,9 +1,8 @@
-"""Lifecycles: at which stage a record is, and what is due for it. Pure rules over a record, a clock and thresholds.
+"""Computes the lifecycle stage of a record, and the change that its stage requires. Pure rules over values.
 
-Comes in: a record and the time. Goes out: the name of its stage and, where its stage asks for a change that was not made
-yet, that change. Most stages are only read (a fact is core because it was confirmed often enough); four of them change
-what is kept: an old episode is archived, a procedure that fails is flagged, a censor that trips often is escalated, and
-one that is often wrong is withdrawn. Nothing here deletes anything, and a decision is never changed at all.
+Most stages only describe a record: a fact is core because it was confirmed often enough. Four of them require a change: an
+old episode is archived, a procedure that fails is flagged, a censor that is violated often is escalated, and one that is
+often wrong is withdrawn. Nothing here deletes a record, and a decision is never changed.
 """
 
 from __future__ import annotations
@@ -15,10 +14,10 @@ from typing import Any
 from foveate.errors import near
 from foveate.types import Change, Record
 
-DAY = 86_400_000
+DAY_MS = 86_400_000
 
-REVIEWED = ("success", "partial", "failure")
-"""Outcomes that say how a decision turned out; `pending` is none."""
+REVIEWED_OUTCOMES = ("success", "partial", "failure")
+"""Outcomes that say how a decision turned out, unlike `pending`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,43 +27,43 @@ class Thresholds:
     core_at: int = 3
     """Confirmations that make a fact core (004)."""
     summarize_after: float = 30.0
-    """Days after which an episode is known by its summary (004)."""
+    """Days after which an episode is shown by its summary (004)."""
     archive_after: float = 90.0
-    """Days after which only its summary is kept in use (004)."""
+    """Days after which only its summary stays in use (004)."""
     judged_at: int = 5
     """Uses before a procedure is judged (004)."""
     effective: float = 0.6
-    """It is effective above this success rate (004)."""
+    """Success rate above which it is effective (004)."""
     ineffective: float = 0.4
-    """And ineffective below this one (004); between the two it is active."""
+    """Success rate below which it is ineffective (004). Between the two it is active."""
     escalate_above: int = 5
-    """Trips after which a warning becomes a block. 004 gives no figure: five times is no accident."""
+    """Violations after which a warning becomes a block. 004 gives no number."""
     false_alarms: int = 3
-    """False alarms that withdraw a censor, where they are also more than `false_share` of its trips. No figure in 004."""
+    """False alarms that withdraw a censor, if they are also more than `false_share` of its uses. 004 gives no number."""
     false_share: float = 0.5
 
 
-DEFAULT = Thresholds()
+DEFAULT_THRESHOLDS = Thresholds()
 
 
-def problems_in(values: Mapping[str, Any]) -> list[str]:
-    """What is wrong with a table of thresholds, as sentences."""
+def threshold_problems(values: Mapping[str, Any]) -> list[str]:
+    """Return the problems of a table of thresholds, as sentences."""
     known = {item.name: item.type for item in fields(Thresholds)}
-    found = []
+    problems = []
     for name, value in values.items():
         if name not in known:
-            found.append(f"There is no threshold {name!r}.{near(name, known)}")
+            problems.append(f"{name!r} is not a threshold.{near(name, known)}")
         elif isinstance(value, bool) or not isinstance(value, int if known[name] == "int" else int | float) or value < 0:
-            wanted = "a whole number" if known[name] == "int" else "a number"
-            found.append(f"{name} must be {wanted}, 0 or more, not {value!r}.")
-    return found
+            type = "a whole number" if known[name] == "int" else "a number"
+            problems.append(f"{name} must be {type} of at least 0, got {value!r}.")
+    return problems
 
 
 # --- stages --------------------------------------------------------------------------------------------------------
 
 
-def stage(record: Record, now: int, thresholds: Thresholds = DEFAULT) -> str:
-    """The stage of a record by the diagram of its kind; kinds without one have their status."""
+def stage(record: Record, now: int, thresholds: Thresholds = DEFAULT_THRESHOLDS) -> str:
+    """Return the stage of a record. For a kind without stages it is the record's status."""
     rule = _STAGES.get(record.kind)
     return record.status if rule is None else rule(record, now, thresholds)
 
@@ -81,7 +80,7 @@ def _fact(record: Record, now: int, at: Thresholds) -> str:
 
 
 def _episode(record: Record, now: int, at: Thresholds) -> str:
-    days = (now - record.created) / DAY
+    days = (now - record.created) / DAY_MS
     if record.data.get("archived") or (days > at.archive_after and not record.pinned):
         return "archived"
     return "active" if days < at.summarize_after else "summarized"
@@ -106,7 +105,7 @@ def _censor(record: Record, now: int, at: Thresholds) -> str:
 
 
 def _decision(record: Record, now: int, at: Thresholds) -> str:
-    if record.outcome in REVIEWED:
+    if record.outcome in REVIEWED_OUTCOMES:
         return "reviewed"
     return "pending" if record.outcome == "pending" else "recorded"
 
@@ -120,8 +119,8 @@ _STAGES: Mapping[str, Callable[[Record, int, Thresholds], str]] = {
     "decision": _decision,
 }
 
-RANKS = {"core": 1.0, "effective": 1.0, "confirmed": 0.5}
-"""What a stage adds to a record's rank (004: core facts and effective procedures come first); others add nothing."""
+STAGE_SCORES = {"core": 1.0, "effective": 1.0, "confirmed": 0.5}
+"""Added to a record's rank (004: core facts and effective procedures come first). Other stages add nothing."""
 
 
 # --- what is due ---------------------------------------------------------------------------------------------------
@@ -129,7 +128,7 @@ RANKS = {"core": 1.0, "effective": 1.0, "confirmed": 0.5}
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A change that a record's stage asks for."""
+    """A change that a record's stage requires, or a count of records that maintenance changed."""
 
     id: str
     kind: str
@@ -138,52 +137,52 @@ class Step:
     to: str
     why: str
     number: int = 1
-    """Of how many records, where they are not named one by one: then `id` is empty."""
+    """Number of records. If it is not about one record, `id` is empty."""
 
 
 DUE_KINDS = ("episode", "procedure", "pattern", "censor")
 """Kinds whose records may change by rule."""
 
-VERBS = ("archive", "flag", "unflag", "escalate", "withdraw")
-"""What a rule does, as history tells it; none is a verb that a person uses."""
+RULE_VERBS = ("archive", "flag", "unflag", "escalate", "withdraw")
+"""Operations in the history that a rule made. No person's operation has these names."""
 
 
-def due(record: Record, now: int, thresholds: Thresholds = DEFAULT) -> Step | None:
-    """The change that is due for a record, if any."""
+def due_change(record: Record, now: int, thresholds: Thresholds = DEFAULT_THRESHOLDS) -> Step | None:
+    """Return the change that is due for a record, or None."""
     if record.status != "active":
         return None
     to = stage(record, now, thresholds)
-    used = f"{record.wins} of {record.uses} uses went well"
-    found: tuple[str, str, str] | None = None
+    success_rate = f"{record.wins} of {record.uses} uses were successful"
+    change: tuple[str, str, str] | None = None
     if record.kind == "episode" and to == "archived" and not record.data.get("archived"):
-        found = "archive", "summarized", f"older than {thresholds.archive_after:g} days"
+        change = "archive", "summarized", f"older than {thresholds.archive_after:g} days"
     elif record.kind in ("procedure", "pattern"):
         flagged = bool(record.data.get("review"))
         if to == "ineffective" and not flagged:
-            found = "flag", "active", used
+            change = "flag", "active", success_rate
         elif flagged and to != "ineffective":
-            found = "unflag", "ineffective", used
+            change = "unflag", "ineffective", success_rate
     elif record.kind == "censor":
         if to == "retired":
-            found = "withdraw", "active", f"{record.data.get('false_alarms', 0)} false alarms in {record.uses} trips"
+            change = "withdraw", "active", f"{record.data.get('false_alarms', 0)} false alarms in {record.uses} uses"
         elif to == "escalated" and record.data.get("action") != "block":
-            found = "escalate", "active", f"tripped {record.uses} times, more than {thresholds.escalate_above}"
-    return None if found is None else Step(record.id, record.kind, found[0], found[1], to, found[2])
+            change = "escalate", "active", f"violated {record.uses} times, more than {thresholds.escalate_above}"
+    return None if change is None else Step(record.id, record.kind, change[0], change[1], to, change[2])
 
 
-def done(record: Record, step: Step, now: int) -> Record:
-    """The record after a step. An archived episode is found by its summary; the full text stays in its history."""
-    match step.verb:
+def apply_change(record: Record, change: Step, now: int) -> Record:
+    """Return the record after a change. An archived episode keeps its summary; the full text stays in its history."""
+    match change.verb:
         case "archive":
             return replace(record, text=record.summary, data={**record.data, "archived": True}, updated=now)
         case "withdraw":
             return replace(record, status="retired", updated=now)
         case "escalate":
             return replace(record, data={**record.data, "action": "block"}, updated=now)
-    return replace(record, data={**record.data, "review": step.verb == "flag"}, updated=now)
+    return replace(record, data={**record.data, "review": change.verb == "flag"}, updated=now)
 
 
-def taken_back(history: Sequence[Change], step: Step) -> bool:
-    """Whether a rule did this before and somebody undid it: what a person took back is not done again."""
-    made = [change.verb for change in history if change.verb in VERBS]
-    return bool(made) and made[-1] == step.verb
+def was_undone(history: Sequence[Change], change: Step) -> bool:
+    """Return whether a rule made this change before and a person undid it. Then it is not made again."""
+    made = [entry.verb for entry in history if entry.verb in RULE_VERBS]
+    return bool(made) and made[-1] == change.verb

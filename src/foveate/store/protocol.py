@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from foveate.store.retention import Gone, Retention
+from foveate.store.retention import ExpiredCounts, Retention
 from foveate.types import NO_FILTERS, Change, Filters, Link, Meant, Record, Scope
 
 
@@ -194,7 +194,7 @@ class ProjectReader(Reader, Protocol):
     def records_without_vector(self, after: int, limit: int) -> tuple[list[Record], int]: ...
     def max_doc(self) -> int: ...
     def embedding_namespaces(self) -> list[EmbeddingNamespace]: ...
-    def count_expired(self, retention: Retention, now: int) -> Gone: ...
+    def count_expired(self, retention: Retention, now: int) -> ExpiredCounts: ...
 
 
 class Writer(ProjectReader, Protocol):

@@ -1,8 +1,7 @@
-"""Retention: how long receipts and events are kept. Pure rules: settings come in, points in time go out.
+"""How long receipts and events are kept. Pure rules: settings in, points in time out.
 
-Receipts explain the recent past, and events are what happened: both come by themselves and grow with use. Knowledge does
-not, and is never dropped by age. Of the events, those stay that something still needs: what is pinned, what a link begins or
-ends at (it is where something was learned from, or somebody drew it), and what belongs to a task that is not done.
+Receipts and events are created automatically and grow with use, so they expire. Knowledge never expires. An event is kept in
+any case if it is pinned, if a link begins or ends at it, or if it belongs to an unfinished task.
 """
 
 from __future__ import annotations
@@ -13,48 +12,48 @@ from typing import Any
 
 from foveate.errors import near
 
-DAY = 86_400_000
+DAY_MS = 86_400_000
 MEGABYTE = 2**20
 
-BATCH = 200
-"""Old events that are looked at in one transaction, and receipts that are dropped: some 50 ms, which no writer notices."""
+BATCH_SIZE = 200
+"""Old events examined, or receipts dropped, in one transaction. It takes about 50 ms, so no writer waits long."""
 
-EVERY = 32
-"""Writes of a project between two that also drop a batch of events: it drops six for each that a single `add` keeps."""
+WRITES_BETWEEN_CLEANUPS = 32
+"""Writes to a project until one also drops a batch of events. That drops six events for each that a write can add."""
 
-SLACK = 1 / 32
-"""By which share receipts may be beyond their age before they go, and go below their size: they go in batches, and most
-answers wait for none."""
+OVERRUN_SHARE = 1 / 32
+"""Share by which receipts may exceed their age, and are cut below their size. So they are dropped in batches, and most
+writes drop none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long things are kept; `[retention]` in a project's settings changes it. None: for ever."""
+    """How long receipts and events are kept; `[retention]` in a project's settings changes it. None means for ever."""
 
     receipt_days: float | None = 30.0
     receipt_mb: float | None = 64.0
-    """A month of receipts or 64 MB of them, whichever is less."""
+    """Receipts are kept for 30 days, or the newest 64 MB of them, whichever is less."""
     event_days: float | None = None
-    """Days since an event happened, or since it was kept or last changed here where that is later."""
+    """Days since an event happened, or since it was stored or changed here if that is later."""
     events: int | None = None
-    """How many events a project holds, the newest. A number and not megabytes: it is counted in an index, unread."""
+    """Number of newest events to keep. A number instead of megabytes, because an index can count them."""
 
     @property
     def drops_events(self) -> bool:
         return self.event_days is not None or self.events is not None
 
-    def receipts_before(self, now: int) -> int:
-        return _before(now, self.receipt_days)
+    def receipts_cutoff(self, now: int) -> int:
+        return _cutoff(now, self.receipt_days)
 
-    def events_before(self, now: int) -> int:
-        return _before(now, self.event_days)
+    def events_cutoff(self, now: int) -> int:
+        return _cutoff(now, self.event_days)
 
     @property
     def receipt_bytes(self) -> int | None:
         return None if self.receipt_mb is None else round(self.receipt_mb * MEGABYTE)
 
-    def why(self, kind: str) -> str:
-        """In which case a receipt or an event goes, as the end of a sentence."""
+    def reason(self, kind: str) -> str:
+        """Return when a receipt or an event expires, as the end of a sentence."""
         if kind == "receipt":
             limits = (self.receipt_days, "older than {:g} days"), (self.receipt_mb, "beyond the newest {:g} MB")
         else:
@@ -62,12 +61,12 @@ class Retention:
         return " or ".join(text.format(limit) for limit, text in limits if limit is not None)
 
 
-DEFAULT = Retention()
+DEFAULT_RETENTION = Retention()
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
-    """What a round has dropped, or would drop."""
+class ExpiredCounts:
+    """Numbers of receipts and events that were dropped, or would be."""
 
     receipts: int = 0
     events: int = 0
@@ -75,23 +74,23 @@ class Gone:
     def __bool__(self) -> bool:
         return bool(self.receipts or self.events)
 
-    def __add__(self, other: Gone) -> Gone:
-        return Gone(self.receipts + other.receipts, self.events + other.events)
+    def __add__(self, other: ExpiredCounts) -> ExpiredCounts:
+        return ExpiredCounts(self.receipts + other.receipts, self.events + other.events)
 
 
-def _before(now: int, days: float | None) -> int:
-    """The time before which something is too old; 0: nothing is."""
-    return 0 if days is None else max(0, now - round(days * DAY))
+def _cutoff(now: int, days: float | None) -> int:
+    """Return the time before which something is too old; 0 if nothing is."""
+    return 0 if days is None else max(0, now - round(days * DAY_MS))
 
 
-def problems_in(values: Mapping[str, Any]) -> list[str]:
-    """What is wrong with a table of settings, as sentences."""
+def retention_problems(values: Mapping[str, Any]) -> list[str]:
+    """Return the problems of a table of retention settings, as sentences."""
     known = [item.name for item in fields(Retention)]
-    found = []
+    problems = []
     for name, value in values.items():
         whole = name == "events"
         if name not in known:
-            found.append(f"There is no setting {name!r}.{near(name, known)}")
+            problems.append(f"{name!r} is not a retention setting.{near(name, known)}")
         elif isinstance(value, bool) or not isinstance(value, int if whole else int | float) or value <= 0:
-            found.append(f"{name} must be {'a whole number' if whole else 'a number'} above 0, not {value!r}.")
-    return found
+            problems.append(f"{name} must be {'a whole number' if whole else 'a number'} above 0, got {value!r}.")
+    return problems

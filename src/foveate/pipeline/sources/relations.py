@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from foveate.memory.relations import KIND, read, walk
+from foveate.memory.relations import KIND, relation_records, walk
 from foveate.pipeline.sources.entities import scored
 from foveate.pipeline.sources.gather import Around, filtered
 from foveate.types import Ask, Candidate
@@ -29,11 +29,11 @@ class Relations:
         asked = [ask for ask in asks if not ask.slot.kinds or KIND in ask.slot.kinds]
         if not start or not asked:
             return
-        steps = walk(around.reader, start, depth=DEPTH, edges=EDGES, without=filters.exclude)
+        steps = walk(around.reader, start, max_depth=DEPTH, max_edges=EDGES, excluded_ids=filters.exclude)
         wanted = frozenset(filters.entity_types)
         found = [
             (step, record)
-            for step, record in read(around.reader, steps)
+            for step, record in relation_records(around.reader, steps)
             if not filtered(record, filters) and (not wanted or wanted.issuperset(record.data["types"]))
         ]
         found.sort(key=lambda pair: -pair[0].weight)

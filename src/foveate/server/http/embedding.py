@@ -71,7 +71,7 @@ def _round(engine: Engine, metrics: Metrics, stopping: Event) -> bool:
         began, counted = monotonic(), done
 
     found = embed_missing(
-        engine.store.data, batch=BATCH, everywhere=True, begin=random(), progress=rest, stopped=stopping.is_set
+        engine.store.data, batch=BATCH, all_projects=True, start=random(), progress=rest, should_stop=stopping.is_set
     )
     metrics.vectors_lacking.set(found.remaining)
     if found.error:

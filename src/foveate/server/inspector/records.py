@@ -9,7 +9,7 @@ from foveate.clock import iso
 from foveate.code.model import CODE_ID_PREFIXES
 from foveate.engine import Engine
 from foveate.errors import NotFound
-from foveate.memory.relations import ends_of, recalled
+from foveate.memory.relations import ends_of, load_relation
 from foveate.records.fence import is_quoted
 from foveate.records.kinds import KINDS, LEARNED_FROM, OUTCOMES, kind_of
 from foveate.records.lifecycle import stage
@@ -160,7 +160,7 @@ def _editable_fields(record: Record) -> dict[str, Any]:
 def _external_item(engine: Engine, id: str) -> dict[str, Any]:
     """Show what contexts show and no store holds: a relation, a piece of code, a memory of another system."""
     with engine.store.data.reader() as reader:
-        relation = recalled(reader, id)
+        relation = load_relation(reader, id)
         ends = [record_history.record_row(record) for record in reader.get(ends_of(id)).values()] if relation else []
     if relation is not None:
         text = engine.receipts.render(relation)

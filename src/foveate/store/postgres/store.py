@@ -23,7 +23,7 @@ from foveate.store.postgres.database import PostgresDatabase
 from foveate.store.postgres.errors import NO_VECTORS
 from foveate.store.postgres.vectors import HalfVectors, Writing
 from foveate.store.protocol import Forgotten, Health, Scrub, StoredReceipt
-from foveate.store.retention import DEFAULT, Retention
+from foveate.store.retention import DEFAULT_RETENTION, Retention
 from foveate.store.retry import retried
 from foveate.store.sql import queries
 from foveate.store.sql.queries import META_SECRET, SchemaStatus, compute_schema_status
@@ -74,7 +74,7 @@ class PostgresStore:
         create: bool = True,
         secret: str | None = None,
         patience: Patience | None = None,
-        retention: Retention = DEFAULT,
+        retention: Retention = DEFAULT_RETENTION,
     ) -> None:
         self.space = space
         self.retention = retention

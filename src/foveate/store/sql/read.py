@@ -18,7 +18,7 @@ from foveate.errors import NotFound
 from foveate.records.kinds import KINDS, STRUCTURAL_LINKS, internal_kinds, kind_of
 from foveate.records.make import Rules
 from foveate.store.protocol import EmbeddingNamespace, Hit, Query, SearchGroup, SessionNeighbor, StoreCounts, StoredReceipt
-from foveate.store.retention import DAY, SLACK, Gone, Retention
+from foveate.store.retention import DAY_MS, OVERRUN_SHARE, ExpiredCounts, Retention
 from foveate.store.sql import posting_blocks, ranking
 from foveate.store.sql import postings as index
 from foveate.store.sql.rows import filter_params, from_row, thaw
@@ -262,7 +262,7 @@ class ReadTransaction:
     def growth_by_day(self, since: int) -> dict[str, int]:
         """How many records were written on each day since a time (UTC); a day without any is not there."""
         rows = self._db.rows("growth_by_day", {"project": self._project, "since": since, **_internal(), **self._who})
-        return {iso(day * DAY)[:10]: number for day, number in rows}
+        return {iso(day * DAY_MS)[:10]: number for day, number in rows}
 
     def postings(self) -> Iterator[tuple[str, int, int, Sequence[int], Sequence[int]]]:
         """(term, kind code, field, numbers, codes) of every block of the project's index."""
@@ -317,27 +317,27 @@ class ReadTransaction:
         rows = self._db.rows("spaces_held", {"project": self._project})
         return [EmbeddingNamespace(name, number, number * 2 * dim, name == self._space) for name, dim, number in rows]
 
-    def count_expired(self, retention: Retention, now: int) -> Gone:
+    def count_expired(self, retention: Retention, now: int) -> ExpiredCounts:
         """How many receipts and events of the project are beyond what is kept, whoever they belong to."""
         limits = {"project": self._project, **self._event_limits(retention, now)}
         events = self._db.rows("count_outlived_events", limits)[0][0] if retention.drops_events else 0
-        return Gone(len(self._outlived_receipts(retention, now)), events)
+        return ExpiredCounts(len(self._outlived_receipts(retention, now)), events)
 
     def _event_limits(self, retention: Retention, now: int) -> dict[str, int]:
         """Times before which an event goes: by age, and whatever its age, because there are enough newer ones."""
         kept = retention.events
         found = self._db.rows("oldest_kept_event", {"project": self._project, "kept": kept}) if kept else []
-        return {"before": retention.events_before(now), "beyond": found[0][0] if found else 0}
+        return {"before": retention.events_cutoff(now), "beyond": found[0][0] if found else 0}
 
     def _outlived_receipts(self, retention: Retention, now: int) -> list[str]:
         at = {"project": self._project}
-        doomed = {row[0] for row in self._db.rows("old_receipts", {**at, "before": retention.receipts_before(now)})}
+        doomed = {row[0] for row in self._db.rows("old_receipts", {**at, "before": retention.receipts_cutoff(now)})}
         most = retention.receipt_bytes
         if most is not None and self._db.rows("receipt_bytes", at)[0][0] > most:
             size = 0
             for id, length in self._db.rows("receipt_sizes", at):
                 size += length
-                if size > most * (1 - SLACK):
+                if size > most * (1 - OVERRUN_SHARE):
                     doomed.add(id)
         return sorted(doomed)
 

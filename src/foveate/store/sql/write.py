@@ -20,7 +20,7 @@ from foveate.records.make import measure
 from foveate.records.render import title_of
 from foveate.store import vectors
 from foveate.store.protocol import Added, Hit, Query, Scrub, SearchGroup, StoredReceipt
-from foveate.store.retention import BATCH, EVERY, SLACK, Retention
+from foveate.store.retention import BATCH_SIZE, OVERRUN_SHARE, WRITES_BETWEEN_CLEANUPS, Retention
 from foveate.store.sql import posting_blocks, postings
 from foveate.store.sql.read import Database, ReadTransaction, by_field
 from foveate.store.sql.rows import freeze, to_row
@@ -215,12 +215,12 @@ class WriteTransaction(ReadTransaction):
         """Drop receipts beyond their age or size, at most a few batches; how many went. `overdue`: not for a few only."""
         at = {"project": self._project}
         if overdue:
-            oldest, before = self._db.rows("oldest_receipt", at), retention.receipts_before(now)
-            too_old = bool(oldest) and oldest[0][0] < before - round((now - before) * SLACK)
+            oldest, before = self._db.rows("oldest_receipt", at), retention.receipts_cutoff(now)
+            too_old = bool(oldest) and oldest[0][0] < before - round((now - before) * OVERRUN_SHARE)
             most = retention.receipt_bytes
             if not too_old and (most is None or self._db.rows("receipt_bytes", at)[0][0] <= most):
                 return 0
-        which = {**at, "ids": json.dumps(self._outlived_receipts(retention, now)[: 10 * BATCH])}
+        which = {**at, "ids": json.dumps(self._outlived_receipts(retention, now)[: 10 * BATCH_SIZE])}
         self._db.run("delete_items_of_receipts", which)
         return self._db.run("delete_receipts", which)
 
@@ -233,7 +233,7 @@ class WriteTransaction(ReadTransaction):
         replay can say that it is missing: this is about room and not, as `forget` is, about words.
         """
         at, limits = {"project": self._project}, self._event_limits(retention, now)
-        page = {"created": after[0], "doc": after[1], "until": max(limits.values()), "limit": BATCH}
+        page = {"created": after[0], "doc": after[1], "until": max(limits.values()), "limit": BATCH_SIZE}
         old = self._db.rows("old_events", {**at, **page})
         rows = self._db.rows("outlived_events", {**at, **limits, "docs": json.dumps([doc for _, doc in old])})
         for row in rows:
@@ -241,7 +241,7 @@ class WriteTransaction(ReadTransaction):
             self._remove(row[0], record)
             self._db.run("delete_items_of_record", {**at, "record": record.id})
         self._dirty = self._dirty or bool(rows)
-        return len(rows), old[-1] if len(old) == BATCH else None
+        return len(rows), old[-1] if len(old) == BATCH_SIZE else None
 
     def add_missing_vectors(self, found: Sequence[tuple[Record, Sequence[float]]]) -> int:
         """Keep vectors that were made outside of the transaction; how many.
@@ -361,7 +361,7 @@ class WriteTransaction(ReadTransaction):
 
         `places`: where that goes on, by project. The oldest may all be needed, and must not hold up the rest for ever.
         """
-        now_and_then = self._dirty and self._revision % EVERY == EVERY - 1
+        now_and_then = self._dirty and self._revision % WRITES_BETWEEN_CLEANUPS == WRITES_BETWEEN_CLEANUPS - 1
         if now_and_then and retention is not None and retention.drops_events:
             newest = self._db.rows("newest_event", {"project": self._project})
             # By the newest event's clock where that is behind: a store that nobody adds to loses nothing.

@@ -22,7 +22,7 @@ from foveate.errors import Damaged, FoveateError, StoreError
 from foveate.records.kinds import RENDERER_VERSION
 from foveate.store.copy import SQLiteTables
 from foveate.store.protocol import Forgotten, Health, Scrub, StoredReceipt
-from foveate.store.retention import DEFAULT, Retention
+from foveate.store.retention import DEFAULT_RETENTION, Retention
 from foveate.store.sql import queries
 from foveate.store.sql.queries import META_RESIDUE, META_SECRET
 from foveate.store.sql.read import ReadTransaction
@@ -82,7 +82,7 @@ class SQLiteStore:
         multi_valued: Iterable[str] = (),
         create: bool = True,
         secret: str | None = None,
-        retention: Retention = DEFAULT,
+        retention: Retention = DEFAULT_RETENTION,
     ) -> None:
         self.retention = retention
         self._dropping: dict[str, tuple[int, int]] = {}

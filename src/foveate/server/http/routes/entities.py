@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from foveate.errors import InputError, near
-from foveate.memory.entity_extraction import propose_entities
+from foveate.memory.entities import propose_entities
 from foveate.operations import json
 from foveate.records.make import to_json
 from foveate.server.http import models
