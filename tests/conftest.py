@@ -1,9 +1,10 @@
-"""What every test gets: no network, a home of its own, and property tests that do not depend on the machine's speed."""
+"""Fixtures of every test: no network, an empty home directory, and property tests without deadlines."""
 
 from __future__ import annotations
 
-import inspect
+import ipaddress
 import os
+import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,13 +19,12 @@ from property_settings import register_profiles  # noqa: E402
 register_profiles()
 
 
-def only_loopback(replace: Callable[[Any, str, Any], None]) -> None:
-    """Make every connection beyond this machine fail. Stands alone, so that a child process can be given its source."""
-    import ipaddress
-    import socket
+class NetworkBlocked(RuntimeError):
+    """A test tried to reach the network. Not an OSError: code that survives a broken network must not hide the attempt."""
 
-    class NetworkBlocked(RuntimeError):
-        """Not an OSError: code that survives a broken network must not hide the attempt."""
+
+def only_loopback(replace: Callable[[Any, str, Any], None]) -> None:
+    """Make every connection beyond this machine fail."""
 
     def is_local(host: object) -> bool:
         if host in (None, "", b"", "localhost", b"localhost"):
@@ -59,24 +59,15 @@ def only_loopback(replace: Callable[[Any, str, Any], None]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def no_network() -> Iterator[None]:
-    """Unix sockets, 127.0.0.0/8 and ::1 work; everything else raises."""
+    """Allow Unix sockets, 127.0.0.0/8 and ::1. Every other connection raises."""
     with pytest.MonkeyPatch.context() as patch:
         only_loopback(patch.setattr)
         yield
 
 
-@pytest.fixture(scope="session")
-def no_network_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory for PYTHONPATH that puts the same block on a Python child process."""
-    folder = tmp_path_factory.mktemp("no_network")
-    source = f"from __future__ import annotations\n{inspect.getsource(only_loopback)}\nonly_loopback(setattr)\n"
-    (folder / "sitecustomize.py").write_text(source, encoding="utf-8")
-    return folder
-
-
 @pytest.fixture(autouse=True)
 def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty home, beside `tmp_path` and not in it, so that a project opened at `tmp_path` does not hold it."""
+    """Create an empty home directory, outside `tmp_path`, so that a project at `tmp_path` does not contain it."""
     folder = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("HOME", str(folder))
     for variable, below in (
