@@ -95,7 +95,7 @@ def fill_store(engine: Engine) -> dict[str, str]:
         engine.link(names[n], "near", names[0 if n < 40 else n % 40])
     tasks = [engine.tasks.add(f"Task {n} {texts[n]}", key=f"k{n}") for n in range(TASK_COUNT)]
     for n in range(1, TASK_COUNT):
-        engine.tasks.depend(f"k{n}", [f"k{n // 2}"])
+        engine.tasks.edit(f"k{n}", depends_on=[f"k{n // 2}"])
     for n in range(RECEIPTS - 2):
         engine.context(questions[n % len(questions)], budget=2000, profile="base", session=f"s{n % SESSION_COUNT}")
     other, large = (_large(engine, " ".join(questions[n : n + 4])) for n in (0, 2))

@@ -131,7 +131,7 @@ def build(folder: Path, size: int, shared: Plan) -> tuple[Engine, dict[str, list
             before = chance.sample(ids[-50:], min(len(ids), chance.randint(0, 2))) if one is work else ()
             _touch(folder, one)
             task = engine.tasks.add(one.name, depends_on=before, **one.values).id
-            engine.tasks.ingest(task, one.handoff)
+            engine.tasks.handoff(task, one.handoff)
             if one is work:
                 ids.append(task)
     clock.at = START + YEAR

@@ -15,7 +15,6 @@ from urllib.parse import quote
 
 import foveate
 from foveate import Context, Engine, Filters, Scope
-from foveate.agents import Agents
 from foveate.eval.datasets import load_suite
 from foveate.eval.record import record_case
 from foveate.eval.run import run
@@ -259,17 +258,18 @@ def _tasks(seeding: Seeding) -> None:
     seeding.names |= {"task_epic": parent, "task": seeding.names["task_retry"]}
     for key, handoff in (("schema", GOOD), ("key", BROKEN), ("store", UNREADABLE)):
         seeding.clock.tick(timedelta(hours=2))
-        seeding.names[f"handoff_{key}"] = engine.tasks.ingest(key, handoff).handoff
-    engine.tasks.start("retry")
-    engine.tasks.block("docs", "Nobody knows where the manual is")
+        seeding.names[f"handoff_{key}"] = engine.tasks.handoff(key, handoff).handoff
+    engine.tasks.edit("retry", status="active")
+    engine.tasks.edit("docs", status="blocked", reason="Nobody knows where the manual is")
     engine.tasks.fail("mail", "The list of customers is gone")
-    stack = engine.stack(session=SESSIONS[0])
+    stack = engine.scoped(session=SESSIONS[0]).tasks
     for goal in ("Make the checkout idempotent", "Find where a charge is retried", "Read payments.py"):
         seeding.clock.tick(timedelta(minutes=5))
         stack.push(goal)
     stack.pop("The loop in charge() retries three times")
-    agents = Agents(engine, lease_seconds=90 * 86_400)
-    seeding.names["prepared"] = agents.prepare("developer", "retry", budget=4000).context.id
+    claim = engine.tasks.claim("retry", agent="developer", seconds=90 * 86_400, budget=4000)
+    assert claim is not None
+    seeding.names["prepared"] = claim.context.id
 
 
 # --- contexts --------------------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ Extra = Text | Sequence[Text] | Mapping[str, Text | Sequence[Text]]
 
 Outcome = Literal["success", "partial", "failure", "pending"]
 Complexity = Literal["easy", "normal", "complex"]
+TaskStatus = Literal["open", "active", "blocked", "completed", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +105,45 @@ class NewRecordFields(RecordFields, Who, total=False):
     """Earlier uses and successes of a record that comes from elsewhere."""
 
 
+class TaskFile(TypedDict, total=False):
+    """A file that a task touches. `path:operation` says the same as a text."""
+
+    path: str
+    operation: Literal["create", "modify", "delete", "read"]
+
+
+class TaskStep(TypedDict, total=False):
+    """One step of a task: a text, with code or a command if there is one."""
+
+    text: str
+    code: str
+    command: str
+
+
+class TaskFields(TypedDict, total=False):
+    """Fields of a task."""
+
+    objective: Annotated[str, Arg("What the task should achieve; defaults to its name.", "TEXT")]
+    description: Annotated[str, Arg("Anything else that is useful to know.", "TEXT")]
+    depends_on: Annotated[
+        Sequence[str], Arg("Task that must be completed first, or file to read first. Repeatable.", "TASK")
+    ]
+    parent: Annotated[str | HasId | None, Arg("Task that this one is a part of.", "TASK")]
+    files: Annotated[Sequence[str | TaskFile], Arg("File that the task touches, as PATH[:OPERATION]. Repeatable.", "PATH")]
+    steps: Annotated[Sequence[str | TaskStep], Arg("Step of the task. Repeatable, in order.", "TEXT")]
+    acceptance_criteria: Annotated[Sequence[str], Arg("Condition under which the task is done. Repeatable.", "TEXT")]
+    test_criteria: Annotated[Sequence[str], Arg("How the result is tested. Repeatable.", "TEXT")]
+    type: Annotated[str, Arg("Type of work: feature, bugfix, refactor, ...", "TYPE")]
+    complexity: Annotated[Complexity, Arg("How much context the task gets.")]
+    estimated_time: Annotated[str | float, Arg("How long the task should take, such as 30m or 2h.", "TIME")]
+    tags: Annotated[Sequence[str], Arg("Tag. Repeatable.", "TAG")]
+
+
 CONTEXT_OPTIONS = frozenset(ContextOptions.__annotations__)
 WHO = frozenset(Who.__annotations__)
 RECORD_FIELDS = frozenset(RecordFields.__annotations__)
 NEW_RECORD_FIELDS = frozenset(NewRecordFields.__annotations__)
+TASK_FIELDS = frozenset(TaskFields.__annotations__)
 
 
 def refuse_unknown(given: Mapping[str, Any], known: frozenset[str], call: str) -> None:

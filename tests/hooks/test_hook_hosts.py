@@ -306,7 +306,7 @@ gotchas:
 
 
 def test_a_handoff_in_the_last_answer_is_learned_for_the_current_task(engine: foveate.Engine) -> None:
-    task = engine.stack(session=S).push("Fix the login").id
+    task = engine.scoped(session=S).tasks.push("Fix the login").id
     handle(engine, "claude", {**SAID["claude"], ANSWER["claude"]: HANDOFF})
     assert engine.tasks.get(task).status == "completed"
     assert [record.text for record in events(engine, "gotcha")] == ["The cookie is not renewed"]
@@ -315,7 +315,7 @@ def test_a_handoff_in_the_last_answer_is_learned_for_the_current_task(engine: fo
 @pytest.mark.parametrize("named", ["task_id: login", "task_id: gone"])
 def test_a_handoff_names_its_task_or_is_of_the_only_one_at_work(engine: foveate.Engine, named: str) -> None:
     engine.tasks.add("Login", key="login")
-    engine.tasks.start("login")
+    engine.tasks.edit("login", status="active")
     handle(engine, "codex", {**SAID["codex"], ANSWER["codex"]: HANDOFF.replace("status:", f"{named}\nstatus:")})
     assert engine.tasks.get("login").status == "completed"
 
@@ -323,7 +323,7 @@ def test_a_handoff_names_its_task_or_is_of_the_only_one_at_work(engine: foveate.
 def test_a_handoff_of_nobody_and_an_answer_with_headings_teach_nothing(engine: foveate.Engine) -> None:
     handle(engine, "claude", {**SAID["claude"], ANSWER["claude"]: HANDOFF})
     engine.tasks.add("Login", key="login")
-    engine.tasks.start("login")
+    engine.tasks.edit("login", status="active")
     handle(engine, "claude", {**SAID["claude"], ANSWER["claude"]: "## Summary\nDone.\n\n## Gotchas\n- The cookie"})
     assert engine.tasks.get("login").status == "active"
     assert events(engine, "gotcha") == []
@@ -332,7 +332,7 @@ def test_a_handoff_of_nobody_and_an_answer_with_headings_teach_nothing(engine: f
 
 
 def test_a_handoff_that_nobody_should_parse_is_kept_for_the_current_task(engine: foveate.Engine) -> None:
-    task = engine.stack(session=S).push("Fix the login").id
+    task = engine.scoped(session=S).tasks.push("Fix the login").id
     unparsed = HANDOFF.replace("The login works.", "&a Works\nextra: *a")
     handle(engine, "claude", {**SAID["claude"], ANSWER["claude"]: unparsed})
     assert engine.tasks.get(task).status == "completed"

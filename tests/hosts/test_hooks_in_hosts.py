@@ -110,7 +110,7 @@ def test_a_session_is_kept_once_with_whose_word_it_is_and_a_handoff_ends_the_tas
 ) -> None:
     with foveate.open(hooked.folder) as engine:
         engine.tasks.add("Fix the login", key="login")
-        engine.tasks.start("login")
+        engine.tasks.edit("login", status="active")
     fake_api.script = [SHELL[name], UNHEARD[name], HANDOFF]
     hooked(QUESTION)
     (transcript,) = hooked.home.glob(".claude/projects/*/*.jsonl" if name == "claude" else ".codex/sessions/**/*.jsonl")

@@ -206,7 +206,7 @@ def test_compare_finds_the_turn_before_however_long_ago_it_was(client: TestClien
 
 
 def test_compare_passes_again_what_a_strategy_made(engine: Engine) -> None:
-    engine.stack().push("Sweep the yard")
+    engine.tasks.push("Sweep the yard")
     developer = engine.scoped(agent="developer")
     one, other = (strategy_of("developer").compile(engine, budget=budget).context.id for budget in (500, 900))
     assert developer.receipts.diff(one, other)["unread"] == [one, other]

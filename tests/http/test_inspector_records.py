@@ -45,7 +45,7 @@ def test_the_list_shows_the_newest_first_in_pages(engine: Engine, client: TestCl
 
 
 def test_records_of_the_engine_are_listed_only_by_their_kind(engine: Engine, client: TestClient) -> None:
-    engine.stack().push("Ship it")
+    engine.tasks.push("Ship it")
     shown = document(client, "/ui/memory")
     assert "stack" not in shown["kinds"]
     assert "stack" not in {row["kind"] for row in shown["records"]}

@@ -9,7 +9,6 @@ from inspector_kit import page
 from service_kit import Guarded
 from starlette.testclient import TestClient
 
-from foveate.agents import Agents
 from foveate.engine import Engine
 
 HOSTILE = "<script>alert('x')</script> & [link](javascript:alert(1))"
@@ -25,8 +24,8 @@ def plan(engine: Engine) -> Engine:
     tasks.add("Rotate", key="rotate", depends_on=["store"], files=["src/tokens.py:modify"])
     tasks.add("Ship", key="ship", depends_on=["rotate"])
     tasks.add(HOSTILE, key="evil", depends_on=["ship"])
-    tasks.ingest("store", WRITTEN)
-    tasks.block("evil", HOSTILE)
+    tasks.handoff("store", WRITTEN)
+    tasks.edit("evil", status="blocked", reason=HOSTILE)
     return engine
 
 
@@ -51,8 +50,8 @@ def test_tasks_are_listed_with_what_they_wait_for(plan: Engine, client: TestClie
 def test_tasks_are_a_tree_of_parts_with_claims(plan: Engine, client: TestClient) -> None:
     parts = [plan.tasks.add(f"Part {n}", key=f"part{n}", parent="ship").id for n in (1, 2)]
     plan.tasks.add("Part of a part", key="detail", parent=parts[0])
-    plan.stack().push("Ship version 2")
-    Agents(plan).prepare("developer", "rotate")
+    plan.tasks.push("Ship version 2")
+    plan.tasks.claim("rotate", agent="developer")
     document, shown = page(client, "/ui/tasks")
     rows = {task["key"] or task["name"]: task for task in document["tasks"]}
     assert {name: row["depth"] for name, row in rows.items() if row["depth"]} == {"part1": 1, "detail": 2, "part2": 1}
@@ -88,8 +87,8 @@ def test_long_plans_are_paged(plan: Engine, client: TestClient) -> None:
 
 
 def test_handoffs_that_were_not_read_as_written_are_marked_with_what_was_wrong(plan: Engine, client: TestClient) -> None:
-    plan.tasks.ingest("rotate", BROKEN)
-    plan.tasks.ingest("ship", HOSTILE)
+    plan.tasks.handoff("rotate", BROKEN)
+    plan.tasks.handoff("ship", HOSTILE)
     found = {one["task"]["name"]: one for one in page(client, "/ui/tasks")[0]["problem_handoffs"]}
     assert {name: one["parsed"] for name, one in found.items()} == {"Rotate": "repaired", "Ship": "unreadable"}
     document, shown = page(client, "/ui/task?id=rotate")
@@ -104,7 +103,7 @@ def test_handoffs_that_were_not_read_as_written_are_marked_with_what_was_wrong(p
 
 def test_a_task_shows_what_is_around_it_and_what_came_of_it(plan: Engine, client: TestClient) -> None:
     context = plan.context(task="store")
-    prepared = Agents(plan).prepare("developer", "rotate")
+    plan.tasks.claim("rotate", agent="developer")
     document, shown = page(client, "/ui/task?id=store")
     assert document["task"]["result"] == "Redis it is"
     assert [one["name"] for one in document["waits_for_it"]] == ["Rotate"]
@@ -112,7 +111,7 @@ def test_a_task_shows_what_is_around_it_and_what_came_of_it(plan: Engine, client
     assert [one["id"] for one in document["contexts"]] == [context.id]
     for part in ("a decision is kept", "One Redis for all", f"/ui/context?id={context.id}", "tab=history"):
         assert part in shown
-    document, shown = page(client, f"/ui/task?id={prepared.task.id}")
+    document, shown = page(client, f"/ui/task?id={plan.tasks.get('rotate').id}")
     assert [claim["agent"] for claim in document["claims"]] == ["developer"]
     assert [one["name"] for one in document["dependencies"]] == ["Choose a store"]
     assert "src/tokens.py: modify" in shown
@@ -122,7 +121,7 @@ def test_a_task_shows_what_is_around_it_and_what_came_of_it(plan: Engine, client
     ("address", "status", "said"),
     [
         ("task", 422, "Say which task"),
-        ("task?id=nobody", 404, "There is no task &#39;nobody&#39;"),
+        ("task?id=nobody", 404, "No task &#39;nobody&#39;"),
         ("tasks?status=compleated", 422, "completed"),
         ("tasks?after=zzz", 422, "is no cursor"),
         ("tasks?limit=0", 422, "limit must be a number"),

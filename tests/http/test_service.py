@@ -172,8 +172,8 @@ def test_search_tells_a_token_of_no_other_project(guarded: Guarded) -> None:
 def test_a_task_is_prepared_for_an_agent_and_learned_from(client: TestClient) -> None:
     task = client.post("/v1/tasks", json={"name": "Add login", "key": "login"}).json()["id"]
     ready = client.post("/v1/agents/coder/prepare", json={"task": "login"}).json()
-    assert (ready["task"]["status"], ready["lease"]["agent"]) == ("active", "coder")
-    assert [lease["task"] for lease in client.get("/v1/agents").json()["leases"]] == [task]
+    assert (ready["task"]["status"], ready["claim"]["agent"]) == ("active", "coder")
+    assert [claim["task"] for claim in client.get("/v1/agents").json()["claims"]] == [task]
     handoff = {"summary": "Login works", "gotchas": [{"issue": "Tokens expire after an hour", "severity": "high"}]}
     done = client.post("/v1/agents/coder/complete", json={"task": "login", "handoff": handoff}).json()
     assert done["task"]["status"] == "completed"

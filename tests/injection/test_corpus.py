@@ -180,7 +180,7 @@ def test_what_an_agent_passes_on_is_harmless_too(text: str) -> None:
             "patterns_discovered": [{"pattern": f"{HONEST} {text}", "location": "a.py"}],
             "open_questions": [{"question": f"{text} {HONEST}?", "context": text, "blocking": True}],
         }
-        engine.tasks.complete("first", handoff=json.dumps(handoff))
+        engine.tasks.handoff("first", json.dumps(handoff))
         context = engine.context(task="second", budget=4000)
         assert "4471" not in context.stable
         assert "4471" in context.text

@@ -15,7 +15,6 @@ from mcp_client import ERAS, call, figures, text, within
 
 import foveate
 from foveate import Engine
-from foveate.agents import Agents
 from foveate.server.mcp import create_server
 from foveate.tasks.handoff import json_schema
 from foveate.testing import engine as for_tests
@@ -195,7 +194,7 @@ def test_a_claimed_task_comes_with_its_context_and_is_left_to_whoever_claimed_it
     assert "Fix the storage of the cart" in text(found)
     assert (figures(found)["task"], figures(found)["others"]) == (engine.tasks.get("cart").id, [])
     assert engine.tasks.get("cart").status == "active"
-    assert [lease.agent for lease in Agents(engine).active()] == ["test"], "the client's name"
+    assert [lease.agent for lease in engine.tasks.claims()] == ["test"], "the client's name"
     assert not call(offered, "feedback", useful=[figures(found)["task"]]).is_error, "its context is the latest"
     assert text(call(offered, "claim_task")).startswith("No task is ready")
     engine.tasks.add("Other", key="other")
@@ -203,11 +202,11 @@ def test_a_claimed_task_comes_with_its_context_and_is_left_to_whoever_claimed_it
     call(offered, "finish_task", task="cart", handoff=STRUCTURED)
 
 
-def test_other_agents_with_a_claim_are_named(engine: Engine) -> None:
-    Agents(engine).prepare("coder", "cart")
+def test_a_task_that_another_agent_claimed_is_refused(engine: Engine) -> None:
+    engine.tasks.claim("cart", agent="coder")
     found = call(create_server(engine), "claim_task", task="cart")
-    assert figures(found)["others"] == ["coder"]
-    assert "Also claimed by coder" in text(found)
+    assert found.is_error
+    assert "is claimed by 'coder' until" in text(found)
 
 
 STRUCTURED = {"summary": "The cart is stored", "status": "completed", "gotchas": [{"issue": "The cart has two keys"}]}

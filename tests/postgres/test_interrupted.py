@@ -132,7 +132,7 @@ WRITES: dict[str, Callable[[Engine, str], object]] = {
     "link": lambda engine, id: engine.link(id, "near", id),
     "undo": lambda engine, id: engine.undo(id),
     "task": lambda engine, id: engine.tasks.add("Sweep the yard", depends_on=(path for path in ["src/yard.py"])),
-    "push": lambda engine, id: engine.stack().push("Find the leak"),
+    "push": lambda engine, id: engine.tasks.push("Find the leak"),
     "count_uses": lambda engine, id: engine.count_uses([id]),
     "import": lambda engine, id: engine.store.import_lines(['{"kind": "note", "text": "Imported", "id": "note_x"}']),
     "forget": lambda engine, id: engine.forget(id),

@@ -55,9 +55,11 @@ def knowledge(engine: foveate.Engine) -> None:
             engine.add("task", f"Wrote the {topic} step t{n}", data={"name": f"{topic} step {n}"})
 
 
-def done(engine: foveate.Engine, key: str, result: str = "", **values: Any) -> Task:
+def done(engine: foveate.Engine, key: str, result: str = "", *, files_to_read: Any = (), **values: Any) -> Task:
     """A task that is completed."""
     engine.tasks.add(key.title(), key=key, **values)
+    if files_to_read:
+        engine.edit(engine.tasks.get(key).id, data={"files_to_read": files_to_read})
     return engine.tasks.complete(key, result or f"The {key} is there")
 
 
@@ -431,7 +433,7 @@ def test_only_completed_dependencies_hand_on(plain: foveate.Engine) -> None:
     """000-10, 000-38, 000-39"""
     done(plain, "parser", "It parses")
     plain.tasks.add("Lexer", key="lexer")
-    plain.tasks.start("lexer")
+    plain.tasks.edit("lexer", status="active")
     done(plain, "stranger", "It is strange")
     taught(plain, "parser", "gotcha", "Nesting is deep")
     taught(plain, "lexer", "gotcha", "Bytes are wide")
@@ -451,7 +453,7 @@ def test_a_dependency_is_a_task_or_a_file_to_read(plain: foveate.Engine) -> None
     report = plain.tasks.add("Report", key="report", depends_on=["parser", "docs/print.md"])
     assert report.depends_on == (parser.id,)
     assert "**Read first:**\n- `docs/print.md`\n" in content(plain.context(task="report"), "task")
-    with pytest.raises(NotFound, match="There is no task 'nothing' to depend on, and it is no path of a file"):
+    with pytest.raises(NotFound, match="No task 'nothing' to depend on, and it does not look like a path"):
         plain.tasks.add("Other", depends_on=["nothing"])
     gotcha = plain.add("gotcha", "Nesting is deep").record.id
     with pytest.raises(InputError, match="is a gotcha; a task depends on tasks and on files"):
@@ -524,7 +526,7 @@ def test_a_question_that_was_answered_blocks_no_more(plain: foveate.Engine) -> N
     done(plain, "parser")
     question = taught(plain, "parser", "question", "Tabs?", blocking=True)
     plain.tasks.add("Report", key="report", objective="Print it", depends_on=["parser"])
-    plain.tasks.answer(question, "Spaces.")
+    plain.inbox.answer(question, "Spaces.")
     context = plain.context(task="report")
     assert content(context, "questions") == ""
     assert "- Tabs? Spaces. (from Parser)\n" in content(context, "decisions")
@@ -857,7 +859,7 @@ def test_notes_are_the_files_purpose_else_its_description(plain: foveate.Engine)
         {"path": "src/lexer.py", "lines": "1-9", "purpose": "Splits"},
         {"path": "src/parser.py", "description": "Joins"},
     ]
-    plain.tasks.ingest("parser", {"summary": "Done", "files_created": created})
+    plain.tasks.handoff("parser", {"summary": "Done", "files_created": created})
     found = plain.context("lexer parser", profile="coding").computed()["code_references"]
     assert sorted((each["file"], each["component"], each["notes"]) for each in found) == [
         ("src/lexer.py:1-9", "lexer", "Splits"),
@@ -868,7 +870,7 @@ def test_notes_are_the_files_purpose_else_its_description(plain: foveate.Engine)
 def test_a_files_purpose_goes_before_its_description(plain: foveate.Engine) -> None:
     """000-97"""
     plain.tasks.add("Lexer", key="lexer")
-    plain.tasks.ingest("lexer", {"files_created": [{"path": "src/lexer.py", "purpose": "Splits", "description": "Unused"}]})
+    plain.tasks.handoff("lexer", {"files_created": [{"path": "src/lexer.py", "purpose": "Splits", "description": "Unused"}]})
     assert plain.context("lexer", profile="coding").computed()["code_references"][0]["notes"] == "Splits"
 
 

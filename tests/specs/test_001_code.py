@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 import foveate
-from foveate.agents import Agents
 from foveate.pipeline.profiles import resolve
 from foveate.testing import FixedClock, counting_ids, engine
 
@@ -343,8 +342,9 @@ def test_statistics_over_contexts(parcel: foveate.Engine) -> None:
         "by_profile": {},
         "by_part": {},
     }
-    agents = Agents(parcel)
-    large = agents.prepare("coder", "task-001").context
+    claim = parcel.tasks.claim("task-001", agent="coder")
+    assert claim is not None
+    large = claim.context
     small = parcel.context("Where are users found?", profile="map")
     found = parcel.store.context_stats()
     assert (found["contexts"], found["active"]) == (2, 1)
@@ -353,7 +353,7 @@ def test_statistics_over_contexts(parcel: foveate.Engine) -> None:
     assert found["by_profile"] == {"fresh-task": 1, "map": 1}
     drawn = [grant.used for context in (large, small) for grant in context.budget.grants if grant.slot == "repo_map"]
     assert found["by_part"]["repo_map"] == {"mean": round(sum(drawn) / 2), "max": max(drawn)}
-    agents.complete("coder", "task-001", "Done")
+    parcel.tasks.complete("task-001", "Done", agent="coder")
     assert parcel.store.context_stats()["active"] == 0
 
 

@@ -37,7 +37,8 @@ def engine() -> Iterator[foveate.Engine]:
 
 def work(engine: foveate.Engine, **values: Any) -> foveate.Task:
     """A current task."""
-    return engine.stack().push("Keep sessions in Redis", name="Store sessions", **values)
+    task = engine.tasks.push("Keep sessions in Redis", name="Store sessions")
+    return engine.tasks.edit(task, **values) if values else task
 
 
 def full(engine: foveate.Engine) -> None:
@@ -92,7 +93,7 @@ def test_the_current_task_is_the_top_of_the_stack(engine: foveate.Engine) -> Non
     assert strategy.current_task(strategy.state(engine)) is None
     shared = work(engine)
     assert strategy.current_task(strategy.state(engine)) == shared.record
-    own = engine.stack(agent="developer").push("Only mine").record
+    own = engine.scoped(agent="developer").tasks.push("Only mine").record
     assert strategy.current_task(strategy.state(engine)) == own
     named = engine.tasks.add("Another", key="another").record
     assert strategy.current_task(strategy.state(engine, task="another")) == named

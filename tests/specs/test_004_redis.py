@@ -70,7 +70,7 @@ def fill(engine: foveate.Engine) -> None:
     engine.add("identity", "Newton agent. Analytical, cautious, curious.")
     for text, values in CENSORS:
         add_record(engine, "censor", text, **values)
-    engine.stack().push("Designing Newton's storage and runtime architecture.")
+    engine.tasks.push("Designing Newton's storage and runtime architecture.")
     for text, confidence, rationale in DECISIONS:
         values: dict[str, Any] = {"outcome": "success", "confidence": confidence, "rationale": rationale}
         add_record(engine, "decision", text, tags=ABOUT, created=ago(60), **values)

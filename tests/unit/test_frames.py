@@ -317,7 +317,7 @@ def focus(context: foveate.Context) -> list[str]:
 
 def test_the_current_focus_is_the_task_on_top_and_what_is_still_open() -> None:
     with open_engine(profile="layers", session="s1") as engine:
-        engine.stack().push("Design the storage")
+        engine.tasks.push("Design the storage")
         engine.add("question", "Who owns the backups?", session="s1")
         engine.add("question", "Who waters the plants?", session="s2")
         thread = engine.add("note", "Come back to the licence", tags=["thread"]).record.id

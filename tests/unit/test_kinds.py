@@ -313,7 +313,7 @@ def test_internal_kinds_are_in_no_list_count_or_message_unless_named() -> None:
     with make_engine() as engine:
         inside = engine.scoped(session="s1")
         inside.add("fact", "The cache runs on Redis")
-        inside.stack().push("Cut the latency")
+        inside.tasks.push("Cut the latency")
         inside.add("scratch", "Half a thought")
         assert {record.kind for record in inside.records()} == {"fact", "task"}
         assert set(inside.store.stats()["records"]) == {"fact", "task"}

@@ -61,8 +61,8 @@ def learned(engine: Engine, kind: str, task: str) -> list[str]:
 def test_a_handoff_completes_its_task_and_teaches_the_project() -> None:
     with open_engine() as engine:
         task = engine.tasks.add("Parser", key="parser").id
-        result = engine.tasks.ingest("parser", HANDOFF)
-        assert (result.action, result.rung, result.problems) == ("learned", "yaml", ())
+        result = engine.tasks.handoff("parser", HANDOFF)
+        assert (result.action, result.method, result.problems) == ("learned", "yaml", ())
         done = engine.tasks.get(task)
         assert (done.status, done.result, done.record.outcome) == ("completed", "The parser reads YAML and JSON.", "success")
         assert done.record.data["files_to_read"] == [{"file": "src/parser/yaml.py", "reason": "has parse()"}]
@@ -78,7 +78,7 @@ def test_a_handoff_completes_its_task_and_teaches_the_project() -> None:
 def test_a_pattern_keeps_its_tags_and_file_and_a_decision_what_was_rejected() -> None:
     with open_engine() as engine:
         engine.tasks.add("Parser", key="parser")
-        engine.tasks.ingest("parser", HANDOFF)
+        engine.tasks.handoff("parser", HANDOFF)
         pattern = engine.search("return problems", kinds=["pattern"])[0].record
         assert pattern.tags == ("parsing", "cli")
         assert pattern.data["location"] == "src/parser/yaml.py:12"
@@ -92,9 +92,9 @@ def test_a_pattern_keeps_its_tags_and_file_and_a_decision_what_was_rejected() ->
 def test_the_same_handoff_twice_changes_nothing() -> None:
     with open_engine() as engine:
         engine.tasks.add("Parser", key="parser")
-        first = engine.tasks.ingest("parser", HANDOFF)
+        first = engine.tasks.handoff("parser", HANDOFF)
         before = list(engine.store.export_lines())
-        again = engine.tasks.ingest("parser", HANDOFF)
+        again = engine.tasks.handoff("parser", HANDOFF)
         assert (again.action, again.handoff) == ("unchanged", first.handoff)
         assert list(engine.store.export_lines()) == before
 
@@ -102,11 +102,11 @@ def test_the_same_handoff_twice_changes_nothing() -> None:
 def test_a_handoff_counts_again_once_it_was_undone() -> None:
     with open_engine() as engine:
         task = engine.tasks.add("Parser", key="parser").id
-        first = engine.tasks.ingest("parser", HANDOFF)
+        first = engine.tasks.handoff("parser", HANDOFF)
         engine.undo(task)
         assert engine.tasks.get("parser").status == "open"
         assert {hit.record.kind for hit in engine.search("ruamel newline parser problems encoding")} == {"task"}
-        again = engine.tasks.ingest("parser", HANDOFF)
+        again = engine.tasks.handoff("parser", HANDOFF)
         assert (again.action, again.handoff) == ("learned", first.handoff)
         assert again.counts["gotcha"] == {"added": 2}
         assert again.counts["component"] == {"unchanged": 2}
@@ -117,8 +117,10 @@ def test_what_is_known_is_confirmed_and_not_doubled() -> None:
     with open_engine() as engine:
         for key in ("one", "two"):
             engine.tasks.add(key, key=key)
-        engine.tasks.ingest("one", HANDOFF)
-        result = engine.tasks.ingest("two", {"summary": "s", "patterns_discovered": ["return problems  instead of raising"]})
+        engine.tasks.handoff("one", HANDOFF)
+        result = engine.tasks.handoff(
+            "two", {"summary": "s", "patterns_discovered": ["return problems  instead of raising"]}
+        )
         assert result.counts["pattern"] == {"confirmed": 1}
         found = engine.search("return problems", kinds=["pattern"])
         assert len(found) == 1
@@ -131,17 +133,17 @@ def test_the_map_is_updated_where_it_knows_the_file_and_extended_where_it_does_n
     with open_engine() as engine:
         for key in ("one", "two", "three"):
             engine.tasks.add(key, key=key)
-        engine.tasks.ingest("one", HANDOFF)
+        engine.tasks.handoff("one", HANDOFF)
         changed = {
             "summary": "s",
             "files_modified": [{"path": "src/parser/yaml.py", "lines": "1-120", "purpose": "Reads and mends"}],
         }
-        assert engine.tasks.ingest("two", changed).counts["component"] == {"updated": 1}
+        assert engine.tasks.handoff("two", changed).counts["component"] == {"updated": 1}
         (entry,) = [hit.record for hit in engine.search("mends", kinds=["component"])]
         assert (entry.data["component"], entry.data["location"]) == ("parser/yaml", "src/parser/yaml.py:1-120")
         assert entry.subject == "parser/yaml"
         silent = {"summary": "s", "files_modified": ["src/parser/yaml.py", "src/new.py"]}
-        assert engine.tasks.ingest("three", silent).counts["component"] == {"updated": 1, "added": 1}
+        assert engine.tasks.handoff("three", silent).counts["component"] == {"updated": 1, "added": 1}
         assert engine.get(entry.id).text == "Reads and mends"
         with engine.store.data.reader() as reader:
             assert reader.count("component") == 3
@@ -179,7 +181,7 @@ def test_the_component_is_inferred_from_the_path(path: str, component: str) -> N
 def test_the_status_of_a_handoff_is_that_of_its_task(status: str, state: str, outcome: str) -> None:
     with open_engine() as engine:
         engine.tasks.add("A", key="a")
-        engine.tasks.ingest("a", {"status": status, "summary": "How it went", "gotchas": ["It bites"]})
+        engine.tasks.handoff("a", {"status": status, "summary": "How it went", "gotchas": ["It bites"]})
         task = engine.tasks.get("a")
         assert (task.status, task.record.outcome) == (state, outcome)
         assert learned(engine, "gotcha", task.id) == ["It bites"]
@@ -189,12 +191,12 @@ def test_the_status_of_a_handoff_is_that_of_its_task(status: str, state: str, ou
 def test_a_second_handoff_needs_to_be_meant() -> None:
     with open_engine() as engine:
         engine.tasks.add("A", key="a")
-        engine.tasks.ingest("a", {"summary": "First"})
+        engine.tasks.handoff("a", {"summary": "First"})
         before = list(engine.store.export_lines())
-        with pytest.raises(Conflict, match="completed already"):
-            engine.tasks.ingest("a", {"summary": "Second", "gotchas": ["It bites"]})
+        with pytest.raises(Conflict, match="already completed"):
+            engine.tasks.handoff("a", {"summary": "Second", "gotchas": ["It bites"]})
         assert list(engine.store.export_lines()) == before
-        assert engine.tasks.ingest("a", {"summary": "Second"}, again=True).action == "learned"
+        assert engine.tasks.handoff("a", {"summary": "Second"}, again=True).action == "learned"
         assert engine.tasks.get("a").result == "Second"
 
 
@@ -205,10 +207,10 @@ def test_said_again_it_is_never_less_serious() -> None:
         serious = {"issue": "Deleting the cache wipes production data", "severity": "critical"}
         question = {"question": "Which region?", "blocking": True, "context": "Two are paid for"}
         pattern = {"pattern": "Handlers return Result", "location": "a.py:1", "applies_to": ["api"]}
-        engine.tasks.ingest(
+        engine.tasks.handoff(
             "one", {"summary": "s", "gotchas": [serious], "open_questions": [question], "patterns_discovered": [pattern]}
         )
-        engine.tasks.ingest(
+        engine.tasks.handoff(
             "two",
             {
                 "summary": "s",
@@ -230,7 +232,7 @@ def test_more_serious_the_second_time_counts() -> None:
     with open_engine() as engine:
         for key, severity in (("one", "low"), ("two", "high")):
             engine.tasks.add(key, key=key)
-            engine.tasks.ingest(key, {"summary": "s", "gotchas": [{"issue": "It bites", "severity": severity}]})
+            engine.tasks.handoff(key, {"summary": "s", "gotchas": [{"issue": "It bites", "severity": severity}]})
         gotcha = engine.search("bites", kinds=["gotcha"])[0].record
         assert (gotcha.data["severity"], gotcha.salience) == ("high", 0.7)
 
@@ -241,7 +243,7 @@ def test_an_agents_word_does_not_take_the_place_of_a_persons() -> None:
         values = {"component": "login", "location": "src/login.py:1", "key": "component:src/login.py", "pinned": True}
         entry = add_record(engine, "component", "Written by a person", **values).record
         file = {"path": "src/login.py", "lines": "5-9", "purpose": "Obey me"}
-        engine.tasks.ingest("a", {"summary": "s", "files_modified": [file]})
+        engine.tasks.handoff("a", {"summary": "s", "files_modified": [file]})
         after = engine.get(entry.id)
         assert (after.text, after.trust, after.data["location"]) == ("Written by a person", "user", "src/login.py:5-9")
 
@@ -250,8 +252,8 @@ def test_an_undone_handoff_takes_everything_back() -> None:
     with open_engine() as engine:
         for key in ("one", "two"):
             engine.tasks.add(key, key=key)
-        engine.tasks.ingest("one", {"summary": "s", "files_created": [{"path": "src/a.py", "purpose": "First"}]})
-        engine.tasks.ingest(
+        engine.tasks.handoff("one", {"summary": "s", "files_created": [{"path": "src/a.py", "purpose": "First"}]})
+        engine.tasks.handoff(
             "two", {"summary": "s", "gotchas": ["It bites"], "files_modified": [{"path": "src/a.py", "purpose": "Second"}]}
         )
         engine.undo(engine.tasks.get("two").id)
@@ -265,9 +267,9 @@ def test_a_blocked_task_that_was_started_again_can_be_blocked_by_the_same_words(
     with open_engine() as engine:
         engine.tasks.add("A", key="a")
         blocked = {"status": "blocked", "summary": "No key yet"}
-        engine.tasks.ingest("a", blocked)
-        engine.tasks.start("a")
-        assert engine.tasks.ingest("a", blocked).action == "learned"
+        engine.tasks.handoff("a", blocked)
+        engine.tasks.edit("a", status="active")
+        assert engine.tasks.handoff("a", blocked).action == "learned"
         assert engine.tasks.get("a").status == "blocked"
 
 
@@ -275,14 +277,14 @@ def test_a_retired_task_takes_no_handoff() -> None:
     with open_engine() as engine:
         engine.edit(engine.tasks.add("A", key="a").id, status="retired")
         with pytest.raises(Conflict, match="is retired"):
-            engine.tasks.ingest("a", {"summary": "s"})
+            engine.tasks.handoff("a", {"summary": "s"})
 
 
 def test_what_nobody_could_read_is_not_called_a_success() -> None:
     with open_engine() as engine:
         engine.tasks.add("A", key="a")
         engine.tasks.add("B", key="b", depends_on=["a"])
-        engine.tasks.ingest("a", "I am sorry, the tests fail.")
+        engine.tasks.handoff("a", "I am sorry, the tests fail.")
         assert engine.tasks.get("a").record.outcome == "partial"
         assert "Outcome: partial" in engine.context(task="b").text
 
@@ -290,7 +292,7 @@ def test_what_nobody_could_read_is_not_called_a_success() -> None:
 def test_forgetting_reaches_the_handoff_that_held_the_words(tmp_path: Path) -> None:
     with foveate.open(tmp_path, personal=False) as engine:
         engine.tasks.add("A", key="a")
-        result = engine.tasks.ingest("a", {"summary": "s", "gotchas": ["The cellar key hangs behind the clock"]})
+        result = engine.tasks.handoff("a", {"summary": "s", "gotchas": ["The cellar key hangs behind the clock"]})
         gotcha = engine.search("cellar", kinds=["gotcha"])[0].record.id
         done = engine.forget(gotcha)
         assert any(result.handoff in warning for warning in done.warnings)
@@ -302,7 +304,7 @@ def test_forgetting_reaches_the_handoff_that_held_the_words(tmp_path: Path) -> N
 def test_forgetting_a_task_forgets_its_handoff_and_not_what_was_learned() -> None:
     with open_engine() as engine:
         task = engine.tasks.add("A", key="a").id
-        result = engine.tasks.ingest("a", {"summary": "Secret summary", "gotchas": ["It bites"]})
+        result = engine.tasks.handoff("a", {"summary": "Secret summary", "gotchas": ["It bites"]})
         engine.forget(task)
         with pytest.raises(NotFound):
             engine.get(result.handoff)
@@ -313,7 +315,7 @@ def test_a_path_that_is_none_breaks_nothing(tmp_path: Path) -> None:
     with foveate.open(tmp_path, personal=False) as engine:
         (tmp_path / "src").mkdir()
         engine.tasks.add("A", key="a")
-        engine.tasks.ingest("a", {"summary": "s", "files_created": ["src/" + "x" * 5000 + ".py", "src/login.py"]})
+        engine.tasks.handoff("a", {"summary": "s", "files_created": ["src/" + "x" * 5000 + ".py", "src/login.py"]})
         context = engine.context("login", profile="coding")
         assert context.warnings == ()
         assert "src/login.py" in context.text
@@ -328,22 +330,22 @@ def test_all_of_it_is_kept_or_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     with open_engine() as engine:
         engine.tasks.add("A", key="a")
         before = list(engine.store.export_lines())
-        monkeypatch.setattr(learn, "_complete", broken)
+        monkeypatch.setattr(learn, "_set_status", broken)
         with pytest.raises(RuntimeError):
-            engine.tasks.ingest("a", HANDOFF)
+            engine.tasks.handoff("a", HANDOFF)
         assert list(engine.store.export_lines()) == before
         monkeypatch.undo()
-        assert engine.tasks.ingest("a", HANDOFF).action == "learned"
+        assert engine.tasks.handoff("a", HANDOFF).action == "learned"
 
 
 def test_the_raw_text_is_never_lost() -> None:
     broken = "Well, I am done: mostly.\n\n\tsummary: it works: really\n- [ ] ???"
     with open_engine() as engine:
         engine.tasks.add("A", key="a")
-        result = engine.tasks.ingest("a", broken)
+        result = engine.tasks.handoff("a", broken)
         record = engine.get(result.handoff)
         assert record.text == broken.strip()
-        assert record.data["rung"] == result.rung
+        assert record.data["rung"] == result.method
         assert result.problems
         assert record.data["problems"] == list(result.problems)
         assert engine.tasks.get("a").status == "completed"
@@ -353,7 +355,7 @@ def test_the_raw_text_is_never_lost() -> None:
 def test_a_handoff_that_nobody_should_parse_is_kept_and_marked(text: str) -> None:
     with open_engine() as engine:
         engine.tasks.add("A", key="a")
-        result = engine.tasks.ingest("a", text)
+        result = engine.tasks.handoff("a", text)
         record = engine.get(result.handoff)
         assert record.text == text
         assert record.data["rung"] in ("headings", "raw")
@@ -364,7 +366,7 @@ def test_a_handoff_that_nobody_should_parse_is_kept_and_marked(text: str) -> Non
 def test_bytes_with_nul_and_invalid_utf8_are_repaired_and_flagged() -> None:
     with open_engine() as engine:
         engine.tasks.add("A", key="a")
-        result = engine.tasks.ingest("a", b"summary: Reads caf\xe9 and \x00nul\ngotchas:\n  - issue: It bites\n")
+        result = engine.tasks.handoff("a", b"summary: Reads caf\xe9 and \x00nul\ngotchas:\n  - issue: It bites\n")
         assert any("NUL" in problem for problem in result.problems)
         assert any("UTF-8" in problem for problem in result.problems)
         assert learned(engine, "gotcha", engine.tasks.get("a").id) == ["It bites"]
@@ -376,19 +378,19 @@ def test_what_is_refused_changes_nothing(source: object) -> None:
         engine.tasks.add("A", key="a")
         before = list(engine.store.export_lines())
         with pytest.raises(InputError):
-            engine.tasks.ingest("a", source)
+            engine.tasks.handoff("a", source)
         assert list(engine.store.export_lines()) == before
 
 
 def test_a_handoff_of_an_unknown_task_is_not_found() -> None:
-    with open_engine() as engine, pytest.raises(NotFound, match="no task 'b'"):
-        engine.tasks.ingest("b", HANDOFF)
+    with open_engine() as engine, pytest.raises(NotFound, match="No task 'b'"):
+        engine.tasks.handoff("b", HANDOFF)
 
 
 def test_a_handoff_that_names_another_task_is_flagged() -> None:
     with open_engine() as engine:
         engine.tasks.add("A", key="a")
-        result = engine.tasks.ingest("a", {"summary": "s", "task_id": "b"})
+        result = engine.tasks.handoff("a", {"summary": "s", "task_id": "b"})
         assert any("names task 'b'" in problem for problem in result.problems)
 
 
@@ -396,7 +398,7 @@ def test_secrets_in_a_handoff_are_redacted_everywhere() -> None:
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
     with open_engine() as engine:
         engine.tasks.add("A", key="a")
-        engine.tasks.ingest("a", {"summary": f"Uses {secret}", "gotchas": [f"{secret} expires"], "extra_note": secret})
+        engine.tasks.handoff("a", {"summary": f"Uses {secret}", "gotchas": [f"{secret} expires"], "extra_note": secret})
         assert secret not in "".join(engine.store.export_lines())
 
 
@@ -404,7 +406,7 @@ def test_the_next_task_starts_with_what_its_dependency_learned(tmp_path: Path) -
     with foveate.open(tmp_path, personal=False) as engine:
         engine.tasks.add("Parser", key="parser")
         engine.tasks.add("Docs", objective="Describe the release", key="docs", depends_on=["parser"])
-        engine.tasks.ingest("parser", HANDOFF)
+        engine.tasks.handoff("parser", HANDOFF)
     with foveate.open(tmp_path, personal=False) as engine:
         text = engine.context(task="docs").text
         assert "- **Return problems instead of raising** (see: src/parser/yaml.py:12) (from Parser)\n" in text
@@ -423,5 +425,19 @@ def test_a_gotcha_says_how_to_get_around_it() -> None:
         engine.tasks.add("A", key="a")
         engine.tasks.add("B", key="b", depends_on=["a"])
         gotcha = {"issue": "The proxy drops cookies", "mitigation": "Set SameSite"}
-        engine.tasks.ingest("a", {"summary": "s", "gotchas": [gotcha]})
+        engine.tasks.handoff("a", {"summary": "s", "gotchas": [gotcha]})
         assert "**medium**: The proxy drops cookies — Set SameSite (from A)\n" in engine.context(task="b").text
+
+
+def test_a_dry_run_reports_what_would_be_learned_and_stores_nothing() -> None:
+    with open_engine() as engine:
+        engine.tasks.add("A", key="a")
+        engine.tasks.claim("a", agent="coder")
+        before = list(engine.store.export_lines())
+        report = {"summary": "Done", "status": "partial", "gotchas": ["Text mode fails"]}
+        tried = engine.tasks.handoff("a", report, dry_run=True)
+        assert (tried.action, tried.handoff, tried.status) == ("dry run", "", "completed")
+        assert tried.counts == {"gotcha": {"added": 1}}
+        assert list(engine.store.export_lines()) == before
+        assert len(engine.tasks.claims()) == 1
+        assert engine.tasks.handoff("a", report).counts == tried.counts

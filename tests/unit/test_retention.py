@@ -89,7 +89,7 @@ def test_old_event_goes_from_every_table_and_the_receipts_keep_its_id(engine: fo
 
 def test_events_that_something_needs_stay(engine: foveate.Engine) -> None:
     open_task, done = engine.tasks.add("Build it"), engine.tasks.add("Ship it")
-    engine.tasks.start(done.id)
+    engine.tasks.edit(done.id, status="active")
     engine.tasks.complete(done.id, result="It is out.")
     keep(engine, event_days=90)
     old(engine, "nobody needs it")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import foveate
-from foveate import Conflict, Engine, InputError
+from foveate import Engine, InputError
 from foveate.pipeline.profiles import resolve
 from foveate.testing import FixedClock
 from records import add_record
@@ -16,49 +16,49 @@ from worlds import open_engine
 
 def test_push_peek_path_and_pop() -> None:
     with open_engine() as engine:
-        stack = engine.stack()
-        assert stack.peek() is None
+        stack = engine.tasks
+        assert stack.current() is None
         assert stack.path() == []
         root = stack.push("Ship the release")
         part = stack.push("Write the notes", name="Notes")
         assert (part.parent, part.status) == (root.id, "active")
-        assert stack.peek() == part
+        assert stack.current() == part
         assert [task.name for task in stack.path()] == ["Ship the release", "Notes"]
         popped = stack.pop("Notes are in docs/notes.md")
         assert (popped.id, popped.status, popped.result) == (part.id, "completed", "Notes are in docs/notes.md")
         assert engine.tasks.get(root.id).children == (part.id,)
         assert [task.id for task in stack.path()] == [root.id]
         stack.pop("Released")
-        assert stack.peek() is None
-        with pytest.raises(InputError, match="nothing to pop"):
+        assert stack.current() is None
+        with pytest.raises(InputError, match="stack is empty"):
             stack.pop()
 
 
 def test_it_survives_a_restart_and_is_not_shared(tmp_path: Path) -> None:
     with foveate.open(tmp_path, personal=False) as engine:
-        engine.stack(session="s1").push("Goal of s1")
-        engine.stack(session="s1").push("Part of s1")
-        engine.stack(agent="coder", session="s1").push("Goal of the coder")
+        engine.scoped(session="s1").tasks.push("Goal of s1")
+        engine.scoped(session="s1").tasks.push("Part of s1")
+        engine.scoped(agent="coder", session="s1").tasks.push("Goal of the coder")
     with foveate.open(tmp_path, personal=False, session="s1") as engine:
-        assert [task.name for task in engine.stack().path()] == ["Goal of s1", "Part of s1"]
-        assert [task.name for task in engine.stack(agent="coder").path()] == ["Goal of the coder"]
-        assert engine.stack(session="s2").peek() is None
-        assert engine.stack(agent="other").peek() is None
+        assert [task.name for task in engine.tasks.path()] == ["Goal of s1", "Part of s1"]
+        assert [task.name for task in engine.scoped(agent="coder").tasks.path()] == ["Goal of the coder"]
+        assert engine.scoped(session="s2").tasks.current() is None
+        assert engine.scoped(agent="other").tasks.current() is None
 
 
 def test_users_do_not_move_each_others_stack(tmp_path: Path) -> None:
     with foveate.open(tmp_path, personal=False) as engine:
-        engine.stack().push("Goal of the project")
+        engine.tasks.push("Goal of the project")
     with foveate.open(tmp_path, personal=False, user="alice") as alice:
-        assert alice.stack().peek() is None
-        alice.stack().push("Goal of Alice")
+        assert alice.tasks.current() is None
+        alice.tasks.push("Goal of Alice")
     with foveate.open(tmp_path, personal=False) as engine:
-        assert [task.name for task in engine.stack().path()] == ["Goal of the project"]
+        assert [task.name for task in engine.tasks.path()] == ["Goal of the project"]
 
 
 def test_an_agents_goals_are_not_shown_to_others() -> None:
     with open_engine() as engine:
-        engine.stack(agent="alice").push("Find out about the login merger")
+        engine.scoped(agent="alice").tasks.push("Find out about the login merger")
         engine.tasks.add("Login", objective="Fix the login", key="login")
         assert "merger" not in engine.context(task="login", agent="bob").text
         assert engine.tasks.list()[0].name == "Login"
@@ -66,14 +66,14 @@ def test_an_agents_goals_are_not_shown_to_others() -> None:
 
 def test_a_goal_without_a_name_is_still_shown_beside_its_result() -> None:
     with open_engine() as engine:
-        stack = engine.stack()
+        stack = engine.tasks
         stack.push("Root")
         stack.push("Investigate the flaky build")
         assert stack.pop("A clock was mocked twice").name == "Investigate the flaky build"
         stack.push("Next")
         assert "#### Investigate the flaky build\nA clock was mocked twice\n" in engine.context(profile="stack").text
         stack.push("x" * 200)
-        assert len(stack.peek().name) == 80  # type: ignore[union-attr]
+        assert len(stack.current().name) == 80  # type: ignore[union-attr]
 
 
 def test_completed_siblings_are_found_among_many_that_are_not() -> None:
@@ -88,7 +88,7 @@ def test_completed_siblings_are_found_among_many_that_are_not() -> None:
 
 def test_the_nearest_ancestor_matters_most() -> None:
     with open_engine() as engine:
-        stack = engine.stack()
+        stack = engine.tasks
         for n in range(12):
             stack.push(f"Goal {n} " + "of many words " * 30)
         path = next(s for s in engine.context(profile="stack", budget=1500).sections if s.name == "path")
@@ -97,21 +97,17 @@ def test_the_nearest_ancestor_matters_most() -> None:
         assert [name.split()[1] for name in names] == [str(n) for n in range(10, 10 - len(names), -1)]
 
 
-def test_a_key_is_pushed_once_and_a_result_is_a_text() -> None:
+def test_a_result_is_a_text() -> None:
     with open_engine() as engine:
-        stack = engine.stack()
-        engine.tasks.add("A", key="a")
-        with pytest.raises(Conflict, match="pushed once"):
-            stack.push("A", key="a")
-        assert stack.peek() is None
+        stack = engine.tasks
         stack.push("B")
-        with pytest.raises(InputError, match="is a text"):
+        with pytest.raises(InputError, match="must be a text"):
             stack.pop(5)  # type: ignore[arg-type]
 
 
 def test_a_frame_that_was_completed_elsewhere_is_popped_as_it_is() -> None:
     with open_engine() as engine:
-        stack = engine.stack()
+        stack = engine.tasks
         stack.push("Root")
         part = stack.push("Part")
         engine.tasks.complete(part.id, "Done by another")
@@ -124,7 +120,7 @@ def test_the_goal_on_top_is_the_question_where_none_is_asked() -> None:
         engine.add("fact", "Release notes live in docs/notes.md")
         with pytest.raises(InputError, match="Pass a query or a task"):
             engine.context(profile="stack")
-        stack = engine.stack(session="s1")
+        stack = engine.scoped(session="s1").tasks
         stack.push("Ship the release")
         stack.push("Write the release notes")
         context = engine.context(profile="stack", session="s1")
@@ -134,13 +130,13 @@ def test_the_goal_on_top_is_the_question_where_none_is_asked() -> None:
 
 def test_ancestors_read_as_goals_or_results_and_siblings_as_results() -> None:
     with open_engine() as engine:
-        stack = engine.stack()
+        stack = engine.tasks
         stack.push("Ship the release", name="Root")
         stack.push("Prepare the docs", name="Docs")
         done = stack.push("Find broken links", name="Links").id
         stack.pop("Three links were broken")
         stack.push("Sketch a figure", name="Figure")
-        engine.tasks.block(stack.peek().id, "no pencil")  # type: ignore[union-attr]
+        engine.tasks.edit(stack.current().id, status="blocked", reason="no pencil")  # type: ignore[union-attr]
         stack.push("Draw it", name="Draw")
         stack.pop("Drawn")
         stack.push("Colour it", name="Colour")
@@ -179,7 +175,7 @@ def test_the_size_depends_on_depth_and_not_on_steps_done() -> None:
     beside: list[int] = []
     steps = 0
     with open_engine(clock=FixedClock(step=1000)) as engine:
-        stack = engine.stack()
+        stack = engine.tasks
         stack.push("Ship the release of the archive")
         for area in range(10):
             stack.push(f"Area {area}: prepare module {area} of the archive")
@@ -187,7 +183,7 @@ def test_the_size_depends_on_depth_and_not_on_steps_done() -> None:
             for leaf in range(19):
                 steps += 1
                 stack.push(f"Step {steps}: change part {leaf} of module {area}")
-                _step(engine.scoped(task=stack.peek()), steps)
+                _step(engine.scoped(task=stack.current()), steps)
                 context = engine.context(profile="stack", budget=1000)
                 sizes[-1].append(context.tokens)
                 beside += [grant.used for grant in context.budget.grants if grant.slot == "siblings"]

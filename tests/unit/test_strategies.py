@@ -25,7 +25,8 @@ def run(*args: str) -> Result:
 
 
 def ready(engine: foveate.Engine, **values: Any) -> str:
-    return engine.stack().push("Keep sessions in Redis", **values).id
+    task = engine.tasks.push("Keep sessions in Redis")
+    return (engine.tasks.edit(task, **values) if values else task).id
 
 
 # --- one pipeline ----------------------------------------------------------------------------------------------------

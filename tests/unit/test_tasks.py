@@ -60,17 +60,18 @@ def test_the_same_key_adds_nothing_and_the_same_words_are_two_tasks() -> None:
 def test_a_task_goes_from_open_to_completed_and_no_further() -> None:
     with open_engine() as engine:
         task = engine.tasks.add("Build").id
-        assert engine.tasks.start(task).status == "active"
-        blocked = engine.tasks.block(task, "waits for a key")
+        assert engine.tasks.edit(task, status="active").status == "active"
+        blocked = engine.tasks.edit(task, status="blocked", reason="waits for a key")
         assert (blocked.status, blocked.record.data["reason"]) == ("blocked", "waits for a key")
-        assert "reason" not in engine.tasks.start(task).record.data
+        assert "reason" not in engine.tasks.edit(task, status="active").record.data
         assert engine.tasks.fail(task, "no luck").record.outcome == "failure"
-        engine.tasks.start(task)
+        engine.tasks.edit(task, status="active")
         done = engine.tasks.complete(task, "It reads YAML and JSON.")
         assert (done.status, done.result, done.record.outcome) == ("completed", "It reads YAML and JSON.", "success")
-        for verb in (engine.tasks.start, engine.tasks.complete):
-            with pytest.raises(Conflict, match="completed already"):
-                verb(task)
+        with pytest.raises(Conflict, match="already completed"):
+            engine.tasks.edit(task, status="active")
+        with pytest.raises(Conflict, match="already completed"):
+            engine.tasks.complete(task)
         engine.undo(task)
         assert engine.tasks.get(task).status == "active"
 
@@ -102,7 +103,7 @@ def test_ready_tasks_are_open_and_wait_for_nothing() -> None:
         assert engine.tasks.get("c").waiting_for == (engine.tasks.get("b").id,)
         engine.tasks.fail("b", "broken")
         assert ready() == []
-        assert [task.name for task in engine.tasks.list("failed")] == ["B"]
+        assert [task.name for task in engine.tasks.list(status="failed")] == ["B"]
 
 
 @pytest.mark.parametrize("length", [1, 2, 5])
@@ -112,7 +113,7 @@ def test_a_circle_is_refused_and_named(length: int) -> None:
             engine.tasks.add(f"Task {n}", key=f"t{n}", depends_on=[f"t{n - 1}"] if n else [])
         ids = [engine.tasks.get(f"t{n}").id for n in range(length)]
         with pytest.raises(InputError, match="in a circle") as refused:
-            engine.tasks.depend("t0", [f"t{length - 1}"])
+            engine.tasks.edit("t0", depends_on=[f"t{length - 1}"])
         assert all(f"{id} (Task {n})" in str(refused.value) for n, id in enumerate(ids))
         assert engine.tasks.get("t0").depends_on == ()
         with pytest.raises(InputError, match="in a circle"):
@@ -123,17 +124,17 @@ def test_a_long_chain_is_no_circle() -> None:
     with open_engine() as engine:
         for n in range(120):
             engine.tasks.add(f"Task {n}", key=f"t{n}", depends_on=[f"t{n - 1}"] if n else [])
-        engine.tasks.depend("t119", ["t3"])
+        engine.tasks.edit("t119", depends_on=["t3"])
         with pytest.raises(InputError, match="in a circle"):
-            engine.tasks.depend("t3", ["t119"])
+            engine.tasks.edit("t3", depends_on=["t119"])
 
 
 def test_dependencies_are_tasks_or_paths_and_nothing_else() -> None:
     with open_engine() as engine:
         note = engine.add("note", "A note").record.id
-        with pytest.raises(NotFound, match="no task 'task_0099' to depend on"):
+        with pytest.raises(NotFound, match="No task 'task_0099' to depend on"):
             engine.tasks.add("A", depends_on=["task_0099"])
-        with pytest.raises(NotFound, match="no path of a file"):
+        with pytest.raises(NotFound, match="does not look like a path"):
             engine.tasks.add("A", depends_on=["the other thing"])
         with pytest.raises(InputError, match="is a note"):
             engine.tasks.add("A", depends_on=[note])
@@ -147,20 +148,20 @@ def test_dependencies_are_tasks_or_paths_and_nothing_else() -> None:
 def test_unknown_names_say_what_to_do() -> None:
     with open_engine() as engine:
         engine.add("fact", "A fact")
-        for call in (engine.tasks.get, engine.tasks.start, lambda ref: engine.context(task=ref)):
+        for call in (engine.tasks.get, engine.tasks.complete, lambda ref: engine.context(task=ref)):
             with pytest.raises(NotFound, match="`foveate task list`"):
                 call("task_0042")
         with pytest.raises(InputError, match="is a fact, not a task"):
             engine.tasks.get("fact_1")
-        with pytest.raises(InputError, match="no task status 'don'"):
-            engine.tasks.list("don")
+        with pytest.raises(InputError, match="Unknown task status 'don'"):
+            engine.tasks.list(status="don")
         for wrong in ({"complexity": "hard"}, {"files": [{"operation": "create"}]}, {"steps": [""]}):
             with pytest.raises(InputError):
                 engine.tasks.add("A", **wrong)  # type: ignore[arg-type]
         with pytest.raises(InputError, match="empty"):
             engine.tasks.add("  ")
         task = engine.tasks.add("A").id
-        with pytest.raises(InputError, match="Say why"):
+        with pytest.raises(InputError, match="reason is empty"):
             engine.tasks.fail(task, " ")
         with pytest.raises(InputError, match="outcome"):
             engine.tasks.complete(task, outcome="splendid")
@@ -172,7 +173,7 @@ def test_an_answer_settles_a_question_for_every_task_that_asked() -> None:
         task = engine.tasks.add("A").id
         question = engine.add("question", "Which timeout?", data={"blocking": True}).record.id
         engine.link(question, "learned_from", task)
-        decision = engine.tasks.answer(question, "30 seconds")
+        decision = engine.inbox.answer(question, "30 seconds")
         assert (decision.kind, decision.text) == ("decision", "Which timeout? 30 seconds")
         assert engine.get(question).status == "retired"
         with engine.store.data.reader() as reader:
@@ -180,9 +181,9 @@ def test_an_answer_settles_a_question_for_every_task_that_asked() -> None:
                 decision.id
             ]
         with pytest.raises(Conflict):
-            engine.tasks.answer(question, "60 seconds")
+            engine.inbox.answer(question, "60 seconds")
         with pytest.raises(InputError, match="not a question"):
-            engine.tasks.answer(task, "yes")
+            engine.inbox.answer(task, "yes")
 
 
 def test_a_query_beside_a_task_is_what_is_asked() -> None:
@@ -207,7 +208,7 @@ def test_notes_on_a_task_are_found_under_its_key_and_its_id() -> None:
 def test_a_key_of_something_else_makes_no_task() -> None:
     with open_engine() as engine:
         engine.add("note", "A note", key="k")
-        with pytest.raises(Conflict, match="which is no task"):
+        with pytest.raises(Conflict, match="belongs to the note"):
             engine.tasks.add("A", key="k")
 
 
@@ -217,16 +218,8 @@ def test_a_retired_task_holds_nobody_up() -> None:
         engine.tasks.add("B", key="b", depends_on=["a"])
         engine.edit(engine.tasks.get("a").id, status="retired")
         assert engine.tasks.get("b").ready
-        with pytest.raises(Conflict, match="is retired"):
-            engine.tasks.start("a")
-
-
-def test_a_handoff_brings_its_own_result() -> None:
-    with open_engine() as engine:
-        engine.tasks.add("A", key="a")
-        with pytest.raises(InputError, match="one or the other"):
-            engine.tasks.complete("a", "Done", handoff={"summary": "Done"})
-        assert engine.tasks.complete("a", handoff={"summary": "Done"}).result == "Done"
+        with pytest.raises(Conflict, match="already retired"):
+            engine.tasks.edit("a", status="active")
 
 
 def test_an_operation_that_is_none_is_refused() -> None:
@@ -244,16 +237,17 @@ def test_one_file_or_step_is_one_and_what_is_no_list_is_refused() -> None:
             [{"path": "src/a.py", "operation": "modify"}],
             [{"text": "Run it"}],
         )
-        with pytest.raises(InputError, match="not 5"):
+        with pytest.raises(InputError, match="got 5"):
             engine.tasks.add("A", depends_on=5)  # type: ignore[arg-type]
-        with pytest.raises(InputError, match="A new task is open"):
-            engine.tasks.add("A", state="completed")
+        with pytest.raises(InputError, match="has no option 'state'"):
+            engine.tasks.add("A", state="completed")  # type: ignore[call-arg]
 
 
 def test_a_summary_of_ones_own_stays_until_there_is_a_result() -> None:
     with open_engine() as engine:
-        engine.tasks.add("A", objective="Do it " * 100, summary="My own words", key="a")
-        assert engine.tasks.start("a").record.summary == "My own words"
+        task = engine.tasks.add("A", objective="Do it " * 100, key="a")
+        engine.edit(task.id, summary="My own words")
+        assert engine.tasks.edit("a", status="active").record.summary == "My own words"
 
 
 def test_a_context_warns_of_dependencies_that_are_not_completed() -> None:
@@ -270,7 +264,7 @@ def test_a_warning_and_a_question_in_the_same_words_are_two_things() -> None:
         engine.tasks.add("B", key="b", depends_on=["a"])
         words = "Redis is shared with the job queue and evicts session keys under memory pressure"
         question = {"question": f"{words}?", "blocking": True}
-        engine.tasks.ingest("a", {"summary": "s", "gotchas": [words], "open_questions": [question]})
+        engine.tasks.handoff("a", {"summary": "s", "gotchas": [words], "open_questions": [question]})
         assert engine.context(task="b").text.count(words) == 2
 
 
@@ -278,7 +272,7 @@ def test_more_than_a_few_hundred_warnings_are_all_weighed() -> None:
     with open_engine() as engine:
         engine.tasks.add("A", key="a")
         engine.tasks.add("B", key="b", depends_on=["a"])
-        engine.tasks.ingest("a", {"summary": "s", "gotchas": [f"Trap number {n} in module {n * 7}" for n in range(300)]})
+        engine.tasks.handoff("a", {"summary": "s", "gotchas": [f"Trap number {n} in module {n * 7}" for n in range(300)]})
         context = engine.context(task="b")
         considered = {item.id for item in (*context.items, *context.left_out)}
         assert sum(id.startswith("gotcha") for id in considered) == 300
@@ -292,3 +286,63 @@ def test_a_task_of_any_length_is_read_in_time() -> None:
         began = process_time()
         engine.context(task="a", budget=200_000)
         assert process_time() - began < 5
+
+
+def test_an_edit_replaces_fields_and_links() -> None:
+    with open_engine() as engine:
+        for key in ("a", "b", "c"):
+            engine.tasks.add(f"Task {key}", key=key)
+        task = engine.tasks.add("Login", key="login", depends_on=["a", "docs/auth.md"], tags=["auth"], parent="c")
+        edited = engine.tasks.edit(
+            task,
+            name="Log in",
+            objective="Let users log in",
+            depends_on=["b"],
+            parent="a",
+            complexity="easy",
+            files=["src/login.py"],
+        )
+        assert (edited.name, edited.objective, edited.status) == ("Log in", "Let users log in", "open")
+        assert (edited.depends_on, edited.parent) == ((engine.tasks.get("b").id,), engine.tasks.get("a").id)
+        assert edited.record.paths == ("src/login.py",)
+        assert edited.record.tags == ("auth",)
+        assert "Let users log in" in edited.record.summary
+        assert engine.tasks.edit("login", tags=["ui"]).record.tags == ("ui",)
+        with pytest.raises(InputError, match="complexity"):
+            engine.tasks.edit("login", complexity="hard")  # type: ignore[arg-type]
+        with pytest.raises(InputError, match="Did you mean 'objective'"):
+            engine.tasks.edit("login", objektive="x")  # type: ignore[call-arg]
+        with pytest.raises(InputError, match="Nothing to change"):
+            engine.tasks.edit("login")
+        with pytest.raises(InputError, match=r"Use tasks\.complete"):
+            engine.tasks.edit("login", status="completed")  # type: ignore[arg-type]
+        with pytest.raises(InputError, match="circle"):
+            engine.tasks.edit("b", depends_on=["login"])
+        assert engine.tasks.get("b").depends_on == ()
+
+
+def test_current_names_the_task_of_the_scope_or_the_top_of_the_stack() -> None:
+    with open_engine() as engine:
+        login = engine.tasks.add("Login", key="login")
+        assert engine.tasks.current() is None
+        with pytest.raises(NotFound, match="no current task"):
+            engine.tasks.complete()
+        with pytest.raises(NotFound, match="no current task"):
+            engine.context("Anything", task="current")
+        goal = engine.tasks.push("Ship it")
+        assert engine.tasks.get("current") == goal
+        assert engine.receipts.get(engine.context(task="current")).document["request"]["task"] == goal.id
+        here = engine.scoped(task=login)
+        assert here.tasks.current() == login
+        assert here.tasks.complete(result="It works").id == login.id
+        assert engine.tasks.complete().id == goal.id
+        with pytest.raises(InputError, match="reserved"):
+            engine.tasks.add("Now", key="current")
+
+
+def test_notes_of_a_task_are_found_under_its_id_and_its_key() -> None:
+    with open_engine() as engine:
+        task = engine.tasks.add("Login", key="login")
+        engine.add("scratch", "The cookie is not set", task="login")
+        for ref in ("login", task.id, task):
+            assert [hit.record.text for hit in engine.search("cookie", task=ref)] == ["The cookie is not set"]

@@ -1,10 +1,9 @@
-"""Agents: who is at work on which task, with which context. Above the engine; it adds no stage to the pipeline."""
+"""Strategies of agents: how the context of an architect, a developer, a reviewer or your own agent is compiled."""
 
 from typing import Any
 
 from foveate.agents.architect import Architect, ArchitectContextStrategy
 from foveate.agents.developer import Developer, DeveloperContextStrategy
-from foveate.agents.leases import Agents, Lease, Prepared
 from foveate.agents.reviewer import Reviewer, ReviewerContextStrategy
 from foveate.agents.strategies import Agent, CompiledContext, ContextStrategy, State
 from foveate.engine import Engine
@@ -44,13 +43,10 @@ def compared(engine: Engine, one: ContextRef, other: ContextRef, *, texts: bool 
 
 __all__ = [
     "Agent",
-    "Agents",
     "Architect",
     "CompiledContext",
     "ContextStrategy",
     "Developer",
-    "Lease",
-    "Prepared",
     "Reviewer",
     "State",
     "compared",

@@ -18,8 +18,7 @@ from foveate.errors import BudgetError, InputError
 from foveate.pipeline.assembly import joined
 from foveate.pipeline.context import Context
 from foveate.records.render import title_of
-from foveate.tasks.stack import current
-from foveate.tasks.task import lookup
+from foveate.tasks.task import current, lookup
 from foveate.text import tokens
 from foveate.types import NO_FILTERS, Message, Record, Scope, Section
 

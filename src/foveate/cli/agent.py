@@ -10,6 +10,7 @@ import click
 from foveate.cli.call import Call, Function, Verb, complete_profiles, pass_call, read_text, say, speaks_utf8
 from foveate.cli.task_common import (
     complete_tasks,
+    end_task,
     ended,
     ending,
     print_ended,
@@ -50,16 +51,17 @@ def prepare(call: Call, agent: str, task: str, **options: Any) -> None:
     `foveate agent prepare coder login --budget 4000`. Asked again, it computes again; a crashed agent's task is free after
     an hour.
     """
-    from foveate.agents import Agents
-
     with call.open() as engine:
-        ready = Agents(engine).prepare(agent, task, **options)
+        ready = engine.tasks.claim(task, agent=agent, **options)
+    if ready is None:
+        say("no task is ready.")
+        return
     if call.as_json:
-        call.print_json(documents.prepared(ready))
+        call.print_json(documents.claim_with_context(ready))
         return
     click.echo(ready.context.text, nl=False)
-    if ready.beside:
-        say(f"warning: also at work on this task: {', '.join(ready.beside)}.")
+    if ready.others:
+        say(f"warning: also at work on this task: {', '.join(ready.others)}.")
     for warning in ready.context.warnings:
         say(f"warning: {warning}")
 
@@ -104,11 +106,9 @@ def complete(call: Call, agent: str, task: str, result: str | None, outcome: str
     `foveate agent complete coder login --handoff handoff.md`, or a RESULT: what whoever depends on it should know; `-` reads
     stdin.
     """
-    from foveate.agents import Agents
-
     given = ended(result, outcome, file)
     with call.open() as engine:
-        done = Agents(engine).complete(agent, task, **given)
+        done = end_task(engine, task, given, agent)
         handoff = documents.handoff_of(engine, done) if file is not None else None
     print_ended(call, done, handoff)
 
@@ -123,10 +123,8 @@ def fail(call: Call, agent: str, task: str, reason: str) -> None:
 
     REASON `-` reads stdin. The task can be started again, by this agent or another.
     """
-    from foveate.agents import Agents
-
     with call.open() as engine:
-        print_task(call, Agents(engine).fail(agent, task, read_text(reason)))
+        print_task(call, engine.tasks.fail(task, read_text(reason), agent=agent))
 
 
 @agent.command("list", cls=Verb)
@@ -134,12 +132,10 @@ def fail(call: Call, agent: str, task: str, reason: str) -> None:
 @pass_call
 def list_(call: Call, agent: str | None, task: str | None) -> None:
     """List who is at work, oldest first."""
-    from foveate.agents import Agents
-
     with call.open() as engine:
-        leases = Agents(engine).active(agent=agent, task=task)
+        leases = engine.tasks.claims(agent=agent, task=task)
     if call.as_json:
-        call.print_json({"leases": [documents.lease(lease) for lease in leases]})
+        call.print_json({"claims": [documents.claim(lease) for lease in leases]})
         return
     if not leases:
         say("nobody is at work.")
@@ -147,7 +143,7 @@ def list_(call: Call, agent: str | None, task: str | None) -> None:
     from foveate.cli.render import print_lines, table
     from foveate.clock import iso
 
-    rows = [(lease.agent, lease.task, iso(lease.since), iso(lease.expires), str(lease.tokens)) for lease in leases]
+    rows = [(lease.agent, lease.task.id, iso(lease.since), iso(lease.expires), str(lease.tokens)) for lease in leases]
     print_lines(table(("agent", "task", "since", "until", "tokens"), rows, left=4))
 
 
@@ -159,10 +155,8 @@ def clear(call: Call, agent: str | None, task: str | None) -> None:
 
     For agents that will not come back: their tasks are open again.
     """
-    from foveate.agents import Agents
-
     with call.open() as engine:
-        number = Agents(engine).clear(agent=agent, task=task)
+        number = engine.tasks.release(agent=agent, task=task)
     if call.as_json:
         call.print_json({"released": number})
     else:
@@ -173,10 +167,8 @@ def clear(call: Call, agent: str | None, task: str | None) -> None:
 @pass_call
 def stats(call: Call) -> None:
     """Count the contexts that agents were given, and how they ended."""
-    from foveate.agents import Agents
-
     with call.open() as engine:
-        found = Agents(engine).stats()
+        found = engine.store.stats()["claims"]
     if call.as_json:
         call.print_json(found)
         return

@@ -72,11 +72,11 @@ def block(engine: Engine) -> Iterator[str]:
 
 def _chosen(engine: Engine, kinds: tuple[str, ...], most: int) -> list[Record]:
     """What matters most of some kinds, in the order in which it came to be known."""
-    from foveate.tasks.task import EVERY
+    from foveate.tasks.task import NO_LIMIT
     from foveate.types import NO_FILTERS, Scope
 
     with engine.store.data.store.read(Scope(engine.scope.project)) as reader:
-        found = [*reader.always_on(kinds), *reader.most_salient(kinds, EVERY, NO_FILTERS)]
+        found = [*reader.always_on(kinds), *reader.most_salient(kinds, NO_LIMIT, NO_FILTERS)]
     shared = {r.id: r for r in found if r.trust in ("user", "agent") and r.status == "active" and _is_shared(r)}
     best = sorted(shared.values(), key=lambda r: (-r.salience, r.created, r.id))[:most]
     return sorted(best, key=lambda r: (kinds.index(r.kind), r.created, r.id))

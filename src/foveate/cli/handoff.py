@@ -99,7 +99,7 @@ def ingest(call: Call, task: str, file: str, again: bool) -> None:
     """
     raw = read_handoff(file)
     with call.open() as engine:
-        done = engine.tasks.ingest(task, raw, again=again)
+        done = engine.tasks.handoff(task, raw, again=again)
     if call.as_json:
         call.print_json(documents.learned(done))
         return
@@ -109,7 +109,7 @@ def ingest(call: Call, task: str, file: str, again: bool) -> None:
     print_lines(pairs([("handoff", done.handoff), *rows]))
     if done.action == "unchanged":
         say("this handoff was read before; nothing was changed.")
-    say_reading(done.rung, done.problems)
+    say_reading(done.method, done.problems)
 
 
 def _in_words(counts: Mapping[str, int]) -> str:

@@ -35,7 +35,7 @@ def push(call: Call, goal: str, name: str, **scope: Any) -> None:
     `foveate stack push "Find out why the build is slow" --session today`. GOAL `-` reads stdin.
     """
     with call.open(**scope) as engine:
-        frame = engine.stack().push(read_text(goal), name=name)
+        frame = engine.tasks.push(read_text(goal), name=name)
     if call.as_json:
         call.print_json({"id": frame.id, "task": json.task(frame)})
     else:
@@ -47,13 +47,13 @@ def push(call: Call, goal: str, name: str, **scope: Any) -> None:
 @click.option("--outcome", metavar="OUTCOME", default="success", help="success (the default), partial or failure.")
 @whose
 @pass_call
-def pop(call: Call, result: str, outcome: str, **scope: Any) -> None:
+def pop(call: Call, result: str, outcome: Any, **scope: Any) -> None:
     """Complete the current goal, and go back to the one above.
 
     RESULT is what came of it; `-` reads stdin.
     """
     with call.open(**scope) as engine:
-        print_task(call, engine.stack().pop(read_text(result), outcome=outcome))
+        print_task(call, engine.tasks.pop(read_text(result), outcome=outcome))
 
 
 @stack.command("peek", cls=Verb)
@@ -62,7 +62,7 @@ def pop(call: Call, result: str, outcome: str, **scope: Any) -> None:
 def peek(call: Call, **scope: Any) -> None:
     """Print the current goal."""
     with call.open(**scope) as engine:
-        frame = engine.stack().peek()
+        frame = engine.tasks.current()
     if call.as_json:
         call.print_json({"task": json.task(frame) if frame else None})
         return
@@ -81,7 +81,7 @@ def peek(call: Call, **scope: Any) -> None:
 def path(call: Call, **scope: Any) -> None:
     """Print the goals from the first to the current one, a line each."""
     with call.open(**scope) as engine:
-        frames = engine.stack().path()
+        frames = engine.tasks.path()
     if call.as_json:
         call.print_json({"path": [json.task(frame) for frame in frames]})
         return

@@ -11,6 +11,7 @@ from foveate.cli.call import Call, Verb, pass_call, read_text, say, scoped
 from foveate.cli.task_common import (
     called,
     complete_tasks,
+    end_task,
     ended,
     ending,
     print_ended,
@@ -86,16 +87,13 @@ def _is_known(engine: Engine, key: str | None) -> bool:
 @click.option("--ready", is_flag=True, help="Only open ones that wait for nothing.")
 @click.option("--parent", metavar="TASK", shell_complete=complete_tasks, help="Only the parts of this task.")
 @pass_call
-def list_(call: Call, status: str | None, ready: bool, parent: str | None) -> None:
+def list_(call: Call, status: Any, ready: bool, parent: str | None) -> None:
     """List tasks, oldest first.
 
     `foveate task list --ready` gives those that can be started now.
     """
-    from foveate.agents import Agents
-
     with call.open() as engine:
-        Agents(engine).expire()  # what a crashed agent held is free
-        found = engine.tasks.list(status, ready=ready, parent=parent)
+        found = engine.tasks.list(status=status, ready=ready, parent=parent)
         names = called(engine, {id for each in found for id in each.depends_on})
     if call.as_json:
         call.print_json({"tasks": [json.task(each) for each in found]})
@@ -149,7 +147,7 @@ def start(call: Call, task: str) -> None:
     A blocked or failed one is taken up again. Warns where something that it depends on is not completed.
     """
     with call.open() as engine:
-        moved = engine.tasks.start(task)
+        moved = engine.tasks.edit(task, status="active")
         waiting = called(engine, moved.waiting_for)
     print_task(call, moved)
     if waiting:
@@ -166,7 +164,7 @@ def block(call: Call, task: str, reason: str) -> None:
     `foveate task block login "There is no test account"`. REASON `-` reads stdin.
     """
     with call.open() as engine:
-        print_task(call, engine.tasks.block(task, read_text(reason)))
+        print_task(call, engine.tasks.edit(task, status="blocked", reason=read_text(reason)))
 
 
 @task.command("fail", cls=Verb)
@@ -194,7 +192,7 @@ def complete(call: Call, task: str, result: str | None, outcome: str | None, fil
     """
     given = ended(result, outcome, file)
     with call.open() as engine:
-        done = engine.tasks.complete(task, **given)
+        done = end_task(engine, task, given)
         handoff = json.handoff_of(engine, done) if file is not None else None
     print_ended(call, done, handoff)
 
@@ -209,7 +207,9 @@ def depend(call: Call, task: str, on: tuple[str, ...]) -> None:
     `foveate task depend login user-model docs/auth.md`. Tasks that would wait for each other are refused.
     """
     with call.open() as engine:
-        print_task(call, engine.tasks.depend(task, on))
+        found = engine.tasks.get(task)
+        all_on = (*found.depends_on, *found.record.data.get("reads", ()), *on)
+        print_task(call, engine.tasks.edit(found, depends_on=all_on))
 
 
 @task.command("answer", cls=Verb)
@@ -224,7 +224,7 @@ def answer(call: Call, question: str, text: str, **scope: Any) -> None:
     becomes a decision of the same tasks, and the question is put away.
     """
     with call.open(**scope) as engine:
-        decision = engine.tasks.answer(question, read_text(text))
+        decision = engine.inbox.answer(question, read_text(text))
     if call.as_json:
         from foveate.records.make import to_json
 

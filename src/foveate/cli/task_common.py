@@ -61,6 +61,13 @@ def ended(result: str | None, outcome: str | None, file: str | None) -> dict[str
     return {"handoff": read_handoff(file)}
 
 
+def end_task(engine: Engine, task: str, given: dict[str, Any], agent: str | None = None) -> Task:
+    """Complete a task with the values of `ended`: a result, or a handoff."""
+    if "handoff" not in given:
+        return engine.tasks.complete(task, agent=agent, **given)
+    return engine.tasks.get(engine.tasks.handoff(task, given["handoff"], agent=agent).task)
+
+
 def read_handoff(file: str) -> bytes:
     """A handoff as it is, from a file or stdin; of one that is too long, no more is read than shows that it is."""
     from foveate.tasks.handoff import MAX_BYTES

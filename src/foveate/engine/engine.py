@@ -15,6 +15,7 @@ from foveate.code.model import CODE_ID_PREFIXES
 from foveate.engine.code import Code
 from foveate.engine.inbox import Inbox
 from foveate.engine.store_tools import ProfileDefaults, StoreTools
+from foveate.engine.tasks import Tasks
 from foveate.errors import BudgetError, InputError
 from foveate.memory.memory import Memory
 from foveate.memory.relations import relate
@@ -48,8 +49,7 @@ from foveate.records.triggers import CensorMatch
 from foveate.store.protocol import Added, Forgotten, Hit, Store
 from foveate.store.retry import retried
 from foveate.store.scoped import ScopedStore
-from foveate.tasks.stack import Stack
-from foveate.tasks.tasks import Tasks
+from foveate.tasks.task import with_task_id
 from foveate.types import Change, Filters, Link, Record, Request, Scope
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class Engine:
         receipts: Receipts | None = None,
     ) -> None:
         """Build the parts of this engine for one scope."""
-        data = _with_task_id(data)
+        data = data.within(with_task_id(data, data.scope))
         self._data = data
         self._workspace = workspace
         self._memory = Memory(data, thresholds=thresholds, scrub=receipt.scrub)
@@ -138,7 +138,7 @@ class Engine:
             self.receipts = Receipts(self._memory, sources=sources, root=root, workspace=workspace)
         else:
             self.receipts = receipts.within(self._memory, root, workspace)
-        self.tasks = Tasks(self._memory)
+        self.tasks = Tasks(data, self.context)
         self.code = Code(workspace, root, self.context)
         self.inbox = Inbox(self._memory)
         profile = ProfileDefaults(self._shared.defaults.profile or DEFAULT_PROFILE, self._shared.pipeline.profile_dirs)
@@ -272,6 +272,11 @@ class Engine:
             return 0.0
         return min(1.0, max(0.0, sum(a * b for a, b in zip(one, other, strict=True))))
 
+    def _scope_of(self, who: Mapping[str, Any]) -> Scope:
+        """Return the scope of a call, with its task as an id."""
+        scope = scope_of(self.scope, who)
+        return with_task_id(self._data, scope) if who.get("task") is not None else scope
+
     # --- records -----------------------------------------------------------------------------------------------
 
     def add(
@@ -285,7 +290,7 @@ class Engine:
         """Store one record; storing the same content again confirms it."""
         values: dict[str, Any] = dict(fields)
         _refuse_unknown_fields(kind, values)
-        scope = scope_of(self.scope, {name: values.pop(name) for name in WHO & values.keys()})
+        scope = self._scope_of({name: values.pop(name) for name in WHO & values.keys()})
         added = self._memory.add(kind, text, personal=personal, scope=scope, **values)
         if not (kind_of(kind).is_rule or added.record.pinned):
             return added
@@ -302,7 +307,7 @@ class Engine:
     ) -> list[Hit]:
         """Find records by their words, best first."""
         refuse_unknown(who, WHO, "search")
-        return self._memory.search(query, kinds=kinds, filters=filters, limit=limit, scope=scope_of(self.scope, who))
+        return self._memory.search(query, kinds=kinds, filters=filters, limit=limit, scope=self._scope_of(who))
 
     def records(
         self,
@@ -317,7 +322,7 @@ class Engine:
         refuse_text(kinds, "kinds")
         refuse_unknown(who, WHO, "records")
         chosen = replace(filters or Filters(), kinds=tuple(kinds)) if kinds else filters
-        scope = scope_of(self.scope, who)
+        scope = self._scope_of(who)
         return self._memory.list_records(filters=chosen, status=status, limit=limit, scope=scope)
 
     def get(self, id: str, *, as_of: When | None = None) -> Record:
@@ -390,9 +395,6 @@ class Engine:
     def check(self, action: str, *, dry_run: bool = False) -> list[CensorMatch]:
         """Return the censors that a planned action violates, blocks first. A dry run does not count them."""
         return self._memory.check(action, dry_run=dry_run)
-
-    def stack(self, *, agent: str | None = None, session: str | None = None) -> Stack:
-        return Stack(self._memory, agent=agent, session=session)
 
     # --- explaining and feedback -------------------------------------------------------------------------------
 
@@ -482,15 +484,6 @@ class Engine:
 def view_of(engine: Engine, scope: Scope, *, personal: bool = True, code: bool = True) -> Engine:
     """Return the same engine for exactly this scope. Without `personal`, the personal store is not read."""
     return engine._view(scope, personal=personal, code=code)
-
-
-def _with_task_id(data: ScopedStore) -> ScopedStore:
-    """Return the store with the scope's task named by its id, so that its notes are found under any of its names."""
-    if data.scope.task is None:
-        return data
-    with data.store.read(data.scope) as reader:
-        record = reader.by_key(str(data.scope.task))
-    return data.within(replace(data.scope, task=record.id)) if record is not None and record.kind == "task" else data
 
 
 def _refuse_unknown_fields(kind: str, values: Mapping[str, Any]) -> None:

@@ -19,6 +19,7 @@ from foveate.records.lifecycle import Step, Thresholds
 from foveate.store.protocol import Health
 from foveate.store.retry import retried
 from foveate.store.scoped import ScopedStore
+from foveate.tasks.claims import claim_stats
 from foveate.text.summarize import Summarizer
 from foveate.types import Filters, Record, Scope
 
@@ -71,9 +72,11 @@ class StoreTools:
 
     @retried
     def stats(self) -> dict[str, Any]:
-        """Count the records of the project that this scope may see."""
+        """Count the records and the claims of the project that this scope may see."""
         with self.data.project_reader() as reader:
-            return {"project": self.data.scope.project, "revision": reader.revision, **asdict(reader.counts())}
+            claims = claim_stats(reader, self.data.clock())
+            counts = asdict(reader.counts())
+            return {"project": self.data.scope.project, "revision": reader.revision, **counts, "claims": claims}
 
     def context_stats(self) -> dict[str, Any]:
         """Return 001's statistics over the latest contexts."""

@@ -353,34 +353,6 @@ class Memory:
         """Return the lifecycle stage of a record."""
         return lifecycle.stage(record, self.data.clock(), self.thresholds)
 
-    # --- for tasks, until they take a ScopedStore ----------------------------------------------------------------
-
-    @property
-    def store(self) -> Any:
-        return self.data.store
-
-    @property
-    def scope(self) -> Scope:
-        return self.data.scope
-
-    @property
-    def rules(self) -> Any:
-        return self.data.rules
-
-    @property
-    def clock(self) -> Any:
-        return self.data.clock
-
-    @property
-    def reader(self) -> Any:
-        return self.data.reader
-
-    def make(self, kind: str, text: str, scope: Scope, values: dict[str, Any]) -> Record:
-        return self.data.make(kind, text, values, scope)
-
-    def embedded(self, texts: Sequence[str]) -> Sequence[Sequence[float] | None]:
-        return self.data.vectors(texts)
-
     # --- helpers -----------------------------------------------------------------------------------------------
 
     def _vector(self, text: str) -> Sequence[float] | None:

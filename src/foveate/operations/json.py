@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from foveate.agents import CompiledContext, ContextStrategy, Lease, Prepared
+    from foveate.agents import CompiledContext, ContextStrategy
     from foveate.clock import When
     from foveate.code.docs import CodebaseDocs
     from foveate.code.indexing import IndexUpdate
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from foveate.code.search import DefinitionHit as CodeHit
     from foveate.code.snapshot import Workspace
     from foveate.engine import Engine
+    from foveate.engine.tasks import ClaimWithContext
     from foveate.integrations.importers import Report
     from foveate.memory.entities import Proposal
     from foveate.pipeline.profiles import ProfileInfo
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from foveate.receipts.receipt import Receipt
     from foveate.records.triggers import CensorMatch
     from foveate.store.protocol import Added, Forgotten, Hit
+    from foveate.tasks.claims import Claim
     from foveate.tasks.handoff import Parsed
     from foveate.tasks.learn import Learned
     from foveate.tasks.task import Task
@@ -189,21 +191,28 @@ def entries(handoff: Mapping[str, Any]) -> dict[str, int]:
     return {name: len(value) for name, value in handoff.items() if isinstance(value, list | tuple)}
 
 
-def prepared(ready: Prepared) -> dict[str, Any]:
-    from foveate.receipts.receipt import context_json
+def claim(found: Claim) -> dict[str, Any]:
+    """A claim without its context."""
+    from foveate.clock import iso
 
     return {
-        "context": context_json(ready.context),
-        "task": task(ready.task),
-        "lease": lease(ready.lease),
-        "beside": list(ready.beside),
+        "id": found.id,
+        "agent": found.agent,
+        "task": found.task.id,
+        "context": found.context_id,
+        "tokens": found.tokens,
+        "since": iso(found.since),
+        "expires": iso(found.expires),
+        "exclusive": found.exclusive,
+        "others": list(found.others),
     }
 
 
-def lease(held: Lease) -> dict[str, Any]:
-    from foveate.clock import iso
+def claim_with_context(found: ClaimWithContext) -> dict[str, Any]:
+    """A claim with its task and its context."""
+    from foveate.receipts.receipt import context_json
 
-    return {**asdict(held), "since": iso(held.since), "expires": iso(held.expires)}
+    return {"claim": claim(found), "task": task(found.task), "context": context_json(found.context)}
 
 
 def compiled(strategy: ContextStrategy, done: CompiledContext) -> dict[str, Any]:
@@ -226,7 +235,8 @@ def learned(done: Learned) -> dict[str, Any]:
         "task": done.task,
         "handoff": done.handoff,
         "action": done.action,
-        "rung": done.rung,
+        "rung": done.method,
+        "status": done.status,
         "counts": {kind: dict(counts) for kind, counts in done.counts.items()},
         "problems": list(done.problems),
     }

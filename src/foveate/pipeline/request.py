@@ -15,8 +15,7 @@ from foveate.records.kinds import kind_of
 from foveate.records.make import Rules
 from foveate.store.retry import retried
 from foveate.store.scoped import ScopedStore
-from foveate.tasks.stack import current
-from foveate.tasks.task import lookup
+from foveate.tasks.task import CURRENT, current, lookup
 from foveate.text import tokens
 from foveate.text.redact import redact
 from foveate.text.summarize import ExtractiveSummarizer
@@ -107,6 +106,8 @@ def _task_of(data: ScopedStore, scope: Scope, text: str) -> Record | None:
         record = lookup(reader, scope.task)
     if record is not None and record.kind == "task":
         return record
+    if scope.task == CURRENT:
+        raise NotFound("There is no current task: push a goal first, or name a task.")
     if not text or scope.task.startswith("task_"):
         raise NotFound(f"No task {scope.task!r} in this scope. `foveate task list` shows them.")
     return None

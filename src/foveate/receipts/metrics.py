@@ -17,8 +17,8 @@ from typing import Any
 from foveate.clock import iso
 from foveate.receipts.receipt import Receipt, unpack
 from foveate.store.protocol import Store, StoredReceipt
-from foveate.tasks.task import EVERY
-from foveate.types import NO_FILTERS, Scope
+from foveate.tasks.claims import active_claims
+from foveate.types import Scope
 
 LATEST = 500
 """Receipts that are read: the last days of a busy agent, in a fraction of a second."""
@@ -136,15 +136,14 @@ def context_stats(store: Store, scope: Scope, now: int) -> dict[str, Any]:
     Those of the scope and, where it names no agent, those of every agent: figures only.
     """
     with store.read(scope) as reader:
-        leases = reader.recent(["lease"], EVERY, NO_FILTERS)
+        active = len(active_claims(reader, now))
         agents = [] if scope.agent is not None else reader.receipt_agents()
     found: dict[str, StoredReceipt] = {}
     for agent in (scope.agent, *agents):
         with store.read(replace(scope, agent=agent)) as reader:
             found |= {stored.id: stored for stored in reader.receipts(LATEST)}
     latest = sorted(found.values(), key=lambda stored: (-stored.created, stored.id))[:LATEST]
-    active = [lease for lease in leases if lease.status == "active" and lease.data["expires"] > now]
-    return {"active": len(active), **_sizes_of([unpack(stored.body) for stored in latest])}
+    return {"active": active, **_sizes_of([unpack(stored.body) for stored in latest])}
 
 
 def _sizes_of(receipts: Sequence[Receipt]) -> dict[str, Any]:

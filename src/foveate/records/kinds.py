@@ -224,6 +224,7 @@ KINDS: dict[str, Kind] = {
                 "since": Field(int, required=True),
                 "expires": Field(int, required=True),
                 "state": Field(str, required=True),
+                "exclusive": Field(bool),
             },
             partition="events",
             allow_duplicates=True,

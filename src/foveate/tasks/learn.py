@@ -1,24 +1,25 @@
-"""Handoff -> records: what a task found out becomes patterns, gotchas, decisions, questions and entries of the context map.
+"""Learn from handoffs: turn what a task found out into records, and set the task's status, in one transaction.
 
-Comes in: a task and its handoff, in any form that `foveate.tasks.handoff` reads. Goes out: records of the project, each
-linked to the task that taught it, and the task completed; in one transaction, so that all of it is kept or nothing. What is
-already known is confirmed. The handoff's own text is kept whole, whatever could be read of it.
+A handoff becomes patterns, gotchas, decisions, questions and entries of the context map, each linked to the task. Known
+records are confirmed. The handoff's own text is always kept, however little of it could be read.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from foveate.errors import Conflict, InputError
-from foveate.memory.memory import Memory
 from foveate.records import make
 from foveate.records.kinds import HANDOFF_OF, LEARNED_FROM
 from foveate.store.protocol import Writer
 from foveate.store.retry import retried
+from foveate.store.scoped import ScopedStore
+from foveate.tasks.claims import end_claims
 from foveate.tasks.task import changed, find, shared, state_of
 from foveate.text.format import component_of
 from foveate.types import TRUST, Link, Record, Scope
@@ -28,118 +29,133 @@ if TYPE_CHECKING:
 
 STATE_OF = {"completed": "completed", "partial": "completed", "failed": "failed", "blocked": "blocked"}
 OUTCOME_OF = {"completed": "success", "partial": "partial", "failed": "failure", "blocked": "pending"}
-"""What a handoff's status means for its task."""
+"""What the status of a handoff means for its task."""
 
-MAX_PATH = 1000
-"""Characters of a path: no file system takes more, and what an agent wrote may be no path at all."""
+MAX_PATH_CHARS = 1000
+"""No file system takes longer paths, and what an agent wrote may be no path at all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What became of a handoff. `counts` says how many records were added, confirmed and updated, by kind."""
+    """What was learned from a handoff. `counts` tells how many records were added, confirmed and updated, by kind."""
 
     task: str
     handoff: str
+    """Id of the record that keeps the handoff's text; empty after a dry run."""
     action: str
-    """`learned`, or `unchanged` where this very handoff was read before."""
-    rung: str
-    """How it could be read: `yaml`, `repaired yaml`, ..., `raw`."""
+    """`learned`, `unchanged` if this very handoff was read before, or `dry run`."""
+    method: str
+    """How the text was parsed: `yaml`, `repaired yaml`, ..., `raw`."""
+    status: str
+    """The status that the task has now, or would have."""
     counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
 
 
+class _DryRun(Exception):
+    """Rolls back a transaction after the result is known."""
+
+
 @retried
-def ingest(memory: Memory, ref: str, source: Any, *, again: bool = False) -> Learned:
-    """Keep a handoff and what it teaches, and complete its task."""
+def learn(data: ScopedStore, task_id: str, source: Any, *, again: bool = False, dry_run: bool = False) -> Learned:
+    """Store a handoff and what it teaches, set the task's status and end the claims on it."""
     from foveate.tasks.handoff import parse  # a dozen modules that few commands need
 
     parsed = parse(source)
-    with memory.store.read(memory.scope) as reader:
-        task = find(reader, ref)
-    problems = [*parsed.problems, *_another_task(parsed, task)]
-    made = list(_records(memory, parsed.handoff, shared(memory.scope), problems))
-    handoff = _handoff(memory, parsed, task, problems)
-    vectors = memory.embedded([record.text for record in made])
-    with memory.store.write(memory.scope) as writer:
+    with data.project_reader() as reader:
+        task = find(reader, task_id)
+    problems = [*parsed.problems, *_task_problems(parsed, task)]
+    records = list(_records(data, parsed.handoff, shared(data.scope), problems))
+    handoff = _handoff_record(data, parsed, task, problems)
+    vectors = data.vectors([record.text for record in records])
+    state = STATE_OF[parsed.handoff["status"]]
+    with suppress(_DryRun), data.writer() as writer:
         task = find(writer, task.id)
         known = writer.by_key(str(handoff.key))
-        if known is not None and _is_done(task, known, parsed):
-            return Learned(task.id, known.id, "unchanged", parsed.rung, problems=tuple(problems))
-        _refuse(task, again)
+        if known is not None and task.data.get("handoff") == known.id and state_of(task) == state:
+            return Learned(task.id, known.id, "unchanged", parsed.rung, state, problems=tuple(problems))
+        _refuse_ended(task, again)
         counts: dict[str, Counter[str]] = {}
         with writer.undo_group():
-            kept = _revived(memory, writer, known) if known else writer.add(handoff).record
+            kept = _revived(data, writer, known) if known else writer.add(handoff).record
             writer.link(Link(kept.id, HANDOFF_OF, task.id))
-            for record, vector in zip(made, vectors, strict=True):
-                id, action = _keep(memory, writer, record, vector)
+            for record, vector in zip(records, vectors, strict=True):
+                id, action = _store(data, writer, record, vector)
                 counts.setdefault(record.kind, Counter())[action] += 1
                 writer.link(Link(id, LEARNED_FROM, task.id))
-            _complete(memory, writer, task, parsed, kept.id)
-    return Learned(task.id, kept.id, "learned", parsed.rung, {kind: dict(c) for kind, c in counts.items()}, tuple(problems))
+            _set_status(data, writer, task, parsed, kept.id)
+        end_claims(data, writer, task.id, state)
+        if dry_run:
+            raise _DryRun
+    return Learned(
+        task.id,
+        "" if dry_run else kept.id,
+        "dry run" if dry_run else "learned",
+        parsed.rung,
+        state,
+        {kind: dict(c) for kind, c in counts.items()},
+        tuple(problems),
+    )
 
 
 # --- steps ---------------------------------------------------------------------------------------------------------
 
 
-def _another_task(parsed: Parsed, task: Record) -> list[str]:
-    """An agent may have copied another task's id: the caller's word counts, and somebody should look."""
+def _task_problems(parsed: Parsed, task: Record) -> list[str]:
+    """Return a problem if the handoff names another task: an agent may have copied a wrong id."""
     named = parsed.handoff.get("task_id")
     if not named or named in (task.id, task.key):
         return []
     return [f"It names task {named!r}, and was taken as the handoff of {task.id!r}."]
 
 
-def _is_done(task: Record, known: Record, parsed: Parsed) -> bool:
-    """Whether this very handoff is the one that the task stands by; after an undo or a new start it counts again."""
-    return task.data.get("handoff") == known.id and state_of(task) == STATE_OF[parsed.handoff["status"]]
-
-
-def _refuse(task: Record, again: bool) -> None:
+def _refuse_ended(task: Record, again: bool) -> None:
     if task.status != "active":
-        raise Conflict(f"Task {task.id!r} is {task.status}. `foveate undo {task.id}` takes that back.")
+        raise Conflict(f"Task {task.id!r} is {task.status}. `foveate undo {task.id}` undoes that.")
     if state_of(task) == "completed" and not again:
         raise Conflict(
-            f"Task {task.id!r} is completed already; nothing was changed. With `--again` this handoff counts as well."
+            f"Task {task.id!r} is already completed; nothing was changed. Pass `again` (`--again`) to learn from it too."
         )
 
 
-def _handoff(memory: Memory, parsed: Parsed, task: Record, problems: Sequence[str]) -> Record:
-    """The handoff's own record: its text whole, and how it could be read."""
+def _handoff_record(data: ScopedStore, parsed: Parsed, task: Record, problems: Sequence[str]) -> Record:
+    """Return the record that keeps the whole text of a handoff, and how it was parsed."""
     digest = blake2b(parsed.raw.encode(), digest_size=12).hexdigest()
-    data = {"rung": parsed.rung, "form": parsed.form, "problems": list(problems), "status": parsed.handoff["status"]}
+    fields = {"rung": parsed.rung, "form": parsed.form, "problems": list(problems), "status": parsed.handoff["status"]}
     if parsed.handoff.get("extra"):
-        data["extra"] = parsed.handoff["extra"]
-    values = {"key": f"handoff:{task.id}:{digest}", "trust": "agent", "summary": parsed.handoff.get("summary"), "data": data}
-    return memory.make("handoff", parsed.raw, shared(memory.scope), _given(values))
+        fields["extra"] = parsed.handoff["extra"]
+    values = {"key": f"handoff:{task.id}:{digest}", "trust": "agent", "summary": parsed.handoff.get("summary")}
+    return data.make("handoff", parsed.raw, _nonempty({**values, "data": fields}), shared(data.scope))
 
 
-def _records(memory: Memory, handoff: Mapping[str, Any], scope: Scope, problems: list[str]) -> Iterator[Record]:
-    """A record for each thing that the handoff teaches; what cannot be one is named among the problems."""
-    for kind, text, values in _taught(handoff):
+def _records(data: ScopedStore, handoff: Mapping[str, Any], scope: Scope, problems: list[str]) -> Iterator[Record]:
+    """Yield a record for each thing that the handoff teaches; name among the problems what cannot be one."""
+    for kind, text, values in _lessons(handoff):
         try:
-            yield memory.make(kind, text, scope, {"trust": "agent", **values})
+            yield data.make(kind, text, {"trust": "agent", **values}, scope)
         except InputError as error:
             problems.append(f"A {kind} was left out: {error}")
 
 
-def _taught(handoff: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    for found in handoff["patterns_discovered"]:
-        applies_to = found.get("applies_to") or []
-        values = {"tags": applies_to, "applies_to": applies_to, "location": found.get("location")}
-        yield "pattern", found["pattern"], _given(values)
-    for found in handoff["gotchas"]:
-        yield "gotcha", found["issue"], _given({name: found.get(name) for name in ("severity", "workaround")})
-    for found in handoff["decisions"]:
-        values = {"rationale": found.get("rationale"), "alternatives": found.get("alternatives")}
-        yield "decision", found["decision"], _given(values)
-    for found in handoff["open_questions"]:
-        yield "question", found["question"], _given({n: found.get(n) for n in ("context", "recommendation", "blocking")})
-    for found in (*handoff["files_created"], *handoff["files_modified"]):
-        yield "component", *_component(found)
+def _lessons(handoff: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Yield kind, text and fields of each thing that the handoff teaches."""
+    for entry in handoff["patterns_discovered"]:
+        applies_to = entry.get("applies_to") or []
+        values = {"tags": applies_to, "applies_to": applies_to, "location": entry.get("location")}
+        yield "pattern", entry["pattern"], _nonempty(values)
+    for entry in handoff["gotchas"]:
+        yield "gotcha", entry["issue"], _nonempty({name: entry.get(name) for name in ("severity", "workaround")})
+    for entry in handoff["decisions"]:
+        yield "decision", entry["decision"], _nonempty({name: entry.get(name) for name in ("rationale", "alternatives")})
+    for entry in handoff["open_questions"]:
+        values = {name: entry.get(name) for name in ("context", "recommendation", "blocking")}
+        yield "question", entry["question"], _nonempty(values)
+    for entry in (*handoff["files_created"], *handoff["files_modified"]):
+        yield "component", *_component(entry)
 
 
 def _component(file: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    path, lines = file["path"][:MAX_PATH], file.get("lines")
+    path, lines = file["path"][:MAX_PATH_CHARS], file.get("lines")
     component = component_of(path)
     values = {
         "component": component,
@@ -151,46 +167,48 @@ def _component(file: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     return file.get("purpose") or component, values
 
 
-def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+def _nonempty(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value not in (None, "", [])}
 
 
-def _revived(memory: Memory, writer: Writer, record: Record) -> Record:
-    """A record in use again, where it was only out of use because what made it was undone."""
+def _revived(data: ScopedStore, writer: Writer, record: Record) -> Record:
+    """Return a record, active again if it was only retired by an undo."""
     if record.status != "retired" or writer.history(record.id)[-1].verb != "undo":
         return record
-    return writer.change(replace(record, status="active", updated=memory.clock()), "learn")
+    return writer.change(replace(record, status="active", updated=data.clock()), "learn")
 
 
-def _keep(memory: Memory, writer: Writer, record: Record, vector: Sequence[float] | None) -> tuple[str, str]:
-    """Keep a record, or bring the map's entry for the same file up to date; its id, and what was done."""
+def _store(data: ScopedStore, writer: Writer, record: Record, vector: Sequence[float] | None) -> tuple[str, str]:
+    """Store a record, or update the map's entry for the same file; return its id and what was done."""
     known = writer.by_key(record.key) if record.key else None
     if known is None or known.kind != record.kind:
         added = writer.add(record if known is None else replace(record, key=None), vector)
         return added.record.id, added.action
-    known = _revived(memory, writer, known)
+    known = _revived(data, writer, known)
     after = _updated(known, record)
     if after == known:
         return known.id, "unchanged"
-    finished = make.finish(replace(after, updated=memory.clock()), memory.rules)
+    finished = make.finish(replace(after, updated=data.clock()), data.rules)
     writer.change(finished, "learn", vector=vector if finished.text == record.text else None)
     return known.id, "updated"
 
 
 def _updated(known: Record, record: Record) -> Record:
-    """An entry of the map with the file's new place and purpose. A more trusted word stays; what was put away stays so."""
+    """Return the map's entry with the file's new place and purpose. The words of someone more trusted stay."""
     moved = replace(known, data={**known.data, "location": record.data["location"]})
-    says_nothing = record.text in (record.data["component"], known.text)
-    if says_nothing or TRUST.index(known.trust) > TRUST.index(record.trust):
+    says_nothing_new = record.text in (record.data["component"], known.text)
+    if says_nothing_new or TRUST.index(known.trust) > TRUST.index(record.trust):
         return moved
     return replace(moved, text=record.text, trust=record.trust, summary="", micro="")
 
 
-def _complete(memory: Memory, writer: Writer, task: Record, parsed: Parsed, id: str) -> None:
-    handoff, rung = parsed.handoff, parsed.rung
+def _set_status(data: ScopedStore, writer: Writer, task: Record, parsed: Parsed, handoff_id: str) -> None:
+    handoff = parsed.handoff
     status, summary = handoff["status"], str(handoff.get("summary", ""))
     state = STATE_OF[status]
-    data: dict[str, Any] = {"state": state, "handoff": id, "files_to_read": list(handoff["dependencies_for_next"])}
-    data |= {"result": summary} if state == "completed" else {"reason": summary or f"The handoff says {status}."}
-    outcome = "partial" if rung == "raw" and status == "completed" else OUTCOME_OF[status]  # nobody could read how it went
-    writer.change(changed(memory, task, data, outcome), "handoff", expect=task.version)
+    fields: dict[str, Any] = {"state": state, "handoff": handoff_id}
+    fields["files_to_read"] = list(handoff["dependencies_for_next"])
+    fields |= {"result": summary} if state == "completed" else {"reason": summary or f"The handoff says {status}."}
+    # Nobody could read how a raw handoff went, so its task is at most a partial success.
+    outcome = "partial" if parsed.rung == "raw" and status == "completed" else OUTCOME_OF[status]
+    writer.change(changed(data, task, fields, outcome), "handoff", expect=task.version)

@@ -1,4 +1,4 @@
-"""One task: the record with its links as a view, how it is found, and what changes with its state."""
+"""One task: a view of its record and links, how it is found, and what changes with its status."""
 
 from __future__ import annotations
 
@@ -8,32 +8,41 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from foveate.errors import InputError, NotFound
-from foveate.memory.memory import Memory
 from foveate.records import make
 from foveate.records.kinds import DEPENDS_ON, PART_OF
 from foveate.records.render import called, title_of
 from foveate.store.protocol import Reader
+from foveate.store.scoped import ScopedStore
 from foveate.text.format import one_line
 from foveate.types import Record, Scope
 
-EVERY = 1_000_000
-"""More tasks than a project has."""
+NO_LIMIT = 1_000_000
+"""More records of one kind than a project has."""
+
+CURRENT = "current"
+"""Stands for the task that the scope names, or else for the goal on top of its stack."""
+
+STACK_KEY = "task stack"
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A task as it stands, with the records that it is linked to, by id."""
+    """A task with the ids of the tasks that it is linked to."""
 
     record: Record
     depends_on: tuple[str, ...] = ()
     waiting_for: tuple[str, ...] = ()
-    """Those of its dependencies that are not completed."""
+    """Dependencies that are not completed."""
     parent: str | None = None
     children: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
         return self.record.id
+
+    @property
+    def key(self) -> str | None:
+        return self.record.key
 
     @property
     def name(self) -> str:
@@ -45,16 +54,27 @@ class Task:
 
     @property
     def status(self) -> str:
+        """`open`, `active`, `blocked`, `completed` or `failed`."""
         return state_of(self.record)
 
     @property
     def result(self) -> str:
-        """What came of it: empty until it is completed."""
+        """The result of a completed task, or an empty string."""
         return str(self.record.data.get("result", ""))
 
     @property
+    def reason(self) -> str:
+        """Why the task is blocked or failed, or an empty string."""
+        return str(self.record.data.get("reason", ""))
+
+    @property
     def ready(self) -> bool:
+        """Return whether the task is open and every task that it depends on is completed."""
         return self.status == "open" and not self.waiting_for
+
+
+TaskRef = str | Task
+"""A task: its id, its key, "current", or the task itself."""
 
 
 def state_of(record: Record) -> str:
@@ -62,72 +82,120 @@ def state_of(record: Record) -> str:
 
 
 def criteria_of(record: Record) -> tuple[str, ...]:
-    found = record.data.get("acceptance_criteria") or ()
-    return tuple(map(str, found))
+    criteria = record.data.get("acceptance_criteria") or ()
+    return tuple(map(str, criteria))
 
 
-def changed(memory: Memory, record: Record, data: Mapping[str, Any], outcome: str | None = None) -> Record:
-    """A task with new values, its short lengths those of its result once there is one."""
-    merged = {**record.data, **make.tidied(data, memory.rules.allow)}
+def changed(data: ScopedStore, record: Record, fields: Mapping[str, Any], outcome: str | None = None) -> Record:
+    """Return a task with new fields. The short texts of a completed task are those of its result."""
+    merged = {**record.data, **make.tidied(fields, data.rules.allow)}
     if merged.get("state") not in ("blocked", "failed"):
         merged.pop("reason", None)
-    after = replace(record, data=merged, outcome=outcome or record.outcome, updated=memory.clock())
+    after = replace(record, data=merged, outcome=outcome or record.outcome, updated=data.clock())
     if state_of(record) == "completed":
-        after = replace(after, summary="", micro="")  # those of its result
+        after = replace(after, summary="", micro="")
     if merged.get("state") == "completed" and merged.get("result"):
-        short = memory.rules.summarizer.shorten(merged["result"], title_of(record))
+        short = data.rules.summarizer.shorten(merged["result"], title_of(record))
         after = replace(after, summary=short.summary, micro=one_line(short.micro))
-    return make.finish(after, memory.rules)
+    return make.finish(after, data.rules)
 
 
 def shared(scope: Scope) -> Scope:
-    """The part of a scope that all agents, sessions and tasks of it share."""
+    """Return the part of a scope that all its agents, sessions and tasks share."""
     return Scope(scope.project, user=scope.user)
 
 
-def lookup(reader: Reader, ref: Any) -> Record | None:
-    """The record of an id or a key."""
+# --- finding -------------------------------------------------------------------------------------------------------
+
+
+def lookup(reader: Reader, ref: object) -> Record | None:
+    """Return the record of an id or a key, or the task that a `TaskRef` names; None if there is none."""
+    if isinstance(ref, Task):
+        ref = ref.id
+    if ref == CURRENT:
+        return current(reader)
     return reader.get([ref]).get(ref) or reader.by_key(ref) if isinstance(ref, str) and ref else None
 
 
-def find(reader: Reader, ref: Any) -> Record:
-    """The task of an id or a key."""
+def find(reader: Reader, ref: object) -> Record:
+    """Return the record of a task by its id or key, "current", or a `Task`."""
     record = lookup(reader, ref)
+    if record is None and ref == CURRENT:
+        raise NotFound("There is no current task: push a goal first, or name a task.")
     if record is None:
-        raise NotFound(f"There is no task {ref!r} in this scope. `foveate task list` shows them.")
+        raise NotFound(f"No task {ref!r} in this scope. `foveate task list` shows them.")
     if record.kind != "task":
         raise InputError(f"{ref!r} is a {record.kind}, not a task.")
     return record
 
 
+def current(reader: Reader) -> Record | None:
+    """Return the task that the reader's scope names, or else the goal on top of the stack of its agent and session."""
+    named = reader.scope.task
+    if named is not None and named != CURRENT:
+        record = lookup(reader, named)
+        if record is not None and record.kind == "task":
+            return record
+    return top_of_stack(reader)
+
+
+def top_of_stack(reader: Reader) -> Record | None:
+    """Return the goal that the reader's agent and session work on."""
+    stack = stack_record(reader)
+    id = stack.data.get("current") if stack else None
+    return reader.get([id]).get(id) if id else None
+
+
+def stack_record(reader: Reader) -> Record | None:
+    """Return the record that names the top of the stack. It must be of exactly this user, agent and session."""
+    record = reader.by_key(STACK_KEY)
+    if record is None or record.kind != "stack":
+        return None
+    mine, other = reader.scope, record.scope
+    same = (mine.user, mine.agent, mine.session) == (other.user, other.agent, other.session)
+    return record if same else None
+
+
+def with_task_id(data: ScopedStore, scope: Scope) -> Scope:
+    """Return the scope with its task as an id, so that notes of a task are found under each of its names."""
+    if scope.task is None:
+        return scope
+    with data.project_reader(scope) as reader:
+        record = find(reader, CURRENT) if scope.task == CURRENT else reader.by_key(scope.task)
+    return replace(scope, task=record.id) if record is not None and record.kind == "task" else scope
+
+
+# --- views ---------------------------------------------------------------------------------------------------------
+
+
 def unfinished(reader: Reader, task: Record) -> list[Record]:
-    """The dependencies of a task that are not completed."""
-    found = reader.get([link.dst for link in reader.links([task.id], [DEPENDS_ON])])
-    return [record for record in found.values() if state_of(record) != "completed" and record.status == "active"]
+    """Return the dependencies of a task that are not completed."""
+    records = reader.get([link.dst for link in reader.links([task.id], [DEPENDS_ON])])
+    return [record for record in records.values() if state_of(record) != "completed" and record.status == "active"]
 
 
-def views(reader: Reader, found: Sequence[Record]) -> list[Task]:
-    """Tasks with their links, in the order of the records."""
-    ids = [record.id for record in found]
-    waits: dict[str, list[str]] = defaultdict(list)
+def views(reader: Reader, records: Sequence[Record]) -> list[Task]:
+    """Return tasks with their links, in the order of the records."""
+    ids = [record.id for record in records]
+    dependencies: dict[str, list[str]] = defaultdict(list)
     parents: dict[str, str] = {}
     children: dict[str, list[str]] = defaultdict(list)
     for link in reader.links(ids, [DEPENDS_ON, PART_OF]):
         if link.name == DEPENDS_ON:
-            waits[link.src].append(link.dst)
+            dependencies[link.src].append(link.dst)
         else:
             parents[link.src] = link.dst
     for link in reader.links(ids, [PART_OF], incoming=True):
         children[link.dst].append(link.src)
-    others = reader.get(list({id for group in waits.values() for id in group}))
+    others = reader.get(list({id for group in dependencies.values() for id in group}))
     done = {id for id, other in others.items() if state_of(other) == "completed" or other.status != "active"}
     return [
         Task(
             record,
-            depends_on=tuple(waits[record.id]),
-            waiting_for=tuple(id for id in waits[record.id] if id not in done),
+            depends_on=tuple(dependencies[record.id]),
+            waiting_for=tuple(id for id in dependencies[record.id] if id not in done),
             parent=parents.get(record.id),
             children=tuple(sorted(children[record.id])),
         )
-        for record in found
+        for record in records
     ]

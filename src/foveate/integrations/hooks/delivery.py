@@ -26,7 +26,7 @@ from foveate.records.fence import fenced
 from foveate.records.kinds import KINDS, kind_of
 from foveate.store.protocol import Reader, Writer
 from foveate.store.retry import retried
-from foveate.tasks.task import EVERY
+from foveate.tasks.task import NO_LIMIT
 from foveate.text import tokens
 from foveate.types import LEVELS, NO_FILTERS, Candidate, Filters, Item, Level, Record, Scope
 
@@ -148,7 +148,7 @@ def shown_in(reader: Reader, scope: Scope) -> dict[str, Shown]:
 def ledger(engine: Engine) -> dict[str, int]:
     """How many items are on record for how many windows, in how many deliveries."""
     with engine.store.data.store.read(engine.scope) as reader:
-        found = reader.recent([KIND], EVERY, NO_FILTERS)
+        found = reader.recent([KIND], NO_LIMIT, NO_FILTERS)
     windows = {record.scope.session for record in found}
     return {"windows": len(windows), "deliveries": len(found), "items": sum(len(r.data.get("shown", ())) for r in found)}
 
@@ -196,7 +196,7 @@ def _others(engine: Engine, session: str, options: Mapping[str, Any]) -> Filters
     """The caller's filters, and without the session's own episodes: a summary of a window is in the window."""
     filters: Filters = options.get("filters") or Filters()
     with engine.store.data.store.read(replace(engine.scope, session=session)) as reader:
-        mine = reader.recent(["episode"], EVERY, NO_FILTERS, session=session)
+        mine = reader.recent(["episode"], NO_LIMIT, NO_FILTERS, session=session)
     return replace(filters, exclude=(*filters.exclude, *(record.id for record in mine)))
 
 
@@ -273,7 +273,7 @@ def _quoted(news: Iterable[_News], tag: str) -> str:
 
 def _records(reader: Reader, scope: Scope) -> list[Record]:
     """A window's deliveries in their order; several may be of one moment."""
-    found = reader.recent([KIND], EVERY, NO_FILTERS, session=scope.session)
+    found = reader.recent([KIND], NO_LIMIT, NO_FILTERS, session=scope.session)
     return sorted(found, key=lambda record: record.data["number"])
 
 
@@ -298,7 +298,7 @@ def _forget(engine: Engine, writer: Writer, old: Iterable[Record], *, others: bo
     ids = {record.id for record in old}
     if others:
         before = Filters(until=engine.store.data.clock() - FORGOTTEN_AFTER)
-        ids |= {record.id for record in writer.recent([KIND], EVERY, before)}
+        ids |= {record.id for record in writer.recent([KIND], NO_LIMIT, before)}
     if ids:
         writer.forget(sorted(ids))
     return len(ids)

@@ -289,7 +289,7 @@ def _learn(engine: Engine, heard: Heard, text: str) -> None:
         if task is None:
             log.warning("a handoff in session %s names no task, and none is current", heard.session)
             return
-        engine.tasks.ingest(task, public(text))
+        engine.tasks.handoff(task, public(text))
     except (Conflict, InputError, NotFound) as error:
         log.warning("a handoff in session %s was not learned: %s", heard.session, error)
 
@@ -304,8 +304,9 @@ def _task_of(engine: Engine, heard: Heard, text: str) -> str | None:
         record = lookup(reader, named)
     if record is not None and record.kind == "task":
         return record.id
-    for session in (heard.session, None):
-        if goal := engine.stack(session=session).peek():
+    for tasks in (engine.scoped(session=heard.session).tasks, engine.tasks):
+        goal = tasks.current()
+        if goal is not None:
             return goal.id
-    active = engine.tasks.list("active")
+    active = engine.tasks.list(status="active")
     return active[0].id if len(active) == 1 else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from foveate.pipeline.sources.gather import Around
-from foveate.tasks.stack import current
+from foveate.tasks.task import current
 from foveate.types import Ask, Candidate
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from foveate.pipeline.sources.gather import Around
-from foveate.tasks.stack import current
+from foveate.tasks.task import current
 from foveate.types import Ask, Candidate, Record
 
 THREAD = "thread"

@@ -267,7 +267,7 @@ class NewTask(Body):
     test_criteria: list[str] | None = None
     type: Name | None = None
     complexity: Name | None = None
-    estimated_time: Name | None = None
+    estimated_time: Name | float | None = None
     files: list[Given] | None = None
     steps: list[Given] | None = None
     depends_on: Names | None = None
@@ -320,7 +320,7 @@ class Goal(Body):
 
 class Popped(Body):
     result: str = ""
-    outcome: Name = "success"
+    outcome: Literal["success", "partial", "failure"] = "success"
 
 
 class Compile(Body):
@@ -340,10 +340,6 @@ class AgentEnding(Ending):
 
 
 class AgentReason(Reason):
-    task: Name
-
-
-class AgentTask(Body):
     task: Name
 
 

@@ -6,7 +6,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from foveate.agents import Agents
 from foveate.clock import iso
 from foveate.operations import json
 from foveate.receipts.receipt import Receipt, line, unpack
@@ -42,8 +41,8 @@ def tasks_page(request: PageRequest) -> dict[str, Any]:
     status = request.choice("status", (*TASK_STATES, READY_STATE))
     (start,) = request.cursor(int) or (0,)
     start = max(0, start)
-    claims = [json.lease(lease) for lease in Agents(engine).active()]
-    current = engine.stack().peek()
+    claims = [json.claim(claim) for claim in engine.tasks.claims()]
+    current = engine.tasks.current()
     with engine.store.data.reader() as reader:
         tasks = views(reader, reader.recent(["task"], MAX_TASKS, NO_FILTERS))
         rows = [(task, 0) for task in tasks if _has_status(task, status)] if status else list(_tree(tasks))
@@ -184,7 +183,7 @@ def task_page(request: PageRequest) -> dict[str, Any]:
         "texts": _specification_lines(task.record.data),
         "waits_for_it": [_label(id, called(record), state_of(record)) for id, record in waiting.items()],
         "handoffs": [{**_handoff_view(handoff), "summary": handoff.summary, "raw": handoff.text} for handoff in handoffs],
-        "claims": [json.lease(lease) for lease in Agents(engine).active(task=task.id)],
+        "claims": [json.claim(claim) for claim in engine.tasks.claims(task=task)],
         "contexts": [json.listed(line(receipt)) for receipt in receipts if _is_for(receipt, task.id)],
     }
 

@@ -13,7 +13,6 @@ from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult
 from pydantic import Field, WithJsonSchema
 
-from foveate.agents import Agents
 from foveate.engine import Engine
 from foveate.engine.inbox import RULE_KINDS
 from foveate.errors import InputError, near
@@ -246,15 +245,14 @@ class Tools:
         """
         engine = self._engine()
         agent = engine.scope.agent or client_name(context) or "mcp"
-        ready = task or next((each.id for each in engine.tasks.list() if each.ready), None)
-        if ready is None:
+        claim = engine.tasks.claim(task or None, agent=agent, budget=CLAIM_BUDGET)
+        if claim is None:
             return results.no_task_result()
-        claim = Agents(engine).prepare(agent, ready, budget=CLAIM_BUDGET)
         # The claim's own context belongs to the agent that holds it. The other tools see the state of the whole server, so
         # this one must be computed there, or `feedback` and the resources would not find it.
         own = engine.scope.agent is not None
         computed = claim.context if own else engine.context(task=claim.task.id, budget=CLAIM_BUDGET)
-        return results.claim_result(claim.task, computed, claim.lease.expires, claim.beside)
+        return results.claim_result(claim.task, computed, claim.expires, claim.others)
 
     def finish_task(
         self,
@@ -267,7 +265,7 @@ class Tools:
         stores its patterns, gotchas, decisions, open questions and files for later contexts. The same handoff twice changes
         nothing. Without a task, use `remember`.
         """
-        return results.finish_result(self._engine().tasks.ingest(task, handoff))
+        return results.finish_result(self._engine().tasks.handoff(task, handoff))
 
 
 def _is_rule(kind: str) -> bool:

@@ -21,7 +21,7 @@ RAW = "raw"
 @router.post("/handoffs")
 def ingest(body: models.Handoff, caller: Writes) -> Response:
     """Learn from a task's handoff, and complete the task: a text in any of the accepted forms, or its fields."""
-    return Document(json.learned(caller.engine.tasks.ingest(body.task, body.handoff, again=body.again)))
+    return Document(json.learned(caller.engine.tasks.handoff(body.task, body.handoff, again=body.again)))
 
 
 @router.post("/handoffs/validate")

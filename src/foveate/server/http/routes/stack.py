@@ -17,14 +17,14 @@ router = APIRouter(prefix="/v1/stack", tags=["stack"])
 @router.get("")
 def path(caller: Reads) -> Response:
     """From the root goal to the current one; `task` is the current one."""
-    frames = [json.task(frame) for frame in caller.engine.stack().path()]
+    frames = [json.task(frame) for frame in caller.engine.tasks.path()]
     return Document({"task": frames[-1] if frames else None, "path": frames})
 
 
 @router.post("", status_code=201)
 def push(body: models.Goal, caller: Writes) -> Response:
     """Take up a goal, as a part of the current one."""
-    frame = caller.engine.stack().push(body.goal, name=body.name)
+    frame = caller.engine.tasks.push(body.goal, name=body.name)
     return Document({"id": frame.id, "task": json.task(frame)}, 201)
 
 
@@ -32,4 +32,4 @@ def push(body: models.Goal, caller: Writes) -> Response:
 def pop(caller: Writes, body: models.Popped | None = None) -> Response:
     """Complete the current goal, and go back to the one above."""
     said = body or models.Popped()
-    return moved(caller.engine.stack().pop(said.result, outcome=said.outcome))
+    return moved(caller.engine.tasks.pop(said.result, outcome=said.outcome))

@@ -7,9 +7,9 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query
 from starlette.responses import Response
 
-from foveate.agents import Agents
 from foveate.engine import Engine
 from foveate.operations import json
+from foveate.options import TaskStatus
 from foveate.records.make import to_json
 from foveate.server.http import models
 from foveate.server.http.access import Reads, Writes
@@ -38,14 +38,13 @@ def add(
 @router.get("/tasks")
 def list_tasks(
     caller: Reads,
-    status: Annotated[str | None, Query(max_length=40)] = None,
+    status: TaskStatus | None = None,
     ready: bool = False,
     parent: Annotated[str | None, Query(min_length=1, max_length=500)] = None,
 ) -> Response:
     """All tasks in the order in which they were added: of one status, ready to start, or part of one."""
     engine = caller.engine
-    Agents(engine).expire()  # what a crashed agent held is free
-    return Document({"tasks": [json.task(task) for task in engine.tasks.list(status, ready=ready, parent=parent)]})
+    return Document({"tasks": [json.task(task) for task in engine.tasks.list(status=status, ready=ready, parent=parent)]})
 
 
 @router.get("/tasks/{id}")
@@ -58,13 +57,13 @@ def show(id: str, caller: Reads) -> Response:
 @router.post("/tasks/{id}/start")
 def start(id: str, caller: Writes) -> Response:
     """Somebody works on it."""
-    return moved(caller.engine.tasks.start(id))
+    return moved(caller.engine.tasks.edit(id, status="active"))
 
 
 @router.post("/tasks/{id}/block")
 def block(id: str, body: models.Reason, caller: Writes) -> Response:
     """It cannot go on, and why."""
-    return moved(caller.engine.tasks.block(id, body.reason))
+    return moved(caller.engine.tasks.edit(id, status="blocked", reason=body.reason))
 
 
 @router.post("/tasks/{id}/fail")
@@ -77,24 +76,34 @@ def fail(id: str, body: models.Reason, caller: Writes) -> Response:
 def complete(id: str, caller: Writes, body: models.Ending | None = None) -> Response:
     """It is done, and what came of it: a result, or a handoff."""
     engine, ending = caller.engine, body or models.Ending()
-    return ended(engine, engine.tasks.complete(id, **ending.values()), ending)
+    return ended(engine, end_task(engine, id, ending), ending)
 
 
 @router.post("/tasks/{id}/depend")
 def depend(id: str, body: models.Depend, caller: Writes) -> Response:
     """Have it wait for others, or name files to read first."""
-    return moved(caller.engine.tasks.depend(id, body.on))
+    found = caller.engine.tasks.get(id)
+    all_on = (*found.depends_on, *found.record.data.get("reads", ()), *body.on)
+    return moved(caller.engine.tasks.edit(found, depends_on=all_on))
 
 
 @router.post("/questions/{id}/answer")
 def answer(id: str, body: models.Text, caller: Writes) -> Response:
     """Settle a question that a handoff left open; the answer becomes a decision."""
-    decision = caller.engine.tasks.answer(id, body.text)
+    decision = caller.engine.inbox.answer(id, body.text)
     return Document({"id": decision.id, "question": id, "record": to_json(decision)})
 
 
 def moved(task: Task) -> Response:
     return Document({"task": json.task(task)})
+
+
+def end_task(engine: Engine, id: str, ending: models.Ending, agent: str | None = None) -> Task:
+    """Complete a task with a result, or take its handoff."""
+    values = ending.values()
+    if "handoff" not in values:
+        return engine.tasks.complete(id, agent=agent, **values)
+    return engine.tasks.get(engine.tasks.handoff(id, values["handoff"], agent=agent).task)
 
 
 def ended(engine: Engine, task: Task, ending: models.Ending) -> Response:
