@@ -97,7 +97,7 @@ def fill_store(engine: Engine) -> dict[str, str]:
     for n in range(1, TASK_COUNT):
         engine.tasks.edit(f"k{n}", depends_on=[f"k{n // 2}"])
     for n in range(RECEIPTS - 2):
-        engine.context(questions[n % len(questions)], budget=2000, profile="base", session=f"s{n % SESSION_COUNT}")
+        engine.context(questions[n % len(questions)], budget=2000, profile="default", session=f"s{n % SESSION_COUNT}")
     other, large = (_large(engine, " ".join(questions[n : n + 4])) for n in (0, 2))
     engine.receipts.flush()
     print(f"{RECORDS:,} records, {engine.store.stats()['receipts']} receipts", flush=True)

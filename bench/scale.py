@@ -110,7 +110,7 @@ def project_queries(corpus: list[str], share: int, projects: int) -> list[str]:
 
 
 def search(engine: Any, text: str) -> list[str]:
-    query = Query(dict.fromkeys(analysis.terms(text), 1.0), resolve("base").fields)
+    query = Query(dict.fromkeys(analysis.terms(text), 1.0), resolve("default").fields)
     with engine.store.data.reader() as reader:
         return [hit.record.id for hit in reader.search(query, [SearchGroup(("note",), 50)])[0]]
 

@@ -101,7 +101,7 @@ def fts5(path: Path, corpus: list[str], *, prepared: bool) -> float:
 def measure_queries(folder: Path, questions: list[str]) -> dict[str, float]:
     """Return the median CPU time of compute and of its index query."""
     engine = foveate.open(folder, personal=False)
-    profile = resolve("base")
+    profile = resolve("default")
     slots = [slot for slot in profile.slots if slot.source == "search"]
     wants = [SearchGroup(slot.kinds, limit_of(slot, profile)) for slot in slots]
     bare, whole = [], []

@@ -26,6 +26,7 @@ from foveate.cli.call import scoped
 from foveate.cli.failures import INTERRUPTED
 from foveate.pipeline import profiles
 from foveate.pipeline.profiles import settings
+from foveate.pipeline.profiles.files import frame_files
 from foveate.pipeline.sources import SHIPPED
 from foveate.project import project
 from foveate.types import Frame, Profile, Slot
@@ -38,7 +39,7 @@ SETTINGS = {
     "store": "The URL of a PostgreSQL database that holds the state instead of a file: `postgresql://user@host/db`. `$NAME` "
     "and `${NAME}` are taken from the environment, so that no password needs to be here; names that begin with FOVEATE_ or "
     "PG, or one variable for the whole URL. Needs `project.name`. See [teams](../guides/teams.md).",
-    "profile": "The profile of a context that names none; `base` where it is not set.",
+    "profile": "The profile of a context that names none; `default` if it is not set.",
     "budget": "The total of a context that names none, in tokens; else the profile's.",
     "counter": "What counts tokens: `o200k` (the default), `cl100k`, `anthropic`, `chars4` or `bytes`.",
     "embedder": "What turns text into vectors; none by default, and search is then by words alone.",
@@ -78,7 +79,7 @@ VARIABLES = {
 PROFILE = {
     "name": "What the profile is called; else its file's name.",
     "description": "One line for `foveate profile list`.",
-    "extends": 'The profile beneath; `base` where it is not set, nothing where it is `""`.',
+    "extends": 'The profile beneath; `default` if it is not set, nothing where it is `""`.',
     "total": "Tokens that the model may receive where the call names no budget.",
     "reserve": "Tokens of the total that stay free for the answer.",
     "related_weight": "What a word that says the same as one of the question is worth beside it; 0 looks for none.",
@@ -86,6 +87,8 @@ PROFILE = {
     "weights": "How much each feature counts in a score; see below.",
     "max_file_chars": "Of a longer file, the parts that matter are shown even where there is room for all of it.",
     "slots": "The parts of the prompt; see below.",
+    "complexity": "Tables by name that change the profile for an easy, normal or complex task.",
+    "input": "Tables by name that change the profile for a `short` or a `complex` question.",
 }
 SLOT = {
     "source": f"Whom to ask: {', '.join(f'`{source.name}`' for source in SHIPPED)}, or a source of your own.",
@@ -111,8 +114,6 @@ FRAME = {
     "title": "What it is called.",
     "description": "What the model reads about it.",
 }
-LAYERS = ("complexity-", "frame-", "input-")
-"""Profiles that are laid over others, by how their names begin."""
 
 
 class Gap(Exception):
@@ -280,7 +281,7 @@ def profiles_page() -> str:
         "## Settings of a slot",
         settings_table(settings.SLOT, Slot, SLOT),
         "## Settings of a frame",
-        "Under `[frame]`, in a profile that is called `frame-NAME`; see [frames](../concepts/frames.md).",
+        "Under `[frames.NAME]` in `frames.toml`; see [frames](../concepts/frames.md).",
         settings_table(settings.FRAME, Frame, FRAME),
         "## Features",
         "A score is the sum of features times `weights`. Each feature is from 0 to 1, higher is better.",
@@ -292,6 +293,7 @@ def profiles_page() -> str:
     ]
     for info in profiles.known():
         parts += list(profile_parts(info))
+    parts += list(variant_parts())
     return "\n\n".join(parts) + "\n"
 
 
@@ -335,27 +337,32 @@ def features() -> list[tuple[str, str]]:
 
 def profile_parts(info: profiles.ProfileInfo) -> Iterator[str]:
     yield f"### {info.name}"
-    if info.name.startswith(LAYERS):
-        yield from layer_parts(info)
-        return
     found = profiles.resolve(info.name)
     about = f"{info.description}." + (f" Extends `{info.extends}`." if info.extends else "")
     yield f"{about} Written for {found.total} tokens, {found.reserve} of them in reserve."
     yield table(("Slot", "Heading", "Asks", "Kinds", "Room", "Length", "Limits", "Marks"), map(slot_row, found.slots))
 
 
-def layer_parts(info: profiles.ProfileInfo) -> Iterator[str]:
-    """A profile that is laid over others: what it sets, and what calls for it where it is a frame."""
-    own = profiles.load(info.name)
-    yield f"{info.description}. Laid over any profile: it sets the slots which that profile has."
-    for name, texts in own.get("frame", {}).get("triggers", {}).items():
-        yield f"`{name}`: {', '.join(texts)}."
-    rows = [
-        (code(slot), ", ".join(f"{k} = {v}" for k, v in values.items() if k != "optional"))
-        for slot, values in own.get("slots", {}).items()
-    ]
-    rows += [("", f"flexible = {own['flexible']}")] if "flexible" in own else []
-    yield table(("Slot", "Sets"), rows)
+def slot_table(rows: Iterable[tuple[str, str]]) -> str:
+    return table(("Slot", "Sets"), rows)
+
+
+def variant_parts() -> Iterator[str]:
+    """Show the tables that change a profile: complexities, frames and inputs."""
+    default, assistant = profiles.load(profiles.DEFAULT), profiles.load("assistant")
+    yield "## Complexities, frames and inputs"
+    yield "They change slots that the profile has. A complexity applies to every profile, an input to `assistant`."
+    frames = {name: table for _, tables in frame_files(()) for name, table in tables.items()}
+    for title, tables in (("complexity", default["complexity"]), ("frames", frames), ("input", assistant["input"])):
+        for name, table in tables.items():
+            yield f"### {title}.{name}"
+            for trigger, texts in table.get("triggers", {}).items():
+                yield f"`{trigger}`: {', '.join(texts)}."
+            rows = [
+                (code(slot), ", ".join(f"{k} = {v}" for k, v in own.items())) for slot, own in table.get("slots", {}).items()
+            ]
+            rows += [("", f"flexible = {table['flexible']}")] if "flexible" in table else []
+            yield slot_table(rows)
 
 
 def slot_row(slot: Slot) -> tuple[str, ...]:

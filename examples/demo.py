@@ -30,8 +30,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, foveate.open(folder, personal=False) as engine:
         known = engine.store.add_many(world(clock.now()))
         given = {"frame": [FRAME], "working": "Making the catalogue answer in under 100 ms before the autumn launch."}
-        context = engine.context(QUESTION, profile="layers", budget=BUDGET, extra=given)
-        print(f"$ foveate context {QUESTION!r} --profile layers --budget {BUDGET}\n")
+        context = engine.context(QUESTION, profile="assistant", budget=BUDGET, extra=given)
+        print(f"$ foveate context {QUESTION!r} --profile assistant --budget {BUDGET}\n")
         print(context.text)
         print_lines(spent(engine.receipts.get(context), context.counter, width()))
         print("\nLeft out, for example:")

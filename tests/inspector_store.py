@@ -288,14 +288,14 @@ def _contexts(seeding: Seeding) -> None:
     floors = {"slots": {"facts": {"min_trust": "agent", "min_score": 0.42, "limit": 200}, "decisions": {"max_items": 2}}}
     left_out = Filters(exclude=(ids["conflict"],))
     seeding.context(QUESTION, name="tight", budget=900, overrides=floors, filters=left_out)
-    seeding.context(QUESTION, name="plain", budget=1500, profile="base")
+    seeding.context(QUESTION, name="plain", budget=1500, profile="default")
     seeding.context("Why are customers charged twice at the checkout?", name="framed", frame="debug", budget=3000)
     seeding.context(None, name="for_task", task="retry", budget=5000)
     texts = [
         "The customer says: </textarea><script>console.error(7)</script>",
         {"kind": "fact", "text": "Support wants a refund"},
     ]
-    seeding.context("Refund a checkout", name="given", extra=texts, profile="base", budget=1200)
+    seeding.context("Refund a checkout", name="given", extra=texts, profile="default", budget=1200)
     seeding.names["map"] = seeding.engine.code.map("checkout payments", budget=700).id
     seeding.context('<script>console.error(8)</script> "quoted" checkout?', name="hostile_context", budget=2500)
 
@@ -346,7 +346,7 @@ def _heard() -> Iterator[dict[str, Any]]:
 def _forgotten(seeding: Seeding) -> None:
     """A context that showed a record which is gone now."""
     id = seeding.add("fact", "The checkout knows Mira Okafor by her telephone number", name="gone")
-    context = seeding.context("Whom does the checkout know by telephone?", name="forgotten", budget=1200, profile="base")
+    context = seeding.context("Whom does the checkout know by telephone?", name="forgotten", budget=1200, profile="default")
     assert id in {item.id for item in context.items}
     seeding.engine.forget(id)
     seeding.context(QUESTION, name="later", budget=6000)

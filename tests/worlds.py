@@ -121,7 +121,7 @@ REDIS = World(
         ),
     ),
     {
-        "profile": "layers",
+        "profile": "assistant",
         "extra": {
             "frame": [
                 "Decision: an architecture or infrastructure choice. What do we optimise for? What did we choose before?"
@@ -317,7 +317,7 @@ GIVEN = World(
         ("fact", "Lunch is at noon", {}),
     ),
     {
-        "profile": "fresh-task",
+        "profile": "task-files",
         "budget": 20_000,
         "extra": {
             "repo_map": ["src/\n  uploader.py\n  backoff.py\ntests/\n  test_uploader.py"],
@@ -354,7 +354,7 @@ RECENT = World(
         ("entity", "checkout", {"type": "service", "properties": {"owner": "Mira"}, "salience": 0.8}),
     ),
     {
-        "profile": "stack",
+        "profile": "subtask",
         "budget": 1500,
         "extra": {
             "root_goal": ["A build that can be trusted"],

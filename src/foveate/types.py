@@ -161,7 +161,7 @@ class Request:
     scope: Scope
     now: int
     budget: int | None = None
-    profile: str = "base"
+    profile: str = "default"
     agent: str | None = None
     complexity: str | None = None
     frame: str | None = None
@@ -304,9 +304,9 @@ class Profile:
     """How much of the room that the shares divide is used; the rest stays free."""
     max_file_chars: int = MAX_FILE_CHARS
     frames: bool = False
-    """Whether a frame is chosen for each question, and the room follows how much the question asks."""
+    """Whether a frame is chosen for each question, and the room follows the question's length."""
     frame: Frame | None = None
-    """How questions are approached; in the profiles that are called `frame-NAME`."""
+    """The frame that was chosen for the question."""
     layers: Mapping[str, str] = field(default_factory=dict)
     """Which layer set each value: `slots.facts.tokens` -> `chat`."""
 

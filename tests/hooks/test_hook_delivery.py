@@ -145,7 +145,7 @@ def test_the_ledger_is_never_found_nor_shown() -> None:
         assert ledger(engine)["deliveries"] == 1
         for words in ("delivery", "deliveries shown", "…", "redis"):
             assert all(hit.record.kind != "delivery" for hit in engine.search(words))
-        for profile in ("base", "chat", "coding"):
+        for profile in ("default", "chat", "coding"):
             context = engine.context("delivery of Redis", session="s", profile=profile)
             assert all(item.kind != "delivery" for item in context.items)
 

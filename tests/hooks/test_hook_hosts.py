@@ -256,7 +256,7 @@ def test_compactions_are_on_the_timeline_of_the_session(host: str) -> None:
 def test_no_prompt_shows_that_a_conversation_was_compacted(session: str | None) -> None:
     with open_engine() as engine:
         handle(engine, "claude", {**SESSION, "hook_event_name": COMPACT["claude"]})
-        for profile in ("base", "chat", "coding"):
+        for profile in ("default", "chat", "coding"):
             found = engine.context("When was the conversation compacted?", session=session, profile=profile)
             assert "compacted" not in found.text
         assert engine.search("conversation compacted") == []

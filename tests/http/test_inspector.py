@@ -81,7 +81,7 @@ def test_what_a_browser_may_do_with_a_page_is_said_with_it(shared_client: TestCl
     policy = dict(part.strip().split(" ", 1) for part in headers["content-security-policy"].split(";"))
     assert policy["default-src"] == "'none'"
     assert policy["script-src"] == policy["style-src"] == policy["connect-src"] == "'self'"
-    assert policy["frame-ancestors"] == "'none'"
+    assert policy["frames.ancestors"] == "'none'"
     assert headers["cache-control"] == "no-store"
     assert "content-security-policy" not in shared_client.get("/healthz").headers
 

@@ -17,8 +17,8 @@ from property_settings import examples
 from worlds import open_engine
 
 Rows = list[tuple[str, str]]
-PROFILES = ("base", "chat", "coding", "fresh-task", "layers", "stack")
-GIVEN = {"base": "given", "chat": "given", "coding": "given", "fresh-task": "files", "layers": "working", "stack": "path"}
+PROFILES = ("base", "chat", "coding", "task-files", "layers", "stack")
+GIVEN = {"base": "given", "chat": "given", "coding": "given", "task-files": "files", "layers": "working", "stack": "path"}
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,7 @@ def planted(engine: Engine, chance: random.Random, mine: Scope) -> dict[str, tup
 
 
 def test_the_profile_of_this_test_asks_every_source() -> None:
-    asked = {source for slot in resolve("base", call=EVERY_SOURCE).slots for source in slot.sources}
+    asked = {source for slot in resolve("default", call=EVERY_SOURCE).slots for source in slot.sources}
     owned = {source.name for source in SHIPPED if not getattr(source, "reads_code", False)} - {"text"}
     assert asked == owned, "files, and what a profile says by itself, have no owner"
 

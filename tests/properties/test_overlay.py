@@ -103,7 +103,7 @@ calls = st.fixed_dictionaries(
 
 
 # The totals start where the keep slots and the shrunken reserve still fit.
-@given(st.sampled_from(["base", "chat", "coding", "layers"]), calls, st.integers(3000, 200_000) | st.none())
+@given(st.sampled_from(["default", "chat", "coding", "assistant"]), calls, st.integers(3000, 200_000) | st.none())
 def test_any_resolved_profile_reads_back_as_shown(name: str, call: Table, total: int | None) -> None:
     profile = resolve(name, call=call, total=total)
     with tempfile.TemporaryDirectory() as place:

@@ -19,12 +19,12 @@ EVERYTHING = Demand(0, 10**9, 10**9)
 
 @pytest.fixture
 def engine() -> Iterator[foveate.Engine]:
-    with open_engine(profile="fresh-task") as engine:
+    with open_engine(profile="task-files") as engine:
         yield engine
 
 
 def granted(**options: object) -> dict[str, int]:
-    profile = resolve("fresh-task", **options)  # type: ignore[arg-type]
+    profile = resolve("task-files", **options)  # type: ignore[arg-type]
     budget = allocate(profile, {slot.name: EVERYTHING for slot in profile.slots})
     return {grant.slot: grant.granted for grant in budget.grants} | {"reserve": budget.reserve, "total": budget.total}
 
@@ -88,7 +88,7 @@ def test_floors_are_on_relevance_alone(engine: foveate.Engine) -> None:
     reasons = {omission.id: omission.reason for omission in context.left_out}
     assert [item.id for item in context.items] == [near]
     assert reasons == {far: "min_score"}
-    floors = {slot.name: slot.min_score for slot in resolve("fresh-task").slots}
+    floors = {slot.name: slot.min_score for slot in resolve("task-files").slots}
     assert (floors["code"], floors["memories"]) == (0.5, 0.4)
 
 
@@ -196,7 +196,7 @@ def test_task_spec() -> None:
             estimated_time=4,
             key="task-001",
         )
-        context = engine.context(task="task-001", profile="fresh-task", budget=100_000)
+        context = engine.context(task="task-001", profile="task-files", budget=100_000)
         section = next(section.content for section in context.sections if section.name == "task_spec")
         for said in (
             "JWT-based",

@@ -84,7 +84,7 @@ ALONE = {"slots": {"files": {"max_items": 2}}}
 def parcel(tmp_path: Path) -> Iterator[foveate.Engine]:
     """001's task in a small repository under git, with memories."""
     who = {f"GIT_{role}_{what}": "a@example.org" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-    with engine(tmp_path, files=PARCEL, profile="fresh-task") as parcel:
+    with engine(tmp_path, files=PARCEL, profile="task-files") as parcel:
         for arguments in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "Log users in"]):
             subprocess.run(["git", *arguments], cwd=tmp_path, env={**os.environ, **who}, check=True)
         parcel.add("identity", "You implement one task at a time.")
@@ -155,7 +155,7 @@ def test_the_project_is_described_by_its_files_unless_its_settings_say_otherwise
     with foveate.open(root / "src" / "parcel", personal=False) as inside:  # any path of the project will do
         assert inside.code.root == root
     settings = '[project]\nname = "Parcel"\nlanguage = "Python 3"\nframework = "none"\ntest_framework = "nose"\n'
-    with engine(files={**PARCEL, ".foveate/config.toml": settings}, profile="fresh-task") as told:
+    with engine(files={**PARCEL, ".foveate/config.toml": settings}, profile="task-files") as told:
         line = "Name: Parcel; Language: Python 3; Framework: none; Test framework: nose"
         assert line in parts(told.context("users"))["codebase_docs"]
 
@@ -192,7 +192,7 @@ def test_ten_files_and_five_definitions_unless_the_call_says_otherwise() -> None
     """001-62, 001-63"""
     names = "abcdefghijklmnopqrstuvwxyz"
     files = {f"src/ship_{c}.py": f"def track_shipment_{c}(parcel):\n    return parcel\n" for c in names}
-    with engine(files=files, profile="fresh-task") as ships:
+    with engine(files=files, profile="task-files") as ships:
 
         def counts(**slots: Any) -> tuple[int, int]:
             context = ships.context("track shipment parcel", overrides={"slots": slots} if slots else None)
@@ -208,7 +208,7 @@ def test_small_files_are_whole_and_large_ones_come_in_whole_parts() -> None:
     many = "\n\n".join(f"def {name}(invoice):\n    return invoice['{name}']\n" for name in names)
     wide = "\n\n".join(f"def {name}(note):\n    return '{name * 200}'\n" for name in names[:50])
     files = {"small.py": "def track(shipment):\n    return shipment\n", "large.py": many, "wide.py": wide}
-    with engine(files=files, profile="fresh-task") as bills:
+    with engine(files=files, profile="task-files") as bills:
         bills.tasks.add("Change it", objective="Change ruleck and ruleak of an order", files=list(files), key="t")
         context = bills.context(task="t", overrides={"max_file_chars": 5_000})
         shown = parts(context)["files"]
@@ -221,13 +221,13 @@ def test_small_files_are_whole_and_large_ones_come_in_whole_parts() -> None:
         assert len(shown) < 20_000
         assert "Shown in parts: large.py and 1 more." in " ".join(bills.receipts.validate(context)["suggestions"])
         assert wide in parts(bills.context(task="t"))["files"]  # 100,000 characters unless told
-    assert resolve("fresh-task").max_file_chars == 100_000
+    assert resolve("task-files").max_file_chars == 100_000
 
 
 def test_a_project_sets_its_own_budget() -> None:
     """001-77, 001-102, 001-103, 001-119"""
     profile = """
-extends = "fresh-task"
+extends = "task-files"
 reserve = 20000
 
 [slots]
@@ -250,7 +250,7 @@ code = { min_score = 0.2 }
 
 def test_without_code_to_look_at_the_rest_is_built_and_the_receipt_says_so() -> None:
     """001-26, 001-101, 001-104"""
-    with engine(files=PARCEL, profile="fresh-task", code=False) as blind:
+    with engine(files=PARCEL, profile="task-files", code=False) as blind:
         blind.add("decision", "Shipments are tracked by users")
         context = blind.context("How are shipments tracked by users?")
         assert ids(context, "memories") == ["decision_0001"]
@@ -265,7 +265,7 @@ def test_without_code_to_look_at_the_rest_is_built_and_the_receipt_says_so() -> 
 def test_without_code_to_parse_a_basic_structure_stands_in() -> None:
     """001-105, 001-106"""
     notes = {f"notes/day_{n}.txt": "Sunny.\n" for n in range(3)}
-    with engine(files=notes, profile="fresh-task") as weather:
+    with engine(files=notes, profile="task-files") as weather:
         said = parts(weather.context("zeppelin hangar"))
     assert "notes/ (3 files, 3 txt)" in said["repo_map"]
     assert "Name: project" in said["codebase_docs"]
@@ -350,7 +350,7 @@ def test_statistics_over_contexts(parcel: foveate.Engine) -> None:
     assert (found["contexts"], found["active"]) == (2, 1)
     assert found["tokens"] == {"mean": round((large.tokens + small.tokens) / 2), "max": large.tokens}
     assert found["full"]["max"] == round(small.tokens / 1024, 4)
-    assert found["by_profile"] == {"fresh-task": 1, "map": 1}
+    assert found["by_profile"] == {"task-files": 1, "map": 1}
     drawn = [grant.used for context in (large, small) for grant in context.budget.grants if grant.slot == "repo_map"]
     assert found["by_part"]["repo_map"] == {"mean": round(sum(drawn) / 2), "max": max(drawn)}
     parcel.tasks.complete("task-001", "Done", agent="coder")
@@ -368,7 +368,7 @@ def test_a_system_for_tests_has_code_and_is_the_same_each_time(tmp_path: Path, m
         with engine(files=PARCEL, clock=FixedClock(), ids=counting_ids(), embedder="hash:64") as system:
             system.add("decision", "Users log in with a password")
             system.tasks.add(**TASK)
-            context = system.context(task="task-001", profile="fresh-task")
+            context = system.context(task="task-001", profile="task-files")
             return context.id, context.text
 
     first = run()

@@ -82,7 +82,7 @@ def test_the_result_has_its_parts(engine: foveate.Engine) -> None:
     assert 0 <= item.candidate.features["relevance"] <= 1
     assert context.tokens == tokens.count_messages(context.messages()) <= 250
     assert context.truncated
-    assert (context.profile, context.considered["recent"]) == ("base", 1)
+    assert (context.profile, context.considered["recent"]) == ("default", 1)
     assert context.considered["search"] == 20
     document = engine.receipts.get(context).document
     assert document["ms"] > 0
@@ -104,7 +104,7 @@ def test_several_sources_make_one_context() -> None:
 
 def test_shares_of_the_stack() -> None:
     """003-40, 003-101, 003-131, 003-132, 003-133"""
-    own = own_room(resolve("stack"), 8000)
+    own = own_room(resolve("subtask"), 8000)
     assert [own[name] for name in ("root_goal", "path", "siblings")] == [400, 1200, 800]
     assert sum(own.values()) == pytest.approx(8000)
 
@@ -143,7 +143,7 @@ def test_signals_of_a_query() -> None:
 
 def test_recent_events_come_newest_first() -> None:
     """003-56, 003-57, 003-115"""
-    with open_engine(profile="stack") as engine:
+    with open_engine(profile="subtask") as engine:
         for n in range(60):
             engine.add("event", f"step {n}", created=ago(n / 24))
         context = engine.context("anything", budget=900)
@@ -157,14 +157,14 @@ def test_recent_events_come_newest_first() -> None:
 
 def test_recency_halves_every_24_hours() -> None:
     """003-58"""
-    with open_engine(profile="stack") as engine:
+    with open_engine(profile="subtask") as engine:
         engine.add("fact", "The upload runs at night", created=ago(1))
         assert engine.context("upload").items[0].candidate.features["recency"] == 0.5
 
 
 def test_scores_are_weighted_sums_and_best_comes_first() -> None:
     """003-36, 003-76, 003-78, 003-79, 003-80, 003-81"""
-    with open_engine(profile="stack") as engine:
+    with open_engine(profile="subtask") as engine:
         engine.add("fact", "The upload runs at night", salience=0.9, created=ago(2))
         engine.add("fact", "The upload of the upload host runs", created=ago(1))
         engine.add("event", "upload started")
@@ -208,7 +208,7 @@ def test_the_final_score_is_the_documents_weighted_sum(
         id="r", kind="fact", scope=Scope("p"), text="t", summary="t", micro="t", salience=salience,
         created=now - hours * 3_600_000,
     )  # fmt: skip
-    found = features(record, Slot(name="s", source="search"), resolve("stack").half_life, now)
+    found = features(record, Slot(name="s", source="search"), resolve("subtask").half_life, now)
     recency = 0.5 ** (hours / 24)  # "score halves every 24 hours"
     expected = recency * recency_weight + relevance * relevance_weight + salience * salience_weight
     assert weigh({**found, "relevance": relevance}, weights) == pytest.approx(expected, abs=1e-6)
@@ -216,7 +216,7 @@ def test_the_final_score_is_the_documents_weighted_sum(
 
 def test_the_weights_of_the_three_are_the_profiles() -> None:
     """003-36"""
-    weights = resolve("stack").weights
+    weights = resolve("subtask").weights
     assert (weights["relevance"], weights["recency"], weights["salience"]) == (0.5, 0.3, 0.2)
 
 
@@ -306,14 +306,14 @@ def test_records_have_the_common_form() -> None:
 
 def test_the_profile_asks_the_documents_sources_in_one_go() -> None:
     """003-35, 003-42, 003-59"""
-    slots = {slot.name: slot for slot in resolve("stack").slots}
+    slots = {slot.name: slot for slot in resolve("subtask").slots}
     asked = {name: slots[name].source for name in ("recent", "semantic", "entities", "relations", "patterns")}
     assert asked == {
         "recent": "recent", "semantic": "search", "entities": "entities", "relations": "relations", "patterns": "search",
     }  # fmt: skip
     assert slots["semantic"].limit == 20
     assert slots["patterns"].share
-    with open_engine(profile="stack") as engine:
+    with open_engine(profile="subtask") as engine:
         engine.add("fact", "The uploader retries three times")
         reports = engine.receipts.get(engine.context("uploader retries")).document["sources"]
         assert {report["source"] for report in reports} >= set(asked.values())
@@ -321,7 +321,7 @@ def test_the_profile_asks_the_documents_sources_in_one_go() -> None:
 
 def test_the_headings_and_kinds_of_the_document() -> None:
     """003-77, 003-85, 003-86, 003-87, 003-88"""
-    headings = {slot.name: slot.heading for slot in resolve("stack").slots}
+    headings = {slot.name: slot.heading for slot in resolve("subtask").slots}
     assert headings["semantic"] == "Relevant Content"
     assert headings["entities"] == "Known Entities"
     assert headings["relations"] == "Relationships"
@@ -333,6 +333,6 @@ def test_what_is_a_day_old_weighs_half_of_what_is_new() -> None:
     """003-62"""
     now = 1_790_000_000_000
     made = {"kind": "fact", "scope": Scope("p"), "text": "t", "summary": "t", "micro": "t"}
-    slot, half_life = Slot(name="s", source="search"), resolve("stack").half_life
+    slot, half_life = Slot(name="s", source="search"), resolve("subtask").half_life
     new, old = (features(Record(id="r", created=now - age, **made), slot, half_life, now) for age in (0, 86_400_000))  # type: ignore[arg-type]
     assert (new["recency"], old["recency"]) == (1.0, 0.5)

@@ -25,7 +25,7 @@ PRIORITIES = {"decisions": 1.0, "procedures": 0.8, "facts": 0.6, "episodes": 0.4
 
 @pytest.fixture
 def engine() -> Iterator[foveate.Engine]:
-    with open_engine(profile="layers") as engine:
+    with open_engine(profile="assistant") as engine:
         yield engine
 
 
@@ -96,7 +96,7 @@ def test_the_agent_does_not_see_the_selection(redis: Context) -> None:
 
 
 def granted(**options: object) -> dict[str, int]:
-    profile = resolve("layers", **options)  # type: ignore[arg-type]
+    profile = resolve("assistant", **options)  # type: ignore[arg-type]
     demands = {slot.name: Demand(0, 10**9, 10**9) for slot in profile.slots}
     return {grant.slot: grant.granted for grant in allocate(profile, demands).grants}
 
@@ -186,12 +186,12 @@ def test_the_pass_goes_on_past_a_misfit(engine: foveate.Engine) -> None:
 
 def test_weights_and_boosts() -> None:
     """004-64, 004-65, 004-66, 004-67, 004-68, 004-69, 004-70, 004-71, 004-72, 004-73, 004-74, 004-75, 004-76"""
-    weights = resolve("layers").weights
+    weights = resolve("assistant").weights
     record = Record(
         id="r", kind="decision", scope=Scope("p"), text="t", summary="t", micro="t",
         created=NOW - 30 * DAY, outcome="success", uses=100, confidence=0.9,
     )  # fmt: skip
-    found = features(record, Slot(name="s", source="search"), resolve("layers").half_life, NOW)
+    found = features(record, Slot(name="s", source="search"), resolve("assistant").half_life, NOW)
     expected = 0.7 * 0.50 + 0.5 * 0.15 + 0.5 * 0.15 + 1.2 * 0.10 + 1.2 * 0.05 + 0.9 * 0.05
     assert weigh({**found, "relevance": 0.7}, weights) == pytest.approx(expected, abs=1e-6)
 
@@ -222,7 +222,7 @@ def test_the_composite_is_the_documents(
     semantic: float, priority: float, days: int, outcome: str | None, uses: int, confidence: float
 ) -> None:
     """004-64, 004-65, 004-66, 004-67, 004-68, 004-69, 004-70, 004-71, 004-72, 004-73, 004-74, 004-75, 004-76"""
-    profile = resolve("layers")
+    profile = resolve("assistant")
     record = Record(
         id="r", kind="decision", scope=Scope("p"), text="t", summary="t", micro="t",
         created=NOW - days * DAY, outcome=outcome, uses=uses, confidence=confidence,
@@ -320,7 +320,7 @@ def test_build_is_one_call(engine: foveate.Engine) -> None:
 
 def test_procedures_of_the_frames_domain_are_found_without_a_shared_word() -> None:
     """004-61"""
-    with open_engine(profile="layers") as engine:
+    with open_engine(profile="assistant") as engine:
         here = engine.add(
             "procedure", "Compare two alternatives in writing", data={"name": "Weigh"}, tags=["database"]
         ).record.id

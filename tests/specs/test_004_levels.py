@@ -14,7 +14,7 @@ from worlds import open_engine
 
 @pytest.fixture
 def engine() -> Iterator[foveate.Engine]:
-    with open_engine(profile="layers") as engine:
+    with open_engine(profile="assistant") as engine:
         yield engine
 
 

@@ -95,7 +95,7 @@ def fill(engine: foveate.Engine) -> None:
 
 @pytest.fixture(scope="module")
 def engine() -> Iterator[foveate.Engine]:
-    with open_engine(profile="layers") as engine:
+    with open_engine(profile="assistant") as engine:
         fill(engine)
         yield engine
 

@@ -28,7 +28,7 @@ def rows() -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 def test_thousands_are_stored_and_a_handful_of_each_is_shown() -> None:
     """004-01, 004-02, 004-03, 004-04, 004-05"""
-    with open_engine(profile="layers") as engine:
+    with open_engine(profile="assistant") as engine:
         engine.store.add_many(rows())
         context = engine.context("Which rule keeps the login cache, and what did we decide on password tokens?")
         shown = Counter(item.kind for item in context.items)

@@ -30,7 +30,7 @@ def shares(profile: Profile) -> dict[str, float]:
 def test_000_limits_by_complexity(
     complexity: str, patterns: int, gotchas: int, code_references: int, prior_tasks: int
 ) -> None:
-    task = slots(resolve(["task", f"complexity-{complexity}"]))
+    task = slots(resolve(["task", f"complexity.{complexity}"]))
     assert task["patterns"].max_items == patterns
     assert task["warnings"].max_items == gotchas
     assert task["code_references"].max_items == code_references
@@ -64,23 +64,23 @@ def test_000_says_so_where_nothing_was_found() -> None:
     assert task["code_references"].empty == ("Explore the codebase as needed. No specific references pre-identified.")
 
 
-@pytest.mark.parametrize("profile", ["base", "chat", "layers", "fresh-task", "stack"])
+@pytest.mark.parametrize("profile", ["default", "chat", "assistant", "task-files", "subtask"])
 def test_000_complexity_can_be_laid_over_any_profile(profile: str) -> None:
-    assert slots(resolve([profile, "complexity-complex"])).keys() == slots(resolve(profile)).keys()
+    assert slots(resolve([profile, "complexity.complex"])).keys() == slots(resolve(profile)).keys()
 
 
 # --- 001: fixed parts, a reserve, and 60 / 25 / 15 -----------------------------------------------------------------
 
 
 def test_001_fixed_allocations() -> None:
-    fresh = resolve("fresh-task")
+    fresh = resolve("task-files")
     assert (fresh.total, fresh.reserve) == (150_000, 16_000)
     assert tokens(fresh) == {"system_prompt": 2000, "repo_map": 2000, "codebase_docs": 3000, "task_spec": 1000}
     assert sum(tokens(fresh).values()) + fresh.reserve == 24_000
 
 
 def test_001_dynamic_allocations() -> None:
-    fresh = resolve("fresh-task")
+    fresh = resolve("task-files")
     assert shares(fresh) == {"files": 60, "code": 25, "memories": 15}
     room = fresh.total - fresh.reserve - sum(tokens(fresh).values())
     whole = sum(shares(fresh).values())
@@ -89,10 +89,10 @@ def test_001_dynamic_allocations() -> None:
 
 
 def test_001_counts_and_floors() -> None:
-    fresh = slots(resolve("fresh-task"))
+    fresh = slots(resolve("task-files"))
     assert [fresh[name].max_items for name in ("files", "code", "memories")] == [10, 5, 5]
     assert (fresh["code"].min_score, fresh["memories"].min_score) == (0.5, 0.4)
-    assert resolve("fresh-task").weights == {"relevance": 1.0}
+    assert resolve("task-files").weights == {"relevance": 1.0}
 
 
 def test_001_custom_budget_is_a_call() -> None:
@@ -105,14 +105,14 @@ def test_001_custom_budget_is_a_call() -> None:
             "task_spec": {"tokens": 2000},
         },
     }
-    custom = resolve("fresh-task", call=call)
+    custom = resolve("task-files", call=call)
     assert custom.reserve == 20_000
     assert tokens(custom) == {"system_prompt": 3000, "repo_map": 5000, "codebase_docs": 4000, "task_spec": 2000}
 
 
 def test_001_options_are_a_call_too() -> None:
     call = {"slots": {"repo_map": {"remove": True}, "files": {"max_items": 3}}}
-    options = resolve("fresh-task", call=call, total=100_000)
+    options = resolve("task-files", call=call, total=100_000)
     assert options.total == 100_000
     assert "repo_map" not in slots(options)
     assert slots(options)["files"].max_items == 3
@@ -122,25 +122,25 @@ def test_001_options_are_a_call_too() -> None:
 
 
 def test_003_root_goal_path_and_siblings_are_5_15_and_10_percent() -> None:
-    stack = resolve("stack")
+    stack = resolve("subtask")
     assert (stack.reserve, tokens(stack), sum(shares(stack).values())) == (0, {"field_rules": 0}, 100)
     assert [shares(stack)[name] for name in ("root_goal", "path", "siblings")] == [5, 15, 10]
     assert slots(stack)["root_goal"].keep
 
 
 def test_003_the_rest_goes_to_the_five_kinds_of_component() -> None:
-    assert {"recent", "semantic", "entities", "relations", "patterns"} < shares(resolve("stack")).keys()
+    assert {"recent", "semantic", "entities", "relations", "patterns"} < shares(resolve("subtask")).keys()
 
 
 def test_003_a_score_halves_every_24_hours() -> None:
-    assert resolve("stack").half_life == 24
+    assert resolve("subtask").half_life == 24
 
 
 # --- 004: eight layers ---------------------------------------------------------------------------------------------
 
 
 def test_004_layers_in_order_with_their_headings() -> None:
-    assert [slot.heading for slot in resolve("layers").slots] == [
+    assert [slot.heading for slot in resolve("assistant").slots] == [
         "Identity",
         "Active Constraints",
         "Constraints Here",  # those of a domain: beside 004's layer, which no question may change
@@ -155,7 +155,7 @@ def test_004_layers_in_order_with_their_headings() -> None:
 
 
 def test_004_layer_sizes() -> None:
-    layers = resolve("layers")
+    layers = resolve("assistant")
     assert layers.total == 8000
     sizes = {"identity": 500, "censors": 300, "frame": 500, "working": 700, "calibration": 100}
     assert tokens(layers) == {**sizes, "field_censors": 0}
@@ -163,21 +163,21 @@ def test_004_layer_sizes() -> None:
 
 
 def test_004_the_first_four_layers_are_always_present() -> None:
-    kept = [slot.name for slot in resolve("layers").slots if slot.keep]
+    kept = [slot.name for slot in resolve("assistant").slots if slot.keep]
     assert kept == ["identity", "censors", "field_censors", "frame", "working"]
 
 
 def test_004_search_limits() -> None:
-    layers = slots(resolve("layers"))
+    layers = slots(resolve("assistant"))
     assert [layers[name].limit for name in ("decisions", "facts", "procedures", "episodes")] == [20, 30, 10, 10]
 
 
 def test_004_the_window_sees_micro_and_summary_only() -> None:
-    assert {(slot.level, slot.deepest) for slot in resolve("layers").slots} == {("summary", "summary")}
+    assert {(slot.level, slot.deepest) for slot in resolve("assistant").slots} == {("summary", "summary")}
 
 
 def test_004_the_context_is_the_system_prompt() -> None:
-    assert {slot.role for slot in resolve("layers").slots} == {"system"}
+    assert {slot.role for slot in resolve("assistant").slots} == {"system"}
 
 
 @pytest.mark.parametrize("outcome", [1.2, 1.0, 0.8, 0.9])
@@ -193,18 +193,18 @@ def test_004_the_composite_keeps_its_value(outcome: float, usage: float) -> None
         "usage": usage / 1.5,
         "confidence": confidence,
     }
-    weights = resolve("layers").weights
+    weights = resolve("assistant").weights
     assert weights.keys() - {"stage"} == features.keys()  # only a core fact or an effective procedure has a `stage`
     assert sum(weights[name] * value for name, value in features.items()) == pytest.approx(document)
 
 
 def test_004_recency_halves_in_30_days() -> None:
-    assert resolve("layers").half_life == 30 * 24
+    assert resolve("assistant").half_life == 30 * 24
 
 
 def test_004_a_frames_priorities_are_a_layer() -> None:
     priorities = {"decisions": 1.0, "procedures": 0.8, "facts": 0.6, "episodes": 0.4}
-    frame = slots(resolve("layers", call={"slots": {name: {"priority": p} for name, p in priorities.items()}}))
+    frame = slots(resolve("assistant", call={"slots": {name: {"priority": p} for name, p in priorities.items()}}))
     assert {name: frame[name].priority for name in priorities} == priorities
     assert frame["calibration"].priority == 0.5
 
@@ -214,7 +214,7 @@ def test_004_a_frames_priorities_are_a_layer() -> None:
 
 def test_the_weights_of_base_sum_to_1() -> None:
     on_top = ("stage", "success", "applies")
-    weights = {name: weight for name, weight in resolve("base").weights.items() if name not in on_top}
+    weights = {name: weight for name, weight in resolve("default").weights.items() if name not in on_top}
     assert sum(weights.values()) == pytest.approx(1)
     assert sum(weights.values()) - weights["relevance"] == pytest.approx(0.4)
 
@@ -225,7 +225,7 @@ def test_every_profile_says_what_it_is_for_and_keeps_the_rules(name: str) -> Non
     profile = resolve(name)
     always = {kind for slot in profile.slots if slot.source == "always" and slot.keep for kind in slot.kinds}
     assert {"identity", "censor", "instruction"} <= always
-    assert profile.fields == resolve("base").fields
+    assert profile.fields == resolve("default").fields
 
 
 def test_chat_gives_memories_half_of_the_flexible_room_in_full() -> None:
@@ -233,4 +233,4 @@ def test_chat_gives_memories_half_of_the_flexible_room_in_full() -> None:
     memories = slots(chat)["memories"]
     assert (memories.level, memories.deepest, memories.min_score) == ("full", "full", 0.0)
     assert shares(chat)["memories"] == sum(shares(chat).values()) / 2
-    assert shares(chat)["recent"] > shares(resolve("base"))["recent"]
+    assert shares(chat)["recent"] > shares(resolve("default"))["recent"]

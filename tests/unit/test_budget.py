@@ -39,7 +39,7 @@ def share(name: str, part: float, **settings: object) -> Slot:
 
 
 def test_001s_figures() -> None:
-    fresh = resolve("fresh-task")
+    fresh = resolve("task-files")
     granted = grants(allocate(fresh, unlimited(fresh)))
     assert granted == {
         "system_prompt": 2000,
@@ -56,13 +56,13 @@ def test_001s_figures() -> None:
 def test_001s_custom_budget_divides_what_is_left() -> None:
     tokens = {"system_prompt": 3000, "repo_map": 5000, "codebase_docs": 4000, "task_spec": 2000}
     call = {"reserve": 20_000, "slots": {name: {"tokens": size} for name, size in tokens.items()}}
-    custom = resolve("fresh-task", call=call)
+    custom = resolve("task-files", call=call)
     granted = grants(allocate(custom, unlimited(custom)))
     assert [granted[name] for name in ("files", "code", "memories")] == [69_600, 29_000, 17_400]
 
 
 def test_a_smaller_total_shrinks_fixed_figures_in_proportion_but_not_what_is_kept() -> None:
-    fresh = resolve("fresh-task", total=75_000)
+    fresh = resolve("task-files", total=75_000)
     budget = allocate(fresh, unlimited(fresh))
     granted = grants(budget)
     assert budget.reserve == 8000
@@ -74,7 +74,7 @@ def test_a_smaller_total_shrinks_fixed_figures_in_proportion_but_not_what_is_kep
 
 
 def test_a_larger_total_grows_the_shares_only() -> None:
-    fresh = resolve("fresh-task", total=250_000)
+    fresh = resolve("task-files", total=250_000)
     budget = allocate(fresh, unlimited(fresh))
     assert budget.reserve == 16_000
     assert grants(budget)["repo_map"] == 2000
@@ -82,7 +82,7 @@ def test_a_larger_total_grows_the_shares_only() -> None:
 
 
 def test_004s_layers_sum_to_8100_and_their_shares_scale() -> None:
-    layers = resolve("layers")
+    layers = resolve("assistant")
     granted = grants(allocate(layers, unlimited(layers)))
     firm = [granted[name] for name in ("identity", "censors", "frame", "working", "calibration")]
     assert firm == [500, 300, 500, 700, 100]
@@ -97,7 +97,7 @@ def test_004s_layers_sum_to_8100_and_their_shares_scale() -> None:
 
 
 def test_003s_percentages() -> None:
-    stack = resolve("stack")
+    stack = resolve("subtask")
     own = own_room(stack, 8000)
     assert [own[name] for name in ("root_goal", "path", "siblings")] == [400, 1200, 800]
 

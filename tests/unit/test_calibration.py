@@ -94,7 +94,7 @@ def test_a_domain_that_stands_out_has_a_sentence_of_its_own() -> None:
 
 
 def filled(number: int) -> foveate.Engine:
-    engine = open_engine(profile="layers")
+    engine = open_engine(profile="assistant")
     for n in range(number):
         id = engine.add("decision", f"Chose plan {n} for the crawler", confidence=0.9).record.id
         engine.edit(id, outcome="success")

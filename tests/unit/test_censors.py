@@ -19,7 +19,7 @@ from foveate.records.triggers import WINDOW_CHARS, match_censor, pattern_problem
 from foveate.types import Record, Scope
 from worlds import open_engine
 
-DOMAIN_PROFILES = {"base": "field_rules", "coding": "field_rules", "stack": "field_rules", "layers": "field_censors"}
+DOMAIN_PROFILES = {"default": "field_rules", "coding": "field_rules", "subtask": "field_rules", "assistant": "field_censors"}
 
 
 def censor(text: str, **data: Any) -> Record:
@@ -220,9 +220,9 @@ def test_a_censor_with_a_domain_is_shown_where_the_question_speaks_of_it(profile
 
 
 def test_a_profile_without_a_slot_for_domains_loses_no_rule(engine: foveate.Engine) -> None:
-    assert not any("censors" in slot.sources for slot in resolve("fresh-task").slots)
+    assert not any("censors" in slot.sources for slot in resolve("task-files").slots)
     id = engine.add("censor", "Changing a column in place", data={"domain": "database"}).record.id
-    assert where(engine.context("What is the weather?", profile="fresh-task"), id) == ["system_prompt"]
+    assert where(engine.context("What is the weather?", profile="task-files"), id) == ["system_prompt"]
 
 
 def test_a_pinned_censor_stands_whatever_its_domain(engine: foveate.Engine) -> None:

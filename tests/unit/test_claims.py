@@ -162,7 +162,7 @@ def test_agents_on_one_task_never_share_private_notes() -> None:
         for (agent, key), scope in scopes.items():
             add_record(engine, "scratch", f"Private note of {agent} on {key}: the table is locked", scope=scope)
         for agent, key in scopes:
-            claim = engine.tasks.claim(key, agent=agent, profile="stack", exclusive=False)
+            claim = engine.tasks.claim(key, agent=agent, profile="subtask", exclusive=False)
             assert claim is not None
             notes = [line for line in claim.context.text.splitlines() if "Private note" in line]
             assert [f"Private note of {agent} on {key}: the table is locked" in note for note in notes] == [True]

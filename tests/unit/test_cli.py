@@ -355,7 +355,7 @@ def test_colours_without_rich_are_plain_text(known: dict[str, str], monkeypatch:
 
 
 @pytest.mark.parametrize(
-    "verb", [("stats",), ("doctor",), ("profile", "list"), ("search", "redis"), ("profile", "show", "base")]
+    "verb", [("stats",), ("doctor",), ("profile", "list"), ("search", "redis"), ("profile", "show", "default")]
 )
 def test_piped_output_has_no_escape_codes(verb: tuple[str, ...], known: dict[str, str]) -> None:
     done = child(*verb)
@@ -427,7 +427,7 @@ def test_why_takes_a_score_apart(asked: dict[str, str]) -> None:
 
 
 def test_why_not_draws_what_was_lacking(known: dict[str, str]) -> None:
-    found = document("context", "Redis port?", "--budget", "30", "--profile", "base")
+    found = document("context", "Redis port?", "--budget", "30", "--profile", "default")
     (lost,) = (entry for entry in found["left_out"] if entry["reason"] == "budget")
     granted = next(slot["granted"] for slot in found["budget"]["slots"] if slot["name"] == lost["slot"])
     needs = lost["needs"]["tokens"]
@@ -450,7 +450,7 @@ def test_why_not_draws_the_score_that_was_lacking(known: dict[str, str], project
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such terminal")
 @pytest.mark.parametrize("columns", [20, 36])
 def test_where_there_is_no_room_for_a_bar_the_numbers_are_told(known: dict[str, str], columns: int) -> None:
-    found = document("context", "Redis port?", "--budget", "30", "--profile", "base")
+    found = document("context", "Redis port?", "--budget", "30", "--profile", "default")
     (lost,) = (entry for entry in found["left_out"] if entry["reason"] == "budget")
     kept = next(item["id"] for item in found["items"])
     shown = in_terminal(columns, "why", "last", kept)
@@ -649,8 +649,8 @@ def test_forget_of_one_unknown_id_forgets_nothing(known: dict[str, str]) -> None
 
 def test_profiles_are_listed_shown_and_checked(project: Path) -> None:
     assert "coding" in ok("profile", "list")
-    assert "[slots.rules]" in ok("profile", "show", "base")
-    assert document("profile", "show", "base")["profile"]["name"] == "base"
+    assert "[slots.rules]" in ok("profile", "show", "default")
+    assert document("profile", "show", "default")["profile"]["name"] == "default"
     ok("profile", "check", "coding")
     mine = project / ".foveate" / "profiles" / "mine.toml"
     mine.parent.mkdir()

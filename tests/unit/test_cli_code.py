@@ -371,7 +371,7 @@ def test_rank_beyond_the_limit_is_told(shop: Path) -> None:
 
 def test_profile_without_a_slot_for_code_is_the_reason(shop: Path) -> None:
     with foveate.open(shop) as engine:
-        engine.context("discount", profile="base")
+        engine.context("discount", profile="default")
         found = engine.why("code:shop/prices.py::price_of")
         assert found["reason"] == "no slot"
 

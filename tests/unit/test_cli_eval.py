@@ -403,7 +403,7 @@ def test_recorded_context_becomes_a_case_that_can_be_run() -> None:
         (("run", "locomo", "talks.json", "--budgets", "-5"), 2, "'-5' is not a number of tokens"),
         ((*BASIC, "--limit", "0"), 2, "limit"),
         ((*BASIC, "--types", "tempral"), 2, "contains no case of the type 'tempral' that can be run"),
-        ((*BASIC, "--profile", "chatt"), 2, "There is no profile 'chatt'. Did you mean 'chat'?"),
+        ((*BASIC, "--profile", "chatt"), 2, "Profile 'chatt' does not exist. Did you mean 'chat'?"),
         ((*BASIC, "--overrides", "gone.toml"), 3, "There is no file 'gone.toml'"),
         ((*BASIC, "--overrides", "broken.json"), 2, "is not valid TOML"),
         ((*BASIC, "--overrides", "wrong.toml"), 2, "reserv"),

@@ -40,10 +40,10 @@ def test_unknown_names_get_near_matches(engine: foveate.Engine) -> None:
         engine.context("deploy", profile="codng")
     with pytest.raises(InputError, match=r"Unknown counter 'o20k'\. Did you mean 'o200k'"):
         engine.context("deploy", counter="o20k")
-    with pytest.raises(ProfileError, match=r"There is no complexity 'hard'\. Known: complex, easy, normal"):
+    with pytest.raises(ProfileError, match=r"Complexity 'hard' does not exist\. Known: complex, easy, normal"):
         engine.context("deploy", complexity="hard")
     with pytest.raises(ProfileError, match="has no slot 'fles' for extra texts. Did you mean 'files'"):  # noqa: RUF043
-        engine.context("deploy", profile="fresh-task", extra={"fles": ["x"]})
+        engine.context("deploy", profile="task-files", extra={"fles": ["x"]})
 
 
 def test_a_question_with_odd_characters_is_taken_as_it_can_be(engine: foveate.Engine) -> None:
@@ -66,7 +66,7 @@ def test_the_engine_has_defaults_of_its_own() -> None:
     with open_engine(profile="coding", budget=700) as engine:
         context = engine.context("deploy")
         assert (context.profile, context.budget.total) == ("coding", 700)
-        assert engine.context("deploy", profile="base", budget=800).budget.total == 800
+        assert engine.context("deploy", profile="default", budget=800).budget.total == 800
 
 
 def test_the_same_request_on_the_same_state_has_the_same_id(engine: foveate.Engine) -> None:
@@ -98,7 +98,7 @@ def test_what_is_given_stands_under_its_heading(engine: foveate.Engine) -> None:
 
 
 def test_one_text_for_a_slot_need_not_be_a_list(engine: foveate.Engine) -> None:
-    context = engine.context("deploy", profile="layers", extra={"frame": "Decision"})
+    context = engine.context("deploy", profile="assistant", extra={"frame": "Decision"})
     assert context.text == "## Current Approach\n- Decision\n"
 
 

@@ -131,7 +131,7 @@ def test_a_profile_of_the_project_is_dropped_with_a_note(
 ) -> None:
     profiles = tmp_path / "project" / ".foveate" / "profiles"
     profiles.mkdir()
-    (profiles / "mine.toml").write_text('extends = "base"\n', "utf-8")
+    (profiles / "mine.toml").write_text('extends = "default"\n', "utf-8")
     context = engine.context("What does the cache run on?", profile="mine")
     case = record_case(engine, context.id, tmp_path / "cases.jsonl", expected=[ids["redis"]])
     assert "profile" not in case

@@ -12,9 +12,9 @@ import foveate
 from foveate import Scope
 from foveate.cli import cli
 from foveate.errors import ProfileError
-from foveate.pipeline.profiles import framed, known, resolve, to_toml
+from foveate.pipeline.profiles import add_frame, resolve
 from foveate.pipeline.profiles.choose import extent_of
-from foveate.pipeline.profiles.frames import frame_of, score
+from foveate.pipeline.profiles.frames import frames, score
 from foveate.pipeline.signals import intent
 from foveate.receipts.receipt import profile_from_json, profile_json
 from foveate.types import Frame, Request, Signals
@@ -22,32 +22,28 @@ from worlds import open_engine
 
 FRAMES = ("conversation", "creative", "debug", "decision", "initiation", "question", "review", "task")
 OWN = """
-description = "Incidents"
-[frame]
+[frames.incident]
 title = "Incident"
 description = "Users are affected."
 questions = ["Who is on call?"]
 domains = ["operations"]
-[frame.triggers]
+[frames.incident.triggers]
 words = ["outage", "pager"]
-[slots.frame]
-optional = true
-heading = "Current Approach: Incident"
-[slots.procedures]
-optional = true
-priority = 1.0
+[frames.incident.slots]
+frame = { heading = "Current Approach: Incident" }
+procedures = { priority = 1.0 }
 """
 
 
-def chosen(query: str, *places: Path, profile: str = "layers", **settings: object) -> Signals:
+def chosen(query: str, *places: Path, profile: str = "assistant", **settings: object) -> Signals:
     request = Request(query=query, scope=Scope("main"), now=0, profile=profile, **settings)  # type: ignore[arg-type]
-    return framed(request, Signals(intent=intent(query)), places)
+    return add_frame(request, Signals(intent=intent(query)), places)
 
 
 @pytest.fixture
 def own(tmp_path: Path) -> Path:
-    (tmp_path / "frame-incident.toml").write_text(OWN, encoding="utf-8")
-    return tmp_path
+    (tmp_path / "frames.toml").write_text(OWN, encoding="utf-8")
+    return tmp_path / "profiles"
 
 
 # --- choosing ------------------------------------------------------------------------------------------------------
@@ -58,16 +54,16 @@ def own(tmp_path: Path) -> Path:
     [
         ("Should we use Redis for caching in Newton?", "decision", "it begins with 'should we'"),
         ("Three services run. So, should we add Redis?", "decision", "it begins with 'should we'"),
-        ("Postgres vs Redis", "decision", "it says 'vs'"),
+        ("Postgres vs Redis", "decision", "it contains 'vs'"),
         ("Fix the login page", "debug", "its intent is fix"),
-        ("The upload crashes with an error", "debug", "it says 'crash' and 'error', its intent is fix"),
-        ("Please review the pull request", "review", "it says 'review'"),
-        ("Let's brainstorm a few names", "creative", "it says 'brainstorm'"),
-        ("We are starting a new project", "initiation", "it begins with 'we are starting', it says 'new project'"),
+        ("The upload crashes with an error", "debug", "it contains 'crash' and 'error', its intent is fix"),
+        ("Please review the pull request", "review", "it contains 'review'"),
+        ("Let's brainstorm a few names", "creative", "it contains 'brainstorm'"),
+        ("We are starting a new project", "initiation", "it begins with 'we are starting', it contains 'new project'"),
         ("Add a login endpoint", "task", "its intent is action"),
         ("Which region do we run in?", "question", "its intent is question"),
         ("What is a lease?", "question", "its intent is explain"),
-        ("Lisbon in spring", "conversation", "nothing in it calls for another"),
+        ("Lisbon in spring", "conversation", "no trigger of another frame matches"),
     ],
 )
 def test_a_question_calls_for_a_frame_and_the_reason_is_told(query: str, frame: str, because: str) -> None:
@@ -85,7 +81,7 @@ def test_a_part_of_a_word_calls_for_nothing(query: str) -> None:
 
 
 def test_of_two_that_are_called_for_equally_the_lower_order_is_chosen() -> None:
-    decision, review = frame_of("decision"), frame_of("review")
+    decision, review = frames()["decision"], frames()["review"]
     query = "A decision for review"
     assert score(decision.triggers, query, "other")[0] == score(review.triggers, query, "other")[0]
     assert decision.order < review.order
@@ -97,21 +93,19 @@ def test_only_the_beginning_of_a_long_text_is_read() -> None:
 
 
 def test_every_shipped_frame_says_what_it_is_for() -> None:
-    names = [info.name.removeprefix("frame-") for info in known() if info.name.startswith("frame-")]
-    assert tuple(names) == FRAMES
-    for name in names:
-        frame = frame_of(name)
+    assert tuple(sorted(frames())) == FRAMES
+    for name, frame in frames().items():
         assert frame.title == name.capitalize()
         assert frame.description
         assert frame.questions
-        profile = resolve(["layers", f"frame-{name}"])
+        profile = resolve(["assistant", f"frames.{name}"])
         slots = {slot.name: slot for slot in profile.slots}
         assert profile.frame == frame
         assert slots["frame"].heading == f"Current Approach: {frame.title}"
         assert len({slots[kind].priority for kind in ("decisions", "procedures", "facts", "episodes")}) > 1
 
 
-@pytest.mark.parametrize("profile", ["base", "chat", "coding", "task", "stack", "fresh-task"])
+@pytest.mark.parametrize("profile", ["default", "chat", "coding", "task", "subtask", "task-files"])
 def test_a_profile_that_wants_no_frames_gets_none(profile: str) -> None:
     assert chosen("Should we use Redis?", profile=profile) == Signals(intent="question")
 
@@ -125,32 +119,36 @@ def test_a_call_may_name_a_frame_for_any_profile() -> None:
 def test_an_unknown_frame_gets_a_near_match() -> None:
     with pytest.raises(ProfileError) as error:
         chosen("Lisbon", frame="debgu")
-    assert str(error.value) == "There is no frame 'debgu'. Did you mean 'debug'?"
+    assert str(error.value) == "Frame 'debgu' does not exist. Did you mean 'debug'?"
 
 
 def test_a_frame_of_your_own_is_chosen_like_the_others(own: Path) -> None:
     found = chosen("There is an outage, the pager rings", own)
-    assert (found.frame, found.frame_because, found.domains) == ("incident", "it says 'outage' and 'pager'", ("operations",))
+    assert (found.frame, found.frame_because, found.domains) == (
+        "incident",
+        "it contains 'outage' and 'pager'",
+        ("operations",),
+    )
 
 
-def test_a_frame_may_extend_the_shipped_one_of_its_name(tmp_path: Path) -> None:
-    (tmp_path / "frame-debug.toml").write_text('extends = "frame-debug"\n[frame.triggers]\nwords = ["wobbly"]\n')
-    frame = frame_of("debug", [tmp_path])
+def test_a_frame_of_a_shipped_name_changes_that_frame(tmp_path: Path) -> None:
+    (tmp_path / "frames.toml").write_text('[frames.debug.triggers]\nwords = ["wobbly"]\n')
+    frame = frames([tmp_path / "profiles"])["debug"]
     assert frame.triggers["words"] == ("wobbly",)
     assert frame.triggers["intents"] == ("fix",)
-    assert frame.questions == frame_of("debug").questions
+    assert frame.questions == frames()["debug"].questions
 
 
 def test_a_frame_that_is_wrong_is_told_of_with_every_problem(tmp_path: Path) -> None:
-    wrong = '[frame]\ntitel = "X"\norder = "first"\n[frame.triggers]\nintents = ["mend"]\nword = []\n'
-    (tmp_path / "frame-own.toml").write_text(wrong)
+    wrong = '[frames.own]\ntitel = "X"\norder = "first"\n[frames.own.triggers]\nintents = ["mend"]\nword = []\n'
+    (tmp_path / "frames.toml").write_text(wrong)
     with pytest.raises(ProfileError) as error:
-        chosen("Lisbon", tmp_path)
+        chosen("Lisbon", tmp_path / "profiles")
     assert str(error.value).splitlines() == [
-        "Profile 'frame-own' has no frame setting 'titel'. Did you mean 'title'?",
-        "Profile 'frame-own': frame.order must be a whole number, 0 or more, not 'first'.",
-        "Profile 'frame-own': frame.triggers.intents must be a list of question, action, fix, explain, other, not ['mend'].",
-        "Profile 'frame-own' has no trigger 'word'. Did you mean 'words'?",
+        "Frame 'own' has no frame setting 'titel'. Did you mean 'title'?",
+        "Frame 'own': order must be a whole number, 0 or more, got 'first'.",
+        "Frame 'own': triggers.intents must be a list of question, action, fix, explain, other, got ['mend'].",
+        "Frame 'own' has no trigger 'word'. Did you mean 'words'?",
     ]
 
 
@@ -182,11 +180,11 @@ def test_the_reason_counts_what_was_counted() -> None:
         "complex",
         "4 clauses (+1), 'architecture' (+1), 'migration' (+1), a decision (+1)",
     )
-    assert extent_of("Lisbon", Signals()) == ("short", "1 word, one thing asked")
+    assert extent_of("Lisbon", Signals()) == ("short", "1 word, nothing complex in it")
 
 
 def test_a_short_question_leaves_half_of_the_flexible_room_free() -> None:
-    with open_engine(profile="layers") as engine:
+    with open_engine(profile="assistant") as engine:
         for n in range(400):
             engine.add(
                 "decision", f"The deploy of host{chr(97 + n % 26)}{n} was moved to {n} o'clock. It needs a token and a key."
@@ -195,36 +193,33 @@ def test_a_short_question_leaves_half_of_the_flexible_room_free() -> None:
         short, usual = (engine.context("deploy", overrides={**wide, "frames": on}) for on in (True, False))
     assert (short.signals.input, usual.signals.input) == ("short", "")
     assert short.tokens == pytest.approx(usual.tokens / 2, rel=0.05)
-    assert resolve(["layers", "input-short"]).layers["flexible"] == "input-short"
+    assert resolve(["assistant", "input.short"]).layers["flexible"] == "input.short"
 
 
 def test_what_must_be_kept_is_kept_for_a_short_question_too() -> None:
-    with open_engine(profile="layers") as engine:
+    with open_engine(profile="assistant") as engine:
         engine.add("identity", "Keel. " + "Careful and brief. " * 60)
         engine.add("instruction", "Say so where you do not know.")
         usual = engine.context("Lisbon", overrides={"frames": False}, budget=130)
         short = engine.context("Lisbon", frame="none", budget=130)
     assert (short.signals.input, short.text) == ("", usual.text)  # a call that names its budget gets all of it
-    assert short.signals.input_because == "1 word, one thing asked, and the call names its budget"
+    assert short.signals.input_because == "1 word, nothing complex in it, and the call names its budget"
     assert short.tokens > 100
 
 
 def test_a_complex_question_raises_decisions_and_procedures() -> None:
-    plain, raised = ({s.name: s.share for s in resolve(n).slots} for n in ("layers", ["layers", "input-complex"]))
+    plain, raised = ({s.name: s.share for s in resolve(n).slots} for n in ("assistant", ["assistant", "input.complex"]))
     assert raised == {**plain, "decisions": 3000.0, "procedures": 2250.0}
-    assert resolve(["layers", "input-complex"]).layers["slots.decisions.share"] == "input-complex"
-    fixed = resolve(["task", "input-complex"], call={"slots": {"decisions": {"tokens": 101}}})
+    assert resolve(["assistant", "input.complex"]).layers["slots.decisions.share"] == "input.complex"
+    fixed = resolve(["assistant", "input.complex"], call={"slots": {"decisions": {"tokens": 101}}})
     assert next(slot.tokens for slot in fixed.slots if slot.name == "decisions") == 151
 
 
 # --- as data -------------------------------------------------------------------------------------------------------
 
 
-def test_a_profile_with_a_frame_reads_back_as_shown_and_from_its_receipt(tmp_path: Path) -> None:
-    profile = resolve(["layers", "frame-decision", "input-complex"])
-    (tmp_path / "shown.toml").write_text(to_toml(profile), encoding="utf-8")
-    again = resolve("shown", [tmp_path])
-    assert (again.frame, again.frames, again.slots) == (profile.frame, True, profile.slots)
+def test_a_profile_with_a_frame_reads_back_from_its_receipt() -> None:
+    profile = resolve(["assistant", "frames.decision", "input.complex"])
     assert profile_from_json(json.loads(json.dumps(profile_json(profile)))) == profile
     assert isinstance(profile.frame, Frame)
 
@@ -233,7 +228,7 @@ def test_a_profile_with_a_frame_reads_back_as_shown_and_from_its_receipt(tmp_pat
 
 
 def test_the_frame_is_in_the_prompt_and_in_the_receipt() -> None:
-    with open_engine(profile="layers") as engine:
+    with open_engine(profile="assistant") as engine:
         context = engine.context("Should we use Redis?")
         document = engine.receipts.get(context).document
         replayed = engine.receipts.replay(context)
@@ -252,31 +247,31 @@ def test_the_frame_is_in_the_prompt_and_in_the_receipt() -> None:
 
 
 def test_a_replay_makes_the_frame_from_the_stored_receipt(tmp_path: Path) -> None:
-    places = tmp_path / ".foveate" / "profiles"
-    places.mkdir(parents=True)
-    (places / "frame-incident.toml").write_text(OWN, encoding="utf-8")
+    own = tmp_path / ".foveate" / "frames.toml"
+    own.parent.mkdir()
+    own.write_text(OWN, encoding="utf-8")
     with foveate.open(tmp_path) as engine:
-        context = engine.context("There is an outage", profile="layers")
+        context = engine.context("There is an outage", profile="assistant")
     assert "## Current Approach: Incident\nUsers are affected.\nConsider:\n- Who is on call?\n" in context.text
-    (places / "frame-incident.toml").write_text(OWN.replace("Users", "Customers"), encoding="utf-8")
+    own.write_text(OWN.replace("Users", "Customers"), encoding="utf-8")
     with foveate.open(tmp_path) as engine:
         assert engine.receipts.replay(context.id)["text"] == context.text
 
 
 def test_whoever_hands_in_an_approach_has_chosen_one() -> None:
-    with open_engine(profile="layers") as engine:
+    with open_engine(profile="assistant") as engine:
         context = engine.context("Should we use Redis?", extra={"frame": ["Ask Mira first"]})
     assert context.text == "## Current Approach\n- Ask Mira first\n"
-    assert context.signals.frame_because == "the call hands in its own"
+    assert context.signals.frame_because == "the call passes its own"
 
 
 def test_without_a_frame_the_slot_is_not_shown() -> None:
-    with open_engine(profile="layers") as engine:
+    with open_engine(profile="assistant") as engine:
         assert engine.context("Should we use Redis?", frame="none").text == ""
 
 
 def test_a_frame_changes_nothing_before_it_in_the_prompt() -> None:
-    with open_engine(profile="layers") as engine:
+    with open_engine(profile="assistant") as engine:
         engine.add("identity", "Keel. Careful and brief.")
         one, other = engine.context("Should we use Redis?"), engine.context("Why does the upload crash?")
     assert one.signals.frame != other.signals.frame
@@ -285,10 +280,10 @@ def test_a_frame_changes_nothing_before_it_in_the_prompt() -> None:
 
 
 def test_a_question_for_a_task_that_calls_for_nothing_is_a_task() -> None:
-    with open_engine(profile="layers") as engine:
+    with open_engine(profile="assistant") as engine:
         task = engine.add("task", "The office in Lisbon", data={"name": "Office"}).record.id
         found = engine.context(task=task).signals
-    assert (found.frame, found.frame_because) == ("task", "it is for a task")
+    assert (found.frame, found.frame_because) == ("task", "the request is for a task")
 
 
 def test_the_command_line_names_a_frame_and_tells_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,14 +293,14 @@ def test_the_command_line_names_a_frame_and_tells_why(tmp_path: Path, monkeypatc
         return CliRunner().invoke(cli, list(args))
 
     assert run("init").exit_code == 0
-    asked = ("context", "Should we use Redis?", "--profile", "layers")
+    asked = ("context", "Should we use Redis?", "--profile", "assistant")
     assert run(*asked).stdout.startswith("## Current Approach: Decision\n")
     assert run(*asked, "--frame", "debug").stdout.startswith("## Current Approach: Debug\n")
     assert run(*asked, "--frame", "none").stdout == ""
     assert "frame decision: it begins with 'should we'\n" in run(*asked, "--explain").stdout
     unknown = run(*asked, "--frame", "debgu")
     assert unknown.exit_code == ProfileError.exit_code
-    assert "There is no frame 'debgu'. Did you mean 'debug'?" in unknown.stderr
+    assert "Frame 'debgu' does not exist. Did you mean 'debug'?" in unknown.stderr
 
 
 # --- working memory ------------------------------------------------------------------------------------------------
@@ -316,7 +311,7 @@ def focus(context: foveate.Context) -> list[str]:
 
 
 def test_the_current_focus_is_the_task_on_top_and_what_is_still_open() -> None:
-    with open_engine(profile="layers", session="s1") as engine:
+    with open_engine(profile="assistant", session="s1") as engine:
         engine.tasks.push("Design the storage")
         engine.add("question", "Who owns the backups?", session="s1")
         engine.add("question", "Who waters the plants?", session="s2")
@@ -332,5 +327,5 @@ def test_the_current_focus_is_the_task_on_top_and_what_is_still_open() -> None:
 
 
 def test_a_frame_is_named_by_a_text() -> None:
-    with open_engine() as engine, pytest.raises(ProfileError, match="no frame 5"):
-        engine.context("x", frame=5, profile="layers")
+    with open_engine() as engine, pytest.raises(ProfileError, match="Frame 5 does not exist"):
+        engine.context("x", frame=5, profile="assistant")

@@ -56,8 +56,8 @@ def test_a_project_profile_goes_before_the_persons_and_the_builtin(tmp_path: Pat
 
 
 def test_what_load_gives_may_be_changed_without_harm() -> None:
-    load("base")["slots"].clear()
-    assert load("base")["slots"]
+    load("default")["slots"].clear()
+    assert load("default")["slots"]
 
 
 def test_a_changed_file_is_read_again(project: Path) -> None:
@@ -70,13 +70,13 @@ def test_a_changed_file_is_read_again(project: Path) -> None:
 def test_an_unknown_profile_gets_a_near_match() -> None:
     with pytest.raises(ProfileError) as error:
         load("codng")
-    assert str(error.value) == "There is no profile 'codng'. Did you mean 'coding'?"
+    assert str(error.value) == "Profile 'codng' does not exist. Did you mean 'coding'?"
 
 
 def test_a_name_cannot_leave_its_directory(tmp_path: Path) -> None:
     write(tmp_path, "secret", "total = 1")
     (tmp_path / "profiles").mkdir()
-    with pytest.raises(ProfileError, match=r"There is no profile '\.\./secret'"):
+    with pytest.raises(ProfileError, match=r"Profile '\.\./secret' does not exist"):
         load("../secret", [tmp_path / "profiles"])
 
 
@@ -101,11 +101,11 @@ def test_known_lists_every_profile_with_where_it_comes_from(project: Path) -> No
     path = write(project, "mine", 'description = "Ours"\nextends = "chat"')
     write(project, "broken", "=")
     found = {info.name: info for info in known([project])}
-    assert sorted(found) == names([project]) == sorted([*BUILTINS, "mine", "broken"])
+    assert sorted(found) == sorted(set(names([project])) - {"agent", "map"})
     assert (found["mine"].where, found["mine"].extends, found["mine"].description) == (str(path), "chat", "Ours")
-    assert (found["base"].where, found["base"].extends) == ("builtin", "")
-    assert found["coding"].extends == "base"
-    assert found["layers"].extends == ""
+    assert (found["default"].where, found["default"].extends) == ("builtin", "")
+    assert found["coding"].extends == "default"
+    assert found["assistant"].extends == ""
     assert "is not valid TOML" in found["broken"].description
 
 
@@ -121,9 +121,9 @@ def test_places_are_the_projects_then_the_persons(tmp_path: Path) -> None:
 def test_a_profile_stands_on_base_unless_it_says_otherwise(project: Path) -> None:
     write(project, "mine", "total = 4000")
     mine = resolve("mine", [project])
-    assert slot_names(mine) == slot_names(resolve("base"))
+    assert slot_names(mine) == slot_names(resolve("default"))
     assert (mine.name, mine.total, mine.layers["total"]) == ("mine", 4000, "mine")
-    assert mine.layers["slots.facts.share"] == "base"
+    assert mine.layers["slots.facts.share"] == "default"
 
 
 def test_a_profile_that_extends_nothing_stands_alone(project: Path) -> None:
@@ -135,16 +135,14 @@ def test_extends_makes_a_chain(project: Path) -> None:
     write(project, "team", 'extends = "chat"\nreserve = 100')
     write(project, "mine", 'extends = "team"\ntotal = 4000')
     setters = resolve("mine", [project]).layers
-    assert setters["slots.rules.tokens"] == "base"
+    assert setters["slots.rules.tokens"] == "default"
     assert setters["slots.memories.share"] == "chat"
     assert (setters["reserve"], setters["total"]) == ("team", "mine")
 
 
 def test_an_unknown_parent_gets_a_near_match(project: Path) -> None:
     write(project, "mine", 'extends = "chatt"')
-    assert check("mine", [project]) == [
-        "Profile 'mine' extends 'chatt', but there is no profile 'chatt'. Did you mean 'chat'?"
-    ]
+    assert check("mine", [project]) == ["Profile 'mine' extends 'chatt', which does not exist. Did you mean 'chat'?"]
 
 
 def test_a_cycle_is_named(project: Path) -> None:
@@ -165,10 +163,10 @@ def test_a_profile_may_extend_the_builtin_of_its_own_name(project: Path) -> None
 
 
 def test_a_project_can_adjust_base_for_every_profile(project: Path) -> None:
-    write(project, "base", "reserve = 500")
-    assert resolve("base", [project]).reserve == 500
+    write(project, "default", "reserve = 500")
+    assert resolve("default", [project]).reserve == 500
     chat = resolve("chat", [project])
-    assert (chat.reserve, chat.layers["reserve"], chat.layers["total"]) == (500, "base", "base (builtin)")
+    assert (chat.reserve, chat.layers["reserve"], chat.layers["total"]) == (500, "default", "default (builtin)")
 
 
 # --- laying --------------------------------------------------------------------------------------------------------
@@ -205,16 +203,16 @@ def test_a_removed_slot_can_be_made_anew() -> None:
 def test_removing_an_unknown_slot_gets_a_near_match(project: Path) -> None:
     with pytest.raises(ProfileError) as error:
         overlay({"slots": {"facts": {}}}, {"slots": {"fact": {"remove": True}}})
-    assert str(error.value) == "There is no slot 'fact' to remove. Did you mean 'facts'?"
+    assert str(error.value) == "Slot 'fact' cannot be removed: it does not exist. Did you mean 'facts'?"
     assert problems_of("[slots.fact]\nremove = true", project) == [
-        "Profile 'developer' removes slot 'fact', which is not there. Did you mean 'facts'?"
+        "Profile 'developer' removes slot 'fact', which does not exist. Did you mean 'facts'?"
     ]
 
 
 def test_an_optional_slot_is_left_out_where_the_profile_has_none() -> None:
-    easy = resolve(["base", "complexity-easy"])
+    easy = resolve(["default", "complexity.easy"])
     assert slot(easy, "patterns").max_items == 3
-    assert slot_names(easy) == slot_names(resolve("base"))
+    assert slot_names(easy) == slot_names(resolve("default"))
     assert not [path for path in easy.layers if "prior_work" in path or path.endswith("optional")]
 
 
@@ -224,32 +222,32 @@ def test_an_optional_removal_of_a_slot_that_is_not_there_does_nothing(project: P
 
 def test_layers_named_later_bring_only_themselves(project: Path) -> None:
     write(project, "reviewer", "[slots.decisions]\nmax_items = 7")
-    profile = resolve(["layers", "reviewer"], [project])
-    assert slot_names(profile) == slot_names(resolve("layers"))
+    profile = resolve(["assistant", "reviewer"], [project])
+    assert slot_names(profile) == slot_names(resolve("assistant"))
     assert (slot(profile, "decisions").max_items, profile.layers["slots.decisions.max_items"]) == (7, "reviewer")
-    assert profile.name == "layers"
+    assert profile.name == "assistant"
 
 
 def test_a_layer_already_laid_is_not_laid_again_over_others(project: Path) -> None:
-    write(project, "reviewer", 'extends = "base"\nreserve = 10')
+    write(project, "reviewer", 'extends = "default"\nreserve = 10')
     write(project, "mine", "total = 4000")
     assert resolve(["mine", "reviewer"], [project]).total == 4000
 
 
 def test_the_call_is_the_last_layer() -> None:
     call = {"total": 9000, "slots": {"facts": {"tokens": 100, "kinds": ("fact",)}}}
-    profile = resolve(["coding", "complexity-easy"], call=call)
+    profile = resolve(["coding", "complexity.easy"], call=call)
     facts = slot(profile, "facts")
     assert (profile.total, facts.tokens, facts.share, facts.kinds) == (9000, 100, None, ("fact",))
     assert profile.layers["slots.facts.tokens"] == profile.layers["total"] == "call"
     assert "slots.facts.share" not in profile.layers
-    assert profile.layers["slots.patterns.max_items"] == "complexity-easy"
+    assert profile.layers["slots.patterns.max_items"] == "complexity.easy"
     assert profile.layers["slots.code_references.source"] == "coding"
 
 
 def test_every_value_that_a_layer_set_names_its_layer() -> None:
-    profile = resolve(["coding", "complexity-normal"])
-    assert set(profile.layers.values()) == {"base", "coding", "complexity-normal"}
+    profile = resolve(["coding", "complexity.normal"])
+    assert set(profile.layers.values()) == {"default", "coding", "complexity.normal"}
     assert {path.split(".")[1] for path in profile.layers if path.startswith("slots.")} == set(slot_names(profile))
 
 
@@ -268,36 +266,36 @@ def test_slots_come_stable_first_then_by_order_then_by_name(project: Path) -> No
 
 
 def test_stable_slots_are_system_and_volatile_ones_user_unless_set() -> None:
-    base = resolve("base")
+    base = resolve("default")
     assert {slot.role for slot in base.slots if slot.stable} == {"system"}
     assert {slot.role for slot in base.slots if not slot.stable and slot.source != "censors"} == {"user"}
-    assert slot(resolve("base", call={"slots": {"facts": {"role": "system"}}}), "facts").role == "system"
+    assert slot(resolve("default", call={"slots": {"facts": {"role": "system"}}}), "facts").role == "system"
 
 
 # --- the total of a call -------------------------------------------------------------------------------------------
 
 
 def test_a_call_sets_the_total_and_the_profile_remembers_what_it_is_written_for() -> None:
-    half = resolve("fresh-task", total=75_000)
+    half = resolve("task-files", total=75_000)
     assert (half.total, half.written_for, half.reserve) == (75_000, 150_000, 16_000)
     assert half.layers["total"] == "call"
-    assert half.layers["reserve"] == "fresh-task"
+    assert half.layers["reserve"] == "task-files"
 
 
 def test_a_larger_total_leaves_what_is_fixed() -> None:
-    large = resolve("fresh-task", total=300_000)
+    large = resolve("task-files", total=300_000)
     assert (large.total, large.reserve, slot(large, "repo_map").tokens) == (300_000, 16_000, 2000)
 
 
 def test_a_total_below_the_keep_slots_is_the_budgets_to_judge() -> None:
-    assert resolve("base", total=100).total == 100
+    assert resolve("default", total=100).total == 100
 
 
 @pytest.mark.parametrize("total", [0, -1, True])
 def test_a_total_must_be_above_0(total: int) -> None:
     with pytest.raises(ProfileError) as error:
-        resolve("base", total=total)
-    assert str(error.value) == f"The call: total must be a whole number above 0, not {total!r}."
+        resolve("default", total=total)
+    assert str(error.value) == f"The call: total must be a whole number above 0, got {total!r}."
 
 
 # --- problems ------------------------------------------------------------------------------------------------------
@@ -317,40 +315,40 @@ def test_a_total_must_be_above_0(total: int) -> None:
         ),
         ("[weights]\nrelevence = 1", "Profile 'developer' has no weight 'relevence'. Did you mean 'relevance'?"),
         ("[fields]\ntag = 1", "Profile 'developer' has no field 'tag'. Did you mean 'tags'?"),
-        ("total = 0", "Profile 'developer': total must be a whole number above 0, not 0."),
-        ("total = 8000.5", "Profile 'developer': total must be a whole number above 0, not 8000.5."),
-        ("extends = 5", "Profile 'developer': extends must be text, not 5."),
-        ("slots = 5", "Profile 'developer': slots must be a table, not 5."),
-        ("[slots]\nfacts = 5", "Profile 'developer': slots.facts must be a table, not 5."),
+        ("total = 0", "Profile 'developer': total must be a whole number above 0, got 0."),
+        ("total = 8000.5", "Profile 'developer': total must be a whole number above 0, got 8000.5."),
+        ("extends = 5", "Profile 'developer': extends must be text, got 5."),
+        ("slots = 5", "Profile 'developer': slots must be a table, got 5."),
+        ("[slots]\nfacts = 5", "Profile 'developer': slots.facts must be a table, got 5."),
         (
             "[slots.'a b']\nshare = 1",
-            "Profile 'developer': the slot name 'a b' may hold letters, digits, '-' and '_' only.",
+            "Profile 'developer': the slot name 'a b' may have letters, digits, '-' and '_' only.",
         ),
         (
             "[slots.facts]\nmax_items = 'ten'",
-            "Profile 'developer': slots.facts.max_items must be a whole number, 0 or more, not 'ten'.",
+            "Profile 'developer': slots.facts.max_items must be a whole number, 0 or more, got 'ten'.",
         ),
         (
             "[slots.facts]\nmax_items = true",
-            "Profile 'developer': slots.facts.max_items must be a whole number, 0 or more, not True.",
+            "Profile 'developer': slots.facts.max_items must be a whole number, 0 or more, got True.",
         ),
         (
             "[slots.facts]\nkinds = 'fact'",
-            "Profile 'developer': slots.facts.kinds must be a list of names, not 'fact'.",
+            "Profile 'developer': slots.facts.kinds must be a list of names, got 'fact'.",
         ),
-        ("[slots.facts]\nshare = -1", "Profile 'developer': slots.facts.share must be a number, 0 or more, not -1."),
-        ("[slots.facts]\nshare = nan", "Profile 'developer': slots.facts.share must be a number, 0 or more, not nan."),
-        ("[weights]\nrecency = -1", "Profile 'developer': weights.recency must be a number, 0 or more, not -1."),
+        ("[slots.facts]\nshare = -1", "Profile 'developer': slots.facts.share must be a number, 0 or more, got -1."),
+        ("[slots.facts]\nshare = nan", "Profile 'developer': slots.facts.share must be a number, 0 or more, got nan."),
+        ("[weights]\nrecency = -1", "Profile 'developer': weights.recency must be a number, 0 or more, got -1."),
         (
             "[slots.facts]\nmin_score = 1.5",
-            "Profile 'developer': slots.facts.min_score must be a number from 0 to 1, not 1.5.",
+            "Profile 'developer': slots.facts.min_score must be a number from 0 to 1, got 1.5.",
         ),
         (
             "[slots.facts]\nlevel = 'tiny'",
-            "Profile 'developer': slots.facts.level must be full, summary or micro, not 'tiny'.",
+            "Profile 'developer': slots.facts.level must be full, summary or micro, got 'tiny'.",
         ),
-        ("[slots.facts]\nrole = 'tool'", "Profile 'developer': slots.facts.role must be system or user, not 'tool'."),
-        ("half_life = 0", "Profile 'developer': half_life must be a number above 0, not 0."),
+        ("[slots.facts]\nrole = 'tool'", "Profile 'developer': slots.facts.role must be system or user, got 'tool'."),
+        ("half_life = 0", "Profile 'developer': half_life must be a number above 0, got 0."),
         (
             "[slots.facts]\ntokens = 5\nshare = 5",
             "Profile 'developer': slot 'facts' has both tokens and share; give it one of them.",
@@ -377,7 +375,7 @@ def test_a_total_must_be_above_0(total: int) -> None:
             "Profile 'developer': the shares sum to 0; give one slot a share above 0.",
         ),
         ("extends = ''", "Profile 'developer' has no total."),
-        ("extends = ''\ntotal = -5", "Profile 'developer': total must be a whole number above 0, not -5."),
+        ("extends = ''\ntotal = -5", "Profile 'developer': total must be a whole number above 0, got -5."),
     ],
 )
 def test_each_problem_is_said_once_and_in_full(text: str, problem: str, project: Path) -> None:
@@ -393,10 +391,10 @@ def test_all_problems_come_at_once(project: Path) -> None:
         resolve("developer", [project], call={"extends": "chat", "weight": {}}, total=0)
     assert str(error.value).splitlines() == [
         "Profile 'developer' has no setting 'totl'. Did you mean 'total'?",
-        "Profile 'developer': slots.facts.share must be a number, 0 or more, not 'all'.",
+        "Profile 'developer': slots.facts.share must be a number, 0 or more, got 'all'.",
         "The call has no setting 'weight'. Did you mean 'weights'?",
         "The call cannot extend a profile; name the profile instead.",
-        "The call: total must be a whole number above 0, not 0.",
+        "The call: total must be a whole number above 0, got 0.",
         "Profile 'developer': slot 'todo' has neither tokens nor share; give it one of them.",
         "Profile 'developer': the reserve of 8000 leaves nothing of the total of 8000.",
     ]
@@ -405,10 +403,10 @@ def test_all_problems_come_at_once(project: Path) -> None:
 def test_a_missing_layer_does_not_hide_the_problems_of_the_others(project: Path) -> None:
     write(project, "developer", "totl = 5")
     with pytest.raises(ProfileError) as error:
-        resolve(["developer", "complexity-esy", "zzz"], [project])
+        resolve(["developer", "complexity.esy", "zzz"], [project])
     assert str(error.value).splitlines() == [
-        "There is no profile 'complexity-esy'. Did you mean 'complexity-easy'?",
-        f"There is no profile 'zzz'. Known: {', '.join(names([project]))}.",
+        "Complexity 'esy' does not exist. Did you mean 'easy'?",
+        f"Profile 'zzz' does not exist. Known: {', '.join(names([project]))}.",
         "Profile 'developer' has no setting 'totl'. Did you mean 'total'?",
     ]
 
@@ -416,8 +414,8 @@ def test_a_missing_layer_does_not_hide_the_problems_of_the_others(project: Path)
 def test_check_takes_a_file(project: Path) -> None:
     path = write(project, "mine", "totl = 5")
     assert check(path) == check(str(path)) == ["Profile 'mine' has no setting 'totl'. Did you mean 'total'?"]
-    assert check(BUILTIN / "base.toml") == []
-    assert check("nowhere.toml") == ["There is no file 'nowhere.toml'."]
+    assert check(BUILTIN / "default.toml") == []
+    assert check("nowhere.toml") == ["File 'nowhere.toml' does not exist."]
 
 
 def test_the_profile_in_the_documentation_resolves(project: Path) -> None:
@@ -452,10 +450,10 @@ def test_a_builtin_profile_resolves_and_reads_back_as_shown(name: str, project: 
 
 
 def test_a_shown_profile_names_the_layer_of_each_value() -> None:
-    shown = to_toml(resolve(["coding", "complexity-easy"]))
-    assert shown.startswith('name = "coding"\nextends = ""\ntotal = 8000  # base\nreserve = 0  # base\n')
-    assert 'heading = "Patterns to Follow"  # base\n' in shown
-    assert "share = 15.0  # coding\nmax_items = 3  # complexity-easy\n" in shown
+    shown = to_toml(resolve(["coding", "complexity.easy"]))
+    assert shown.startswith('name = "coding"\nextends = ""\ntotal = 8000  # default\nreserve = 0  # default\n')
+    assert 'heading = "Patterns to Follow"  # default\n' in shown
+    assert "share = 15.0  # coding\nmax_items = 3  # complexity.easy\n" in shown
 
 
 # --- choosing ------------------------------------------------------------------------------------------------------
@@ -468,18 +466,44 @@ def request(**settings: str) -> Request:
 @pytest.mark.parametrize(
     ("settings", "chosen"),
     [
-        ({}, ("base",)),
+        ({}, ("default",)),
         ({"profile": "coding", "agent": "reviewer"}, ("coding", "reviewer")),
         ({"profile": "coding", "agent": "stranger"}, ("coding",)),
-        ({"agent": "reviewer", "complexity": "complex"}, ("base", "reviewer", "complexity-complex")),
+        ({"agent": "reviewer", "complexity": "complex"}, ("default", "reviewer", "complexity.complex")),
         ({"profile": "reviewer", "agent": "reviewer"}, ("reviewer",)),
     ],
 )
 def test_profile_then_agent_then_complexity_are_laid(settings: dict[str, str], chosen: tuple[str, ...]) -> None:
-    assert layers(request(**settings), Signals(), {*BUILTINS, "reviewer"}) == chosen
+    assert layers(request(**settings), Signals(), {"reviewer"}) == chosen
 
 
 def test_an_unknown_complexity_gets_a_near_match() -> None:
     with pytest.raises(ProfileError) as error:
-        layers(request(complexity="complx"), Signals(), BUILTINS)
-    assert str(error.value) == "There is no complexity 'complx'. Did you mean 'complex'?"
+        resolve(["default", "complexity.complx"])
+    assert str(error.value) == "Complexity 'complx' does not exist. Did you mean 'complex'?"
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("complexity-easy", "the complexity 'easy' is chosen with complexity=\"easy\"."),
+        ("frame-debug", "the frame 'debug' is chosen with frame=\"debug\"."),
+        ("frames.debug", "the frame 'debug' is chosen with frame=\"debug\"."),
+        ("debug", "the frame 'debug' is chosen with frame=\"debug\"."),
+        ("input-short", "the input 'short' is chosen by the length of the question."),
+    ],
+)
+def test_a_frame_and_a_complexity_are_not_profiles(name: str, hint: str) -> None:
+    with pytest.raises(ProfileError) as error:
+        resolve(name)
+    assert str(error.value) == f"{name!r} is not a profile: {hint}"
+
+
+def test_a_profile_may_change_a_complexity(project: Path) -> None:
+    write(project, "mine", "[complexity.easy.slots]\npatterns = { max_items = 1 }")
+    easy = resolve(["mine", "complexity.easy"], [project])
+    assert (slot(easy, "patterns").max_items, slot(easy, "warnings").max_items) == (1, 2)
+    assert slot(resolve(["default", "complexity.easy"], [project]), "patterns").max_items == 3
+    assert problems_of("[complexity.easy.slots]\npatterns = { max_item = 1 }", project) == [
+        "Complexity 'easy' has no slot setting 'max_item'. Did you mean 'max_items'?"
+    ]

@@ -126,7 +126,7 @@ def test_one_of_a_kind_is_found_in_talks_and_not_in_work() -> None:
     engine = open_engine()
     engine.add("note", "Anna took up kickboxing")
     assert "kickboxing" in engine.context("Which sports?", profile="chat").text
-    assert "kickboxing" not in engine.context("Which sports?", profile="base").text
+    assert "kickboxing" not in engine.context("Which sports?", profile="default").text
     assert engine.search("sports") == []
 
 
@@ -144,9 +144,11 @@ def test_what_is_explained_knows_the_loose_words_of_talks_alone() -> None:
     for n in range(60):
         engine.add("note", f"The sports of class {n} are on Monday")
     far = engine.add("note", "Anna took up kickboxing").record
-    said = {name: engine.why(far.id, engine.context("Which sports?", profile=name, budget=120)) for name in ("chat", "base")}
+    said = {
+        name: engine.why(far.id, engine.context("Which sports?", profile=name, budget=120)) for name in ("chat", "default")
+    }
     assert "rank 61" in said["chat"]["sentence"]
-    assert said["base"]["reason"] == "no shared term"
+    assert said["default"]["reason"] == "no shared term"
 
 
 def test_other_words_stand_in_no_receipt() -> None:

@@ -38,7 +38,7 @@ def test_a_line_says_what_the_receipt_says(engine: foveate.Engine) -> None:
         "created": receipt.document["created"],
         "now": NOW,
         "query": "How long does a deploy take?",
-        "profile": "base",
+        "profile": "default",
         "scope": {"project": "main", "user": None, "agent": None, "session": "s1", "task": None},
         "tokens": context.tokens,
         "total": 500,
@@ -156,7 +156,7 @@ def test_no_slot_asks_for_it(engine: foveate.Engine) -> None:
     id = engine.add("issue", "The deploy is slow").record.id
     reason, sentence = not_in(engine, id, engine.context("Why is the deploy slow?"))
     assert reason == "no slot"
-    assert sentence == "not considered: no slot of profile 'base' asks for records of kind 'issue'"
+    assert sentence == "not considered: no slot of profile 'default' asks for records of kind 'issue'"
 
 
 @pytest.mark.parametrize(
@@ -290,7 +290,7 @@ def test_a_context_differs_from_itself_in_nothing(engine: foveate.Engine) -> Non
 
 def test_validate_gives_001s_answer(engine: foveate.Engine) -> None:
     engine.add("identity", "You implement one task at a time.")
-    context = engine.context("Add retries", profile="fresh-task", extra={"files": ["def f(): ..."]})
+    context = engine.context("Add retries", profile="task-files", extra={"files": ["def f(): ..."]})
     found = engine.receipts.validate(context)
     assert found["valid"] is True
     assert (found["token_count"], found["max_tokens"]) == (context.tokens, 134_000)

@@ -34,7 +34,7 @@ def brought(engine: foveate.Engine, source: str, **options: Any) -> list[str]:
 
 
 def test_the_figures_are_profile_data() -> None:
-    for name in ("base", "stack"):
+    for name in ("default", "subtask"):
         (slot,) = [slot for slot in resolve(name).slots if slot.name == "recent"]
         assert (slot.limit, slot.also) == (50, (("highlights", 5),))
 

@@ -88,7 +88,7 @@ def test_another_profile_is_another_context(engine: foveate.Engine) -> None:
 
 def test_a_frame_that_switches_rebuilds(engine: foveate.Engine) -> None:
     """004-103, 004-109"""
-    before = engine.context(QUESTION, frame="question", profile="layers")
+    before = engine.context(QUESTION, frame="question", profile="assistant")
     assert before.signals.frame == "question"
     found = engine.refresh(before, QUESTION, frame="debug")
     assert found.reason == "frame"

@@ -66,7 +66,7 @@ def test_the_stable_part_does_not_depend_on_volatile_keep_slots() -> None:
                 data={"reason": "why"},
             )
         short, long = (
-            memory.context("x", profile="layers", budget=320, extra={"working": "word " * n}).prefix for n in (5, 120)
+            memory.context("x", profile="assistant", budget=320, extra={"working": "word " * n}).prefix for n in (5, 120)
         )
         assert short == long
 

@@ -48,7 +48,7 @@ def people(engine: Engine) -> Engine:
 
 
 def compute(engine: Engine, query: str, **options: Any) -> Context:
-    return engine.context(query, **{"profile": "stack", "budget": 20_000, "overrides": WIDE, **options})
+    return engine.context(query, **{"profile": "subtask", "budget": 20_000, "overrides": WIDE, **options})
 
 
 def lines(context: Context) -> list[str]:
@@ -197,7 +197,7 @@ def test_the_heaviest_relations_are_shown_within_the_room(engine: Engine) -> Non
     """003-72, 003-73"""
     for n in range(30):
         engine.link("Mira", "owns", f"Service number {n}", weight=n / 30, create=True)
-    context = engine.context("What does Mira own?", profile="stack", budget=200)
+    context = engine.context("What does Mira own?", profile="subtask", budget=200)
     found = lines(context)
     assert found == [f"Mira --[owns]--> Service number {n}" for n in range(29, 29 - len(found), -1)]
     lost = [omission.reason for omission in context.left_out if omission.section == "relations"]
@@ -360,7 +360,7 @@ def test_entity_types_filter_both_ends() -> None:
         engine.add("entity", "Noor", data={"type": "person"})
         engine.link("Mira", "owns", "Uploader")
         engine.link("Mira", "knows", "Noor")
-        text = engine.context("Mira", profile="stack", filters=Filters(entity_types=("person",))).text
+        text = engine.context("Mira", profile="subtask", filters=Filters(entity_types=("person",))).text
         assert "Mira --[knows]--> Noor" in text
         assert "owns" not in text
 

@@ -12,7 +12,7 @@ from foveate.pipeline.scoring import features, score, weigh
 from foveate.types import Candidate, Profile, Record, Scope, Signals, Slot
 from worlds import DAY, HOUR, NOW
 
-LAYERS = resolve("layers", call={"slots": {"decisions": {"priority": 1.0}, "facts": {"priority": 0.6}}})
+LAYERS = resolve("assistant", call={"slots": {"decisions": {"priority": 1.0}, "facts": {"priority": 0.6}}})
 
 
 def record(**values: object) -> Record:

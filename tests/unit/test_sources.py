@@ -281,6 +281,6 @@ def test_a_slot_asks_for_as_many_as_its_room_could_hold(settings: dict[str, Any]
 
 
 def test_004s_limits_reach_the_source() -> None:
-    layers = resolve("layers")
+    layers = resolve("assistant")
     limits = {slot.name: limit_of(slot, layers) for slot in layers.slots if slot.source == "search"}
     assert limits == {"decisions": 20, "facts": 30, "procedures": 10, "episodes": 10}

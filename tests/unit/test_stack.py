@@ -71,7 +71,7 @@ def test_a_goal_without_a_name_is_still_shown_beside_its_result() -> None:
         stack.push("Investigate the flaky build")
         assert stack.pop("A clock was mocked twice").name == "Investigate the flaky build"
         stack.push("Next")
-        assert "#### Investigate the flaky build\nA clock was mocked twice\n" in engine.context(profile="stack").text
+        assert "#### Investigate the flaky build\nA clock was mocked twice\n" in engine.context(profile="subtask").text
         stack.push("x" * 200)
         assert len(stack.current().name) == 80  # type: ignore[union-attr]
 
@@ -82,7 +82,7 @@ def test_completed_siblings_are_found_among_many_that_are_not() -> None:
         parts = [engine.tasks.add(f"Part {n}", parent=parent).id for n in range(300)]
         for n in range(3):
             engine.tasks.complete(parts[n], f"Result {n} of the plan")
-        text = engine.context(task=parts[3], profile="stack").text
+        text = engine.context(task=parts[3], profile="subtask").text
         assert all(f"Result {n} of the plan" in text for n in range(3))
 
 
@@ -91,7 +91,7 @@ def test_the_nearest_ancestor_matters_most() -> None:
         stack = engine.tasks
         for n in range(12):
             stack.push(f"Goal {n} " + "of many words " * 30)
-        path = next(s for s in engine.context(profile="stack", budget=1500).sections if s.name == "path")
+        path = next(s for s in engine.context(profile="subtask", budget=1500).sections if s.name == "path")
         names = [item.record.data["name"] for item in path.items]
         assert names[0].startswith("Goal 10 ")
         assert [name.split()[1] for name in names] == [str(n) for n in range(10, 10 - len(names), -1)]
@@ -119,11 +119,11 @@ def test_the_goal_on_top_is_the_question_where_none_is_asked() -> None:
     with open_engine() as engine:
         engine.add("fact", "Release notes live in docs/notes.md")
         with pytest.raises(InputError, match="Pass a query or a task"):
-            engine.context(profile="stack")
+            engine.context(profile="subtask")
         stack = engine.scoped(session="s1").tasks
         stack.push("Ship the release")
         stack.push("Write the release notes")
-        context = engine.context(profile="stack", session="s1")
+        context = engine.context(profile="subtask", session="s1")
         assert "Release notes live in docs/notes.md" in context.text
         assert "release" in context.signals.keywords
 
@@ -140,7 +140,7 @@ def test_ancestors_read_as_goals_or_results_and_siblings_as_results() -> None:
         stack.push("Draw it", name="Draw")
         stack.pop("Drawn")
         stack.push("Colour it", name="Colour")
-        context = engine.context(profile="stack")
+        context = engine.context(profile="subtask")
         shown = {section.name: section.content for section in context.sections}
         assert "Ship the release" in shown["root_goal"]
         assert shown["path"].index("Sketch a figure") < shown["path"].index("Prepare the docs")
@@ -148,14 +148,14 @@ def test_ancestors_read_as_goals_or_results_and_siblings_as_results() -> None:
         assert "Three links" not in context.text  # a sibling of an ancestor is not of this frame
         assert "Colour it" in shown["task"]
         engine.tasks.complete(engine.tasks.list(status="blocked")[0].id, "A figure of three boxes")
-        path = next(section.content for section in engine.context(profile="stack").sections if section.name == "path")
+        path = next(section.content for section in engine.context(profile="subtask").sections if section.name == "path")
         assert "A figure of three boxes" in path
         assert "Sketch a figure" not in path
         assert engine.tasks.get(done).status == "completed"
 
 
 def test_shares_of_root_path_and_siblings() -> None:
-    slots = {slot.name: slot for slot in resolve("stack").slots}
+    slots = {slot.name: slot for slot in resolve("subtask").slots}
     assert [slots[name].share for name in ("root_goal", "path", "siblings")] == [5, 15, 10]
     assert sum(slot.share or 0 for slot in slots.values()) == 100
 
@@ -184,13 +184,13 @@ def test_the_size_depends_on_depth_and_not_on_steps_done() -> None:
                 steps += 1
                 stack.push(f"Step {steps}: change part {leaf} of module {area}")
                 _step(engine.scoped(task=stack.current()), steps)
-                context = engine.context(profile="stack", budget=1000)
+                context = engine.context(profile="subtask", budget=1000)
                 sizes[-1].append(context.tokens)
                 beside += [grant.used for grant in context.budget.grants if grant.slot == "siblings"]
                 assert f"Note {steps}.0" in context.text
                 assert "Ship the release" in context.text
                 stack.pop(f"Part {leaf} of module {area} is changed and its {steps % 9} tests pass")
-                assert f"Note {steps}.0" not in engine.context(profile="stack", budget=1000).text
+                assert f"Note {steps}.0" not in engine.context(profile="subtask", budget=1000).text
             steps += 1
             stack.pop(f"Module {area} is ready")
     assert steps == 200

@@ -112,7 +112,7 @@ def test_a_strategy_needs_an_agent_with_a_profile() -> None:
         with pytest.raises(InputError, match="names no agent"):
             ContextStrategy()
         ready(engine)
-        with pytest.raises(ProfileError, match="There is no profile 'nobody'"):
+        with pytest.raises(ProfileError, match="Profile 'nobody' does not exist"):
             ContextStrategy("nobody").compile(engine)
 
 

@@ -200,9 +200,9 @@ def test_notes_on_a_task_are_found_under_its_key_and_its_id() -> None:
     with open_engine() as engine:
         task = engine.tasks.add("Login", key="login").id
         add_record(engine, "scratch", "Tried the cookie store", scope=engine.scoped(task="login").scope)
-        shown = engine.context("cookie store", task=task, profile="stack").text
+        shown = engine.context("cookie store", task=task, profile="subtask").text
         assert "Tried the cookie store" in shown
-        assert "Tried" not in engine.context("cookie store", profile="stack").text
+        assert "Tried" not in engine.context("cookie store", profile="subtask").text
 
 
 def test_a_key_of_something_else_makes_no_task() -> None:

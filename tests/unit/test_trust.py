@@ -164,7 +164,7 @@ def test_what_guides_the_model_is_not_shown_where_a_stranger_said_it(slot: str, 
         assert "untrusted" in memory.why("x_1")["sentence"] or slot == "pinned"
 
 
-@pytest.mark.parametrize("name", ["base", "chat", "coding", "task", "layers", "stack", "fresh-task"])
+@pytest.mark.parametrize("name", ["default", "chat", "coding", "task", "assistant", "subtask", "task-files"])
 def test_no_builtin_slot_lets_a_stranger_into_the_stable_part(name: str) -> None:
     for slot in profiles.resolve(name).slots:
         if slot.source in ("always", "censors") or slot.kinds == ("procedure",):
@@ -176,7 +176,7 @@ def test_no_builtin_slot_lets_a_stranger_into_the_stable_part(name: str) -> None
 def test_a_section_that_quotes_is_not_in_the_system_message(memory: Engine) -> None:
     memory.add("instruction", "Be brief")
     memory.add("fact", "The build uses Bazel", trust="web")
-    context = memory.context("which build?", profile="layers")
+    context = memory.context("which build?", profile="assistant")
     system, user = context.messages()
     assert "Bazel" in user["content"]
     assert "Bazel" not in system["content"]

@@ -24,7 +24,7 @@ from foveate.types import Filters, Record, Request, Scope
 MAX_QUERY = 100_000
 """Characters of a question: more is a document."""
 
-DEFAULT_PROFILE, TASK_PROFILE, CODE_PROFILE = "base", "task", "coding"
+DEFAULT_PROFILE, TASK_PROFILE, CODE_PROFILE = "default", "task", "coding"
 """The profile of a request that names none: in general, for a task, and in a project with code."""
 
 

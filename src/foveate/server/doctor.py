@@ -58,7 +58,7 @@ def _settings(place: Place, engine: Engine) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "counter": f"{counter.name} ({'exact' if counter.is_exact else 'an estimate'})",
         "embedder": place.settings.get("embedder") or "none: search is by words",
-        "profile": place.settings.get("profile") or ("coding, as there is code" if engine.code.available else "base"),
+        "profile": place.settings.get("profile") or ("coding, as there is code" if engine.code.available else "default"),
     }
     if engine.store.data.personal is None:
         facts["own store"] = f"none ({own_store()}); `foveate init --own` creates it"

@@ -19,7 +19,7 @@ from foveate.eval.reading import digest
 from foveate.pipeline import profiles
 from foveate.pipeline.assembly import joined
 from foveate.pipeline.context import Context
-from foveate.pipeline.profiles.files import BASE, BUILTIN, chain
+from foveate.pipeline.profiles.files import BUILTIN, DEFAULT, chain
 from foveate.pipeline.profiles.profile import overlay
 from foveate.project import project
 from foveate.project.locate import DIR_NAME, STORE_FILE
@@ -246,7 +246,7 @@ def configured_system(
     become overrides, on which the results depend.
     """
     table = _load_overrides(overrides) if overrides else {}
-    profiles.resolve(profile or suite.profile or BASE, profile_dirs if profile else (), call=table)
+    profiles.resolve(profile or suite.profile or DEFAULT, profile_dirs if profile else (), call=table)
     builtin, settings = _split_layers(profile, profile_dirs) if profile else (None, {})
     parts = [f"profile={profile}"] if profile else []
     parts += [f"overrides={overrides.stem}"] if overrides else []
@@ -256,9 +256,9 @@ def configured_system(
 
 def _split_layers(profile: str, profile_dirs: Sequence[Path]) -> tuple[str, dict[str, Any]]:
     """Return the built-in profile that a profile extends, and all settings that are laid over it."""
-    builtin = BASE
+    builtin = DEFAULT
     settings: dict[str, Any] = {}
-    for layer in chain(profile, profile_dirs, on_base=True):
+    for layer in chain(profile, profile_dirs, on_default=True):
         if layer.path.parent == BUILTIN:
             builtin, settings = layer.name, {}
         else:

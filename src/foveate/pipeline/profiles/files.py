@@ -1,13 +1,9 @@
-"""Profile files: where they are, what they say and whom they extend.
-
-Comes in: a profile's name and the directories to look into. Goes out: raw layers, bottom first. Files are only read;
-what their settings mean is judged elsewhere.
-"""
+"""Find and read profile files, and the frames beside them. What the settings mean is checked elsewhere."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,15 +12,26 @@ from typing import Any
 
 from foveate.errors import ProfileError, near
 
-BASE = "base"
+DEFAULT = "default"
+"""The profile that every other extends unless it says otherwise."""
+AGENT = "agent"
+UNLISTED = (AGENT, "map")
+"""Building blocks: they can be used and extended, but are not shown in lists."""
+
 BUILTIN = Path(__file__).parent / "builtin"
-# A name may come from a request, so that it must not be able to leave the directory.
+FRAMES_FILE = "frames.toml"
+"""Stands beside a directory of profiles: `.foveate/profiles/` and `.foveate/frames.toml`."""
+
+VARIANTS = {"complexity": "complexity", "frames": "frame", "input": "input"}
+"""Tables that change a profile, each with the option that chooses one. They are named `complexity.easy`, `frames.debug`."""
+
+# A name may come from a request, so it must not be able to leave the directory.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileInfo:
-    """One line of `foveate profile list`. `where` is `builtin` or the file."""
+    """One row of a list of profiles. `where` is `builtin` or the file."""
 
     name: str
     where: str
@@ -34,68 +41,127 @@ class ProfileInfo:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One file, to be laid over those before it. Its table is shared with the cache: read it only."""
+    """One file or table that is laid over those before it. Its table is shared with the cache and must not be changed."""
 
     name: str
     path: Path
-    table: dict[str, Any]
+    table: Mapping[str, Any]
     label: str
-    """What provenance calls it: its name, plus its directory where another file goes before it."""
+    """Name for errors and provenance: the file's name, and its directory if another file of that name comes first."""
 
 
 def places(root: Path) -> tuple[Path, Path]:
-    """Where a user's profiles live: the project's directory, then the person's own."""
+    """Return the directories of a user's profiles: the project's, then the person's."""
     from platformdirs import user_config_path
 
     return root / ".foveate" / "profiles", user_config_path("foveate") / "profiles"
 
 
 def names(places: Sequence[Path] = (), *, builtin: bool = True) -> list[str]:
-    """The names of all profiles that can be resolved; without `builtin`, of the user's own."""
+    """Return the names of all profiles; without `builtin`, only the user's."""
     stems = {path.stem for place in (*places, *([BUILTIN] if builtin else [])) for path in place.glob("*.toml")}
     return sorted(stem for stem in stems if _NAME.fullmatch(stem))
 
 
 def known(places: Sequence[Path] = ()) -> list[ProfileInfo]:
-    """All profiles, by name; one that cannot be read says so in its description."""
-    return [_info(name, paths) for name in names(places) if (paths := _paths(name, places))]
+    """List the profiles by name, without building blocks. A file that cannot be read has the error as its description."""
+    own = names(places, builtin=False)
+    listed = [name for name in names(places) if name in own or name not in UNLISTED]
+    return [_info(name, _paths(name, places)) for name in listed]
 
 
 def load(name: str, places: Sequence[Path] = ()) -> dict[str, Any]:
-    """What the first file of that name says, as it stands."""
+    """Return the content of the first file of that name."""
     paths = _paths(name, places)
     if not paths:
-        raise ProfileError(f"There is no profile {name!r}.{near(name, names(places))}")
-    return deepcopy(_read(name, paths[0]))
+        raise ProfileError(unknown_profile(name, places))
+    return deepcopy(dict(_read(name, paths[0])))
 
 
-def chain(name: str, places: Sequence[Path], *, on_base: bool) -> list[Layer]:
-    """A profile and all that it extends, bottom first.
+def unknown_profile(name: str, places: Sequence[Path], asker: str = "") -> str:
+    """Return the error for a name that no profile has. A frame or a complexity is hinted at as the option that it is."""
+    start, _, rest = name.replace(".", "-").partition("-")
+    for table, option in VARIANTS.items():
+        key = rest if start in (table, option) else name
+        if key in _variants(table, places):
+            how = "is chosen by the length of the question" if table == "input" else f'is chosen with {option}="{key}"'
+            return f"{name!r} is not a profile: the {option} {key!r} {how}."
+    if asker:
+        return f"Profile {asker!r} extends {name!r}, which does not exist.{near(name, names(places))}"
+    return f"Profile {name!r} does not exist.{near(name, names(places))}"
 
-    With `on_base`, whoever extends nobody extends base. A profile that extends its own name means the next file of
-    that name: the person's under the project's, the builtin under both. So base itself can be adjusted, too.
+
+def chain(name: str, places: Sequence[Path], *, on_default: bool) -> list[Layer]:
+    """Return a profile and everything that it extends, bottom first.
+
+    With `on_default`, a profile that extends nothing extends `default`. A profile that extends its own name means the next
+    file of that name: the person's below the project's, the builtin below both. So `default` can be adjusted, too.
     """
     found: list[Layer] = []
     while name:
         paths = _paths(name, places)
-        shadowed = 0
-        if found and found[-1].name == name:
-            shadowed = paths.index(found[-1].path) + 1
+        shadowed = paths.index(found[-1].path) + 1 if found and found[-1].name == name else 0
         if shadowed and shadowed == len(paths):
             if "extends" in found[-1].table:
                 raise ProfileError(_cycle(found, name))
-            break  # the last base
+            break  # the last default
         if not paths:
-            asker = f"Profile {found[-1].name!r} extends {name!r}, but there" if found else "There"
-            raise ProfileError(f"{asker} is no profile {name!r}.{near(name, names(places))}")
+            raise ProfileError(unknown_profile(name, places, found[-1].name if found else ""))
         path = paths[shadowed]
         if any(layer.path == path for layer in found):
             raise ProfileError(_cycle(found, name))
-        label = f"{name} ({path.parent.name})" if shadowed else name
         table = _read(name, path)
-        found.append(Layer(name, path, table, label))
-        name = _parent(table, BASE if on_base else "")
+        found.append(Layer(name, path, table, f"{name} ({path.parent.name})" if shadowed else name))
+        name = _parent(table, DEFAULT if on_default else "")
     return found[::-1]
+
+
+def variant_layers(name: str, profile: Sequence[Layer], places: Sequence[Path]) -> list[Layer]:
+    """Return the tables of a complexity, frame or input (`complexity.easy`), bottom first.
+
+    Complexities are those of `default` and of the profile with all that it extends, inputs those of the profile.
+    """
+    table, _, key = name.partition(".")
+    if table == "frames":
+        found = [Layer(name, path, values[key], name) for path, values in frame_files(places) if key in values]
+    else:
+        below = chain(DEFAULT, places, on_default=True) if table == "complexity" else []
+        files = {layer.path: layer for layer in (*below, *profile)}.values()
+        found = [Layer(name, file.path, tables[key], name) for file in files if key in (tables := _tables(file, table))]
+    if not found and table != "input":
+        option = VARIANTS[table]
+        raise ProfileError(f"{option.capitalize()} {key!r} does not exist.{near(key, _variants(table, places))}")
+    return found
+
+
+def frame_files(places: Sequence[Path]) -> list[tuple[Path, Mapping[str, Any]]]:
+    """Return the frames of each file, by name, bottom first: the builtin ones, the person's, the project's."""
+    paths = [BUILTIN.parent / FRAMES_FILE, *(place.parent / FRAMES_FILE for place in reversed(places))]
+    found = []
+    for path in dict.fromkeys(paths):
+        if path.is_file():
+            table = _read(FRAMES_FILE, path)
+            frames = table.get("frames", {})
+            if table.keys() - {"frames"} or not _is_table_of_tables(frames):
+                raise ProfileError(f"{path} may hold tables [frames.NAME] and nothing else.")
+            found.append((path, frames))
+    return found
+
+
+def _variants(table: str, places: Sequence[Path]) -> list[str]:
+    if table == "frames":
+        return sorted({name for _, frames in frame_files(places) for name in frames})
+    files = chain(DEFAULT if table == "complexity" else "assistant", places, on_default=True)
+    return sorted({name for file in files for name in _tables(file, table)})
+
+
+def _tables(file: Layer, table: str) -> Mapping[str, Any]:
+    found = file.table.get(table, {})
+    return found if _is_table_of_tables(found) else {}
+
+
+def _is_table_of_tables(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(inner, Mapping) for inner in value.values())
 
 
 def _cycle(found: list[Layer], name: str) -> str:
@@ -104,13 +170,13 @@ def _cycle(found: list[Layer], name: str) -> str:
     return f"Profile {name!r} extends itself: {' -> '.join(circle)}."
 
 
-def _parent(table: dict[str, Any], default: str) -> str:
+def _parent(table: Mapping[str, Any], default: str) -> str:
     extends = table.get("extends", default)
     return extends if isinstance(extends, str) else default
 
 
 def _paths(name: str, places: Sequence[Path]) -> list[Path]:
-    """The files of that name, the one that counts first."""
+    """Return the files of that name, the one that counts first."""
     if not _NAME.fullmatch(name):
         return []
     paths = (place / f"{name}.toml" for place in (*places, BUILTIN))
@@ -124,11 +190,12 @@ def _info(name: str, paths: list[Path]) -> ProfileInfo:
         table = _read(name, path)
     except ProfileError as error:
         return ProfileInfo(name, where, "", str(error))
-    own_base = name == BASE and len(paths) == 1
-    return ProfileInfo(name, where, _parent(table, "" if own_base else BASE), str(table.get("description", "")))
+    is_last_default = name == DEFAULT and len(paths) == 1
+    parent = _parent(table, "" if is_last_default else DEFAULT)
+    return ProfileInfo(name, where, parent, str(table.get("description", "")))
 
 
-def _read(name: str, path: Path) -> dict[str, Any]:
+def _read(name: str, path: Path) -> Mapping[str, Any]:
     try:
         status = path.stat()
         return _parsed(path, status.st_mtime_ns, status.st_size)
@@ -141,8 +208,8 @@ def _read(name: str, path: Path) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=128)
-def _parsed(path: Path, mtime: int, size: int) -> dict[str, Any]:
-    """The file's table, parsed again only when the file has changed."""
-    import tomllib  # about 3 ms on top of what is loaded by then: not for those who resolve nothing
+def _parsed(path: Path, mtime: int, size: int) -> Mapping[str, Any]:
+    """Parse a file, again only if it has changed."""
+    import tomllib  # 3 ms that a command without a profile should not pay
 
     return tomllib.loads(path.read_text(encoding="utf-8"))

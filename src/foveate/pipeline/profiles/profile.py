@@ -1,7 +1,6 @@
-"""Layers -> Profile: base <- archetype <- frame <- input <- agent <- complexity <- call.
+"""Merge layers into a profile: default <- profile <- frame <- input <- agent <- complexity <- call.
 
-Comes in: layer names, bottom first, and what the call sets. Goes out: a `Profile` whose `layers` names who set each
-value, or one `ProfileError` with every problem. It grants no tokens: a slot's room is only described here.
+The result names the layer that set each value. All problems are reported at once. Tokens are allocated elsewhere.
 """
 
 from __future__ import annotations
@@ -12,16 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from foveate.errors import ProfileError, near
-from foveate.pipeline.profiles.files import BASE, Layer, chain, known, load
-from foveate.pipeline.profiles.frames import built
-from foveate.pipeline.profiles.settings import CALL, FEATURES, TOTAL, checked, unknown, who
-from foveate.pipeline.profiles.toml_text import to_toml
+from foveate.pipeline.profiles.files import DEFAULT, VARIANTS, Layer, chain, variant_layers
+from foveate.pipeline.profiles.frames import frames
+from foveate.pipeline.profiles.settings import CALL, TOTAL, check_layer, check_variant, unknown, who
 from foveate.types import LEVELS, MAX_FILE_CHARS, Profile, Slot
 
-__all__ = ["FEATURES", "check", "known", "load", "overlay", "resolve", "to_toml"]
-
-_ABOUT = ("name", "description", "extends")
-"""What a layer says of itself: never handed on to those above."""
+_ABOUT = ("name", "description", "extends", "complexity", "input")
+"""Settings of a layer that are not inherited as they are."""
 _EITHER = ("tokens", "share")
 _LEVEL, _DEEPEST = (next(f.default for f in fields(Slot) if f.name == name) for name in ("level", "deepest"))
 
@@ -32,11 +28,11 @@ def resolve(
     call: Mapping[str, Any] | None = None,
     total: int | None = None,
 ) -> Profile:
-    """The profile that the named layers and the call make together.
+    """Merge the named layers and the settings of a call into a profile.
 
-    The first name is the profile and stands on base unless it extends another; the others are laid over it with what
-    they extend by name. A file is laid once. `call` is the last layer and may set what a file may. `total` is the room
-    of this call; the profile remembers the total that it is written for.
+    The first name is the profile, which extends `default` unless it says otherwise. Further names are laid over it: tables
+    such as `complexity.easy` and `frames.debug`, and profiles with what they extend by name. No file is laid twice. `call`
+    is the last layer. `total` is the budget of this call; the profile remembers the total that it is written for.
     """
     profile, problems = _resolve(names, places, call, total)
     if profile is None:
@@ -45,32 +41,32 @@ def resolve(
 
 
 def check(path_or_name: str | Path, places: Sequence[Path] = ()) -> list[str]:
-    """What is wrong with a profile, by name or by file; nothing where it resolves."""
+    """Return the problems of a profile, by name or by file."""
     path = Path(path_or_name)
     if path.suffix != ".toml":
         return _resolve(str(path_or_name), places, None, None)[1]
     if not path.is_file():
-        return [f"There is no file {str(path)!r}."]
+        return [f"File {str(path)!r} does not exist."]
     return _resolve(path.stem, (path.parent, *places), None, None)[1]
 
 
 def overlay(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """One layer over another, as a new one: values and lists replace, tables merge key by key.
+    """Return one layer over another: values and lists replace, tables merge key by key.
 
-    In a slot, `remove = true` takes it out, and `tokens` and `share` replace each other. Associative for layers that
-    agree on what is a table and that remove nothing.
+    In a slot, `remove = true` removes it, and `tokens` and `share` replace each other. The operation is associative for
+    layers that agree on what is a table and that remove nothing.
     """
     missing = _missing_removals(below, above)
     if missing:
-        raise ProfileError("\n".join(f"There is no slot {slot!r} to remove.{hint}" for slot, hint in missing))
+        raise ProfileError("\n".join(f"Slot {slot!r} cannot be removed: it does not exist.{hint}" for slot, hint in missing))
     return _laid(below, above)
 
 
-# --- laying --------------------------------------------------------------------------------------------------------
+# --- merging -------------------------------------------------------------------------------------------------------
 
 
 def _missing_removals(below: Mapping[str, Any], above: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The slots that cannot be removed because they are not there, each with a near match."""
+    """Return the slots that cannot be removed because they do not exist, each with a near match."""
     there = below.get("slots", {})
     return [
         (slot, near(slot, there))
@@ -112,18 +108,18 @@ def _laid_slots(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str,
 def _resolve(
     names: str | Sequence[str], places: Sequence[Path], call: Mapping[str, Any] | None, total: int | None
 ) -> tuple[Profile | None, list[str]]:
-    names = [names] if isinstance(names, str) else names or [BASE]
+    names = [names] if isinstance(names, str) else names or [DEFAULT]
     files, problems = _files(names, places)
     readable = not problems
     laid: dict[str, Any] = {}
     setters: dict[str, str] = {}
     spoiled: set[str] = set()
     for label, table in [*((file.label, file.table) for file in files), (CALL, call or {})]:
-        layer = checked(label, table)
-        own = {key: value for key, value in layer.layer.items() if key not in _ABOUT}
+        layer = check_variant(label, table) if _is_variant(label) else check_layer(label, table)
+        own = {key: value for key, value in layer.layer.items() if key not in (*_ABOUT, "frame")}
         problems += layer.problems
         problems += [
-            f"{who(label)} removes slot {slot!r}, which is not there.{hint}" for slot, hint in _missing_removals(laid, own)
+            f"{who(label)} removes slot {slot!r}, which does not exist.{hint}" for slot, hint in _missing_removals(laid, own)
         ]
         laid = _laid(laid, own)
         setters |= dict.fromkeys(_paths(own), label)
@@ -139,31 +135,44 @@ def _resolve(
     if problems:
         return None, problems
     name = next(file.table.get("name", file.name) for file in files if file.label == names[0])
-    return _fitted(_built(name, laid, {path: setters[path] for path in _paths(laid)}), total), []
+    profile = _built(name, laid, {path: setters[path] for path in _paths(laid)})
+    frame = next((name.partition(".")[2] for name in names if name.startswith("frames.")), "")
+    if frame:
+        profile = replace(profile, frame=frames(places)[frame])
+    return _fitted(profile, total), []
+
+
+def _is_variant(name: str) -> bool:
+    return name.partition(".")[0] in VARIANTS and "." in name
 
 
 def _files(names: Sequence[str], places: Sequence[Path]) -> tuple[list[Layer], list[str]]:
-    """Every file to lay, bottom first, each once, and what could not be read."""
-    files: dict[Path, Layer] = {}
+    """Return every layer, bottom first and each once, and what could not be read."""
+    layers: dict[tuple[Path, str], Layer] = {}
     problems: list[str] = []
+    profile: list[Layer] = []
     for index, name in enumerate(names):
         try:
-            layers = chain(name, places, on_base=index == 0)
+            if index and _is_variant(name):
+                found = variant_layers(name, profile, places)
+            else:
+                found = chain(name, places, on_default=index == 0)
         except ProfileError as error:
             problems.append(str(error))
         else:
-            for layer in layers:
-                files.setdefault(layer.path, layer)
-    return list(files.values()), problems
+            profile = profile or found
+            for layer in found:
+                layers.setdefault((layer.path, layer.label), layer)
+    return list(layers.values()), problems
 
 
 def _left_out(values: Mapping[str, Any]) -> bool:
-    """An optional slot is for the profiles that have it: nobody below gave it a source."""
+    """Return whether a slot is optional and no layer gave it a source: it is for the profiles that have it."""
     return bool(values.get("optional")) and "source" not in values
 
 
 def _paths(layer: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    """The dotted path of every value of a profile."""
+    """Return the dotted path of every value of a profile."""
     for key, value in layer.items():
         if isinstance(value, Mapping):
             yield from _paths(value, f"{prefix}{key}.")
@@ -171,7 +180,7 @@ def _paths(layer: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
             yield prefix + key
 
 
-# --- judging the laid profile --------------------------------------------------------------------------------------
+# --- checking the merged profile ------------------------------------------------------------------------------------
 
 
 def _call_problems(call: Mapping[str, Any], total: int | None) -> list[str]:
@@ -179,7 +188,7 @@ def _call_problems(call: Mapping[str, Any], total: int | None) -> list[str]:
     if "extends" in call:
         problems.append("The call cannot extend a profile; name the profile instead.")
     if total is not None and not TOTAL.holds(total):
-        problems.append(f"The call: total must be {TOTAL.wants}, not {total!r}.")
+        problems.append(f"The call: total must be {TOTAL.wants}, got {total!r}.")
     return problems
 
 
@@ -235,14 +244,13 @@ def _built(name: str, laid: Mapping[str, Any], setters: Mapping[str, str]) -> Pr
         slots=tuple(sorted(slots, key=lambda slot: (not slot.stable, slot.order, slot.name))),
         max_file_chars=laid.get("max_file_chars", MAX_FILE_CHARS),
         frames=laid.get("frames", False),
-        frame=built(laid["frame"]) if laid.get("frame") else None,
         layers=_as_built(setters, laid["slots"]),
         **settings,
     )
 
 
 def _as_built(setters: Mapping[str, str], slots: Mapping[str, Any]) -> dict[str, str]:
-    """Who set each value of a built profile: what changes a figure in proportion has set that figure."""
+    """Return the layer that set each value. A layer with `times` set the room that it multiplies."""
     out = {path: setter for path, setter in setters.items() if not path.endswith(".times")}
     for name, values in slots.items():
         if "times" in values:
@@ -264,7 +272,7 @@ def _slot(name: str, values: Mapping[str, Any]) -> Slot:
 
 
 def _fitted(profile: Profile, total: int | None) -> Profile:
-    """The profile at this call's total. What it is written for stays: the budget shrinks fixed figures by it."""
+    """Return the profile at this call's total. `written_for` stays, because fixed figures shrink in proportion to it."""
     if total is None or total == profile.total:
         return profile
     return replace(profile, total=total, layers={**profile.layers, "total": CALL})

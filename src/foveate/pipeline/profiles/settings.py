@@ -1,7 +1,6 @@
-"""The vocabulary of a profile: which settings there are and what each may hold.
+"""The settings of a profile, a slot and a frame, and what each may hold.
 
-Comes in: one layer, as parsed. Goes out: the layer without what does not hold, and a sentence for each problem.
-It sees one layer at a time: what only the laid profile can get wrong is judged in `profile.py`.
+One layer is checked at a time. Problems that only the merged profile can have are found in `profile.py`.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ CALL = "call"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a value must be, in words and as a test."""
+    """A description of the values that a setting may hold, and a test for them."""
 
     wants: str
     holds: Callable[[Any], bool]
@@ -89,6 +88,7 @@ _INTENTS = Setting(
     lambda v: isinstance(v, list | tuple) and all(isinstance(n, str) and n in get_args(Intent) for n in v),
 )
 _TABLE = Setting("a table", lambda v: isinstance(v, Mapping))
+_TABLES = Setting("tables", lambda v: isinstance(v, Mapping) and all(isinstance(inner, Mapping) for inner in v.values()))
 
 TOP: Mapping[str, Setting] = {
     "name": _NAME,
@@ -102,11 +102,16 @@ TOP: Mapping[str, Setting] = {
     "flexible": _UNIT,
     "max_file_chars": TOTAL,
     "frames": _FLAG,
-    "frame": _TABLE,
     "weights": _TABLE,
     "fields": _TABLE,
     "slots": _TABLE,
+    "complexity": _TABLES,
+    "input": _TABLES,
 }
+VARIANT: Mapping[str, Setting] = {
+    name: setting for name, setting in TOP.items() if name not in ("name", "description", "extends", "complexity", "input")
+}
+"""Settings of a complexity, a frame or an input."""
 SLOT: Mapping[str, Setting] = {
     "source": _NAME,
     "also": _LIMITS,
@@ -144,13 +149,12 @@ FRAME: Mapping[str, Setting] = {
 TRIGGERS: Mapping[str, Setting] = {"forms": _TEXTS, "words": _TEXTS, "intents": _INTENTS}
 _WEIGHTS = dict.fromkeys(FEATURES, _AMOUNT)
 _FIELDS = dict.fromkeys(FIELDS, _AMOUNT)
-_TABLES = (("weights", _WEIGHTS, "weight"), ("fields", _FIELDS, "field"), ("frame", FRAME, "frame setting"))
 _SLOT_NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
 @dataclass(slots=True)
 class Checked:
-    """A layer with only what holds, its problems, and which slots (or `total`) have some."""
+    """The valid part of a layer, its problems, and the slots (or `total`) that have some."""
 
     layer: dict[str, Any] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
@@ -158,32 +162,62 @@ class Checked:
 
 
 def who(layer: str) -> str:
-    """How a message calls a layer."""
+    """Return how a message names a layer."""
+    table, _, name = layer.partition(".")
+    if table in ("complexity", "frames", "input") and name:
+        return f"{'Frame' if table == 'frames' else table.capitalize()} {name!r}"
     return "The call" if layer == CALL else f"Profile {layer!r}"
 
 
 def unknown(layer: str, what: str, name: str, known: Collection[str]) -> str:
-    """`Profile 'developer' has no slot setting 'max_item'. Did you mean 'max_items'?`"""
+    """Return `Profile 'developer' has no slot setting 'max_item'. Did you mean 'max_items'?`"""
     return f"{who(layer)} has no {what} {name!r}.{near(name, known)}"
 
 
-def checked(name: str, layer: Mapping[str, Any]) -> Checked:
-    """The layer with only what holds, and what does not."""
+def check_layer(name: str, layer: Mapping[str, Any]) -> Checked:
+    """Return the valid part of a profile file or of the settings of a call, and its problems."""
+    out = _check(name, layer, TOP, "setting")
+    for table in ("complexity", "input"):
+        for key, values in out.layer.get(table, {}).items():
+            out.problems += check_variant(f"{table}.{key}", values).problems
+    return out
+
+
+def check_variant(name: str, table: Mapping[str, Any]) -> Checked:
+    """Return the valid part of a complexity, frame or input. It sets only slots that the profile has."""
+    if name.startswith("frames."):
+        return check_frame(name, table)
+    return _with_optional_slots(_check(name, table, VARIANT, "setting"))
+
+
+def check_frame(name: str, table: Mapping[str, Any]) -> Checked:
+    """Return the same for a frame, with its own settings in `layer["frame"]`."""
+    out = _with_optional_slots(_check(name, table, {**VARIANT, **FRAME}, "frame setting"))
+    frame = {key: out.layer.pop(key) for key in FRAME if key in out.layer}
+    if "triggers" in frame:
+        frame["triggers"], problems = _sifted(name, frame["triggers"], TRIGGERS, "trigger", "triggers.")
+        out.problems += problems
+    out.layer["frame"] = frame
+    return out
+
+
+def _with_optional_slots(out: Checked) -> Checked:
+    out.layer["slots"] = {slot: {**values, "optional": True} for slot, values in out.layer.get("slots", {}).items()}
+    return out
+
+
+def _check(name: str, layer: Mapping[str, Any], settings: Mapping[str, Setting], what: str) -> Checked:
     out = Checked()
-    out.layer, out.problems = _sifted(name, layer, TOP, "setting", "")
+    out.layer, out.problems = _sifted(name, layer, settings, what, "")
     if "total" in layer.keys() - out.layer.keys():
         out.spoiled.add("total")
-    for table, settings, what in _TABLES:
+    for table, weights, weight in (("weights", _WEIGHTS, "weight"), ("fields", _FIELDS, "field")):
         if table in out.layer:
-            out.layer[table], problems = _sifted(name, out.layer[table], settings, what, f"{table}.")
+            out.layer[table], problems = _sifted(name, out.layer[table], weights, weight, f"{table}.")
             out.problems += problems
-    if "triggers" in out.layer.get("frame", {}):
-        frame = out.layer["frame"]
-        frame["triggers"], problems = _sifted(name, frame["triggers"], TRIGGERS, "trigger", "frame.triggers.")
-        out.problems += problems
     if "slots" in out.layer:
-        given, out.layer["slots"] = out.layer["slots"], {}
-        for slot, values in given.items():
+        slots, out.layer["slots"] = out.layer["slots"], {}
+        for slot, values in slots.items():
             kept, problems = _slot(name, slot, values)
             if problems:
                 out.problems += problems
@@ -194,7 +228,7 @@ def checked(name: str, layer: Mapping[str, Any]) -> Checked:
 
 def _slot(name: str, slot: str, values: Any) -> tuple[dict[str, Any], list[str]]:
     if not _SLOT_NAME.fullmatch(slot):
-        return {}, [f"{who(name)}: the slot name {slot!r} may hold letters, digits, '-' and '_' only."]
+        return {}, [f"{who(name)}: the slot name {slot!r} may have letters, digits, '-' and '_' only."]
     if not _TABLE.holds(values):
         return {}, [_wrong(name, f"slots.{slot}", _TABLE, values)]
     kept, problems = _sifted(name, values, SLOT, "slot setting", f"slots.{slot}.")
@@ -222,4 +256,4 @@ def _sifted(
 
 
 def _wrong(name: str, path: str, setting: Setting, value: Any) -> str:
-    return f"{who(name)}: {path} must be {setting.wants}, not {value!r}."
+    return f"{who(name)}: {path} must be {setting.wants}, got {value!r}."

@@ -1,7 +1,6 @@
-"""Profile -> TOML, for people to read and to start their own from.
+"""Write a profile as TOML, for people to read and to start their own from.
 
-Comes in: a resolved profile. Goes out: TOML that resolves to the same profile, with the layer that set each value
-beside it. Values that nobody set and that are the default are not printed.
+Each value has the layer that set it in a comment. Defaults that no layer set are left out.
 """
 
 from __future__ import annotations
@@ -11,14 +10,14 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Any
 
-from foveate.types import Frame, Profile, Slot
+from foveate.types import Profile, Slot
 
 _TOP = ("total", "reserve", "half_life", "vector_weight", "related_weight", "flexible", "max_file_chars", "frames")
 _TABLES = ("weights", "fields")
 
 
 def to_toml(profile: Profile) -> str:
-    """The profile as TOML that stands alone; resolving it, at the same total, gives the profile again."""
+    """Return TOML that extends nothing and resolves to the same profile, except for the frame of a question."""
     settings = {key: getattr(profile, key) for key in _TOP} | {"total": profile.written_for}
     defaults = {field.name: field.default for field in fields(Profile)}
     blocks = [
@@ -28,16 +27,9 @@ def to_toml(profile: Profile) -> str:
             for table in _TABLES
             if getattr(profile, table)
         ),
-        *([_frame(profile.frame, profile.layers)] if profile.frame else []),
         *(_slot(slot, profile.layers) for slot in profile.slots),
     ]
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
-
-
-def _frame(frame: Frame, setters: Mapping[str, str]) -> list[str]:
-    defaults = {field.name: field.default for field in fields(Frame)} | {"triggers": {}}
-    settings = {key: getattr(frame, key) for key in defaults}
-    return ["[frame]", *_lines(settings, defaults, setters, "frame.")]
 
 
 def _slot(slot: Slot, setters: Mapping[str, str]) -> list[str]:
