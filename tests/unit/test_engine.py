@@ -59,7 +59,7 @@ def test_a_call_can_override_a_profile(engine: foveate.Engine) -> None:
     assert context.text.startswith("## Facts\n")
     assert len(context.items) == 2
     layers = engine.receipts.get(context).document["profile"]["layers"]
-    assert (layers["slots.facts.max_items"], layers["slots.facts.share"]) == ("call", "base")
+    assert (layers["slots.facts.max_items"], layers["slots.facts.share"]) == ("call", "default")
 
 
 def test_the_engine_has_defaults_of_its_own() -> None:
