@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import foveate
-from foveate.integrations.hooks.delivery import BEGIN, END, MAX_CHARS, MAX_TOKENS, deliver, forget, ledger
+from foveate.integrations.hooks.delivery import MAX_CHARS, MAX_TOKENS, deliver, delivery_stats, forget_window
+from foveate.integrations.importers.rows import CONTEXT_BEGIN, CONTEXT_END
 from foveate.testing import FixedClock
 from foveate.text import tokens
 from records import add_record
@@ -34,7 +35,7 @@ def known(engine: foveate.Engine) -> dict[str, str]:
 def test_the_start_holds_what_stands_and_a_question_adds_only_what_is_about_it() -> None:
     with open_engine() as engine:
         known(engine)
-        start = deliver(engine, None, session="s", fresh=True)
+        start = deliver(engine, None, session="s", is_new_window=True)
         asked = deliver(engine, "Which port has Redis?", session="s")
         again = deliver(engine, "And which port was that?", session="s")
     assert RULE in start.text
@@ -49,7 +50,7 @@ def test_the_first_delivery_of_a_window_without_a_start_is_whole() -> None:
     with open_engine() as engine:
         known(engine)
         first = deliver(engine, "Which port has Redis?", session="s")
-        assert first.text == BEGIN + first.context.text + END
+        assert first.text == CONTEXT_BEGIN + first.context.text + CONTEXT_END
         assert set(first.added) == {item.id for item in first.context.items}
 
 
@@ -59,10 +60,10 @@ def test_a_new_value_comes_with_the_old_one_withdrawn() -> None:
         deliver(engine, "Which port has Redis?", session="s")
         new = add_record(engine, "fact", "Redis runs on port 6380", **PORT).record.id
         found = deliver(engine, "Something else entirely, about invoices", session="s")
-        assert (found.added, found.withdrawn) == ((), (ids["fact"],))
+        assert (found.added, found.removed) == ((), (ids["fact"],))
         assert "## No longer holds\n- Redis runs on port 6379\n" in found.text
         found = deliver(engine, "Which port has Redis?", session="s")
-        assert (found.added, found.withdrawn) == ((new,), ())
+        assert (found.added, found.removed) == ((new,), ())
         assert "6380" in found.text
 
 
@@ -82,7 +83,7 @@ def test_what_was_forgotten_is_withdrawn_without_its_words() -> None:
         deliver(engine, "When is Redis flushed?", session="s")
         engine.forget(ids["gotcha"])
         found = deliver(engine, "When is Redis flushed?", session="s")
-        assert found.withdrawn == (ids["gotcha"],)
+        assert found.removed == (ids["gotcha"],)
         assert "something shown before was deleted (gotcha)" in found.text
         assert "midnight" not in found.text
 
@@ -95,7 +96,7 @@ def test_what_has_expired_since_is_withdrawn(tmp_path: Path) -> None:
         assert set(deliver(engine, "What about Redis?", session="s").added) == {fact.id, other.id}
         clock.now += 3_600_000
         found = deliver(engine, "Something else entirely, about invoices", session="s")
-        assert (found.added, found.changed, found.withdrawn) == ((), (), (fact.id,))
+        assert (found.added, found.changed, found.removed) == ((), (), (fact.id,))
         assert not deliver(engine, "Something else entirely, about invoices", session="s")
 
 
@@ -118,10 +119,10 @@ def test_a_retired_rule_is_withdrawn_and_no_other_is_repeated() -> None:
     with open_engine() as engine:
         ids = known(engine)
         other = engine.add("instruction", "Answer in English").record
-        deliver(engine, None, session="s", fresh=True)
+        deliver(engine, None, session="s", is_new_window=True)
         engine.edit(ids["instruction"], status="retired")
         found = deliver(engine, "Which port has Redis?", session="s")
-        assert ids["instruction"] in found.withdrawn
+        assert ids["instruction"] in found.removed
         assert other.text not in found.text
 
 
@@ -130,19 +131,19 @@ def test_after_a_compaction_everything_is_new_and_other_windows_are_not_touched(
         known(engine)
         for window in ("s", "s/agent-1"):
             deliver(engine, "Which port has Redis?", session="s", window=window)
-        whole = deliver(engine, "Which port has Redis?", session="s", fresh=True)
+        whole = deliver(engine, "Which port has Redis?", session="s", is_new_window=True)
         assert RULE in whole.text
         assert not deliver(engine, "Which port has Redis?", session="s", window="s/agent-1")
-        assert ledger(engine)["windows"] == 2
-        assert forget(engine, "s/agent-1") == 1
-        assert ledger(engine) == {"windows": 1, "deliveries": 1, "items": len(whole.added)}
+        assert delivery_stats(engine)["windows"] == 2
+        assert forget_window(engine, "s/agent-1") == 1
+        assert delivery_stats(engine) == {"windows": 1, "deliveries": 1, "items": len(whole.added)}
 
 
 def test_the_ledger_is_never_found_nor_shown() -> None:
     with open_engine() as engine:
         known(engine)
         deliver(engine, "Which port has Redis?", session="s")
-        assert ledger(engine)["deliveries"] == 1
+        assert delivery_stats(engine)["deliveries"] == 1
         for words in ("delivery", "deliveries shown", "…", "redis"):
             assert all(hit.record.kind != "delivery" for hit in engine.search(words))
         for profile in ("default", "chat", "coding"):
@@ -154,10 +155,10 @@ def test_a_window_that_nobody_closed_is_forgotten_after_a_month(tmp_path: Path) 
     clock = FixedClock()
     with foveate.open(tmp_path, personal=False, clock=clock) as engine:
         known(engine)
-        deliver(engine, None, session="old", fresh=True)
+        deliver(engine, None, session="old", is_new_window=True)
         clock.now += 31 * 86_400_000
-        deliver(engine, None, session="new", fresh=True)
-        assert ledger(engine)["windows"] == 1
+        deliver(engine, None, session="new", is_new_window=True)
+        assert delivery_stats(engine)["windows"] == 1
 
 
 @pytest.mark.parametrize("text", ["word " * 60, "é" * 300, "日本語のテスト" * 40, "x" * 900, "a.b/c_d-e " * 40])
@@ -172,7 +173,7 @@ def test_no_delivery_is_over_the_limits_nor_cut_within_a_line(text: str) -> None
             sent = deliver(engine, f"Redis fact {turn * 9}", session="s").text
             assert len(sent) <= MAX_CHARS
             assert tokens.count(sent, "o200k") <= MAX_TOKENS
-            assert not sent or (sent.startswith(BEGIN) and sent.endswith(f"\n{END}"))
+            assert not sent or (sent.startswith(CONTEXT_BEGIN) and sent.endswith(f"\n{CONTEXT_END}"))
 
 
 def test_a_text_within_its_tokens_and_over_its_characters_is_computed_into_less_room() -> None:
@@ -182,13 +183,13 @@ def test_a_text_within_its_tokens_and_over_its_characters_is_computed_into_less_
         roomy = deliver(engine, "Redis fact", session="a", max_chars=100_000)
         tight = deliver(engine, "Redis fact", session="b", max_chars=3_000)
         assert len(roomy.text) > 3_000 >= len(tight.text) > 1_000
-        assert tight.text == BEGIN + tight.context.text + END
+        assert tight.text == CONTEXT_BEGIN + tight.context.text + CONTEXT_END
 
 
 def test_what_did_not_fit_is_news_the_next_time() -> None:
     with open_engine() as engine:
         engine.add("instruction", RULE)
-        deliver(engine, None, session="s", fresh=True)
+        deliver(engine, None, session="s", is_new_window=True)
         for n in range(4):
             engine.add("instruction", f"Rule {n}: " + "keep it short and plain " * 4)
         told = [deliver(engine, "Redis", session="s", max_chars=320) for _ in range(4)]
@@ -209,7 +210,7 @@ def test_two_hundred_turns_cost_a_fraction_of_saying_everything_again() -> None:
             if turn % 50 == 25:
                 engine.add("fact", f"As of turn {turn}, {topics[turn % 7]} has moved")
             query = f"What about {topics[turn * 7 % len(topics)]}?"
-            delivered = deliver(engine, query, session="s", fresh=turn == 100)
+            delivered = deliver(engine, query, session="s", is_new_window=turn == 100)
             sent += len(delivered.text)
             again += len(delivered.context.text)
     assert again > 15 * sent
@@ -219,7 +220,7 @@ def test_two_hundred_turns_cost_a_fraction_of_saying_everything_again() -> None:
 def test_what_another_hook_tells_in_the_meantime_is_not_taken_for_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
     with open_engine() as engine:
         ids = known(engine)
-        deliver(engine, None, session="s", fresh=True)
+        deliver(engine, None, session="s", is_new_window=True)
         write = engine.store.data.store.write
 
         def later(scope: foveate.Scope) -> Any:
@@ -229,7 +230,7 @@ def test_what_another_hook_tells_in_the_meantime_is_not_taken_for_deleted(monkey
 
         monkeypatch.setattr(engine.store.data.store, "write", later)
         found = deliver(engine, "When was the invoice sent?", session="s")
-        assert (found.text, found.withdrawn) == ("", ())
+        assert (found.text, found.removed) == ("", ())
         assert ids["fact"] not in deliver(engine, "Which port has Redis?", session="s").added
 
 
@@ -261,7 +262,7 @@ def test_what_a_tool_said_is_quoted_in_the_first_delivery_in_a_delta_and_when_it
     with open_engine() as engine:
         fact = engine.add("fact", "Redis listens on 6379", trust="tool", subject="redis", attribute="port").record
         opening = f"<{deliver(engine, 'Which port has Redis?', session='s').context.tag} note="
-        first = deliver(engine, "Which port has Redis?", session="s", fresh=True).text
+        first = deliver(engine, "Which port has Redis?", session="s", is_new_window=True).text
         engine.add("gotcha", "Redis refuses more than ten clients", trust="tool")
         delta = deliver(engine, "How many clients may Redis have?", session="s").text
         engine.edit(fact.id, status="retired")

@@ -12,7 +12,7 @@ import pytest
 import foveate
 from foveate import InputError
 from foveate.integrations.hooks import program
-from foveate.integrations.hooks.delivery import ledger
+from foveate.integrations.hooks.delivery import delivery_stats
 from foveate.integrations.hooks.hosts import EVENTS, HOSTS, handle
 from foveate.integrations.importers import import_lines
 from foveate.testing import FixedClock
@@ -227,7 +227,7 @@ def test_after_a_compaction_the_next_answer_is_whole(engine: foveate.Engine, hos
     ask(engine, host, "Which port has Redis?")
     base = CHAT if host == "cursor" else SESSION
     handle(engine, host, {**base, "hook_event_name": COMPACT[host], "compact_summary": "We moved Redis to port 6380."})
-    assert ledger(engine)["windows"] == 0
+    assert delivery_stats(engine)["windows"] == 0
     again = told(ask(engine, host, "Which port has Redis?"))
     assert "make test" in again
     assert "6380" in again
@@ -236,7 +236,9 @@ def test_after_a_compaction_the_next_answer_is_whole(engine: foveate.Engine, hos
     assert [record.text for record in kept] == ["We moved Redis to port 6380."]
     assert "We moved" in told(ask(engine, host, "Which port did we move Redis to?", session_id="s-2", conversation_id="s-2"))
     handle(engine, host, {**base, "hook_event_name": END.get(host, "SessionEnd")})
-    assert ledger(engine)["windows"] == (1 if host in END else 2)  # the others' sessions can be resumed, with all they hold
+    assert delivery_stats(engine)["windows"] == (
+        1 if host in END else 2
+    )  # the others' sessions can be resumed, with all they hold
 
 
 @pytest.mark.parametrize("host", HOSTS)
@@ -286,9 +288,9 @@ def test_an_agent_within_the_session_has_a_window_of_its_own(engine: foveate.Eng
     handle(engine, "claude", START["claude"])
     other = {**SESSION, "agent_id": "a-1", "agent_type": "Explore"}
     assert "make test" in told(handle(engine, "claude", {**other, "hook_event_name": "SubagentStart"}))
-    assert ledger(engine)["windows"] == 2
+    assert delivery_stats(engine)["windows"] == 2
     handle(engine, "claude", {**other, "hook_event_name": "SubagentStop", "last_assistant_message": "Found it."})
-    assert ledger(engine)["windows"] == 1
+    assert delivery_stats(engine)["windows"] == 1
     assert [record.text for record in events(engine)] == ["Found it."]
 
 

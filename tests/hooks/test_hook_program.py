@@ -106,7 +106,7 @@ def service(folder: Path, answer: Any = None, *, status: int = 200, stall: bool 
 
 
 def log_of(project: Path) -> str:
-    path = project / ".foveate" / program.LOG
+    path = project / ".foveate" / program.LOG_FILE
     return path.read_text("utf-8") if path.exists() else ""
 
 
@@ -243,12 +243,12 @@ def test_a_damaged_store_is_told_in_the_log(project: Path) -> None:
 
 def test_broken_settings_are_told_in_the_log_which_stays_small(project: Path) -> None:
     (project / ".foveate" / "config.toml").write_text("budgets = 3\n", "utf-8")
-    log = project / ".foveate" / program.LOG
-    log.write_text("old\n" * program.MAX_LOG, "utf-8")
+    log = project / ".foveate" / program.LOG_FILE
+    log.write_text("old\n" * program.MAX_LOG_BYTES, "utf-8")
     done = call(event(project))
     assert (done.returncode, done.stdout) == (0, b"")
     assert "config.toml has no setting 'budgets'" in log_of(project)
-    assert log.stat().st_size < program.MAX_LOG
+    assert log.stat().st_size < program.MAX_LOG_BYTES
 
 
 def test_a_closed_stdout_is_no_error(project: Path) -> None:
@@ -326,7 +326,7 @@ def test_a_host_is_told_nothing_but_a_context(project: Path) -> None:
 def test_the_log_is_never_written_through_a_link(project: Path, tmp_path: Path) -> None:
     target = tmp_path / "rc"
     target.write_text("mine\n", "utf-8")
-    (project / ".foveate" / program.LOG).symlink_to(target)
+    (project / ".foveate" / program.LOG_FILE).symlink_to(target)
     private(project / ".foveate" / "service.json", '{"url": "ftp://x"}')
     assert call(event(project)).returncode == 0
     assert target.read_text("utf-8") == "mine\n"

@@ -15,7 +15,7 @@ from fake_api import FakeAPI, Use, messages_in, texts_in
 from host_cli import Host, codex_hooks, codex_settings, foveate_says
 
 import foveate
-from foveate.integrations.importers.rows import BEGIN
+from foveate.integrations.importers.rows import CONTEXT_BEGIN
 from foveate.types import NO_FILTERS, Record
 
 RULE, FACT, LATER = "Run make test before a commit", "Redis runs on port 6380", "The redis port is open to the office only"
@@ -86,9 +86,9 @@ def test_each_thing_is_said_once_and_a_turn_brings_only_what_is_new(hooked: Host
     with foveate.open(hooked.folder) as engine:
         engine.edit(later.id, status="retired")
     third = asked(hooked, fake_api, "Which redis port again?")
-    assert f"{BEGIN}## No longer holds\n- {LATER}\n" in third
+    assert f"{CONTEXT_BEGIN}## No longer holds\n- {LATER}\n" in third
     fourth = asked(hooked, fake_api, "And the redis port at midnight?")
-    assert fourth.count(BEGIN) == third.count(BEGIN) == 4  # at the start, then with three prompts
+    assert fourth.count(CONTEXT_BEGIN) == third.count(CONTEXT_BEGIN) == 4  # at the start, then with three prompts
     assert [fourth.count(text) for text in (RULE, FACT, LATER)] == [1, 1, 2]
 
 
@@ -135,7 +135,7 @@ def test_a_session_is_kept_once_with_whose_word_it_is_and_a_handoff_ends_the_tas
 @pytest.mark.parametrize("name", ["codex"], indirect=True)
 def test_codex_does_nothing_with_hooks_that_nobody_trusts_and_doctor_says_so(hooked: Host, fake_api: FakeAPI) -> None:
     hooked.options.remove(WITHOUT_TRUST)
-    assert BEGIN not in asked(hooked, fake_api)
+    assert CONTEXT_BEGIN not in asked(hooked, fake_api)
     assert "Codex does not trust the hooks" in foveate_says(hooked, "doctor")
     settings = codex_settings(fake_api, trusted=hooked.folder)
     for hook in codex_hooks(hooked):
@@ -184,7 +184,7 @@ def test_hooks_that_cannot_answer_disturb_no_turn(
     fake_api.script = [SHELL[name], "Redis listens on 6380."]
     told = json.dumps(hooked(QUESTION))
     assert "Redis listens on 6380." in told
-    assert texts_in(fake_api.turns[-1]).count(BEGIN) == blocks
+    assert texts_in(fake_api.turns[-1]).count(CONTEXT_BEGIN) == blocks
     log = hooked.folder / ".foveate" / "hook.log"
     assert (log.exists() and "Damaged" in log.read_text("utf-8")) == (blocks == 0)
 

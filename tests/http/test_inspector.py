@@ -269,7 +269,7 @@ def test_ui_serves_the_pages_until_it_is_ended_and_finds_a_service_that_runs(tmp
     finally:
         first.terminate()
         first.communicate(timeout=30)
-    until(lambda: service_file.find(find(tmp_path).service) is None)
+    until(lambda: service_file.find_service(find(tmp_path).service) is None)
 
 
 def test_contexts_of_agents_are_a_click_away(guarded: Guarded) -> None:

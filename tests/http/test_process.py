@@ -54,7 +54,7 @@ def ended(server: Process) -> int:
 def test_the_service_is_found_while_it_runs_and_leaves_nothing_behind(serve: Serve, tmp_path: Path) -> None:
     file = find(tmp_path).service
     with serve() as server:
-        found = service_file.find(file)
+        found = service_file.find_service(file)
         assert found is not None
         assert (found.url, found.pid, found.version) == (server.url, server.process.pid, foveate.__version__)
         assert file.stat().st_mode & 0o777 == 0o600
@@ -75,9 +75,9 @@ def test_what_a_killed_service_left_is_replaced(serve: Serve, tmp_path: Path) ->
         server.process.kill()
         server.process.wait()
         assert file.exists()
-        assert service_file.find(file) is None
+        assert service_file.find_service(file) is None
     with serve() as server:
-        found = service_file.find(file)
+        found = service_file.find_service(file)
         assert found is not None
         assert found.pid == server.process.pid
 

@@ -14,9 +14,17 @@ from hypothesis import strategies as st
 import foveate
 from foveate import InputError, Scope
 from foveate.cli import cli
-from foveate.integrations.importers import FORMATS, Report, import_lines, import_path
-from foveate.integrations.importers.files import BATCH, READERS
-from foveate.integrations.importers.rows import MAX_OUTPUT, WAITING, Call, Row, Skipped, time_of, used
+from foveate.integrations.importers import FORMATS, ImportReport, import_lines, import_path
+from foveate.integrations.importers.files import BATCH_SIZE, READERS
+from foveate.integrations.importers.rows import (
+    MAX_OUTPUT_CHARS,
+    MAX_PENDING_CALLS,
+    ImportRow,
+    SkippedLine,
+    ToolCall,
+    parse_millis,
+    tool_rows,
+)
 from foveate.testing import FixedClock
 from foveate.types import NO_FILTERS, Record
 from property_settings import examples
@@ -33,7 +41,7 @@ TRANSCRIPTS = Path(__file__).parents[1] / "transcripts"
 SESSIONS = {"claude-code": "5e551017-0000-4000-8000-000000000001", "codex": "c0de0000-0000-7000-8000-000000000001"}
 
 
-def imported(name: str, format: str = "auto") -> tuple[foveate.Engine, Report]:
+def imported(name: str, format: str = "auto") -> tuple[foveate.Engine, ImportReport]:
     engine = open_engine()
     return engine, import_path(engine.store.data, TRANSCRIPTS / name, format)
 
@@ -176,7 +184,7 @@ def test_long_output_keeps_its_ends_and_its_errors() -> None:
     engine = open_engine()
     import_lines(engine.store.data, lines(*rows), "s.jsonl")
     (record,) = kept(engine)
-    assert len(record.text) <= MAX_OUTPUT + len("make\n")
+    assert len(record.text) <= MAX_OUTPUT_CHARS + len("make\n")
     for part in ("line 0 ", "ValueError: here", "line 1499 ", "lines left out"):
         assert part in record.text
 
@@ -188,11 +196,11 @@ def test_a_reader_waits_for_a_bounded_number_of_results() -> None:
             "sessionId": "s",
             "message": {"content": [{"type": "tool_use", "id": f"t{n}", "name": "Bash"}]},
         }
-        for n in range(WAITING + 5)
+        for n in range(MAX_PENDING_CALLS + 5)
     ]
     given_up = []
     for n, part in enumerate(READERS["claude-code"](enumerate(map(json.dumps, calls), 1), "s")):
-        assert isinstance(part, Skipped)
+        assert isinstance(part, SkippedLine)
         given_up.append(part.number)
         if n == 4:
             break
@@ -201,9 +209,9 @@ def test_a_reader_waits_for_a_bounded_number_of_results() -> None:
 
 def test_more_than_a_batch_is_kept_and_counted() -> None:
     engine = open_engine()
-    rows = [{"text": f"Happened {n}", "time": NOW + n} for n in range(BATCH + 7)]
-    assert import_lines(engine.store.data, lines(*rows), "log.jsonl").added == BATCH + 7
-    assert engine.store.stats()["records"]["event"] == {"active": BATCH + 7}
+    rows = [{"text": f"Happened {n}", "time": NOW + n} for n in range(BATCH_SIZE + 7)]
+    assert import_lines(engine.store.data, lines(*rows), "log.jsonl").added == BATCH_SIZE + 7
+    assert engine.store.stats()["records"]["event"] == {"active": BATCH_SIZE + 7}
 
 
 def test_a_record_that_cannot_be_kept_does_not_stop_the_rest() -> None:
@@ -221,9 +229,9 @@ def test_a_directory_imports_all_files_in_it(tmp_path: Path) -> None:
     (tmp_path / "odd.jsonl").write_text("no json at all\n")
     with pytest.raises(InputError, match="Name it with --format"):
         import_path(engine.store.data, tmp_path / "odd.jsonl")
-    assert "format is not known" in import_path(engine.store.data, tmp_path).notes[0]
+    assert "unknown format" in import_path(engine.store.data, tmp_path).notes[0]
     (tmp_path / "odd.jsonl").unlink()
-    with pytest.raises(InputError, match="no file that could be imported"):
+    with pytest.raises(InputError, match="contains no file to import"):
         import_path(engine.store.data, tmp_path)
 
 
@@ -246,7 +254,7 @@ def test_events_belong_to_the_importing_user_and_the_files_session() -> None:
      ("soon", None), (None, None), (True, None)],
 )  # fmt: skip
 def test_times_in_any_form(value: Any, at: int | None) -> None:
-    assert time_of(value) == at
+    assert parse_millis(value) == at
 
 
 JSON = st.recursive(
@@ -265,8 +273,8 @@ LINE = st.dictionaries(NAMES, VALUES | st.dictionaries(NAMES, VALUES, max_size=4
 @given(st.sampled_from(sorted(READERS)), st.lists(LINE.map(json.dumps) | st.text(max_size=30), max_size=4))
 def test_no_line_whatever_it_holds_stops_an_import(format: str, given_lines: list[str]) -> None:
     for part in READERS[format](enumerate(given_lines, 1), "name"):
-        assert isinstance(part, Row | Skipped)
-        assert isinstance(part, Skipped) or (part.text.strip() and part.values["key"])
+        assert isinstance(part, ImportRow | SkippedLine)
+        assert isinstance(part, SkippedLine) or (part.text.strip() and part.values["key"])
 
 
 # --- command line --------------------------------------------------------------------------------------------------
@@ -338,7 +346,7 @@ def test_a_line_of_a_strange_shape_costs_only_itself() -> None:
 
 def test_the_wrong_format_is_said(tmp_path: Path) -> None:
     report = import_lines(open_engine().store.data, [b'{"text": "x"}\n'], "a.jsonl", "claude-code")
-    assert report.skipped or any("another format" in note for note in report.notes)
+    assert report.skipped or any("contains nothing to import" in note for note in report.notes)
 
 
 def test_a_time_to_come_is_refused() -> None:
@@ -365,5 +373,5 @@ def test_a_time_to_come_is_refused() -> None:
     ],
 )
 def test_what_comes_from_the_web_is_trusted_least(tool: str, input: dict[str, str], trust: str) -> None:
-    rows = used(Call(1, tool, input, "k", "s", None), "something", "success")
+    rows = tool_rows(ToolCall(1, tool, input, "k", "s", None), "something", "success")
     assert [row.values["trust"] for row in rows] == [trust]

@@ -287,12 +287,12 @@ def test_a_service_is_found_only_by_a_file_that_did_not_come_along(top: Path, tr
     path = store_in(top).with_name("service.json")
     with socket.create_server(("127.0.0.1", 0)) as listener:
         found = service_file.Service(f"http://127.0.0.1:{listener.getsockname()[1]}", os.getpid())
-        service_file.announce(path, found)
+        service_file.write_service_file(path, found)
         if tracked:
             git(top, "add", "-f", ".foveate/service.json")
-        assert (service_file.find(path) is None) is tracked
+        assert (service_file.find_service(path) is None) is tracked
         path.chmod(0o644)
-        assert service_file.find(path) is None
+        assert service_file.find_service(path) is None
 
 
 def test_the_index_is_read_once_to_refuse_a_store(top: Path, monkeypatch: pytest.MonkeyPatch) -> None:

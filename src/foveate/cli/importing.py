@@ -15,7 +15,7 @@ from foveate.cli.call import STDIN, Call, Verb, pass_call, say, scoped
 from foveate.operations import json
 
 if TYPE_CHECKING:
-    from foveate.integrations.importers import Report
+    from foveate.integrations.importers import ImportReport
 
 FORMATS = ("auto", "foveate", "claude-code", "codex", "jsonl", "markdown")
 
@@ -33,13 +33,13 @@ def import_(call: Call, file: str, format: str, **scope: Any) -> None:
     that importing again adds only what is new. A line that cannot be read stops the import of an export, whole batches
     before it are kept; in the other formats it is skipped and counted.
     """
-    from foveate.integrations.importers import Report
+    from foveate.integrations.importers import ImportReport
 
     with call.open(**scope) as engine:
         if file == STDIN:
             done = _imported(engine, sys.stdin.buffer, STDIN, format, strict=True)
         else:
-            done = sum(_of_files(engine, file, format), Report())
+            done = sum(_of_files(engine, file, format), ImportReport())
     if call.as_json:
         call.print_json(json.imported(done))
         return
@@ -49,11 +49,11 @@ def import_(call: Call, file: str, format: str, **scope: Any) -> None:
         say(note)
 
 
-def _of_files(engine: Any, path: str, format: str) -> Iterator[Report]:
+def _of_files(engine: Any, path: str, format: str) -> Iterator[ImportReport]:
     """The report of each file, with a bar over all of them on a terminal."""
-    from foveate.integrations.importers import files_in
+    from foveate.integrations.importers import importable_files
 
-    files = files_in(Path(path))
+    files = importable_files(Path(path))
     size = sum(file.stat().st_size for file in files)
     shown = sys.stderr.isatty()
     with click.progressbar(length=size, label="import", file=sys.stderr) if shown else nullcontext() as bar:
@@ -69,7 +69,7 @@ def _told(source: Iterable[bytes], bar: Any) -> Iterator[bytes]:
         yield raw
 
 
-def _imported(engine: Any, lines: Iterable[bytes], name: str, format: str, *, strict: bool) -> Report:
+def _imported(engine: Any, lines: Iterable[bytes], name: str, format: str, *, strict: bool) -> ImportReport:
     from foveate.integrations.importers import import_lines
 
     return import_lines(engine.store.data, lines, name, format, strict=strict)

@@ -12,7 +12,7 @@ import click
 from foveate import __version__
 from foveate.cli.call import Call, Verb, pass_call, say
 from foveate.errors import InputError
-from foveate.integrations.hooks.service_file import PORT, Service, find
+from foveate.integrations.hooks.service_file import PORT, Service, find_service
 
 PAGES = "/ui/"
 
@@ -66,7 +66,7 @@ def ui(call: Call, port: int | None, no_browser: bool) -> None:
     they are served here, to this machine alone, until Ctrl-C. Needs `pip install foveate[server]`.
     """
     place = call.place()
-    running = find(place.service)
+    running = find_service(place.service)
     if running is not None:
         if running.version != __version__:
             raise InputError(

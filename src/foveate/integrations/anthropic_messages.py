@@ -12,7 +12,7 @@ from typing import Any, Unpack
 
 from foveate.engine import Engine
 from foveate.integrations.conversation import Conversation, ConversationMessage, HistoryOptions, is_context_block
-from foveate.integrations.importers import Report
+from foveate.integrations.importers import ImportReport
 
 Message = Mapping[str, Any]
 Block = Mapping[str, Any]
@@ -48,7 +48,7 @@ def messages_for(
     return {"system": system_blocks, "messages": _append_to_user_message(kept, volatile)}
 
 
-def remember(engine: Engine, messages: Sequence[Message], *, session: str | None = None) -> Report:
+def remember(engine: Engine, messages: Sequence[Message], *, session: str | None = None) -> ImportReport:
     """Store a conversation. Messages that are stored already are not stored again."""
     return Conversation(engine, session=session).remember(convert_messages(messages))
 

@@ -16,8 +16,16 @@ from typing import Any, Literal, TypeVar, Unpack
 
 from foveate.engine import Engine
 from foveate.errors import BudgetError, SourceError, StoreError
-from foveate.integrations.importers import Report, keep
-from foveate.integrations.importers.rows import BEGIN, END, Call, Row, digest, message, used
+from foveate.integrations.importers import ImportReport, save_rows
+from foveate.integrations.importers.rows import (
+    CONTEXT_BEGIN,
+    CONTEXT_END,
+    ImportRow,
+    ToolCall,
+    digest,
+    message_rows,
+    tool_rows,
+)
 from foveate.options import ContextOptions, refuse_unknown
 from foveate.pipeline.context import Context
 from foveate.pipeline.request import MAX_QUERY
@@ -120,23 +128,23 @@ class Conversation:
 
     def remember(
         self, messages: Sequence[ConversationMessage], *, session: str | None = None, is_new: bool = False
-    ) -> Report:
+    ) -> ImportReport:
         """Store messages as events of the session. If the store fails, that is logged.
 
         Messages that are stored already are not stored again, so the whole conversation may be handed over each time.
         With `is_new`, all messages are new, although some may have the text of earlier ones.
         """
         if not self.stores_messages:
-            return Report()
+            return ImportReport()
         session = self._session_name(session)
         try:
             known = self._known_events(messages, session) if is_new else {}
             seen_counts = Counter({content: len(ids) for content, ids in known.items()})
             rows = list(self._rows(messages, session, seen_counts))
-            return keep(self.engine.store.data, iter(rows if is_new else self._new_rows(rows)), "conversation")
+            return save_rows(self.engine.store.data, iter(rows if is_new else self._new_rows(rows)), "conversation")
         except StoreError as error:
             log.warning("messages were not stored: %s", error)
-            return Report(skipped=len(messages))
+            return ImportReport(skipped=len(messages))
 
     def remember_and_compute(
         self, messages: Sequence[ConversationMessage], shown: Sequence[ConversationMessage], *, session: str | None = None
@@ -147,10 +155,10 @@ class Conversation:
 
     async def aremember(
         self, messages: Sequence[ConversationMessage], *, session: str | None = None, is_new: bool = False
-    ) -> Report:
+    ) -> ImportReport:
         """`remember` for async callers."""
         if not self.stores_messages:
-            return Report()  # without the cost of a thread
+            return ImportReport()  # without the cost of a thread
         return await asyncio.to_thread(self.remember, messages, session=session, is_new=is_new)
 
     async def aremember_and_compute(
@@ -167,7 +175,7 @@ class Conversation:
         Parts and markers together are within the budget. Raises BudgetError if it has no room for the markers.
         """
         counter = self._options.get("counter") or self.engine.store.data.rules.counter
-        markers = 2 * tokens.count(f"{BEGIN}{END}\n", counter)
+        markers = 2 * tokens.count(f"{CONTEXT_BEGIN}{CONTEXT_END}\n", counter)
         budget = self._options.get("budget")
         if budget is not None and budget <= markers:
             problem = f"A budget of {budget} tokens is too small: the lines around a context take {markers}. Raise it."
@@ -192,22 +200,22 @@ class Conversation:
     def _session_name(self, session: str | None) -> str:
         return session or self.session or self.engine.scope.session or DEFAULT_SESSION
 
-    def _rows(self, messages: Sequence[ConversationMessage], session: str, seen_counts: Counter[str]) -> Iterator[Row]:
+    def _rows(self, messages: Sequence[ConversationMessage], session: str, seen_counts: Counter[str]) -> Iterator[ImportRow]:
         """Yield the rows to store. A text that occurs again gets the next number, as each "go on" is another message."""
         now = self.engine.store.data.clock()
         for number, part in enumerate(messages, 1):
             content = _content_key(part)
             key = _event_key(content, session, 0 if part.id else seen_counts[content])
             seen_counts[content] += 1
-            at = now - (len(messages) - number)  # a millisecond apart, so that messages stored together have an order
+            time = now - (len(messages) - number)  # a millisecond apart, so that messages stored together have an order
             if part.role == "tool":
-                call = Call(number, part.tool or "tool", part.tool_input, key, session, at)
-                yield from used(call, part.text, "failure" if part.failed else "success")
+                call = ToolCall(number, part.tool or "tool", part.tool_input, key, session, time)
+                yield from tool_rows(call, part.text, "failure" if part.failed else "success")
             elif part.role != "system":  # the developer wrote it, it is not part of the conversation
-                for row in message(part.role, part.text, key=key, session=session, at=at):
+                for row in message_rows(part.role, part.text, key=key, session=session, time=time):
                     yield replace(row, values={**row.values, **_history_data(part)})
 
-    def _new_rows(self, rows: list[Row]) -> list[Row]:
+    def _new_rows(self, rows: list[ImportRow]) -> list[ImportRow]:
         """Return the rows after the last ones that are stored already.
 
         One stored row is not enough: in a list that the caller has cut, a repeated text looks like a stored one.
@@ -248,11 +256,11 @@ def last_turns(messages: Sequence[Message], turns: int | None, is_turn_start: Ca
 
 def wrap_context_block(text: str) -> str:
     """Put marker lines around a context, by which it is recognised when the prompt comes back as history."""
-    return f"{BEGIN}{text}{END}\n" if text else ""
+    return f"{CONTEXT_BEGIN}{text}{CONTEXT_END}\n" if text else ""
 
 
 def is_context_block(text: object) -> bool:
-    return isinstance(text, str) and text.startswith(BEGIN) and text.rstrip().endswith(END)
+    return isinstance(text, str) and text.startswith(CONTEXT_BEGIN) and text.rstrip().endswith(CONTEXT_END)
 
 
 def _history_data(part: ConversationMessage) -> dict[str, Any]:

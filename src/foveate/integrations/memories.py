@@ -23,7 +23,7 @@ from urllib.parse import quote, unquote
 from foveate.clock import millis
 from foveate.code.model import CODE_ID_PREFIXES
 from foveate.errors import FoveateError, InputError, NotFound, SourceError, near
-from foveate.integrations.importers.rows import time_of
+from foveate.integrations.importers.rows import parse_millis
 from foveate.pipeline.sources.gather import DEADLINE, Around, awaited, filtered, in_thread
 from foveate.records import make
 from foveate.records.kinds import kind_of
@@ -281,4 +281,4 @@ def _text(value: Any) -> str:
 
 def _millis(when: Any) -> int | None:
     """A time in milliseconds; None where it is none."""
-    return millis(when) if isinstance(when, datetime) else time_of(when)
+    return millis(when) if isinstance(when, datetime) else parse_millis(when)

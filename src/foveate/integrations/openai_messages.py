@@ -13,7 +13,7 @@ from typing import Any, Unpack
 
 from foveate.engine import Engine
 from foveate.integrations.conversation import Conversation, ConversationMessage, HistoryOptions, is_context_block
-from foveate.integrations.importers import Report
+from foveate.integrations.importers import ImportReport
 
 Message = Any
 """A dict, or an object of the client: `messages.append(response.choices[0].message)` is usual."""
@@ -43,7 +43,7 @@ def messages_for(engine: Engine, messages: Sequence[Message], **options: Unpack[
     return [*system, *before, *kept, *after]
 
 
-def remember(engine: Engine, messages: Sequence[Message], *, session: str | None = None) -> Report:
+def remember(engine: Engine, messages: Sequence[Message], *, session: str | None = None) -> ImportReport:
     """Store a conversation. Messages that are stored already are not stored again."""
     return Conversation(engine, session=session).remember(convert_messages(messages))
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from foveate.code.snapshot import Workspace
     from foveate.engine import Engine
     from foveate.engine.tasks import ClaimWithContext
-    from foveate.integrations.importers import Report
+    from foveate.integrations.importers import ImportReport
     from foveate.memory.entities import Proposal
     from foveate.pipeline.profiles import ProfileInfo
     from foveate.receipts.feedback import Feedback
@@ -330,7 +330,7 @@ def profiles(known: Iterable[ProfileInfo]) -> dict[str, Any]:
     return {"profiles": found}
 
 
-def imported(done: Report) -> dict[str, Any]:
+def imported(done: ImportReport) -> dict[str, Any]:
     counts = {name: getattr(done, name) for name in ("added", "known", "skipped", "links")}
     return {**counts, "files": dict(done.files), "notes": list(done.notes)}
 

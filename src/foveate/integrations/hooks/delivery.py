@@ -1,9 +1,8 @@
-"""Deltas: what an agent's window lacks, where what was once put into it cannot be taken back.
+"""Deltas: what an agent's context window lacks. What a hook has once put into a window cannot be taken back.
 
-Comes in: an engine, what is asked, and whose window it is. Goes out: a text of what is new, changed or no longer holds, and
-nothing where nothing is. What a window holds is on record: ids, levels and hashes of lines, never texts, a record for each
-delivery, so that hooks of one session may run at once. An item that is merely not asked for any more stays in the window
-and costs nothing. (docs/decisions/023)
+Each delivery stores a record of what it put into the window: ids, levels and hashes of lines, but no texts. One record for
+each delivery lets hooks of one session run at the same time. The next delivery holds only what is new, has changed or no
+longer holds. An item that is merely not relevant any more stays in the window and costs nothing. (docs/decisions/023)
 """
 
 from __future__ import annotations
@@ -12,13 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import groupby
-from typing import Any
 
 from foveate.code.model import CODE_ID_PREFIXES
 from foveate.engine import Engine
 from foveate.errors import BudgetError
 from foveate.integrations.conversation import DEFAULT_QUERY
-from foveate.integrations.importers.rows import BEGIN, END
+from foveate.integrations.importers.rows import CONTEXT_BEGIN, CONTEXT_END
+from foveate.options import ContextOptions
 from foveate.pipeline.assembly import line
 from foveate.pipeline.context import Context
 from foveate.pipeline.request import MAX_QUERY
@@ -32,52 +31,52 @@ from foveate.types import LEVELS, NO_FILTERS, Candidate, Filters, Item, Level, R
 
 KIND, PROFILE = "delivery", "hook"
 MAX_TOKENS, MAX_CHARS = 2_000, 9_500
-"""Below every host's limit (2,500 tokens, 10,000 characters), beyond which a text is cut off or put aside."""
+"""Below the limit of every host (2,500 tokens, 10,000 characters), beyond which a text is cut."""
 
-WORDLESS = "…"
-"""The text of a delivery's record: it has no words, so that no search finds it."""
+EMPTY_TEXT = "…"
+"""The text of a delivery's record, which no search finds."""
 
-FORGOTTEN_AFTER = 30 * 86_400_000
-"""Milliseconds after which a window that nobody closed counts as gone."""
+WINDOW_EXPIRY_MS = 30 * 86_400_000
+"""Age at which the deliveries of a window are deleted if no host has closed it."""
 
-TRIES = 4
-"""How often a context that is too long is computed again, into less room each time."""
+MAX_ATTEMPTS = 4
+"""How often a context that is too long is computed again with a smaller budget."""
 
-NO_LONGER = "No longer holds"
+OUTDATED_HEADING = "No longer holds"
 
 
 @dataclass(frozen=True, slots=True)
-class Delivered:
-    """What was sent, as text and by id. `text` is empty where the window has it all."""
+class Delivery:
+    """The text to send, and the ids of the items in it. The text is empty if the window has everything already."""
 
     text: str
     context: Context
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
-    withdrawn: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.text)
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """How an item stands in a window: at which level, and the hash of its line."""
+class DeliveredItem:
+    """An item in a window: its level, and the hash of its line."""
 
     level: Level
     hash: str
 
 
 @dataclass(frozen=True, slots=True)
-class _News:
-    """A line to send. `heading` is that of its kind; no `shown`: it no longer holds; no `record`: it is gone."""
+class _DeltaLine:
+    """A line to send. Without an `item` it is about an outdated record, without a `record` about a deleted one."""
 
     id: str
     heading: str
     line: str
     record: Record | None = None
-    shown: Shown | None = None
-    known: bool = False
+    item: DeliveredItem | None = None
+    is_update: bool = False
 
 
 @retried
@@ -87,218 +86,220 @@ def deliver(
     *,
     session: str,
     window: str | None = None,
-    fresh: bool = False,
-    profile: str = PROFILE,
-    max_tokens: int = MAX_TOKENS,
+    is_new_window: bool = False,
+    budget: int | None = None,
     max_chars: int = MAX_CHARS,
-    **options: Any,
-) -> Delivered:
-    """What a window lacks for a question. Without one: what holds for every question.
+) -> Delivery:
+    """Return what a window lacks for a query, and record what it has now. Without a query, only what every prompt receives.
 
-    `window` is the session's, unless it is that of another agent in it. `fresh`: the window is empty, as after a start or
-    a compaction, so that everything is new. Options are those of `engine.context`.
+    A session has one window, named like it; its subagents have windows of their own. A new window is empty, after a start
+    or a compaction.
     """
     scope = replace(engine.scope, session=window or session)
-    asked = (query or DEFAULT_QUERY)[:MAX_QUERY]
-    options = {"profile": profile, "session": session, **options, "filters": _others(engine, session, options)}
-    room = _Room(max_tokens, max_chars, tokens.counter(options.get("counter") or engine.store.data.rules.counter).name)
-    context = _fitting(engine, asked, room, options, stable=query is None)
+    limits = _Limits(MAX_TOKENS, max_chars, tokens.counter(engine.store.data.rules.counter).name)
+    options: ContextOptions = {"profile": PROFILE, "session": session, "filters": _exclude_own_episodes(engine, session)}
+    if budget is not None:
+        options["budget"] = budget
+    context = _compute_fitting(engine, query, limits, options)
     with engine.store.data.reader(scope) as reader:
-        seen = [] if fresh else [id for id in shown_in(reader, scope) if not id.startswith(CODE_ID_PREFIXES)]
-        found = reader.get(seen)
-        states = {id: found.get(id) for id in seen}  # not of what another hook notes in the meantime
-    items = {item.id: item for item in _items(context, stable=query is None)}
+        ids = [] if is_new_window else [id for id in window_items(reader, scope) if not id.startswith(CODE_ID_PREFIXES)]
+        records = reader.get(ids)
+        states = {id: records.get(id) for id in ids}  # without what another hook delivers in the meantime
+    items = {item.id: item for item in _items(context, query)}
     with engine.store.data.store.write(scope) as writer:
-        old = _records(writer, scope)
-        if fresh:
-            _forget(engine, writer, old)
-        held = {} if fresh else _folded(old)
-        news = list(_news(held, items, states, engine.store.data.clock()))
-        if not held and (whole := _text(context, stable=query is None)) and room.holds(BEGIN + whole + END):
-            sent, text = news, BEGIN + whole + END
-        else:
-            sent = _that_fit(news, room, context.tag)
-            text = _rendered(sent, context.tag)
-        if sent:
-            number = 1 if fresh or not old else old[-1].data["number"] + 1
-            _note(engine, writer, scope, number, sent)
-    return Delivered(
-        text if sent else "",
+        earlier = _deliveries(writer, scope)
+        if is_new_window:
+            _delete_deliveries(engine, writer, earlier)
+        in_window = {} if is_new_window else _merge_deliveries(earlier)
+        lines = list(_delta_lines(in_window, items, states, engine.store.data.clock()))
+        whole = _text(context, query)
+        text = CONTEXT_BEGIN + whole + CONTEXT_END
+        if in_window or not whole or not limits.fits(text):
+            lines = _select_fitting(lines, limits, context.tag)
+            text = _render(lines, context.tag)
+        if lines:
+            number = 1 if is_new_window or not earlier else earlier[-1].data["number"] + 1
+            _save_delivery(engine, writer, scope, number, lines)
+    return Delivery(
+        text if lines else "",
         context,
-        added=tuple(each.id for each in sent if each.shown and not each.known),
-        changed=tuple(each.id for each in sent if each.shown and each.known),
-        withdrawn=tuple(each.id for each in sent if each.shown is None),
+        added=tuple(each.id for each in lines if each.item and not each.is_update),
+        changed=tuple(each.id for each in lines if each.item and each.is_update),
+        removed=tuple(each.id for each in lines if each.item is None),
     )
 
 
 @retried
-def forget(engine: Engine, window: str) -> int:
-    """The window is gone, and so is the record of what it held; of how many deliveries."""
+def forget_window(engine: Engine, window: str) -> int:
+    """Delete the record of a window that is gone; return the number of its deliveries."""
     scope = replace(engine.scope, session=window)
     with engine.store.data.store.write(scope) as writer:
-        return _forget(engine, writer, _records(writer, scope), others=False)
+        return _delete_deliveries(engine, writer, _deliveries(writer, scope), include_expired=False)
 
 
-def shown_in(reader: Reader, scope: Scope) -> dict[str, Shown]:
-    """What a window holds, by id."""
-    return _folded(_records(reader, scope))
+def window_items(reader: Reader, scope: Scope) -> dict[str, DeliveredItem]:
+    """Return the items in a window by id."""
+    return _merge_deliveries(_deliveries(reader, scope))
 
 
 @retried
-def ledger(engine: Engine) -> dict[str, int]:
-    """How many items are on record for how many windows, in how many deliveries."""
+def delivery_stats(engine: Engine) -> dict[str, int]:
+    """Count the windows, deliveries and items on record."""
     with engine.store.data.store.read(engine.scope) as reader:
-        found = reader.recent([KIND], NO_LIMIT, NO_FILTERS)
-    windows = {record.scope.session for record in found}
-    return {"windows": len(windows), "deliveries": len(found), "items": sum(len(r.data.get("shown", ())) for r in found)}
+        records = reader.recent([KIND], NO_LIMIT, NO_FILTERS)
+    windows = {record.scope.session for record in records}
+    items = sum(len(record.data.get("shown", ())) for record in records)
+    return {"windows": len(windows), "deliveries": len(records), "items": items}
 
 
-# --- the context ---------------------------------------------------------------------------------------------------
+# --- the context -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class _Room:
+class _Limits:
     tokens: int
     chars: int
     counter: str
 
-    def holds(self, text: str) -> bool:
+    def fits(self, text: str) -> bool:
         return len(text) <= self.chars and tokens.count(text, self.counter) <= self.tokens
 
 
-def _fitting(engine: Engine, asked: str, room: _Room, options: Mapping[str, Any], *, stable: bool) -> Context:
-    """A context whose text fits: tokens are the engine's to keep, characters only show once it is rendered."""
-    context = engine.context(asked, **options)
-    for _ in range(TRIES):
-        text = BEGIN + _text(context, stable=stable) + END
-        if room.holds(text):
+def _compute_fitting(engine: Engine, query: str | None, limits: _Limits, options: ContextOptions) -> Context:
+    """Compute a context whose text is within the limits. How many characters it has shows only once it is rendered."""
+    text_query = (query or DEFAULT_QUERY)[:MAX_QUERY]
+    context = engine.context(text_query, **options)
+    for _ in range(MAX_ATTEMPTS):
+        text = CONTEXT_BEGIN + _text(context, query) + CONTEXT_END
+        if limits.fits(text):
             break
-        spent = max(len(text) / room.chars, tokens.count(text, room.counter) / room.tokens)
-        smaller = int(min(context.budget.total, context.tokens) * 0.95 / spent)
+        excess = max(len(text) / limits.chars, tokens.count(text, limits.counter) / limits.tokens)
+        options["budget"] = max(int(min(context.budget.total, context.tokens) * 0.95 / excess), 1)
         try:
-            context = engine.context(asked, **{**options, "budget": max(smaller, 1)})
-        except BudgetError:  # what must be kept needs more: the lines that fit are sent
+            context = engine.context(text_query, **options)
+        except BudgetError:  # the rules alone need more: the lines that fit are sent
             break
     return context
 
 
-def _text(context: Context, *, stable: bool) -> str:
-    return context.stable if stable else context.text
+def _text(context: Context, query: str | None) -> str:
+    return context.stable if query is None else context.text
 
 
-def _items(context: Context, *, stable: bool) -> Iterator[Item]:
+def _items(context: Context, query: str | None) -> Iterator[Item]:
     for section in context.sections:
-        if section.stable or not stable:
+        if section.stable or query is not None:
             yield from section.items
 
 
-def _others(engine: Engine, session: str, options: Mapping[str, Any]) -> Filters:
-    """The caller's filters, and without the session's own episodes: a summary of a window is in the window."""
-    filters: Filters = options.get("filters") or Filters()
+def _exclude_own_episodes(engine: Engine, session: str) -> Filters:
+    """Exclude the session's episodes: the summary of a window is in the window."""
     with engine.store.data.store.read(replace(engine.scope, session=session)) as reader:
-        mine = reader.recent(["episode"], NO_LIMIT, NO_FILTERS, session=session)
-    return replace(filters, exclude=(*filters.exclude, *(record.id for record in mine)))
+        own = reader.recent(["episode"], NO_LIMIT, NO_FILTERS, session=session)
+    return Filters(exclude=tuple(record.id for record in own))
 
 
-# --- what is new ---------------------------------------------------------------------------------------------------
+# --- the delta -------------------------------------------------------------------------------------------------------
 
 
-def _news(
-    held: Mapping[str, Shown], items: Mapping[str, Item], states: Mapping[str, Record | None], now: int
-) -> Iterator[_News]:
-    """What a window should be told, corrections first."""
-    for id, shown in held.items():
+def _delta_lines(
+    in_window: Mapping[str, DeliveredItem], items: Mapping[str, Item], states: Mapping[str, Record | None], now: int
+) -> Iterator[_DeltaLine]:
+    """Yield what is different from the window: corrections first, then new items."""
+    for id, delivered in in_window.items():
         if id in items or id not in states:
             continue
         record = states[id]
         if record is None:
             kind = KINDS.get(id.rpartition("_")[0])
-            yield _News(id, NO_LONGER, f"- something shown before was deleted{f' ({kind.name})' if kind else ''}\n")
+            yield _DeltaLine(
+                id, OUTDATED_HEADING, f"- something shown before was deleted{f' ({kind.name})' if kind else ''}\n"
+            )
         elif record.status != "active" or (record.valid_to is not None and record.valid_to <= now):
-            yield _News(id, NO_LONGER, line(_bare(record), "micro"), record)
-        elif _hash(record, shown.level) != shown.hash:
-            yield _seen(record, shown.level, line(_bare(record), shown.level), known=True)
+            yield _DeltaLine(id, OUTDATED_HEADING, line(_plain_candidate(record), "micro"), record)
+        elif _hash(record, delivered.level) != delivered.hash:
+            yield _delta_line(record, delivered.level, line(_plain_candidate(record), delivered.level), is_update=True)
     for id, item in items.items():
-        record, before = item.record, held.get(id)
-        told = line(item.candidate, item.level)
+        before = in_window.get(id)
+        text = line(item.candidate, item.level)
         if before is None:
-            yield _seen(record, item.level, told)
-        elif _hash(record, before.level) != before.hash or LEVELS.index(item.level) < LEVELS.index(before.level):
-            yield _seen(record, item.level, told, known=True)
+            yield _delta_line(item.record, item.level, text)
+        elif _hash(item.record, before.level) != before.hash or LEVELS.index(item.level) < LEVELS.index(before.level):
+            yield _delta_line(item.record, item.level, text, is_update=True)
 
 
-def _seen(record: Record, level: Level, told: str, *, known: bool = False) -> _News:
+def _delta_line(record: Record, level: Level, text: str, *, is_update: bool = False) -> _DeltaLine:
     heading = kind_of(record.kind).heading
-    heading = f"{heading} (changed)" if known else heading
-    return _News(record.id, heading, told, record, Shown(level, _hash(record, level)), known)
+    heading = f"{heading} (changed)" if is_update else heading
+    return _DeltaLine(record.id, heading, text, record, DeliveredItem(level, _hash(record, level)), is_update)
 
 
-def _bare(record: Record) -> Candidate:
+def _plain_candidate(record: Record) -> Candidate:
     return Candidate(record=record, slot="", source="")
 
 
 def _hash(record: Record, level: Level) -> str:
-    """Of the line without remarks: who handed something on is no news of the thing itself."""
-    return blake2b(line(_bare(record), level).encode("utf-8", "replace"), digest_size=6).hexdigest()
+    """Return a hash of the line without remarks: a new remark, such as a hint at a handoff, does not change the record."""
+    return blake2b(line(_plain_candidate(record), level).encode("utf-8", "replace"), digest_size=6).hexdigest()
 
 
-def _that_fit(news: Iterable[_News], room: _Room, tag: str) -> list[_News]:
-    """As many as there is room for, whole; the rest is news the next time."""
-    sent: list[_News] = []
-    for each in news:
-        if room.holds(_rendered([*sent, each], tag)):
-            sent.append(each)
-    return sent
+def _select_fitting(lines: Iterable[_DeltaLine], limits: _Limits, quote_tag: str) -> list[_DeltaLine]:
+    """Return the lines that fit, each whole. The others are sent with the next delivery."""
+    selected: list[_DeltaLine] = []
+    for each in lines:
+        if limits.fits(_render([*selected, each], quote_tag)):
+            selected.append(each)
+    return selected
 
 
-def _rendered(news: Iterable[_News], tag: str) -> str:
-    """By heading; what nobody vouches for is quoted, as it is in a context."""
-    groups: dict[str, list[_News]] = {}
-    for each in news:
+def _render(lines: Iterable[_DeltaLine], quote_tag: str) -> str:
+    groups: dict[str, list[_DeltaLine]] = {}
+    for each in lines:
         groups.setdefault(each.heading, []).append(each)
-    body = "\n".join(f"## {heading}\n{_quoted(group, tag)}" for heading, group in groups.items())
-    return BEGIN + body + END
+    body = "\n".join(f"## {heading}\n{_render_group(group, quote_tag)}" for heading, group in groups.items())
+    return CONTEXT_BEGIN + body + CONTEXT_END
 
 
-def _quoted(news: Iterable[_News], tag: str) -> str:
+def _render_group(lines: Iterable[_DeltaLine], quote_tag: str) -> str:
+    """Render lines, and quote those of untrusted records as in a context."""
     parts = []
-    for known, group in groupby(news, key=lambda each: each.record is not None):
-        lines = [(each.record, each.line) for each in group]
-        parts.append(fenced(((r, text) for r, text in lines if r), tag) if known else "".join(text for _, text in lines))
+    for has_record, group in groupby(lines, key=lambda each: each.record is not None):
+        pairs = [(each.record, each.line) for each in group]
+        quoted = fenced(((record, text) for record, text in pairs if record), quote_tag)
+        parts.append(quoted if has_record else "".join(text for _, text in pairs))
     return "".join(parts)
 
 
-# --- the ledger ----------------------------------------------------------------------------------------------------
+# --- the record of deliveries ----------------------------------------------------------------------------------------
 
 
-def _records(reader: Reader, scope: Scope) -> list[Record]:
-    """A window's deliveries in their order; several may be of one moment."""
-    found = reader.recent([KIND], NO_LIMIT, NO_FILTERS, session=scope.session)
-    return sorted(found, key=lambda record: record.data["number"])
+def _deliveries(reader: Reader, scope: Scope) -> list[Record]:
+    """Return a window's deliveries in order. Several may have the same time, so each has a number."""
+    records = reader.recent([KIND], NO_LIMIT, NO_FILTERS, session=scope.session)
+    return sorted(records, key=lambda record: record.data["number"])
 
 
-def _folded(records: Iterable[Record]) -> dict[str, Shown]:
-    held: dict[str, Shown] = {}
+def _merge_deliveries(records: Iterable[Record]) -> dict[str, DeliveredItem]:
+    items: dict[str, DeliveredItem] = {}
     for record in records:
-        held |= {id: Shown(level, hash) for id, (level, hash) in record.data.get("shown", {}).items()}
+        items |= {id: DeliveredItem(level, hash) for id, (level, hash) in record.data.get("shown", {}).items()}
         for id in record.data.get("gone", ()):
-            held.pop(id, None)
-    return held
+            items.pop(id, None)
+    return items
 
 
-def _note(engine: Engine, writer: Writer, scope: Scope, number: int, sent: Iterable[_News]) -> None:
-    shown = {each.id: [each.shown.level, each.shown.hash] for each in sent if each.shown}
-    gone = [each.id for each in sent if each.shown is None]
+def _save_delivery(engine: Engine, writer: Writer, scope: Scope, number: int, lines: Iterable[_DeltaLine]) -> None:
+    shown = {each.id: [each.item.level, each.item.hash] for each in lines if each.item}
+    gone = [each.id for each in lines if each.item is None]
     data = {"number": number, "shown": shown, "gone": gone}
-    writer.add(engine.store.data.make(KIND, WORDLESS, {"data": data, "trust": "agent"}, scope))
+    writer.add(engine.store.data.make(KIND, EMPTY_TEXT, {"data": data, "trust": "agent"}, scope))
 
 
-def _forget(engine: Engine, writer: Writer, old: Iterable[Record], *, others: bool = True) -> int:
-    """Drop a window's deliveries and, with them, those of windows that nobody closed."""
-    ids = {record.id for record in old}
-    if others:
-        before = Filters(until=engine.store.data.clock() - FORGOTTEN_AFTER)
-        ids |= {record.id for record in writer.recent([KIND], NO_LIMIT, before)}
+def _delete_deliveries(engine: Engine, writer: Writer, records: Iterable[Record], *, include_expired: bool = True) -> int:
+    ids = {record.id for record in records}
+    if include_expired:
+        expired = Filters(until=engine.store.data.clock() - WINDOW_EXPIRY_MS)
+        ids |= {record.id for record in writer.recent([KIND], NO_LIMIT, expired)}
     if ids:
         writer.forget(sorted(ids))
     return len(ids)

@@ -1,8 +1,7 @@
-"""Coding agents that call hooks: their events become a few verbs of ours, and our answer takes their shape.
+"""The events of coding agents: each host's events become a few actions, and the answer takes the host's form.
 
-Comes in: an engine, the host's name and one event as the host writes it. Goes out: what the host reads, `{}` where there is
-nothing to say. What is said and done becomes events under the keys of the transcript importers, so that importing the
-session later adds nothing twice, as far as the host's ids allow. Unknown events and fields of the wrong form do nothing.
+Messages and calls of tools become events under the keys of the transcript importers, so that importing the session later
+adds nothing twice, as far as the host's ids allow. Unknown events, and fields of an unexpected form, have no effect.
 """
 
 from __future__ import annotations
@@ -15,9 +14,17 @@ from typing import Any
 
 from foveate.engine import Engine
 from foveate.errors import Conflict, InputError, NotFound, near
-from foveate.integrations.hooks.delivery import deliver, forget
-from foveate.integrations.importers import claude_code, codex, keep
-from foveate.integrations.importers.rows import Call, Row, digest, mapping, message, public, used
+from foveate.integrations.hooks.delivery import deliver, forget_window
+from foveate.integrations.importers import claude_code, codex, save_rows
+from foveate.integrations.importers.rows import (
+    ImportRow,
+    ToolCall,
+    as_mapping,
+    digest,
+    message_rows,
+    strip_private,
+    tool_rows,
+)
 from foveate.receipts.timeline import COMPACTION
 from foveate.store.retry import retried
 from foveate.tasks.task import lookup
@@ -26,46 +33,46 @@ from foveate.types import NO_FILTERS
 log = logging.getLogger("foveate.hooks")
 
 _CLAUDE = {
-    "SessionStart": "start",
-    "SubagentStart": "start",
-    "UserPromptSubmit": "ask",
-    "PostToolUse": "used",
-    "PostToolUseFailure": "used",
-    "Stop": "said",
-    "SubagentStop": "said",
-    "PostCompact": "compacted",
+    "SessionStart": "session_start",
+    "SubagentStart": "session_start",
+    "UserPromptSubmit": "prompt",
+    "PostToolUse": "tool_use",
+    "PostToolUseFailure": "tool_use",
+    "Stop": "response",
+    "SubagentStop": "response",
+    "PostCompact": "compaction",
 }
 EVENTS: Mapping[str, Mapping[str, str]] = {
     "claude": _CLAUDE,
-    "codex": {event: verb for event, verb in _CLAUDE.items() if event != "PostToolUseFailure"},
+    "codex": {event: action for event, action in _CLAUDE.items() if event != "PostToolUseFailure"},
     "cursor": {
-        "sessionStart": "start",
-        "beforeSubmitPrompt": "ask",
-        "afterShellExecution": "used",
-        "afterFileEdit": "used",
-        "afterMCPExecution": "used",
-        "afterAgentResponse": "said",
-        "preCompact": "compacted",
-        "sessionEnd": "ended",
+        "sessionStart": "session_start",
+        "beforeSubmitPrompt": "prompt",
+        "afterShellExecution": "tool_use",
+        "afterFileEdit": "tool_use",
+        "afterMCPExecution": "tool_use",
+        "afterAgentResponse": "response",
+        "preCompact": "compaction",
+        "sessionEnd": "session_end",
     },
     "gemini": {
-        "SessionStart": "start",
-        "BeforeAgent": "ask",
-        "AfterTool": "used",
-        "AfterAgent": "said",
-        "PreCompress": "compacted",
-        "SessionEnd": "ended",
+        "SessionStart": "session_start",
+        "BeforeAgent": "prompt",
+        "AfterTool": "tool_use",
+        "AfterAgent": "response",
+        "PreCompress": "compaction",
+        "SessionEnd": "session_end",
     },
 }
-"""What each host calls what we do."""
+"""By host: the action for each of its events."""
 
 HOSTS = tuple(EVENTS)
 
-KEYS = {"claude": claude_code.NAME, "codex": codex.NAME}
-"""How the keys of events begin, where an importer reads the host's transcripts."""
+KEY_PREFIXES = {"claude": claude_code.NAME, "codex": codex.NAME}
+"""By host with an importer: how the keys of its events begin."""
 
-LASTING = ("claude", "codex")
-"""Hosts whose sessions, when they are resumed, still have all that hooks told them."""
+HOSTS_KEEPING_CONTEXT = ("claude", "codex")
+"""Hosts whose sessions still contain earlier contexts after a resume."""
 
 FIELDS: Mapping[str, tuple[str, ...]] = {
     "session": ("session_id", "conversation_id"),
@@ -78,225 +85,233 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     "turn": ("prompt_id", "generation_id", "turn_id", "timestamp"),
     "source": ("source",),
 }
-"""Where a host may say it; the first that is there counts."""
+"""Names of each field in the events of the hosts; the first that is present counts."""
 
-TOOLS = {"afterShellExecution": "shell", "afterFileEdit": "edit"}
-"""Tools that an event names by itself."""
+EVENT_TOOLS = {"afterShellExecution": "shell", "afterFileEdit": "edit"}
+"""Tools of events that do not name one."""
 
-PEOPLE = ("", "user", "sdk")
-"""Who may ask. What a program asks in between (wake-ups, notices of its own) needs no context, and is nobody's word."""
+HUMAN_SOURCES = ("", "user", "sdk")
+"""Sources of a prompt by a person. Prompts of a program, such as wake-ups, get no context and are not stored."""
 
-COMPACTED = "The conversation was compacted."
+COMPACTED_TEXT = "The conversation was compacted."
 
-MAX_TEXT = 200_000
-"""Characters of one text that are looked at."""
+MAX_TEXT_CHARS = 200_000
+"""A longer text is cut before it is read."""
 
-_PROGRAMS = re.compile(
+_INJECTED_TAG = re.compile(
     r"<(system-reminder|task-notification|local-command-\w{1,40}|command-\w{1,40}|hook_context)\b[^<>]{0,500}>"
 )
-"""How what a program puts into a prompt begins."""
+"""The beginning of a text that a program inserted into a prompt."""
 _HANDOFF = re.compile(
     r"^[ \t]*(?:```+|~~~+)[ \t]*handoff\b|schema[\"']?[ \t]{0,20}:[ \t]{0,20}[\"']?handoff/v1", re.MULTILINE
 )
-"""A handoff that says so: anything else with headings may be an answer like any other."""
+"""A handoff must be marked as one: any answer may have headings."""
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
-    """An event in our words."""
+class HookEvent:
+    """An event of a host. `name` is the host's name for it, `action` ours."""
 
     host: str
-    event: str
-    verb: str
+    name: str
+    action: str
     session: str
     fields: Mapping[str, str]
     raw: Mapping[str, Any]
 
     @property
     def window(self) -> str:
-        """Whose window it is: an agent within the session has one of its own."""
+        """The context window that the event belongs to. A subagent has a window of its own."""
         return f"{self.session}/{self.fields['agent']}" if self.fields["agent"] else self.session
+
+    @property
+    def key_prefix(self) -> str:
+        return f"{KEY_PREFIXES.get(self.host, self.host)}:{self.session}"
 
 
 def handle(engine: Engine, host: str, event: Any) -> dict[str, Any]:
-    """Keep what an event tells, and answer it."""
+    """Store what an event contains and return the host's answer; `{}` if there is nothing to tell."""
     if host not in EVENTS:
-        raise InputError(f"There is no host {host!r}.{near(str(host), EVENTS)}")
-    heard = hear(host, event)
-    text = _VERBS[heard.verb](engine, heard) if heard else ""
-    return _shaped(heard, text) if heard and text else {}
+        raise InputError(f"Unknown host {host!r}.{near(str(host), EVENTS)} Known: {', '.join(EVENTS)}.")
+    parsed = parse_event(host, event)
+    text = _HANDLERS[parsed.action](engine, parsed) if parsed else ""
+    return _format_response(parsed, text) if parsed and text else {}
 
 
-def hear(host: str, event: Any) -> Heard | None:
-    """What an event says; None where it is not one of ours."""
-    raw = mapping(event)
+def parse_event(host: str, event: Any) -> HookEvent | None:
+    """Return an event with its fields; None for an unknown one, or one without a session."""
+    raw = as_mapping(event)
     name = raw.get("hook_event_name")
-    verb = EVENTS[host].get(name) if isinstance(name, str) else None
-    fields = {field: _first(raw, names) for field, names in FIELDS.items()}
-    if verb is None or not fields["session"]:
+    action = EVENTS[host].get(name) if isinstance(name, str) else None
+    fields = {field: _first_field(raw, names) for field, names in FIELDS.items()}
+    if action is None or not fields["session"]:
         return None
-    return Heard(host, str(name), verb, fields["session"], fields, raw)
+    return HookEvent(host, str(name), action, fields["session"], fields, raw)
 
 
-def _first(raw: Mapping[str, Any], names: Sequence[str]) -> str:
-    found = (raw[name] for name in names if isinstance(raw.get(name), str) and raw[name].strip())
-    text = next(found, "")[:MAX_TEXT]
+def _first_field(raw: Mapping[str, Any], names: Sequence[str]) -> str:
+    texts = (raw[name] for name in names if isinstance(raw.get(name), str) and raw[name].strip())
+    text = next(texts, "")[:MAX_TEXT_CHARS]
     return text.encode("utf-8", "replace").decode().replace("\x00", "")
 
 
-def _shaped(heard: Heard, text: str) -> dict[str, Any]:
-    if heard.host == "cursor":
-        goes_on = {"continue": True} if heard.verb == "ask" else {}
-        return {**goes_on, "additional_context": text}
-    return {"hookSpecificOutput": {"hookEventName": heard.event, "additionalContext": text}}
+def _format_response(event: HookEvent, text: str) -> dict[str, Any]:
+    if event.host == "cursor":
+        permission = {"continue": True} if event.action == "prompt" else {}
+        return {**permission, "additional_context": text}
+    return {"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": text}}
 
 
-# --- the verbs -----------------------------------------------------------------------------------------------------
+# --- the actions ---------------------------------------------------------------------------------------------------
 
 
-def _start(engine: Engine, heard: Heard) -> str:
-    """A new window, maybe of a session that goes on: then it is told what its last prompt asked for.
+def _on_session_start(engine: Engine, event: HookEvent) -> str:
+    """Deliver to an empty window: the context of the session's last prompt, or without one what every prompt receives.
 
-    One that still has all it was told needs nothing: its next prompt brings what it lacks.
+    A resumed window that still contains its contexts gets nothing: its next prompt brings what is missing.
     """
-    if heard.host in LASTING and heard.fields["source"] == "resume":
+    if event.host in HOSTS_KEEPING_CONTEXT and event.fields["source"] == "resume":
         return ""
-    known = None if heard.fields["agent"] else _last_prompt(engine, heard.session)
-    return deliver(engine, known, session=heard.session, window=heard.window, fresh=True).text
+    query = None if event.fields["agent"] else _last_prompt(engine, event.session)
+    return deliver(engine, query, session=event.session, window=event.window, is_new_window=True).text
 
 
-def _ask(engine: Engine, heard: Heard) -> str:
-    prompt = public(_by_people(heard.fields["prompt"]))
-    if not prompt or heard.fields["source"] not in PEOPLE:
+def _on_prompt(engine: Engine, event: HookEvent) -> str:
+    prompt = strip_private(_strip_injected(event.fields["prompt"]))
+    if not prompt or event.fields["source"] not in HUMAN_SOURCES:
         return ""
-    _keep_words(engine, heard, "user", prompt)
-    return deliver(engine, prompt, session=heard.session, window=heard.window).text
+    _save_message(engine, event, "user", prompt)
+    return deliver(engine, prompt, session=event.session, window=event.window).text
 
 
-def _used(engine: Engine, heard: Heard) -> str:
-    tool = TOOLS.get(heard.event) or heard.fields["tool"]
-    if not tool or "foveate" in tool.split("__"):  # what foveate told is no news
+def _on_tool_use(engine: Engine, event: HookEvent) -> str:
+    tool = EVENT_TOOLS.get(event.name) or event.fields["tool"]
+    if not tool or "foveate" in tool.split("__"):  # foveate's own answers are in the store already
         return ""
-    given = heard.raw if heard.event in TOOLS else heard.raw.get("tool_input")
-    answer = next((heard.raw[name] for name in _ANSWERS if name in heard.raw), None)
-    output, failed = _answered(answer)
-    failed = failed or heard.event == "PostToolUseFailure"
-    id = heard.fields["id"] or digest(heard.fields["turn"], tool, str(given), output)
-    key = f"{KEYS.get(heard.host, heard.host)}:{heard.session}:{id}"
-    call = Call(0, tool, given, key, heard.session, None)
-    outcome = "failure" if failed else "success"
-    keep(engine.store.data, (replace(row, text=public(row.text) or tool) for row in used(call, output, outcome)), heard.host)
+    arguments = event.raw if event.name in EVENT_TOOLS else event.raw.get("tool_input")
+    output, failed = _tool_output(next((event.raw[key] for key in _OUTPUT_KEYS if key in event.raw), None))
+    failed = failed or event.name == "PostToolUseFailure"
+    id = event.fields["id"] or digest(event.fields["turn"], tool, str(arguments), output)
+    call = ToolCall(0, tool, arguments, f"{event.key_prefix}:{id}", event.session, None)
+    rows = tool_rows(call, output, "failure" if failed else "success")
+    _save_rows(engine, event, *(replace(row, text=strip_private(row.text) or tool) for row in rows))
     return ""
 
 
-def _said(engine: Engine, heard: Heard) -> str:
-    text = heard.fields["answer"]
-    _keep_words(engine, heard, "assistant", text)
+def _on_response(engine: Engine, event: HookEvent) -> str:
+    text = event.fields["answer"]
+    _save_message(engine, event, "assistant", text)
     if _HANDOFF.search(text):
-        _learn(engine, heard, text)
-    if heard.fields["agent"]:
-        forget(engine, heard.window)
+        _learn_from_handoff(engine, event, text)
+    if event.fields["agent"]:
+        forget_window(engine, event.window)
     return ""
 
 
-def _compacted(engine: Engine, heard: Heard) -> str:
-    at = engine.store.data.clock()
-    values: dict[str, Any] = {"type": COMPACTION, "status": "archived", "created": at, "trust": "tool"}  # for no prompt
-    values["key"] = f"{KEYS.get(heard.host, heard.host)}:{heard.session}:{COMPACTION}:{at}"
-    keep(engine.store.data, iter([Row("event", COMPACTED, values, heard.session)]), heard.host)
-    summary = public(heard.fields["summary"])
+def _on_compaction(engine: Engine, event: HookEvent) -> str:
+    now = engine.store.data.clock()
+    key = f"{event.key_prefix}:{COMPACTION}:{now}"
+    # archived, so that no context shows it
+    values: dict[str, Any] = {"type": COMPACTION, "status": "archived", "created": now, "trust": "tool", "key": key}
+    _save_rows(engine, event, ImportRow("event", COMPACTED_TEXT, values, event.session))
+    summary = strip_private(event.fields["summary"])
     if summary:
-        values = {"title": f"Session {heard.session[:8]} so far", "trust": "agent"}
-        values["key"] = f"{KEYS.get(heard.host, heard.host)}:{heard.session}:summary:{digest(summary)}"
-        keep(engine.store.data, iter([Row("episode", summary, values, heard.session)]), heard.host)
-    forget(engine, heard.window)
+        key = f"{event.key_prefix}:summary:{digest(summary)}"
+        values = {"title": f"Session {event.session[:8]} so far", "trust": "agent", "key": key}
+        _save_rows(engine, event, ImportRow("episode", summary, values, event.session))
+    forget_window(engine, event.window)
     return ""
 
 
-def _ended(engine: Engine, heard: Heard) -> str:
-    forget(engine, heard.window)
+def _on_session_end(engine: Engine, event: HookEvent) -> str:
+    forget_window(engine, event.window)
     return ""
 
 
-_VERBS: Mapping[str, Callable[[Engine, Heard], str]] = {
-    "start": _start,
-    "ask": _ask,
-    "used": _used,
-    "said": _said,
-    "compacted": _compacted,
-    "ended": _ended,
+_HANDLERS: Mapping[str, Callable[[Engine, HookEvent], str]] = {
+    "session_start": _on_session_start,
+    "prompt": _on_prompt,
+    "tool_use": _on_tool_use,
+    "response": _on_response,
+    "compaction": _on_compaction,
+    "session_end": _on_session_end,
 }
 
 
-# --- what they need ------------------------------------------------------------------------------------------------
+# --- reading and storing -------------------------------------------------------------------------------------------
 
-_ANSWERS = ("tool_response", "tool_output", "result_json", "output", "error")
-_TEXTS = ("stdout", "stderr", "output", "llmContent", "content", "text", "error")
-_ERRORS = ("is_error", "isError", "interrupted", "error")
-
-
-def _answered(answer: Any) -> tuple[str, bool]:
-    """What a tool answered, in words, and whether that is a failure."""
-    if isinstance(answer, list):
-        return "\n".join(_answered(part)[0] for part in answer[:100]), False
-    if not isinstance(answer, Mapping):
-        text, code = codex.answered(answer)
-        return text[:MAX_TEXT], bool(code)
-    code = mapping(answer.get("metadata")).get("exit_code", answer.get("exit_code", 0))
-    parts = [part if isinstance(part, str) else _answered(part)[0] for name in _TEXTS if (part := answer.get(name))]
-    failed = any(answer.get(name) for name in _ERRORS) or answer.get("success") is False or code not in (0, None)
-    return "\n".join(parts)[:MAX_TEXT], failed
+_OUTPUT_KEYS = ("tool_response", "tool_output", "result_json", "output", "error")
+_TEXT_KEYS = ("stdout", "stderr", "output", "llmContent", "content", "text", "error")
+_ERROR_KEYS = ("is_error", "isError", "interrupted", "error")
 
 
-def _by_people(prompt: str) -> str:
-    """A prompt without what programs put into it. A tag that is never closed is text."""
-    kept, at = [], 0
+def _tool_output(output: Any) -> tuple[str, bool]:
+    """Return the text of a tool's output, and whether the tool failed."""
+    if isinstance(output, list):
+        return "\n".join(_tool_output(part)[0] for part in output[:100]), False
+    if not isinstance(output, Mapping):
+        text, exit_code = codex.parse_output(output)
+        return text[:MAX_TEXT_CHARS], bool(exit_code)
+    exit_code = as_mapping(output.get("metadata")).get("exit_code", output.get("exit_code", 0))
+    parts = [part if isinstance(part, str) else _tool_output(part)[0] for key in _TEXT_KEYS if (part := output.get(key))]
+    failed = any(output.get(key) for key in _ERROR_KEYS) or output.get("success") is False or exit_code not in (0, None)
+    return "\n".join(parts)[:MAX_TEXT_CHARS], failed
+
+
+def _strip_injected(prompt: str) -> str:
+    """Remove what programs have inserted into a prompt. A tag that is never closed is part of the text."""
+    parts, at = [], 0
     unclosed: set[str] = set()
-    while match := _PROGRAMS.search(prompt, at):
+    while match := _INJECTED_TAG.search(prompt, at):
         name = match[1]
         end = -1 if name in unclosed else prompt.find(f"</{name}>", match.end())
-        kept.append(prompt[at : match.start() if end >= 0 else match.end()])
+        parts.append(prompt[at : match.start() if end >= 0 else match.end()])
         at = end + len(name) + 3 if end >= 0 else match.end()
         if end < 0:
             unclosed.add(name)
-    return "".join([*kept, prompt[at:]])
+    return "".join([*parts, prompt[at:]])
 
 
-def _keep_words(engine: Engine, heard: Heard, role: str, text: str) -> None:
-    """Somebody's words. The same in another turn are said again; without a turn's id, or in the same one, they are known."""
-    turn = heard.fields["turn"]
-    for row in message(role, text, key="", session=heard.session, at=None):
+def _save_rows(engine: Engine, event: HookEvent, *rows: ImportRow) -> None:
+    save_rows(engine.store.data, iter(rows), event.host)
+
+
+def _save_message(engine: Engine, event: HookEvent, role: str, text: str) -> None:
+    """Store a message. The same text is another message if it comes in another turn."""
+    turn = event.fields["turn"]
+    for row in message_rows(role, text, key="", session=event.session, time=None):
         with engine.store.data.reader() as reader:
-            before = reader.by_key(row.alias)
-        again = before is not None and turn and before.data.get("turn") not in (None, turn)
-        values = {**row.values, "key": f"{row.alias}:{turn}" if again else row.alias, **({"turn": turn} if turn else {})}
-        keep(engine.store.data, iter([replace(row, values=values, alias="")]), heard.host)
+            earlier = reader.by_key(row.alternate_key)
+        is_repeated = earlier is not None and turn and earlier.data.get("turn") not in (None, turn)
+        key = f"{row.alternate_key}:{turn}" if is_repeated else row.alternate_key
+        values = {**row.values, "key": key, **({"turn": turn} if turn else {})}
+        _save_rows(engine, event, replace(row, values=values, alternate_key=""))
 
 
 @retried
 def _last_prompt(engine: Engine, session: str) -> str | None:
     scope = replace(engine.scope, session=session)
-    asked = replace(NO_FILTERS, event_types=("user_message",))
+    prompts = replace(NO_FILTERS, event_types=("user_message",))
     with engine.store.data.store.read(scope) as reader:
-        found = reader.recent(["event"], 1, asked, session=session)
-    return found[0].text if found else None
+        latest = reader.recent(["event"], 1, prompts, session=session)
+    return latest[0].text if latest else None
 
 
-def _learn(engine: Engine, heard: Heard, text: str) -> None:
-    """Learn from a handoff, where it is clear of which task it is. What is wrong with it is told in the log."""
+def _learn_from_handoff(engine: Engine, event: HookEvent, text: str) -> None:
+    """Learn from a handoff if its task is clear. Problems are logged, because a hook must not fail."""
     try:
-        task = _task_of(engine, heard, text)
+        task = _find_task(engine, event, text)
         if task is None:
-            log.warning("a handoff in session %s names no task, and none is current", heard.session)
+            log.warning("a handoff in session %s names no task, and none is current", event.session)
             return
-        engine.tasks.handoff(task, public(text))
+        engine.tasks.handoff(task, strip_private(text))
     except (Conflict, InputError, NotFound) as error:
-        log.warning("a handoff in session %s was not learned: %s", heard.session, error)
+        log.warning("a handoff in session %s was not learned: %s", event.session, error)
 
 
 @retried
-def _task_of(engine: Engine, heard: Heard, text: str) -> str | None:
-    """The task that a handoff names, else the session's current goal, else the only one at work."""
+def _find_task(engine: Engine, event: HookEvent, text: str) -> str | None:
+    """Return the task that a handoff names, else the session's current goal, else the only active task."""
     from foveate.tasks.handoff import parse
 
     named = parse(text).handoff.get("task_id")
@@ -304,7 +319,7 @@ def _task_of(engine: Engine, heard: Heard, text: str) -> str | None:
         record = lookup(reader, named)
     if record is not None and record.kind == "task":
         return record.id
-    for tasks in (engine.scoped(session=heard.session).tasks, engine.tasks):
+    for tasks in (engine.scoped(session=event.session).tasks, engine.tasks):
         goal = tasks.current()
         if goal is not None:
             return goal.id

@@ -18,15 +18,14 @@ from foveate.project.tracked_by_git import read_private
 from foveate.text.atomic_write import write_file
 
 PORT = 8377
-"""Where the service of a machine is, unless told."""
+"""The default port of the service."""
 
-PATIENCE = 0.5
-"""Seconds to wait for a service that should be there."""
+CONNECT_TIMEOUT_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A running service. `token` is set where it asks for one: whoever may read this file may use it."""
+    """A running service. The token is empty if the service needs none; everyone who can read the file can use it."""
 
     url: str
     pid: int
@@ -35,7 +34,7 @@ class Service:
     token: str = ""
 
 
-def find(path: Path) -> Service | None:
+def find_service(path: Path) -> Service | None:
     """Return the service that a file names if it still runs. A file that other users can have written is ignored."""
     try:
         held = json.loads(read_private(str(path)))
@@ -45,23 +44,23 @@ def find(path: Path) -> Service | None:
     return found if _answers(found) else None
 
 
-def announce(path: Path, service: Service) -> None:
-    """Write the file; what a dead service left is replaced, a living one is not."""
+def write_service_file(path: Path, service: Service) -> None:
+    """Write the file. The file of a dead service is replaced; raises InputError if another service runs."""
     while True:
         try:
             write_file(path, json.dumps(asdict(service), indent=1), private=True, exclusive=True)
             return
         except FileExistsError:
-            other = find(path)
+            other = find_service(path)
             if other is not None:
                 raise InputError(
-                    f"This project is served already, at {other.url} by process {other.pid}. Use it, or stop it first."
+                    f"Process {other.pid} serves this project already, at {other.url}. Use it, or stop it first."
                 ) from None
             path.unlink(missing_ok=True)
 
 
-def withdraw(path: Path) -> None:
-    """Remove the file where it is this process's own."""
+def remove_service_file(path: Path) -> None:
+    """Remove the file if this process has written it."""
     with suppress(OSError, ValueError, AttributeError):
         if json.loads(path.read_text("utf-8")).get("pid") == os.getpid():
             path.unlink()
@@ -72,7 +71,7 @@ def _answers(service: Service) -> bool:
     try:
         os.kill(service.pid, 0)
         address = urlsplit(service.url)
-        with socket.create_connection((address.hostname or "", address.port or 80), timeout=PATIENCE):
+        with socket.create_connection((address.hostname or "", address.port or 80), timeout=CONNECT_TIMEOUT_S):
             return True
     except PermissionError:  # a process of another user
         return False

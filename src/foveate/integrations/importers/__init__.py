@@ -1,9 +1,16 @@
-"""Importing: transcripts, logs and memory files of other programs, as records.
+"""Importers of transcripts, logs and memory files of other programs.
 
-Comes in: a file's lines. Goes out: events and notes in a memory, each under a key that is the same next time, so that
-importing again adds only what is new. Nothing is summarised or extracted here.
+An importer turns the lines of a file into events and notes. Each has a key that is the same in the next import, so that
+importing a file again adds only what is new. Importers do not summarise or extract anything.
 """
 
-from foveate.integrations.importers.files import FORMATS, Report, files_in, import_lines, import_path, keep
+from foveate.integrations.importers.files import (
+    FORMATS,
+    ImportReport,
+    import_lines,
+    import_path,
+    importable_files,
+    save_rows,
+)
 
-__all__ = ["FORMATS", "Report", "files_in", "import_lines", "import_path", "keep"]
+__all__ = ["FORMATS", "ImportReport", "import_lines", "import_path", "importable_files", "save_rows"]

@@ -1,14 +1,14 @@
-"""Files -> records of a memory: finds the format, reads line by line, keeps in batches.
+"""Imports files: detects the format, reads line by line, and stores in batches.
 
-Formats other than foveate's own export are somebody else's and change without notice: a line that cannot be used is
-counted and reported, and the rest goes on.
+Formats other than foveate's own export belong to other programs and change without notice. A line that cannot be used is
+counted and reported, and the import goes on.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
@@ -16,37 +16,37 @@ from typing import Any
 
 from foveate.errors import InputError, near
 from foveate.integrations.importers import claude_code, codex, jsonl, markdown
-from foveate.integrations.importers.rows import Given, Lines, Row, Skipped
+from foveate.integrations.importers.rows import ImportRow, ImportRows, Lines, SkippedLine
 from foveate.memory import transfer
 from foveate.store.retry import retried
 from foveate.store.scoped import ScopedStore
 from foveate.types import Record
 
-FOVEATE = "foveate"
-READERS: Mapping[str, Callable[[Lines, str], Given]] = {
+EXPORT_FORMAT = "foveate"
+READERS: Mapping[str, Callable[[Lines, str], ImportRows]] = {
     claude_code.NAME: claude_code.read,
     codex.NAME: codex.read,
     jsonl.NAME: jsonl.read,
     markdown.NAME: markdown.read,
 }
-FORMATS = ("auto", FOVEATE, *READERS)
+FORMATS = ("auto", EXPORT_FORMAT, *READERS)
 
-BATCH = 1000
-"""Rows in one transaction: an interrupted import keeps whole batches, and others may write in between."""
+BATCH_SIZE = 1000
+"""Rows in one transaction. An interrupted import keeps whole batches, and other writers get their turn in between."""
 
-PEEKED = 50
-"""Lines looked at to tell a format: transcripts may begin with a program's own notes."""
+MAX_DETECTION_LINES = 50
+"""Lines read to detect the format. A transcript may begin with lines of the program itself."""
 
-SHOWN = 5
-"""Skipped lines that a report names, of each file."""
+MAX_REPORTED_SKIPS = 5
+"""Skipped lines of a file that a report names."""
 
-_MARKDOWN = (".md", ".markdown")
-_WANTED = (".jsonl", ".ndjson", *_MARKDOWN)
+_MARKDOWN_SUFFIXES = (".md", ".markdown")
+_IMPORTABLE_SUFFIXES = (".jsonl", ".ndjson", *_MARKDOWN_SUFFIXES)
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """What an import did. `skipped` counts lines; `notes` says why, for the first few of each file."""
+class ImportReport:
+    """The result of an import. `skipped` counts lines; `notes` gives the reason for the first few of each file."""
 
     added: int = 0
     known: int = 0
@@ -56,8 +56,8 @@ class Report:
     """The format of each file that was read."""
     notes: tuple[str, ...] = ()
 
-    def __add__(self, other: Report) -> Report:
-        return Report(
+    def __add__(self, other: ImportReport) -> ImportReport:
+        return ImportReport(
             self.added + other.added,
             self.known + other.known,
             self.skipped + other.skipped,
@@ -67,136 +67,135 @@ class Report:
         )
 
 
-def import_path(data: ScopedStore, path: str | Path, format: str = "auto") -> Report:
-    """Import a file, or every file of a directory."""
-    report = Report()
-    for file in files_in(Path(path)):
+def import_path(data: ScopedStore, path: str | Path, format: str = "auto") -> ImportReport:
+    """Import a file, or every file in a folder."""
+    report = ImportReport()
+    for file in importable_files(Path(path)):
         with file.open("rb") as source:
             report += import_lines(data, source, str(file), format, strict=file == Path(path))
     return report
 
 
-def files_in(path: Path) -> list[Path]:
-    """The file itself, or what can be imported of a directory, in the order of names."""
+def importable_files(path: Path) -> list[Path]:
+    """Return the file itself, or the files in a folder that can be imported, sorted by name."""
     if not path.is_dir():
         return [path]
-    found = sorted(file for file in path.rglob("*") if file.suffix.lower() in _WANTED and file.is_file())
-    if not found:
-        raise InputError(f"{str(path)!r} holds no file that could be imported ({', '.join(_WANTED)}).")
-    return found
+    files = sorted(file for file in path.rglob("*") if file.suffix.lower() in _IMPORTABLE_SUFFIXES and file.is_file())
+    if not files:
+        raise InputError(f"The folder {str(path)!r} contains no file to import ({', '.join(_IMPORTABLE_SUFFIXES)}).")
+    return files
 
 
 def import_lines(
     data: ScopedStore, source: Iterable[bytes], name: str, format: str = "auto", *, strict: bool = True
-) -> Report:
-    """Import one file's lines. Where no format fits, that is an error or, unless `strict`, a note."""
+) -> ImportReport:
+    """Import the lines of a file. An unknown format is an error, or a note in the report if not `strict`."""
     if format not in FORMATS:
-        raise InputError(f"There is no format {format!r}.{near(format, FORMATS)}")
-    lines, first = iter(source), []
+        raise InputError(f"Unknown format {format!r}.{near(format, FORMATS)} Known: {', '.join(FORMATS)}.")
+    lines, first_lines = iter(source), []
     if format == "auto":
-        first = list(islice(lines, PEEKED))
-        lines = chain(first, lines)
-        format = detected(first, name)
-    if format == FOVEATE and not strict:
-        said = f"{name}: it looks like an export, which may hold rules. Import it by itself, if it is yours."
-        return Report(notes=(said,))
+        first_lines = list(islice(lines, MAX_DETECTION_LINES))
+        lines = chain(first_lines, lines)
+        format = detect_format(first_lines, name)
+    if format == EXPORT_FORMAT and not strict:
+        note = f"{name}: skipped, because it looks like an export, which may contain rules. Import it by its own path."
+        return ImportReport(notes=(note,))
     if not format and strict:
-        for number, raw in enumerate(first, 1):
-            _decoded(raw, f"line {number}")  # what is no text has no format either
+        for number, raw in enumerate(first_lines, 1):
+            _decode(raw, f"line {number}")  # "not UTF-8" is the better error
     if not format:
-        said = f"{name}: its format is not known. Name it with --format: {', '.join(FORMATS[1:])}."
+        problem = f"{name}: unknown format. Name it with --format: {', '.join(FORMATS[1:])}."
         if strict:
-            raise InputError(said)
-        return Report(notes=(said,))
-    if format == FOVEATE:
-        done = transfer.import_lines(data, (_decoded(raw, f"line {n}") for n, raw in enumerate(lines, 1)))
-        return Report(done.added, done.known, links=done.links, files={name: format})
+            raise InputError(problem)
+        return ImportReport(notes=(problem,))
+    if format == EXPORT_FORMAT:
+        done = transfer.import_lines(data, (_decode(raw, f"line {n}") for n, raw in enumerate(lines, 1)))
+        return ImportReport(done.added, done.known, links=done.links, files={name: format})
     numbered = ((n, raw.decode("utf-8-sig" if n == 1 else "utf-8", "replace")) for n, raw in enumerate(lines, 1))
-    stem = Path(name).name if format == markdown.NAME else Path(name).stem
-    return replace(keep(data, READERS[format](numbered, stem), name), files={name: format})
+    short_name = Path(name).name if format == markdown.NAME else Path(name).stem
+    return replace(save_rows(data, READERS[format](numbered, short_name), name), files={name: format})
 
 
-def detected(first: Sequence[bytes], name: str) -> str:
-    """The format of a file by its first lines; empty where none fits."""
-    if Path(name).suffix.lower() in _MARKDOWN:
+def detect_format(first_lines: Sequence[bytes], name: str) -> str:
+    """Return the format of a file by its suffix and first lines; empty if none fits."""
+    if Path(name).suffix.lower() in _MARKDOWN_SUFFIXES:
         return markdown.NAME
-    values = [value for raw in first if isinstance(value := _json(raw), dict)]
+    values = [value for raw in first_lines if isinstance(value := _parse_json(raw), dict)]
     for value in values:
         if "link" in value or "history" in value or {"id", "kind", "text"} <= value.keys():
-            return FOVEATE
-        if codex.looks_like(value):
+            return EXPORT_FORMAT
+        if codex.is_rollout_line(value):
             return codex.NAME
-        if claude_code.looks_like(value):
+        if claude_code.is_transcript_line(value):
             return claude_code.NAME
-    blank = not any(raw.strip() for raw in first)
-    return jsonl.NAME if values else FOVEATE if blank else ""
+    is_blank = not any(raw.strip() for raw in first_lines)
+    return jsonl.NAME if values else EXPORT_FORMAT if is_blank else ""
 
 
-def _json(raw: bytes) -> Any:
+def _parse_json(raw: bytes) -> Any:
     try:
         return json.loads(raw.decode("utf-8-sig", "replace"))
     except (ValueError, RecursionError):
         return None
 
 
-def _decoded(raw: bytes, where: str) -> str:
+def _decode(raw: bytes, where: str) -> str:
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{where} is not UTF-8 text (byte {error.start}).") from None
 
 
-def keep(data: ScopedStore, given: Iterator[Row | Skipped], name: str) -> Report:
-    """Keep the rows in batches; what an importer or the memory refuses is counted."""
+def save_rows(data: ScopedStore, rows: ImportRows, name: str) -> ImportReport:
+    """Store rows in batches, and count those that are stored already or cannot be stored."""
     counts: Counter[str] = Counter()
     notes: list[str] = []
-    guarded = _guarded(given)
-    while batch := list(islice(guarded, BATCH)):
+    guarded = _stop_at_error(rows)
+    while batch := list(islice(guarded, BATCH_SIZE)):
         for part in batch:
-            if isinstance(part, Skipped):
+            if isinstance(part, SkippedLine):
                 counts["skipped"] += 1
-                notes += [f"{name}, line {part.number}: {part.why}."] if len(notes) < SHOWN else []
-        counts += _write(data, [part for part in batch if isinstance(part, Row)], name, notes)
+                notes += [f"{name}, line {part.number}: {part.reason}."] if len(notes) < MAX_REPORTED_SKIPS else []
+        counts += _save_batch(data, [part for part in batch if isinstance(part, ImportRow)], name, notes)
     if not sum(counts.values()):
-        notes.append(f"{name}: nothing in it could be used. Is it of another format?")
-    return Report(counts["added"], counts["known"], counts["skipped"], notes=tuple(notes))
+        notes.append(f"{name}: contains nothing to import. Is its format another one?")
+    return ImportReport(counts["added"], counts["known"], counts["skipped"], notes=tuple(notes))
 
 
-def _guarded(given: Given) -> Given:
-    """The rows up to a line of a shape that nobody foresaw; what came before it is kept."""
+def _stop_at_error(rows: ImportRows) -> ImportRows:
+    """Yield the rows before a line of an unexpected form, and report the rest as skipped."""
     try:
-        yield from given
+        yield from rows
     except (TypeError, ValueError, KeyError, AttributeError, IndexError, RecursionError) as error:
-        yield Skipped(0, f"the rest could not be read ({type(error).__name__}: {error})")
+        yield SkippedLine(0, f"the rest could not be read ({type(error).__name__}: {error})")
 
 
-def _write(data: ScopedStore, rows: Sequence[Row], name: str, notes: list[str]) -> Counter[str]:
+def _save_batch(data: ScopedStore, rows: Sequence[ImportRow], name: str, notes: list[str]) -> Counter[str]:
     counts: Counter[str] = Counter()
-    new = _unknown(data, rows)
+    new = _new_rows(data, rows)
     counts["known"] += len(rows) - len(new)
-    made: list[Record] = []
+    records: list[Record] = []
     for row in new:
         scope = replace(data.scope, session=row.session or data.scope.session)
         try:
-            made.append(data.make(row.kind, row.text, row.values, scope))
+            records.append(data.make(row.kind, row.text, row.values, scope))
         except InputError as error:
             counts["skipped"] += 1
-            notes += [f"{name}: {row.values['key']} cannot be kept: {error}"] if len(notes) < SHOWN else []
-    counts.update(_kept(data, made))
+            notes += [f"{name}: {row.values['key']} cannot be stored: {error}"] if len(notes) < MAX_REPORTED_SKIPS else []
+    counts.update(_save_records(data, records))
     return counts
 
 
 @retried
-def _unknown(data: ScopedStore, rows: Sequence[Row]) -> list[Row]:
-    """What is known need not be made again."""
+def _new_rows(data: ScopedStore, rows: Sequence[ImportRow]) -> list[ImportRow]:
     with data.reader() as reader:
-        return [row for row in rows if not any(reader.by_key(key) for key in (row.values["key"], row.alias) if key)]
+        return [row for row in rows if not any(reader.by_key(key) for key in (row.values["key"], row.alternate_key) if key)]
 
 
 @retried
-def _kept(data: ScopedStore, made: Sequence[Record]) -> list[str]:
-    """What became of each record: added, or known."""
-    vectors = data.vectors([record.text for record in made])
+def _save_records(data: ScopedStore, records: Sequence[Record]) -> list[str]:
+    """Store records, and return `added` or `known` for each."""
+    vectors = data.vectors([record.text for record in records])
     with data.store.write(data.scope) as writer:
-        actions = [writer.add(record, vector).action for record, vector in zip(made, vectors, strict=True)]
+        actions = [writer.add(record, vector).action for record, vector in zip(records, vectors, strict=True)]
     return ["added" if action == "added" else "known" for action in actions]

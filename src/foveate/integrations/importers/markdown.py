@@ -1,81 +1,74 @@
-"""Memory files in Markdown (CLAUDE.md, AGENTS.md, MEMORY.md) -> notes.
+"""Memory files in Markdown: CLAUDE.md, AGENTS.md, MEMORY.md.
 
-Each bullet with what is indented under it, and each paragraph, is a note, tagged with the headings above it. The file lies
-in the repository, where anybody may write: its words are notes of trust `repo`, never rules. Read one and add it as an
-instruction where it should be one. What `foveate export agents-md` wrote into it is known already and left out.
+Each bullet with its indented lines, and each paragraph, becomes a note with the headings above it as tags. Anyone may have
+written a file of the repository, so its notes have trust `repo` and are never rules. A person who reads one can add it as an
+instruction. The block that foveate itself wrote into the file is left out.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from foveate.integrations.importers.rows import Given, Lines, Row, digest
-from foveate.text.markdown import BEGIN, END
+from foveate.integrations.importers.rows import ImportRow, ImportRows, Lines, digest
+from foveate.text.markdown import Heading, fenced_blocks, headings, remove_generated_block
 
 NAME = "markdown"
-_HEADING = re.compile(r"(#{1,6})\s+(.*?)\s*#*\s*$")
 _BULLET = re.compile(r"(?:[-*+]|\d+[.)])\s+")
-_FENCE = re.compile(r"\s*(```|~~~)")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_FRONT_MATTER = re.compile(r"---[ \t]*\n.*?^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 
 
-def read(lines: Lines, name: str) -> Given:
-    """The notes of a file. `name`: what it is called."""
-    above: list[tuple[int, str]] = []
+def read(lines: Lines, name: str) -> ImportRows:
+    """Yield the notes of a file, with its name as their origin."""
+    text = remove_generated_block("".join(line for _, line in lines))
+    parents: list[Heading] = []
     seen: set[str] = set()
-    for part in _parts(lines):
-        heading = _HEADING.match(part)
-        if heading:
-            depth = len(heading[1])
-            above = [*(entry for entry in above if entry[0] < depth), (depth, heading[2])]
+    for block in _blocks(_FRONT_MATTER.sub("", text, count=1) if text.startswith("---") else text):
+        if isinstance(block, Heading):
+            parents = [*(parent for parent in parents if parent.level < block.level), block]
             continue
-        text = _BULLET.sub("", part, count=1) if _BULLET.match(part) else part
-        text = _COMMENT.sub("", text).strip()
-        titles = [title for _, title in above]
-        key = f"{NAME}:{digest(*titles, ' '.join(text.split()))}"
-        if any(character.isalnum() for character in text) and key not in seen:
+        note = _COMMENT.sub("", _BULLET.sub("", block, count=1) if _BULLET.match(block) else block).strip()
+        titles = [parent.title for parent in parents]
+        key = f"{NAME}:{digest(*titles, ' '.join(note.split()))}"
+        if any(character.isalnum() for character in note) and key not in seen:
             seen.add(key)
             tags = list(dict.fromkeys(tag for title in titles if (tag := _tag(title))))
-            yield Row("note", text, {"key": key, "tags": tags, "origin": name, "trust": "repo"})
+            yield ImportRow("note", note, {"key": key, "tags": tags, "origin": name, "trust": "repo"})
 
 
 def _tag(title: str) -> str:
     return "-".join(re.findall(r"\w+", title.lower()))
 
 
-def _parts(lines: Lines) -> Iterator[str]:
-    """Headings, bullets and paragraphs; a fenced block stays with what it follows."""
-    part: list[str] = []
-    fence = ""
-    for line in _after_front_matter(lines):
-        mark = _FENCE.match(line)
-        if fence or mark:
-            fence = fence if mark is None or (fence and mark[1] != fence) else "" if fence else mark[1]
-            part.append(line)
+def _blocks(text: str) -> Iterator[Heading | str]:
+    """Yield headings, bullets and paragraphs. A code block stays with the text above it."""
+    lines = text.splitlines()
+    code = {number for block in fenced_blocks(lines) for number in range(block.start, block.stop)}
+    heading_at = {heading.line: heading for heading in headings(lines) if not _BULLET.match(lines[heading.line])}
+    block: list[str] = []
+    is_underlined_heading = False
+    for number, line in enumerate(lines):
+        if is_underlined_heading:
+            is_underlined_heading = bool(line.strip("=- "))
             continue
-        blank = not line.strip()
-        begins = bool(_HEADING.match(line) or _BULLET.match(line))
-        under = bool(part) and line.startswith((" ", "\t"))
-        ended = bool(part) and (bool(_HEADING.match(part[0])) or (part[-1] == "" and not under and not blank))
-        if (begins or ended) and part:
-            yield "\n".join(part).strip()
-            part = []
-        if not blank or part:
-            part.append(line.rstrip())
-    if part:
-        yield "\n".join(part).strip()
+        if number not in code and block and _starts_block(block, line, number in heading_at):
+            yield _joined(block)
+            block = []
+        if number in heading_at:
+            yield heading_at[number]
+            is_underlined_heading = not line.lstrip().startswith("#")
+        elif block or line.strip():
+            block.append(line.rstrip())
+    if block:
+        yield _joined(block)
 
 
-def _after_front_matter(lines: Lines) -> Iterator[str]:
-    inside = ours = False
-    for number, line in lines:
-        ours = line.rstrip() == BEGIN or ours
-        if ours:
-            ours = line.rstrip() != END
-            continue
-        if line.rstrip() == "---" and (inside or number == 1):
-            inside = not inside and number == 1
-            continue
-        if not inside:
-            yield line.rstrip("\n")
+def _starts_block(block: Sequence[str], line: str, is_heading: bool) -> bool:
+    """Return whether a line ends the block above it. After a blank line, only indented lines belong to the same bullet."""
+    is_indented = line.startswith((" ", "\t"))
+    return is_heading or bool(_BULLET.match(line)) or (block[-1] == "" and bool(line.strip()) and not is_indented)
+
+
+def _joined(block: Sequence[str]) -> str:
+    return "\n".join(block).strip()

@@ -1,14 +1,14 @@
-"""What an importer gives: rows to keep, lines that it could not use, and how a tool's call becomes an event.
+"""The rows that importers yield, and how messages and calls of tools become rows.
 
-An importer is a generator over the numbered lines of one file. It holds no more than what it still waits for, so that a
-file of any length passes through. Every row carries a key that is the same in the next import.
+An importer is a generator over the numbered lines of one file. It holds only the calls that have no result yet, so that a
+file can have any length. Every row has a key that is the same in the next import.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -20,198 +20,211 @@ from foveate.text.format import truncate
 Lines = Iterable[tuple[int, str]]
 """Lines with their numbers, from 1."""
 
-MAX_OUTPUT = 8_000
-"""Characters kept of one output. An event's line shows less; the rest would only weigh on the index."""
+MAX_OUTPUT_CHARS = 8_000
+"""Limit for the output of a tool. Contexts show less of it; more would only make the index larger."""
 
-WAITING = 1_000
-"""Calls that may wait for their result at once; the oldest is given up beyond that."""
+MAX_PENDING_CALLS = 1_000
+"""Calls that may wait for their result at once. Beyond that, the oldest is skipped."""
 
-BEGIN, END = "<foveate-context>\n", "</foveate-context>"
-"""Around what foveate puts into somebody else's conversation, so that it is known wherever it turns up again."""
+CONTEXT_BEGIN, CONTEXT_END = "<foveate-context>\n", "</foveate-context>"
+"""Marker lines around a context in a conversation, by which it is recognised wherever it comes back."""
 
-_NOT_KEPT = re.compile(r"<(private|foveate-context)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
-"""A mark that is never closed hides all that follows it."""
+_PRIVATE_BLOCK = re.compile(r"<(private|foveate-context)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+"""A tag that is never closed hides the rest of the text."""
 
-_HEAD, _TAIL, _ERRORS = 40, 40, 20
-_SECONDS = 100_000_000_000
-"""A number below it counts seconds, not milliseconds: as milliseconds it would be a day in 1973."""
+_HEAD_LINES, _TAIL_LINES, _ERROR_LINES = 40, 40, 20
+_MAX_SECONDS = 100_000_000_000
+"""Smaller numbers are seconds, not milliseconds: as milliseconds this is a day in 1973."""
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """Something to keep: a kind, a text, the values of `Memory.add`, and the session that it belongs to."""
+class ImportRow:
+    """A record to store: kind, text, the fields of `Engine.add`, and the session."""
 
     kind: str
     text: str
     values: Mapping[str, Any]
     session: str | None = None
-    alias: str = ""
-    """Another key under which it may be known: a hook hears the words, and not the id of their line."""
+    alternate_key: str = ""
+    """Another key under which it may be stored: a hook receives the text of a message without the id of its line."""
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
-    """A line that could not be used, and why."""
+class SkippedLine:
+    """A line that could not be used."""
 
     number: int
-    why: str
+    reason: str
 
 
-Given = Iterator[Row | Skipped]
+ImportRows = Iterator[ImportRow | SkippedLine]
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """A tool's call, waiting for its result."""
+class ToolCall:
+    """A call of a tool, to be joined with its result."""
 
     number: int
     tool: str
     input: Any
     key: str
     session: str
-    at: int | None
+    time: int | None
 
 
-class Waiting:
-    """Calls by id, the oldest first; never more than `WAITING`."""
+class PendingCalls:
+    """Calls without a result by their id, the oldest first; at most `MAX_PENDING_CALLS`."""
 
     def __init__(self) -> None:
-        self._calls: dict[str, Call] = {}
+        self._calls: dict[str, ToolCall] = {}
 
-    def add(self, id: str, call: Call) -> Iterator[Skipped]:
+    def add(self, id: str, call: ToolCall) -> ImportRows:
         self._calls[id] = call
-        if len(self._calls) > WAITING:
-            yield _unanswered(self._calls.pop(next(iter(self._calls))))
+        if len(self._calls) > MAX_PENDING_CALLS:
+            yield _without_result(self._calls.pop(next(iter(self._calls))))
 
-    def pop(self, id: str) -> Call | None:
-        return self._calls.pop(id, None)
+    def rows(self, number: int, id: str, output: str, outcome: str | None) -> ImportRows:
+        """Yield the rows of a call, now that its result was found."""
+        call = self._calls.pop(id, None)
+        if call is None:
+            yield SkippedLine(number, "it is the result of a call that is not in this file")
+            return
+        yield from tool_rows(call, output, outcome)
 
-    def rest(self) -> Iterator[Skipped]:
-        """Calls that got no result: they may be running still, and the next import finds them."""
-        yield from map(_unanswered, self._calls.values())
+    def unanswered(self) -> ImportRows:
+        """Yield the calls without a result as skipped: they may still run, and the next import finds them."""
+        yield from map(_without_result, self._calls.values())
 
 
-def _unanswered(call: Call) -> Skipped:
-    return Skipped(call.number, f"the call of {call.tool!r} has no result yet")
+def _without_result(call: ToolCall) -> SkippedLine:
+    return SkippedLine(call.number, f"the call of {call.tool!r} has no result yet")
 
 
-def objects(lines: Lines) -> Iterator[tuple[int, dict[str, Any]] | Skipped]:
-    """The JSON object on each line; blank lines are nothing."""
+def rows_of_objects(lines: Lines, line_rows: Callable[[int, dict[str, Any]], ImportRows]) -> ImportRows:
+    """Yield the rows of the JSON object on each line. Blank lines are ignored, and other lines are skipped."""
     for number, line in lines:
         if not line.strip():
             continue
         try:
             value = json.loads(line)
         except (ValueError, RecursionError):
-            yield Skipped(number, "it is not JSON")
+            yield SkippedLine(number, "it is not JSON")
             continue
-        yield (number, value) if isinstance(value, dict) else Skipped(number, "it is not a JSON object")
+        if isinstance(value, dict):
+            yield from line_rows(number, value)
+        else:
+            yield SkippedLine(number, "it is not a JSON object")
 
 
-def mapping(value: Any) -> Mapping[str, Any]:
+def as_mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def time_of(value: Any) -> int | None:
-    """A time in milliseconds from ISO 8601 or a number; None where it is neither."""
+def parse_millis(value: Any) -> int | None:
+    """Return the milliseconds of an ISO 8601 time or a number; None for anything else."""
     try:
         if isinstance(value, str):
-            at = millis(value)
+            time = millis(value)
         elif isinstance(value, int | float) and not isinstance(value, bool):
-            at = int(value * 1000 if abs(value) < _SECONDS else value)
+            time = int(value * 1000 if abs(value) < _MAX_SECONDS else value)
         else:
             return None
-        iso(at)
+        iso(time)
     except (ValueError, OverflowError, OSError):
         return None
-    return at
+    return time
 
 
 def digest(*parts: str) -> str:
     return blake2b("\x1f".join(parts).encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 
-def kept_output(text: str) -> str:
-    """Output as it is kept: whole where it is short, else its ends and its errors."""
-    if len(text) <= MAX_OUTPUT:
+def truncate_output(text: str) -> str:
+    """Shorten a long output to its beginning, its end and its errors."""
+    if len(text) <= MAX_OUTPUT_CHARS:
         return text
-    return truncate(shortened(text, _HEAD, _TAIL, _ERRORS), MAX_OUTPUT)
+    return truncate(shortened(text, _HEAD_LINES, _TAIL_LINES, _ERROR_LINES), MAX_OUTPUT_CHARS)
 
 
-def message(role: str, text: str, *, key: str, session: str, at: int | None) -> Iterator[Row]:
-    """Somebody's words; nothing where there are none. Without a key, the words are it."""
-    text = public(text)
+def message_rows(role: str, text: str, *, key: str, session: str, time: int | None) -> Iterator[ImportRow]:
+    """Yield the row of a message, or none if it has no text. Without a key, its text makes one."""
+    text = strip_private(text)
     if text:
         trust = {"user": "user", "assistant": "agent"}.get(role, "tool")
-        words = f"words:{session}:{digest(role, ' '.join(text.split()))}"
-        values = {"type": f"{role}_message", "key": key or words, "created": at, "trust": trust}
-        yield Row("event", text, values, session, words)
+        text_key = f"words:{session}:{digest(role, ' '.join(text.split()))}"
+        values = {"type": f"{role}_message", "key": key or text_key, "created": time, "trust": trust}
+        yield ImportRow("event", text, values, session, text_key)
 
 
-def public(text: str) -> str:
-    """A text without what its author marked as private, and without what foveate itself put into the prompt."""
-    return _NOT_KEPT.sub("", text).strip()
+def strip_private(text: str) -> str:
+    """Remove `<private>` blocks, and contexts that foveate has inserted."""
+    return _PRIVATE_BLOCK.sub("", text).strip()
 
 
 # --- tools ---------------------------------------------------------------------------------------------------------
 
-_SHELL = frozenset({"bash", "shell", "exec_command", "local_shell", "shell_command", "container.exec", "run_shell_command"})
-_READ = frozenset({"read", "read_file", "notebookread", "view_image"})
-_WRITE = frozenset({"write", "edit", "multiedit", "notebookedit", "write_file", "replace"})
-_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
-_PATCH = "apply_patch"
+_SHELL_TOOLS = frozenset(
+    {"bash", "shell", "exec_command", "local_shell", "shell_command", "container.exec", "run_shell_command"}
+)
+_READ_TOOLS = frozenset({"read", "read_file", "notebookread", "view_image"})
+_WRITE_TOOLS = frozenset({"write", "edit", "multiedit", "notebookedit", "write_file", "replace"})
+_PATCH_TOOL = "apply_patch"
+_PATCH_FILE = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
+_PATH_KEYS = ("file_path", "path", "notebook_path")
 _WEB_TOOL = re.compile(
     r"(?:^|[_\W])(?:web|fetch|http|brows|crawl|scrape|url|playwright|puppeteer|chrome|google|bing|brave|duckduckgo|tavily"
     r"|firecrawl|perplexity)|_(?:url|page)s?$"
 )
+"""Recognised by name, because a tool does not say where its output comes from."""
 _WEB_COMMAND = re.compile(r"(?:^|[;&|(`]|\bsudo\b)\s*(?:curl|wget|lynx|w3m|https?)\s", re.MULTILINE)
-"""By their names: a tool does not say where its words come from."""
 
 
-def used(call: Call, output: str, outcome: str | None) -> Iterator[Row]:
-    """The events that a tool's call was, once it has its result."""
-    given = mapping(call.input)
-    tool, command = call.tool.lower(), _command(given)
-    shared = {"created": call.at, "trust": _trust(tool, command), "outcome": outcome}
-    if patched := _patched(tool, call.input, command):
-        for n, path in enumerate(patched):
-            values = {**shared, "type": "file_write", "path": path, "paths": [path], "key": f"{call.key}:{n}"}
-            yield Row("event", path, values, call.session)
+def tool_rows(call: ToolCall, output: str, outcome: str | None) -> Iterator[ImportRow]:
+    """Yield the events of a call: one, or for a patch one for each file."""
+    arguments = as_mapping(call.input)
+    tool, command = call.tool.lower(), _command(arguments)
+    shared = {"created": call.time, "trust": _trust(tool, command), "outcome": outcome}
+    if files := _patched_files(tool, call.input, command):
+        for n, path in enumerate(files):
+            write = {**shared, "type": "file_write", "path": path, "paths": [path], "key": f"{call.key}:{n}"}
+            yield ImportRow("event", path, write, call.session)
         return
-    shared["key"] = call.key
-    path = next((str(given[name]) for name in ("file_path", "path", "notebook_path") if given.get(name)), "")
-    if tool in _SHELL and command:
-        text = f"{command}\n{kept_output(output)}".strip()
-        yield Row("event", text, {**shared, "type": "shell_exec", "command": truncate(command, MAX_OUTPUT)}, call.session)
-    elif path and tool in (_READ | _WRITE):
-        sort = "file_read" if tool in _READ else "file_write"
-        text = path if outcome != "failure" else f"{path}\n{kept_output(output)}".strip()
-        yield Row("event", text, {**shared, "type": sort, "path": path, "paths": [path]}, call.session)
+    path = next((str(arguments[key]) for key in _PATH_KEYS if arguments.get(key)), "")
+    output = truncate_output(output)
+    values: dict[str, Any]
+    if tool in _SHELL_TOOLS and command:
+        text = f"{command}\n{output}"
+        values = {"type": "shell_exec", "command": truncate(command, MAX_OUTPUT_CHARS)}
+    elif path and tool in (_READ_TOOLS | _WRITE_TOOLS):
+        text = path if outcome != "failure" else f"{path}\n{output}"
+        values = {"type": "file_read" if tool in _READ_TOOLS else "file_write", "path": path, "paths": [path]}
     else:
-        text = f"{call.tool}\n{kept_output(output)}".strip()
-        asked = truncate(json.dumps(call.input, ensure_ascii=False, default=str), MAX_OUTPUT) if call.input else ""
-        more = {"tool": call.tool, **({"input": asked} if asked else {})}
-        yield Row("event", text, {**shared, "type": "tool_call", **more}, call.session)
+        text = f"{call.tool}\n{output}"
+        values = {"type": "tool_call", "tool": call.tool}
+        if call.input:
+            values["input"] = truncate(json.dumps(call.input, ensure_ascii=False, default=str), MAX_OUTPUT_CHARS)
+    yield ImportRow("event", text.strip(), {**shared, "key": call.key, **values}, call.session)
 
 
 def _trust(tool: str, command: str) -> str:
-    """What a tool brings from outside was written by anybody."""
-    outside = _WEB_COMMAND.search(command) if tool in _SHELL else _WEB_TOOL.search(tool)
-    return "web" if outside else "tool"
+    """Return `web` for output from the network, which anyone may have written."""
+    is_web = _WEB_COMMAND.search(command) if tool in _SHELL_TOOLS else _WEB_TOOL.search(tool)
+    return "web" if is_web else "tool"
 
 
-def _command(given: Mapping[str, Any]) -> str:
-    command = given.get("command") or given.get("cmd") or mapping(given.get("action")).get("command") or ""
+def _command(arguments: Mapping[str, Any]) -> str:
+    command = arguments.get("command") or arguments.get("cmd") or as_mapping(arguments.get("action")).get("command") or ""
     if not isinstance(command, list):
         return str(command).strip()
     words = [str(word) for word in command]
-    # `bash -lc "make test"` is how a program says `make test`.
-    return words[2] if len(words) == 3 and words[1] in ("-c", "-lc") else " ".join(words)
+    is_wrapped = len(words) == 3 and words[1] in ("-c", "-lc")  # `bash -lc "make test"`
+    return words[2] if is_wrapped else " ".join(words)
 
 
-def _patched(tool: str, given: Any, command: str) -> list[str]:
-    """The files that a patch changes, where the call is one."""
-    if tool != _PATCH and not command.startswith(_PATCH):
+def _patched_files(tool: str, input: Any, command: str) -> list[str]:
+    """Return the files that a patch changes; none if the call is not a patch."""
+    if tool != _PATCH_TOOL and not command.startswith(_PATCH_TOOL):
         return []
-    patch = given if isinstance(given, str) else str(mapping(given).get("input") or mapping(given).get("patch") or command)
-    return list(dict.fromkeys(path.strip() for path in _PATCHED.findall(patch)))
+    arguments = as_mapping(input)
+    patch = input if isinstance(input, str) else str(arguments.get("input") or arguments.get("patch") or command)
+    return list(dict.fromkeys(path.strip() for path in _PATCH_FILE.findall(patch)))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from foveate.errors import FoveateError
-from foveate.integrations.hooks.service_file import find
+from foveate.integrations.hooks.service_file import find_service
 from foveate.integrations.install.apply import install_record_path, load_install_record
 from foveate.integrations.install.config_files import HOOKS_KEY, SERVERS_KEY, ConfigFile
 from foveate.integrations.install.hosts import SETTINGS, InstallPaths, config_files
@@ -147,17 +147,17 @@ def _service_warning(paths: InstallPaths) -> list[str]:
         return []
     except (OSError, ValueError, KeyError, TypeError):
         return [f"{path} cannot be read; `foveate serve` writes it again."]
-    return [] if find(path) else [f"No service answers at {url}, so hooks take longer. Start it: `foveate serve`."]
+    return [] if find_service(path) else [f"No service answers at {url}, so hooks take longer. Start it: `foveate serve`."]
 
 
 def is_listening(url: str) -> bool:
     import socket
 
-    from foveate.integrations.hooks.program import CONNECT, NoService, address_of
+    from foveate.integrations.hooks.program import CONNECT_TIMEOUT_S, NoService, address_of
 
     try:
         name, _, port = address_of(url).rpartition(":")
-        socket.create_connection((name.strip("[]"), int(port)), CONNECT).close()
+        socket.create_connection((name.strip("[]"), int(port)), CONNECT_TIMEOUT_S).close()
     except (NoService, OSError, OverflowError):
         return False
     return True
@@ -189,7 +189,7 @@ def _oversized_rules_warning(engine: Engine) -> list[str]:
 
 
 def _delivery_summary(engine: Engine) -> str:
-    from foveate.integrations.hooks.delivery import ledger
+    from foveate.integrations.hooks.delivery import delivery_stats
 
-    stats = ledger(engine)
+    stats = delivery_stats(engine)
     return f"{stats['items']:,} items on record for {stats['windows']:,} windows"

@@ -16,7 +16,7 @@ from typing import Any
 
 from foveate.errors import InputError
 from foveate.integrations.hooks.hosts import EVENTS
-from foveate.integrations.hooks.service_file import find
+from foveate.integrations.hooks.service_file import find_service
 from foveate.integrations.install.config_files import (
     AGENT_ENV_VAR,
     ENV_KEY,
@@ -160,7 +160,7 @@ def _config_path(base: Path, name: str) -> Path:
 
 def install_paths(root: Path) -> InstallPaths:
     """Return the paths for the project at `root` on this machine."""
-    service = find(Place(root).service)
+    service = find_service(Place(root).service)
     return InstallPaths(root, Path.home(), _find_program(HOOK_PROGRAM), _find_program(NAME), service.url if service else "")
 
 

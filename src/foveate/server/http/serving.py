@@ -25,7 +25,7 @@ from foveate import __version__
 from foveate.clock import iso, now
 from foveate.engine import Engine
 from foveate.errors import InputError
-from foveate.integrations.hooks.service_file import PORT, Service, announce, withdraw
+from foveate.integrations.hooks.service_file import PORT, Service, remove_service_file, write_service_file
 from foveate.server.http.app import create_app
 from foveate.server.http.settings import Settings
 
@@ -49,7 +49,7 @@ def run(
     settle()
     with _listening(settings.host, port) as listener:
         url = _url(settings.host, listener.getsockname()[1])
-        announce(file, Service(url, os.getpid(), __version__, iso(now()), settings.own_token))
+        write_service_file(file, Service(url, os.getpid(), __version__, iso(now()), settings.own_token))
         try:
             (greet or _begin_log)(url)
             config = uvicorn.Config(
@@ -59,7 +59,7 @@ def run(
             with suppress(KeyboardInterrupt):
                 Server(config, app.state.stopping).run(sockets=[listener])
         finally:
-            withdraw(file)
+            remove_service_file(file)
 
 
 def settle() -> None:
