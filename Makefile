@@ -5,6 +5,8 @@ VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --quiet --disable-pip-version-check
 UV := $(PY) -m uv pip install --quiet --python $(PY)
+# Neighbouring tests stay with one worker, where they share fixtures, until the other one has nothing left to do.
+PYTEST := $(PY) -m pytest -n 2 --dist worksteal
 READY := $(VENV)/.ready
 BASE := $(VENV)/.base
 BROWSER := $(VENV)/.browser
@@ -21,10 +23,10 @@ demo: $(if $(wildcard $(READY)),$(READY),$(BASE)) ## show foveate at work
 	@$(PY) examples/demo.py
 
 quick: check ## check, then run the fast tests: for every save
-	@$(PY) -m pytest -n 2 -m "not slow" tests/unit tests/specs tests/golden
+	@$(PYTEST) --hypothesis-profile quick -m "not slow" tests/unit tests/specs tests/golden
 
 test: check $(if $(FOVEATE_CHROMIUM),,$(BROWSER)) ## check, then run every test
-	@$(PY) -m pytest -n 2
+	@$(PYTEST)
 
 test-hosts: $(READY) ## run the real Claude Code and Codex against a played model (installs them with npm)
 	@$(PY) -m pytest -n 0 tests/hosts

@@ -80,6 +80,7 @@ def test_each_call_is_computed_anew_from_state(engine: foveate.Engine) -> None:
     assert "caches passwords" in engine.context("Fix the login form").text
 
 
+@pytest.mark.slow
 def test_never_the_whole_map_and_never_all_patterns(engine: foveate.Engine) -> None:
     """000-06, 000-07, 000-08, 000-09, 000-11, 000-99, 000-102"""
     knowledge(engine)
@@ -159,6 +160,7 @@ def counts(context: Context) -> list[int]:
     return [len(shown(context, name)) for name in ("patterns", "warnings", "code_references", "prior_work")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("complexity", "patterns", "gotchas", "references", "tasks"), LIMITS)
 def test_one_call_computes_and_limits_by_complexity(
     plain: foveate.Engine, complexity: str | None, patterns: int, gotchas: int, references: int, tasks: int
@@ -170,6 +172,7 @@ def test_one_call_computes_and_limits_by_complexity(
     assert len(shown(context, "decisions")) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("complexity", "patterns", "gotchas", "references", "tasks"), LIMITS[:3])
 def test_a_task_says_itself_how_complex_it_is(
     plain: foveate.Engine, complexity: str, patterns: int, gotchas: int, references: int, tasks: int
@@ -206,6 +209,7 @@ def test_the_receipt_says_why_a_task_is_taken_to_be_so_complex(
     assert patterns["max_items"] == {"easy": 3, "normal": 5, "complex": 10}[complexity]
 
 
+@pytest.mark.slow
 def test_the_requests_complexity_goes_before_the_tasks(plain: foveate.Engine) -> None:
     """000-89"""
     knowledge(plain)
@@ -243,6 +247,7 @@ def test_the_signals_and_every_choice_can_be_seen(engine: foveate.Engine) -> Non
     assert engine.why("gotcha_1", context)["sentence"].startswith("kept in 'warnings'")
 
 
+@pytest.mark.slow
 def test_a_context_stays_small_while_the_project_grows(engine: foveate.Engine) -> None:
     """000-98, 000-101"""
     engine.add("gotcha", "The billing module rounds to cents")

@@ -360,6 +360,7 @@ def test_statistics_over_contexts(parcel: foveate.Engine) -> None:
 # --- for users' own tests ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_system_for_tests_has_code_and_is_the_same_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """001-95, 001-117"""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))

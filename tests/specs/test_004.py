@@ -123,6 +123,7 @@ def test_layers_1_to_4_are_always_present(engine: foveate.Engine) -> None:
     assert [section.name for section in context.sections][:4] == ["identity", "censors", "frame", "working"]
 
 
+@pytest.mark.slow
 def test_a_layer_with_nothing_relevant_passes_its_room_on(engine: foveate.Engine) -> None:
     """004-26, 004-27"""
     for n in range(200):

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
+
 from worlds import open_engine
 
 STORED = {"decision": 2000, "fact": 5000, "episode": 1500, "procedure": 200, "censor": 100}
@@ -26,6 +28,7 @@ def rows() -> Iterator[tuple[str, str, dict[str, Any]]]:
             yield kind, text, values
 
 
+@pytest.mark.slow
 def test_thousands_are_stored_and_a_handful_of_each_is_shown() -> None:
     """004-01, 004-02, 004-03, 004-04, 004-05"""
     with open_engine(profile="assistant") as engine:

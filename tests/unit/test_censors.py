@@ -136,6 +136,7 @@ def test_harmless_patterns_are_taken(pattern: str) -> None:
     assert pattern_problem(pattern) == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pattern", [r"a*a*b", r"\w*\w*!", r".*.*x"])
 def test_the_worst_pattern_stays_quick_on_a_long_line(pattern: str) -> None:
     assert pattern_problem(pattern) == ""

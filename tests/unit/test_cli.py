@@ -319,6 +319,7 @@ def test_explain_draws_the_budget_after_the_text(known: dict[str, str]) -> None:
     assert max(map(len, kept)) <= 80
 
 
+@pytest.mark.slow
 def test_bar_is_plain_where_stdout_is_not_utf8(known: dict[str, str]) -> None:
     done = child("context", "Redis port?", "--explain", env={**os.environ, "PYTHONIOENCODING": "ascii"})
     assert done.returncode == 0
@@ -354,6 +355,7 @@ def test_colours_without_rich_are_plain_text(known: dict[str, str], monkeypatch:
     assert run("stats", env={"FORCE_COLOR": "1"}).stdout == bare
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "verb", [("stats",), ("doctor",), ("profile", "list"), ("search", "redis"), ("profile", "show", "default")]
 )
@@ -447,6 +449,7 @@ def test_why_not_draws_the_score_that_was_lacking(known: dict[str, str], project
     assert shown.endswith("░")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such terminal")
 @pytest.mark.parametrize("columns", [20, 36])
 def test_where_there_is_no_room_for_a_bar_the_numbers_are_told(known: dict[str, str], columns: int) -> None:
@@ -482,6 +485,7 @@ def in_terminal(columns: int, *args: str) -> str:
     return written.decode()
 
 
+@pytest.mark.slow
 def test_why_and_diff_are_drawn_in_ascii_where_stdout_speaks_nothing_else(asked: dict[str, str]) -> None:
     ok("context", "Why Postgres and not ChromaDB?")
     env = {**os.environ, "PYTHONIOENCODING": "ascii"}
@@ -589,6 +593,7 @@ def test_promote_without_a_terminal_needs_a_yes() -> None:
     assert document("show", id)["record"]["status"] == "retired"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="needs a pseudo-terminal")
 @pytest.mark.parametrize(("answer", "code", "trust"), [(b"y\n", 0, "user"), (b"n\n", 130, "tool")])
 def test_promote_shows_all_that_would_be_yours_and_asks(answer: bytes, code: int, trust: str) -> None:
@@ -614,6 +619,7 @@ def test_forget_without_a_terminal_needs_a_yes(known: dict[str, str]) -> None:
     assert "6380" in ok("show", known["fact"])
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="needs a pseudo-terminal")
 @pytest.mark.parametrize(("answer", "code"), [(b"y\n", 0), (b"n\n", 130)])
 def test_forget_asks_on_a_terminal(answer: bytes, code: int, known: dict[str, str]) -> None:
@@ -791,6 +797,7 @@ def test_import_of_a_bad_line_names_the_line_and_writes_nothing(tmp_path: Path) 
     assert document("stats")["records"] == {}
 
 
+@pytest.mark.slow
 def test_export_ends_quietly_when_its_reader_leaves(project: Path) -> None:
     with foveate.open(project) as engine:
         engine.store.add_many(("note", f"Note number {n} of many, to fill the pipe", {}) for n in range(2000))
@@ -800,6 +807,7 @@ def test_export_ends_quietly_when_its_reader_leaves(project: Path) -> None:
     assert done.stderr == b""
 
 
+@pytest.mark.slow
 def test_short_output_into_a_closed_pipe_is_quiet_too(known: dict[str, str]) -> None:
     reading, writing = os.pipe()
     os.close(reading)
@@ -877,6 +885,7 @@ def test_help_and_version_open_no_engine(verb: str) -> None:
     assert done.stdout.strip().endswith("[]")
 
 
+@pytest.mark.slow
 def test_context_into_a_pipe_imports_no_rich(known: dict[str, str]) -> None:
     code = "import sys; from foveate.cli import cli; cli.main(['context', 'Redis'], standalone_mode=False); "
     code += "print('rich' in sys.modules)"

@@ -86,6 +86,7 @@ FORGETFUL = "[slots.memories]\nremove = true\n[slots.recent]\nremove = true\n"
 # --- run -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_run_scores_foveate_and_a_baseline_alike() -> None:
     found = document(*BASIC, "--with", "fts5")
     assert [one["system"] for one in found["reports"]] == ["foveate", "fts5"]
@@ -126,6 +127,7 @@ def test_a_second_run_repeats_nothing_and_a_stopped_one_resumes(monkeypatch: pyt
     assert len(ran) == 9
 
 
+@pytest.mark.slow
 def test_ctrl_c_says_how_to_resume(monkeypatch: pytest.MonkeyPatch) -> None:
     run_case = running.run_case
 
@@ -147,6 +149,7 @@ def test_ctrl_c_says_how_to_resume(monkeypatch: pytest.MonkeyPatch) -> None:
     assert document(*BASIC)["reports"][0]["cases"] == 6
 
 
+@pytest.mark.slow
 def test_types_choose_the_cases_and_have_their_own_results() -> None:
     some = document(*BASIC, "--types", "temporal,single-hop")["reports"][0]
     assert some["question_types"] == {"single-hop": 2, "temporal": 2}
@@ -298,6 +301,7 @@ def test_failed_thresholds_are_named_with_exit_code_1() -> None:
 # --- report -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_report_of_a_folder_is_of_the_latest_runs() -> None:
     shown = document(*BASIC, "--with", "fts5")["reports"]
     document("run", "locomo", "talks.json", "--budgets", "400")
@@ -306,6 +310,7 @@ def test_report_of_a_folder_is_of_the_latest_runs() -> None:
     assert document("report", shown[0]["path"], shown[1]["path"])["reports"] == shown
 
 
+@pytest.mark.slow
 def test_report_of_two_runs_shows_what_changed_and_which_cases() -> None:
     Path("few.toml").write_text(FORGETFUL)
     document(*BASIC, "--out", "before")
@@ -446,6 +451,7 @@ def test_a_damaged_run_file_is_an_error() -> None:
     assert "is damaged at line 2; delete the file to start again" in result.stderr
 
 
+@pytest.mark.slow
 def test_help_imports_neither_the_evaluation_nor_the_engine() -> None:
     code = "import sys; from foveate.cli import cli; cli.main(sys.argv[1:], standalone_mode=False); "
     code += "print([m for m in sys.modules if m.startswith(('foveate.eval.', 'foveate.engine')) "

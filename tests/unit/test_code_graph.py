@@ -274,6 +274,7 @@ def test_what_only_tests_define_is_not_meant_by_source() -> None:
     assert {symbols.all[id].path for id in ranks} == {"main.py", "pay.py"}
 
 
+@pytest.mark.slow
 def test_the_index_is_asked_in_batches_and_a_limited_part_of_it_is_walked() -> None:
     chain = "\n".join(f"def step_number_{n}():\n    step_number_{n + 1}(); step_number_{n + 2}()" for n in range(3000))
     symbols = Memory({"chain.py": chain})

@@ -480,6 +480,7 @@ def _edit(root: Path, random: random.Random) -> None:
             file.write(f"\n\n{_source(random)}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_after_many_edits_an_index_says_what_a_fresh_one_says(tmp_path: Path, seed: int) -> None:
     """Merges fall in between: more than a dozen refreshes, each a segment of its own."""
@@ -496,6 +497,7 @@ def test_after_many_edits_an_index_says_what_a_fresh_one_says(tmp_path: Path, se
         assert len(index._db.fetch_all("SELECT id FROM segments")) < 12
 
 
+@pytest.mark.slow
 def test_a_merge_changes_no_answer(root: Path, index: CodeIndex, tmp_path: Path) -> None:
     before = []
     for n in range(12):

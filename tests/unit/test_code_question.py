@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import process_time
+
 import pytest
 
 from foveate.code.query import CHATTER_FACTOR, MAX_CHARS, PLAIN_WORD_WEIGHT, SOLE_WORD_WEIGHT, ZONES, Frame, parse_query
@@ -132,6 +134,12 @@ def test_frames_of_many_languages(trace: str, frames: tuple[Frame, ...]) -> None
 )
 def test_strange_texts_are_read_too(text: str) -> None:
     assert parse_query(text).frames == ()
+
+
+def test_a_long_text_of_dots_takes_linear_time() -> None:
+    started = process_time()
+    parse_query("a." * 30_000)
+    assert process_time() - started < 1  # it takes 0.04 s, and took 6 s in quadratic time
 
 
 def test_the_end_of_a_huge_log_is_not_read() -> None:

@@ -76,6 +76,7 @@ def test_a_subfolder_and_a_linked_worktree_are_roots_of_their_own(tmp_path: Path
     assert reasons(walked) == {"trees/inner/": "another worktree"}
 
 
+@pytest.mark.slow
 def test_submodules_are_listed_and_an_empty_one_is_named(tmp_path: Path) -> None:
     deep = repository(tmp_path / "deep", "deep.py")
     lib = repository(tmp_path / "lib", "lib.py")

@@ -247,6 +247,7 @@ def test_a_small_budget_shows_the_best_of_several_sorts(engine: foveate.Engine) 
     assert {item.section for item in context.items} == {"decisions", "facts", "procedures"}
 
 
+@pytest.mark.slow
 def test_a_larger_budget_shows_at_least_as_much_of_each_best(engine: foveate.Engine) -> None:
     for n in range(12):
         engine.add("decision", f"Deploy decision {'abcdefghijkl'[n]}: the deploy runs on host{n}")

@@ -434,6 +434,7 @@ def test_a_named_store_is_not_searched_in_parent_folders(
             run_foveate("own", at, tmp_path / "out")
 
 
+@pytest.mark.slow
 def test_the_folder_of_a_store_may_be_named(kept: tuple[foveate.Engine, list[str]], tmp_path: Path) -> None:
     path = write_jsonl(
         tmp_path / "cases.jsonl", {"question": "Which port?", "expected": [kept[1][0]], "store": "mine/.foveate"}

@@ -183,6 +183,7 @@ def test_the_reason_counts_what_was_counted() -> None:
     assert extent_of("Lisbon", Signals()) == ("short", "1 word, nothing complex in it")
 
 
+@pytest.mark.slow
 def test_a_short_question_leaves_half_of_the_flexible_room_free() -> None:
     with open_engine(profile="assistant") as engine:
         for n in range(400):

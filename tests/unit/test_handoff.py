@@ -333,6 +333,7 @@ def test_a_block_that_nobody_should_parse_does_not_hide_one_that_can_be_read(oth
     assert any("Write" in problem for problem in parsed.problems)
 
 
+@pytest.mark.slow
 def test_values_that_hold_themselves_are_refused() -> None:
     loop: dict[str, Any] = {"summary": "x"}
     loop["extra"] = loop
@@ -380,6 +381,7 @@ HOSTILE: list[tuple[str, str]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("start", "piece"), HOSTILE)
 def test_hostile_input_takes_no_more_than_seconds(start: str, piece: str) -> None:
     text = start + piece * ((MAX_BYTES - len(start)) // len(piece))

@@ -269,6 +269,7 @@ VALUES = JSON | st.sampled_from(
 LINE = st.dictionaries(NAMES, VALUES | st.dictionaries(NAMES, VALUES, max_size=4), max_size=5)
 
 
+@pytest.mark.slow
 @examples(200)
 @given(st.sampled_from(sorted(READERS)), st.lists(LINE.map(json.dumps) | st.text(max_size=30), max_size=4))
 def test_no_line_whatever_it_holds_stops_an_import(format: str, given_lines: list[str]) -> None:

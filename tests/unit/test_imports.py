@@ -179,12 +179,14 @@ def problems(package: Path) -> list[str]:
     return [*homeless(graph), *backward(graph), *cycles(graph), *extras(package)]
 
 
+@pytest.mark.slow
 def test_imports_point_one_way() -> None:
     graph = imports(PACKAGE)
     found = [*homeless(graph), *backward(graph), *cycles(graph)]
     assert not found, "\n" + "\n".join(found)
 
 
+@pytest.mark.slow
 def test_a_store_of_memories_loads_no_parser_and_no_code_index() -> None:
     program = (
         "import sys, foveate\n"
@@ -197,6 +199,7 @@ def test_a_store_of_memories_loads_no_parser_and_no_code_index() -> None:
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_core_imports_without_optional_packages() -> None:
     found = list(extras(PACKAGE))
     assert not found, "\n" + "\n".join(found)

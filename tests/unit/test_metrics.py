@@ -219,6 +219,7 @@ def test_figures_by_day_are_those_of_the_day(engine: foveate.Engine) -> None:
     assert (found["growth"], found["cut"]) == ({"2026-09-21": 5}, False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("most", "contexts", "cut"), [(5, [1, 2, 2], False), (4, [2], True), (3, [2], True), (1, [], True)])
 def test_a_day_is_shown_whole_or_not_at_all(
     engine: foveate.Engine, monkeypatch: pytest.MonkeyPatch, most: int, contexts: list[int], cut: bool

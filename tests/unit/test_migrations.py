@@ -132,6 +132,7 @@ def test_a_program_of_the_older_version_stops_before_it_reads_or_writes(
     new.close()
 
 
+@pytest.mark.slow
 def test_a_transaction_that_is_open_while_another_migrates_is_waited_for(tmp_path: Path, newer: Path) -> None:
     path = stores.old_file(tmp_path / "state.db", VERSIONS[-1])
     with closing(apsw.Connection(str(path))) as connection:
@@ -172,6 +173,7 @@ print(ticks - left)
 """
 
 
+@pytest.mark.slow
 def test_a_migration_killed_at_any_moment_leaves_the_old_or_the_new_schema(
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

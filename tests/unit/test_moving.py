@@ -166,6 +166,7 @@ def test_a_backup_is_seen_at_once_by_whoever_has_the_store_open(source: SQLiteSt
 ASKED = [1.0, *[0.0] * 49]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["restore", "copy"])
 def test_vectors_that_a_program_holds_in_memory_give_way_to_those_that_replace_them(tmp_path: Path, way: str) -> None:
     def filled(path: Path, number: int, turned: int) -> SQLiteStore:
@@ -436,6 +437,7 @@ def test_a_backup_with_a_program_in_it_is_refused(source: SQLiteStore, tmp_path:
         restore(backup, tmp_path / "live.db")
 
 
+@pytest.mark.slow
 def test_a_backup_ends_while_others_write(tmp_path: Path) -> None:
     with closing(SQLiteStore(tmp_path / "live.db")) as live:
         with live.write(HERE) as writer:

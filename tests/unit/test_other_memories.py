@@ -158,6 +158,7 @@ def source(request: pytest.FixtureRequest, store: InMemoryStore) -> Any:
     return make[request.param]()
 
 
+@pytest.mark.slow
 def test_what_another_memory_knows_is_shown_ranked_and_explained(source: Any) -> None:
     with foveate.open(":memory:", sources=[source]) as engine:
         context = engine.context(QUESTION, overrides=slot(source.name))
@@ -292,6 +293,7 @@ def test_a_backend_that_hangs_is_given_up_at_its_deadline(kind: str) -> None:
     assert why["reason"] == "source failed"
 
 
+@pytest.mark.slow
 def test_a_backend_that_hangs_does_not_keep_the_process_alive() -> None:
     program = (
         "import asyncio, foveate\n"
@@ -427,6 +429,7 @@ def test_a_wrong_option_is_named_at_once(make: Callable[[], Any], said: str) -> 
         make()
 
 
+@pytest.mark.slow
 def test_no_package_is_imported_for_them() -> None:
     program = (
         "import sys, foveate.integrations.memories; "

@@ -43,6 +43,7 @@ def running() -> Iterator[LocalServer]:
         yield started
 
 
+@pytest.mark.slow
 def test_databases_are_new_and_can_have_vectors(running: LocalServer) -> None:
     one, two = running.database(), running.database()
     with psycopg.connect(one) as connection:
@@ -58,6 +59,7 @@ def test_databases_are_new_and_can_have_vectors(running: LocalServer) -> None:
         ask(two, "select 1")
 
 
+@pytest.mark.slow
 def test_committed_rows_outlive_kill_and_stop(running: LocalServer) -> None:
     url = running.database()
     with psycopg.connect(url) as connection:
@@ -80,6 +82,7 @@ def test_committed_rows_outlive_kill_and_stop(running: LocalServer) -> None:
         running.start()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("C.utf8" not in subprocess.run(["locale", "-a"], capture_output=True, text=True).stdout, reason="locale")
 def test_another_collation_and_a_patient_disk() -> None:
     with server(locale="C.utf8", fsync=True) as other:
@@ -91,6 +94,7 @@ def test_another_collation_and_a_patient_disk() -> None:
     assert not other.folder.exists()
 
 
+@pytest.mark.slow
 def test_a_server_that_cannot_start_says_why() -> None:
     with pytest.raises(StoreError, match="no_such_setting"), server(settings={"no_such_setting": "1"}):
         pass
@@ -102,6 +106,7 @@ def environment(**more: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": IMPORTED_FROM, "TMPDIR": "/tmp", "PYTHONDONTWRITEBYTECODE": "1", **more}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGTERM])
 def test_the_server_dies_with_whoever_started_it(ending: signal.Signals) -> None:
     starter = subprocess.Popen(
@@ -130,6 +135,7 @@ def for_everybody() -> str:
     pytest.skip("this Python is not for everybody")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() != 0, reason="only root can be somebody else")
 def test_it_starts_for_a_plain_user() -> None:
     packages = os.pathsep.join((IMPORTED_FROM, *(path for path in sys.path if path.endswith("site-packages"))))
@@ -147,6 +153,7 @@ def test_it_starts_for_a_plain_user() -> None:
     assert done.stdout.split()[1] == "True"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() != 0, reason="only root needs a copy")
 def test_programs_that_only_root_can_reach_are_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tmp_path.chmod(0o700)
@@ -179,6 +186,7 @@ def test_a_version_that_the_wheel_lacks_is_named_with_those_that_it_has() -> Non
         pass
 
 
+@pytest.mark.slow
 def test_the_fixture_takes_a_server_that_is_there(running: LocalServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(module.GIVEN, running.url)
     fixture = module.postgres.__wrapped__()  # the generator below the fixture

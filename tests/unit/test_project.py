@@ -66,6 +66,7 @@ def test_a_linked_worktree_has_its_own_files_and_the_state_of_the_main_one(tmp_p
     assert root_for_hook(linked) == str(main)
 
 
+@pytest.mark.slow
 def test_a_folder_in_the_environment_counts_for_the_command_line_and_for_hooks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -50,6 +50,7 @@ def test_a_question_in_words_finds_a_record_in_figures_and_the_other_way_round()
         assert engine.context("Who covered twelve kilometres?").items[0].id == far
 
 
+@pytest.mark.slow
 def test_it_takes_linear_time() -> None:
     began = process_time()
     for text in ("1" * 100_000, "1,111," * 20_000, "twenty-" * 20_000, "$1" * 50_000, "3 k" * 30_000):

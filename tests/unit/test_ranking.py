@@ -106,6 +106,7 @@ def test_packed_pairs_come_back(held: dict[int, tuple[int, int]]) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_index_is_what_the_records_say_whatever_was_written(tmp_path: Path) -> None:
     """Adds, edits, forgets: afterwards each posting is there once, in order, in blocks of the right size."""
     chance = random.Random(5)

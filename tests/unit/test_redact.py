@@ -240,6 +240,7 @@ def test_what_only_looks_like_a_secret_is_left_alone(text: str) -> None:
     assert result.text is text
 
 
+@pytest.mark.slow
 def test_the_standard_library_has_almost_no_findings() -> None:
     # At most 4 in all of it, and each is a literal credential: two test passwords, a test URL's, and a doc example's.
     root = Path(sysconfig.get_path("stdlib"))
@@ -403,6 +404,7 @@ ADVERSARIAL = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", ADVERSARIAL)
 def test_a_megabyte_made_to_be_slow_takes_linear_time(piece: str) -> None:
     text = piece * (MEGABYTE // len(piece))

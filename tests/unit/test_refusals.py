@@ -31,6 +31,7 @@ def refused(url: str, statement: str = "select 1") -> FoveateError:
     return caught.value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("user", "database", "statement", "sort", "advice"),
     [

@@ -181,6 +181,7 @@ def test_two_of_the_same_names_say_it_once(engine: Engine) -> None:
     assert [omission.reason for omission in context.left_out] == ["duplicate"]
 
 
+@pytest.mark.slow
 def test_ten_thousand_relations_of_one_entity_are_cut_at_the_heaviest_in_time(engine: Engine) -> None:
     ids = engine.store.add_many(("entity", f"Part {n}", {}) for n in range(101))
     with engine.store.data.store.write(engine.scope) as writer:

@@ -261,6 +261,7 @@ def run(top: Path, *words: str, **environment: str) -> subprocess.CompletedProce
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", ["context evil", "search evil", "serve --port 0", "doctor", "init", "migrate"])
 def test_no_command_opens_it_and_each_says_what_to_do(top: Path, words: str) -> None:
     plain(top)
@@ -271,6 +272,7 @@ def test_no_command_opens_it_and_each_says_what_to_do(top: Path, words: str) -> 
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_whoever_accepts_it_has_it_opened_and_doctor_says_so(top: Path) -> None:
     plain(top)
     elsewhere = os.pathsep.join(("", str(top.parent), str(top / ".foveate")))

@@ -165,6 +165,7 @@ def test_an_empty_store_gives_signals_too() -> None:
     assert signals("Où est le café 東京?").keywords[0] == "ou"
 
 
+@pytest.mark.slow
 def test_only_the_beginning_of_a_long_task_is_read() -> None:
     def terms_of(text: str) -> set[str]:
         task = Record(id="task_1", kind="task", scope=Scope("main"), text=text, summary="", micro="")

@@ -76,6 +76,7 @@ def test_a_goal_without_a_name_is_still_shown_beside_its_result() -> None:
         assert len(stack.current().name) == 80  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 def test_completed_siblings_are_found_among_many_that_are_not() -> None:
     with open_engine() as engine:
         parent = engine.tasks.add("Plan").id
@@ -169,6 +170,7 @@ def _step(engine: Engine, n: int) -> None:
         )
 
 
+@pytest.mark.slow
 def test_the_size_depends_on_depth_and_not_on_steps_done() -> None:
     """A tree of 200 steps: what has been done elsewhere costs nothing, and what siblings came to keeps to its tenth."""
     sizes: list[list[int]] = []

@@ -278,6 +278,7 @@ def test_more_than_a_few_hundred_warnings_are_all_weighed() -> None:
         assert sum(id.startswith("gotcha") for id in considered) == 300
 
 
+@pytest.mark.slow
 def test_a_task_of_any_length_is_read_in_time() -> None:
     from time import process_time
 

@@ -72,6 +72,7 @@ def test_embedder_needs_no_model() -> None:
     assert list(model.embed(["a b"])[0]) == list(embedder(8).embed(["a b"])[0])
 
 
+@pytest.mark.slow
 def test_importing_the_helpers_does_not_import_pytest() -> None:
     code = "import sys, foveate.testing; assert 'pytest' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -56,6 +56,7 @@ def test_exact_counters_agree_with_tiktoken(name: str, kind: str, reference: dic
     assert tokens.count(TEXTS[kind], name) == reference[name](TEXTS[kind])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", TEXTS)
 @pytest.mark.parametrize("name", EXACT)
 def test_the_fallback_without_rs_bpe_agrees_too(name: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,6 +64,7 @@ def test_the_fallback_without_rs_bpe_agrees_too(name: str, kind: str, monkeypatc
     assert _fallback(EXACT[name], monkeypatch)(TEXTS[kind]) == expected
 
 
+@pytest.mark.slow
 def test_the_fallback_survives_a_million_blanks(monkeypatch: pytest.MonkeyPatch) -> None:
     blanks = " " * 1_000_000
     assert _fallback("o200k_base", monkeypatch)(blanks) == pytest.approx(tokens.count(blanks), abs=2)
@@ -78,6 +80,7 @@ def test_special_tokens_are_ordinary_text() -> None:
     assert tokens.count("<|endoftext|>") > 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["a", " ", "-", "\n", "中", "aB", "'"])
 @pytest.mark.parametrize("name", ["o200k", "cl100k", "anthropic"])
 def test_a_megabyte_of_one_thing_is_counted_in_a_moment(name: str, text: str) -> None:

@@ -250,6 +250,7 @@ def small_steps(listed: int) -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow
 @examples(60)
 @given(
     st.lists(steps, min_size=4, max_size=24),

@@ -87,7 +87,7 @@ _NON_NAMES = analysis.STOP_WORDS | {
     "import",
     "else",
 }
-_CALL = re.compile(r"([A-Za-z_][\w.]*)\(")
+_CALL = re.compile(r"([A-Za-z_][\w.]{0,200}+)\(")  # bounded: a long text of dots would take quadratic time
 
 # Headings of issue templates. The sections about the machine are ignored with everything in them; of the other sections
 # only the heading is ignored, because it was not written by the reporter.
