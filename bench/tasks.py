@@ -19,10 +19,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-import foveate
 from bench.project import Plants, Work, Writer
 from bench.speed import cpu
-from foveate import Engine
+from foveate import Engine, testing
 from foveate.records.kinds import LEARNED_FROM, kind_of
 from foveate.tasks.task import state_of
 from foveate.text import analysis, tokens
@@ -120,7 +119,7 @@ def _check_words(asked: dict[str, list[Asked]], plants: dict[int, Plants]) -> No
 def build(folder: Path, size: int, shared: Plan) -> tuple[Engine, dict[str, list[str]]]:
     """A store with so many finished tasks, every handoff taken in as an agent's would be, and the ids of the new tasks."""
     clock, numbers = Clock(), count(1)
-    engine = foveate.open(folder, personal=False, clock=clock, ids=lambda kind, _: f"{kind}_{next(numbers):026d}")
+    engine = testing.engine(folder, personal=False, clock=clock, ids=lambda kind, _: f"{kind}_{next(numbers):026d}")
     others, chance = Writer("others"), random.Random("links")
     each = size // len(shared.done)
     ids: list[str] = []

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import foveate
-from foveate import Context, Engine, Filters, Scope
+from foveate import Context, Engine, Filters, Scope, testing
+from foveate.clock import new_id
 from foveate.eval.datasets import load_suite
 from foveate.eval.record import record_case
 from foveate.eval.run import run
@@ -71,7 +71,7 @@ def make(root: Path) -> Seeded:
     """Fill a folder."""
     write_repository(root)
     clock = FixedClock(START)
-    with foveate.open(root, personal=False, clock=clock, ids=counting_ids(), secret=SECRET) as engine:
+    with testing.engine(root, personal=False, clock=clock, ids=counting_ids(), secret=SECRET) as engine:
         seeding = Seeding(engine, clock)
         for step in (_knowledge, _lives, _graph, _hostile, _tasks, _contexts, _sessions, _hooks, _forgotten, _evaluated):
             step(seeding)
@@ -83,7 +83,7 @@ def make(root: Path) -> Seeded:
 
 def open_seeded(seeded: Seeded, root: Path | None = None) -> Engine:
     """An engine on the project, or on a copy of it, where it is still the hour at which it stopped."""
-    return foveate.open(root or seeded.root, personal=False, clock=FixedClock(seeded.now))
+    return testing.engine(root or seeded.root, personal=False, clock=FixedClock(seeded.now), ids=new_id)
 
 
 # --- records ---------------------------------------------------------------------------------------------------------

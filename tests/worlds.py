@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import foveate
+from foveate import testing
 from foveate.types import Scope
 from records import add_record
 
@@ -38,7 +39,7 @@ def counting_ids() -> Callable[[str, int], str]:
 
 def open_engine(**options: Any) -> foveate.Engine:
     """An engine in memory that gives the same bytes each time."""
-    return foveate.open(":memory:", **{"clock": clock, "ids": counting_ids(), "secret": "of a world", **options})
+    return testing.engine(**{"clock": clock, "ids": counting_ids(), "secret": "of a world", **options})
 
 
 @dataclass(frozen=True)

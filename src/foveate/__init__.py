@@ -27,7 +27,9 @@ _MODULES = {
     "Kind": "foveate.records.kinds",
     "Source": "foveate.pipeline.sources.gather",
     "Candidate": "foveate.types",
+    "Message": "foveate.types",
     "Embedder": "foveate.text.embed",
+    "LLM": "foveate.text.summarize",
     "Counter": "foveate.text.tokens",
     "FoveateError": "foveate.errors",
     "InputError": "foveate.errors",
@@ -49,10 +51,12 @@ if TYPE_CHECKING:
     from foveate.tasks.task import Task
     from foveate.text.compress import compress
     from foveate.text.embed import Embedder
+    from foveate.text.summarize import LLM
     from foveate.text.tokens import Counter, count
-    from foveate.types import Candidate, Filters, Record, Scope
+    from foveate.types import Candidate, Filters, Message, Record, Scope
 
 __all__ = [
+    "LLM",
     "BudgetError",
     "Candidate",
     "Conflict",
@@ -64,6 +68,7 @@ __all__ = [
     "FoveateError",
     "InputError",
     "Kind",
+    "Message",
     "NotFound",
     "Receipt",
     "Record",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,8 @@ from foveate.errors import InputError
 from foveate.pipeline import profiles
 from foveate.pipeline.sources import Source
 from foveate.project import project as locations
+from foveate.records.kinds import Kind
+from foveate.records.kinds import register as register_kind
 from foveate.records.lifecycle import Thresholds
 from foveate.records.make import Rules
 from foveate.store.address import is_url
@@ -19,6 +22,8 @@ from foveate.store.open import open_store
 from foveate.store.retention import Retention
 from foveate.store.sqlite.store import SQLiteStore
 from foveate.text.redact import AllowList, load_allow_list
+from foveate.text.tokens import Counter
+from foveate.text.tokens import register as register_counter
 from foveate.types import Scope
 
 NONE = "none"
@@ -27,7 +32,16 @@ NONE = "none"
 if TYPE_CHECKING:
     from foveate.code.snapshot import Workspace
     from foveate.text.embed import Embedder
-    from foveate.text.summarize import Summarizer
+    from foveate.text.summarize import LLM
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """Where an engine gets times, ids and the secret of its fences. `foveate.testing` replaces them."""
+
+    clock: Clock = now
+    ids: Ids = new_id
+    secret: str | None = None
 
 
 def open(
@@ -44,22 +58,27 @@ def open(
     code: bool | None = None,
     profile: str | None = None,
     budget: int | None = None,
-    counter: str | None = None,
+    counter: str | Counter | None = None,
     embedder: str | Embedder | None = None,
-    llm: str | Summarizer | None = None,
+    llm: str | LLM | None = None,
     sources: Iterable[Source] = (),
-    cache_seconds: float | None = None,
-    clock: Clock = now,
-    ids: Ids = new_id,
-    secret: str | None = None,
+    kinds: Iterable[Kind] = (),
+    cache_seconds: float = 0,
+    _environment: Environment = Environment(),
 ) -> Engine:
     """Open the engine of the project that a path belongs to; `:memory:` opens one that leaves nothing behind.
 
     A URL (`postgresql://...`) as the path opens a shared database without a folder; `store` is such a URL for a project that
     has a folder. `project` names the project in its store; a shared store does not guess it. `code` decides whether the
     project's files are read; by default they are in a repository or a folder with a manifest. `embedder` and `llm` default
-    to the project's settings; `"none"` is for neither.
+    to the project's settings; `"none"` switches one off. `sources` and `kinds` are your own; a kind is known in the whole
+    process.
     """
+    for kind in kinds:
+        register_kind(kind)
+    if counter is not None and not isinstance(counter, str):
+        register_counter(counter)
+        counter = counter.name
     in_memory = str(path) == ":memory:"
     place = _place(path, store)
     without_folder = in_memory or is_url(path)
@@ -76,7 +95,7 @@ def open(
         space=namespace,
         multi_valued=settings.get("multi_valued", ()),
         create=create,
-        secret=secret,
+        secret=_environment.secret,
         retention=Retention(**settings.get("retention", {})),
     )
     allow = load_allow_list(place.allow) if not without_folder and place.allow.is_file() else None
@@ -86,8 +105,8 @@ def open(
             locations.name_of(place, project), user=user or settings.get("user"), agent=agent, session=session, task=task
         ),
         rules=Rules(counter=opened.counter, allow=allow),
-        clock=clock,
-        ids=ids,
+        clock=_environment.clock,
+        ids=_environment.ids,
         personal=None if in_memory else _personal_store(settings, personal, opened.counter, namespace),
         embedder=encoder,
         llm=_llm(llm if llm is not None else settings.get("summarizer"), place.folder),
@@ -100,7 +119,7 @@ def open(
         domains=settings.get("domains"),
         thresholds=Thresholds(**settings.get("lifecycle", {})),
         debug=settings.get("debug_context", False),
-        cache_seconds=cache_seconds or 0.0,
+        cache_seconds=cache_seconds,
     )
 
 
@@ -155,7 +174,7 @@ def _embedder(chosen: str | Embedder | None) -> Embedder | None:
     return open_embedder(chosen) if isinstance(chosen, str) else CachedEmbedder(chosen)
 
 
-def _llm(chosen: str | Summarizer | None, folder: Path) -> Summarizer | None:
+def _llm(chosen: str | LLM | None, folder: Path) -> LLM | None:
     if not chosen or chosen == NONE:
         return None
     if not isinstance(chosen, str):

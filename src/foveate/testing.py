@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from foveate import factory
-from foveate.clock import Ids, millis
+from foveate.clock import Clock, Ids, millis
 from foveate.engine import Engine
 from foveate.project.locate import DIR_NAME
 from foveate.text.embed import Embedder, open_embedder
@@ -70,23 +70,31 @@ def embedder(dim: int = EMBEDDING_DIMENSIONS) -> Embedder:
     return open_embedder(f"hash:{dim}")
 
 
-def engine(path: str | Path = ":memory:", *, files: Mapping[str, str] | None = None, **options: Any) -> Engine:
+def engine(
+    path: str | Path = ":memory:",
+    *,
+    files: Mapping[str, str] | None = None,
+    clock: Clock | None = None,
+    ids: Ids | None = None,
+    secret: str | None = "for tests",
+    **options: Any,
+) -> Engine:
     """Return an engine for one test. It takes the options of `foveate.open`; the clock and the ids are fixed by default.
+
+    Counted ids begin anew with each engine: a test that opens a store twice passes `ids=foveate.clock.new_id`.
 
     `files` maps paths to contents. They become the project that the engine reads, so `.foveate/config.toml` may be one of
     them. Without a `path`, the project lies in a temporary folder, `engine.code.root`, which is deleted with the engine.
     """
-    options.setdefault("clock", FixedClock())
-    options.setdefault("ids", counting_ids())
     options.setdefault("personal", False)
-    options.setdefault("secret", "for tests")
+    environment = factory.Environment(clock or FixedClock(), ids or counting_ids(), secret)
     if files is None:
-        return factory.open(path, **options)
+        return factory.open(path, **options, _environment=environment)
     temporary = tempfile.mkdtemp(prefix="foveate-") if str(path) == ":memory:" else None
     # The folder's name is the project's name and can appear in a context, so it must not be random.
     root = Path(temporary, "project") if temporary else Path(path)
     _write_files(files, root)
-    opened = factory.open(root, **{"code": True, **options})
+    opened = factory.open(root, **{"code": True, **options}, _environment=environment)
     if temporary:
         weakref.finalize(opened, shutil.rmtree, temporary, ignore_errors=True)
     return opened

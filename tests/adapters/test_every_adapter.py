@@ -12,7 +12,7 @@ import pytest
 from frameworks import FRAMEWORKS, INSTRUCTIONS, Framework, talk
 
 import foveate
-from foveate import Engine, InputError, Record
+from foveate import Engine, InputError, Record, testing
 from foveate.clock import now
 from foveate.errors import ProfileError
 
@@ -167,7 +167,7 @@ class TestEveryAdapter:
             threads.add(get_ident())
             return now()
 
-        with foveate.open(":memory:", clock=clock) as engine:
+        with testing.engine(":memory:", clock=clock) as engine:
             talking = framework(engine)
             threads.clear()
             talk(talking, "hello")

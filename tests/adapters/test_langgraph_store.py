@@ -19,6 +19,7 @@ from langgraph.store.base import GetOp, InvalidNamespaceError, ListNamespacesOp,
 from langgraph.store.memory import InMemoryStore
 
 import foveate
+from foveate import testing
 from foveate.integrations.langgraph_store import FoveateStore
 from worlds import NOW
 
@@ -30,7 +31,7 @@ EVERY = 10_000
 @pytest.fixture
 def engine() -> Iterator[foveate.Engine]:
     ticks = count(NOW)
-    with foveate.open(":memory:", clock=lambda: next(ticks)) as engine:
+    with testing.engine(":memory:", clock=lambda: next(ticks)) as engine:
         yield engine
 
 

@@ -14,6 +14,7 @@ import apsw
 import pytest
 
 import foveate
+from foveate import testing
 from foveate.engine import Engine
 from foveate.store.protocol import Added
 from foveate.store.sqlite.store import SQLiteStore
@@ -38,7 +39,7 @@ def rare_words(rng: random.Random, number: int) -> list[str]:
 
 def open_at(folder: Path, clock: FixedClock) -> Engine:
     ids = counting_ids()
-    return foveate.open(folder, personal=False, clock=clock, ids=lambda kind, at: f"{ids(kind, at)}_{at}", budget=4000)
+    return testing.engine(folder, personal=False, clock=clock, ids=lambda kind, at: f"{ids(kind, at)}_{at}", budget=4000)
 
 
 def bytes_of(folder: Path) -> bytes:

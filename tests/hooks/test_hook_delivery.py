@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 import foveate
+from foveate import testing
+from foveate.clock import new_id
 from foveate.integrations.hooks.delivery import MAX_CHARS, MAX_TOKENS, deliver, delivery_stats, forget_window
 from foveate.integrations.importers.rows import CONTEXT_BEGIN, CONTEXT_END
 from foveate.testing import FixedClock
@@ -90,7 +92,7 @@ def test_what_was_forgotten_is_withdrawn_without_its_words() -> None:
 
 def test_what_has_expired_since_is_withdrawn(tmp_path: Path) -> None:
     clock = FixedClock()
-    with foveate.open(tmp_path, personal=False, clock=clock) as engine:
+    with testing.engine(tmp_path, personal=False, clock=clock, ids=new_id) as engine:
         fact = engine.add("fact", "Redis is read-only during the migration", valid_to=clock.now + 3_600_000).record
         other = engine.add("fact", "Redis is restarted at night", valid_to=clock.now + 9_000_000).record
         assert set(deliver(engine, "What about Redis?", session="s").added) == {fact.id, other.id}
@@ -153,7 +155,7 @@ def test_the_ledger_is_never_found_nor_shown() -> None:
 
 def test_a_window_that_nobody_closed_is_forgotten_after_a_month(tmp_path: Path) -> None:
     clock = FixedClock()
-    with foveate.open(tmp_path, personal=False, clock=clock) as engine:
+    with testing.engine(tmp_path, personal=False, clock=clock, ids=new_id) as engine:
         known(engine)
         deliver(engine, None, session="old", is_new_window=True)
         clock.now += 31 * 86_400_000

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foveate import NotFound, Scope
+from foveate import NotFound, Scope, testing
 from foveate.engine.engine import view_of
 from foveate.receipts.receipt import context_json
 from property_settings import examples
@@ -62,7 +62,7 @@ def test_the_latest_receipt_is_ones_own(tmp_path: object) -> None:
     import foveate
 
     def opened(user: str) -> foveate.Engine:
-        return foveate.open(str(tmp_path), user=user, ids=counting_ids(), personal=False)
+        return testing.engine(str(tmp_path), user=user, ids=counting_ids(), personal=False)
 
     with opened("ana") as ana:
         ana.add("fact", "Ana's plan for the archive", user="ana")

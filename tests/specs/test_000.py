@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import foveate
-from foveate import Context, InputError, NotFound
+from foveate import Context, InputError, NotFound, testing
 from foveate.pipeline.signals import DOMAINS
 from foveate.receipts.debug import debug
 from foveate.tasks.task import Task
@@ -674,7 +674,7 @@ def test_an_entry_whose_file_is_gone_is_marked_and_comes_last(tmp_path: Path) ->
     """000-53, 000-54"""
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "here.rb").write_text("x\n", "utf-8")
-    with foveate.open(tmp_path, clock=clock, ids=counting_ids(), profile="coding") as engine:
+    with testing.engine(tmp_path, clock=clock, ids=counting_ids(), profile="coding") as engine:
         gone = entry(engine, "login token", "lib/gone_login.rb:3", "The best of all")
         here = entry(engine, "login", "lib/here.rb:1-9", "Still there")
         context = engine.context("Show the login token")

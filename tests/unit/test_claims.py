@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import foveate
-from foveate import Conflict, InputError, NotFound
+from foveate import Conflict, InputError, NotFound, testing
+from foveate.clock import new_id
 from foveate.testing import FixedClock
 from records import add_record
 from worlds import open_engine
@@ -118,11 +119,11 @@ def test_a_failed_task_can_be_claimed_again_and_stats_count_how_claims_ended() -
 
 def test_the_claim_of_a_crashed_agent_expires(tmp_path: Path) -> None:
     clock = FixedClock()
-    with foveate.open(tmp_path, personal=False, clock=clock) as engine:
+    with testing.engine(tmp_path, personal=False, clock=clock, ids=new_id) as engine:
         engine.tasks.add("Login", key="login")
         engine.tasks.claim("login", agent="coder")
     clock.tick(HOUR // 2)
-    with foveate.open(tmp_path, personal=False, clock=clock) as engine:
+    with testing.engine(tmp_path, personal=False, clock=clock, ids=new_id) as engine:
         engine.tasks.claim("login", agent="coder")
         clock.tick(HOUR - 1)
         assert len(engine.tasks.claims()) == 1

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import foveate
-from foveate import InputError
+from foveate import InputError, testing
+from foveate.clock import new_id
 from foveate.pipeline.track_record import earned
 from foveate.records.kinds import LEARNED_FROM
 from foveate.records.lifecycle import (
@@ -267,7 +268,7 @@ def test_gc_stays_within_its_scope() -> None:
 
 def test_tick_does_its_round_once_an_hour() -> None:
     clock = FixedClock(NOW)
-    with foveate.open(":memory:", clock=clock, ids=counting_ids()) as engine:
+    with testing.engine(":memory:", clock=clock, ids=counting_ids()) as engine:
         assert engine.store.run_due_maintenance() == []
         engine.add("episode", "We moved the vault", created=ago(91))
         clock.tick(HOUR - 1)
@@ -283,7 +284,7 @@ def test_tick_does_its_round_once_an_hour() -> None:
 def test_thresholds_come_from_the_projects_settings(tmp_path: Path) -> None:
     (tmp_path / ".foveate").mkdir()
     (tmp_path / ".foveate" / "config.toml").write_text("[lifecycle]\narchive_after = 7\n", "utf-8")
-    with foveate.open(tmp_path, personal=False, clock=lambda: NOW) as engine:
+    with testing.engine(tmp_path, personal=False, clock=lambda: NOW, ids=new_id) as engine:
         engine.add("episode", "We moved the vault", created=ago(8))
         assert [step.why for step in engine.store.maintain(dry_run=True)] == ["older than 7 days"]
     (tmp_path / ".foveate" / "config.toml").write_text("[lifecycle]\narchive = 7\ncore_at = 1.5\n", "utf-8")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import foveate
-from foveate import Filters, InputError, NotFound
+from foveate import Filters, InputError, NotFound, testing
 from foveate.receipts.receipt import FORGOTTEN, context_json, pack, scrub, unpack
 from worlds import NOW, ago, clock, counting_ids, open_engine
 
@@ -334,10 +334,10 @@ def test_a_receipt_survives_packing(engine: foveate.Engine) -> None:
 
 
 def test_receipts_are_kept_in_the_store(tmp_path: Path) -> None:
-    with foveate.open(tmp_path, clock=clock, ids=counting_ids()) as engine:
+    with testing.engine(tmp_path, clock=clock, ids=counting_ids()) as engine:
         engine.add("fact", "The deploy takes four minutes")
         context = engine.context("deploy")
-    with foveate.open(tmp_path, clock=clock, ids=counting_ids()) as engine:
+    with testing.engine(tmp_path, clock=clock, ids=counting_ids()) as engine:
         assert engine.receipts.get().id == context.id
         assert engine.receipts.replay(context.id)["text"] == context.text
         with pytest.raises(NotFound, match="There is no receipt 'ctx_0'"):

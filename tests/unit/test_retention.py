@@ -9,7 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 import foveate
+from foveate import testing
 from foveate.cli import cli
+from foveate.clock import new_id
 from foveate.errors import InputError
 from foveate.store.retention import BATCH_SIZE, WRITES_BETWEEN_CLEANUPS, Retention, retention_problems
 from foveate.store.sqlite.store import SQLiteStore
@@ -20,7 +22,7 @@ from worlds import DAY, NOW, ago
 
 @pytest.fixture
 def engine(tmp_path: Path) -> foveate.Engine:
-    return foveate.open(tmp_path, personal=False, code=False, clock=FixedClock(NOW), embedder="hash:16")
+    return testing.engine(tmp_path, personal=False, code=False, clock=FixedClock(NOW), embedder="hash:16", ids=new_id)
 
 
 def keep(engine: foveate.Engine, **limits: float) -> None:

@@ -18,6 +18,7 @@ from foveate.engine.store_tools import ProfileDefaults, StoreTools
 from foveate.engine.tasks import Tasks
 from foveate.errors import BudgetError, InputError
 from foveate.memory.memory import Memory
+from foveate.memory.messages import Remembered, as_messages, remember
 from foveate.memory.relations import relate
 from foveate.options import (
     NEW_RECORD_FIELDS,
@@ -50,12 +51,12 @@ from foveate.store.protocol import Added, Forgotten, Hit, Store
 from foveate.store.retry import retried
 from foveate.store.scoped import ScopedStore
 from foveate.tasks.task import with_task_id
-from foveate.types import Change, Filters, Link, Record, Request, Scope
+from foveate.types import Change, Filters, Link, Message, Record, Request, Scope
 
 if TYPE_CHECKING:
     from foveate.code.snapshot import Workspace
     from foveate.text.embed import Embedder, Vector
-    from foveate.text.summarize import Summarizer
+    from foveate.text.summarize import LLM
 
 DEBUG_VARIABLE = "FOVEATE_DEBUG_CONTEXT"
 """Environment variable: if it is true, each context is explained on stderr."""
@@ -68,7 +69,7 @@ class Shared:
     pipeline: Pipeline
     defaults: Defaults
     cache: Cache
-    llm: Summarizer | None
+    llm: LLM | None
     debug: bool
 
 
@@ -85,7 +86,7 @@ class Engine:
         ids: Ids = new_id,
         personal: Store | None = None,
         embedder: Embedder | None = None,
-        llm: Summarizer | None = None,
+        llm: LLM | None = None,
         sources: Iterable[Source] = (),
         profile_dirs: Sequence[Path] = (),
         profile: str | None = None,
@@ -296,6 +297,17 @@ class Engine:
             return added
         return replace(added, warnings=(*added.warnings, *self.store.rule_warnings(added.record.scope)))
 
+    def remember(
+        self, messages: str | Message | Sequence[Message], *, dry_run: bool = False, **who: Unpack[Who]
+    ) -> Remembered:
+        """Store messages of a conversation as events of its session. A dry run stores nothing.
+
+        A message with an `id`, or with a time (`at`), is stored once, however often it is passed. Text in `<private>` marks
+        and system messages are not stored. A plain text is a message of the user.
+        """
+        refuse_unknown(who, WHO, "remember")
+        return remember(self._data, as_messages(messages), self._scope_of(who), dry_run=dry_run)
+
     def search(
         self,
         query: str,
@@ -367,7 +379,7 @@ class Engine:
             return self._memory.link(source, name, target, weight)
         return relate(self._memory, source, name, target, weight=weight, create=create)
 
-    def expand(self, id: str, *, max_tokens: int | None = None) -> dict[str, str]:
+    def expand(self, id: str, *, max_tokens: int | None = None) -> Message:
         """Return one item in full as a user message; it counts as a use. Code has ids like `code:PATH::NAME`."""
         text = self._expanded(id)
         if max_tokens is not None:

@@ -277,7 +277,7 @@ def internal_kinds() -> frozenset[str]:
 
 def register(kind: Kind) -> None:
     """Add a kind of the user's own; the shipped ones cannot be replaced."""
-    if kind.name in KINDS and KINDS[kind.name] is not kind:
+    if kind.name in KINDS and KINDS[kind.name] != kind:
         raise InputError(f"Kind {kind.name!r} exists already; choose another name.")
     KINDS[kind.name] = kind
 

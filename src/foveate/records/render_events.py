@@ -69,7 +69,7 @@ def event(record: Record, level: Level) -> str:
 
 def content_of(record: Record) -> Content:
     """What an event holds beside its type; 003 keeps it in a `content` of its own."""
-    own = {name: value for name, value in record.data.items() if name not in ("type", "content")}
+    own = {name: value for name, value in record.data.items() if name not in ("type", "content", "message_id")}
     content = record.data.get("content")
     return {**content, **own} if isinstance(content, Mapping) else own | ({"content": content} if content else {})
 

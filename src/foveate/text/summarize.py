@@ -52,6 +52,10 @@ class Summarizer(Protocol):
         ...
 
 
+class LLM(Summarizer, Protocol):
+    """A language model that foveate asks ahead of time, for summaries; computing a context asks none."""
+
+
 class ExtractiveSummarizer:
     """Selects the sentences of a text, or the lines of code and logs, that say the most."""
 

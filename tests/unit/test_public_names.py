@@ -1,0 +1,75 @@
+"""The public names of the library: the root, the engine and its tasks, as users and type checkers see them."""
+
+from __future__ import annotations
+
+import inspect
+
+import foveate
+from foveate.engine.tasks import Tasks
+from foveate.records.kinds import KINDS
+from worlds import open_engine
+
+ROOT = [
+    "BudgetError", "Candidate", "Conflict", "Context", "Counter", "Embedder", "Engine", "Filters", "FoveateError",
+    "InputError", "Kind", "LLM", "Message", "NotFound", "Receipt", "Record", "Scope", "Source", "StoreError", "Task",
+    "compress", "count", "open",
+]  # fmt: skip
+
+ENGINE = [
+    "acontext", "add", "check", "close", "code", "context", "edit", "expand", "feedback", "forget", "get", "history",
+    "inbox", "link", "receipts", "records", "refresh", "remember", "scope", "scoped", "search", "store", "tasks",
+    "undo", "why",
+]  # fmt: skip
+
+TASKS = [
+    "add", "claim", "claims", "complete", "current", "edit", "fail", "get", "handoff", "list", "path", "pop", "push",
+    "release",
+]  # fmt: skip
+
+OPEN = [
+    "path", "project", "user", "agent", "session", "task", "store", "create", "personal", "code", "profile", "budget",
+    "counter", "embedder", "llm", "sources", "kinds", "cache_seconds",
+]  # fmt: skip
+
+
+def test_the_root_exports_what_users_need() -> None:
+    assert sorted(foveate.__all__) == sorted(ROOT)
+    assert all(getattr(foveate, name) is not None for name in ROOT)
+    assert dir(foveate) == sorted(ROOT)
+
+
+def test_the_engine_has_one_name_for_each_use() -> None:
+    with open_engine() as engine:
+        assert sorted(name for name in dir(engine) if not name.startswith("_")) == sorted(ENGINE)
+
+
+def test_every_public_method_says_what_it_does() -> None:
+    for part in (foveate.Engine, Tasks):
+        for name, method in inspect.getmembers(part, inspect.isfunction):
+            assert name.startswith("_") or inspect.getdoc(method), name
+
+
+def test_tasks_and_open_take_the_documented_names() -> None:
+    assert sorted(name for name in dir(Tasks) if not name.startswith("_")) == TASKS
+    parameters = [name for name in inspect.signature(foveate.open).parameters if not name.startswith("_")]
+    assert parameters == OPEN
+
+
+def test_a_kind_and_a_counter_of_ones_own_are_passed_to_open() -> None:
+    class Letters:
+        name = "letters"
+        per_message = per_request = 0
+
+        def count(self, text: str, /) -> int:
+            return len(text)
+
+    runbook = foveate.Kind("runbook", "Runbooks", lambda record, level: f"- {record.text}")
+    try:
+        for _ in range(2):  # the same kind may be passed each time an engine is opened
+            with foveate.open(":memory:", kinds=[runbook], counter=Letters()) as engine:
+                engine.add("fact", "The queue stalls on Mondays")
+                engine.add("runbook", "Restart the worker when the queue stalls")
+                assert engine.context("The queue stalls", budget=5000).tokens > len("The queue stalls on Mondays")
+                assert engine.search("queue", kinds=["runbook"])
+    finally:
+        KINDS.pop("runbook")
