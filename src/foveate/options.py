@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypedDict
+from typing import Annotated, Any, Literal, Protocol, TypedDict
 
 from foveate.clock import When
 from foveate.errors import InputError, near
-from foveate.types import Scope, Trust
-
-if TYPE_CHECKING:
-    from foveate.types import Filters
+from foveate.types import Filters, Scope, Trust
 
 Text = str | Mapping[str, Any]
 """A text for one call: itself, or a mapping with `text` and other fields of a record, such as `origin`."""

@@ -135,7 +135,7 @@ def test_a_stream_shows_only_what_its_caller_may_see(guarded: Guarded) -> None:
         headers = guarded.headers(project=project)
         ids[project] = guarded.client.post("/v1/contexts", json={"query": "x"}, headers=headers).json()["id"]
     text = guarded.client.get(
-        "/v1/events?most=1", headers={**guarded.headers(project="other"), "Last-Event-ID": "none"}
+        "/v1/events?limit=1", headers={**guarded.headers(project="other"), "Last-Event-ID": "none"}
     ).text
     assert ids["other"] in text
     assert ids["main"] not in text
@@ -144,9 +144,12 @@ def test_a_stream_shows_only_what_its_caller_may_see(guarded: Guarded) -> None:
 def test_writes_of_another_project_change_nothing_here(guarded: Guarded) -> None:
     record = guarded.engine.store.page(1)[0][0]
     headers = guarded.headers(project="other")
-    for verb in ("confirm", "pin", "retire", "undo"):
-        assert guarded.client.post(f"/v1/records/{record.id}/{verb}", headers=headers).status_code == 404
-    assert guarded.client.delete(f"/v1/records/{record.id}", headers=headers).status_code == 404
+    at = f"/v1/records/{record.id}"
+    assert guarded.client.post(f"{at}/undo", headers=headers).status_code == 404
+    assert guarded.client.patch(at, json={"pinned": True}, headers=headers).status_code == 404
+    assert guarded.client.post("/v1/feedback", json={"confirmed": [record.id]}, headers=headers).status_code == 404
+    assert guarded.client.post(f"/v1/inbox/{record.id}", json={"action": "accept"}, headers=headers).status_code == 404
+    assert guarded.client.delete(at, headers=headers).status_code == 404
     assert guarded.engine.get(record.id) == record
     body = {"kind": "note", "text": "Theirs", "data": {}}
     assert guarded.client.post("/v1/records", json=body, headers=headers).json()["record"]["scope"]["project"] == "other"
@@ -162,7 +165,7 @@ def test_writes_of_another_project_change_nothing_here(guarded: Guarded) -> None
         ("memory:read", "get", "/v1/records", None),
         ("memory:write", "post", "/v1/records", {"kind": "note", "text": "x"}),
         ("admin", "get", "/v1/export", None),
-        ("admin", "post", "/v1/records/forget", {"ids": ["nothing_01"]}),
+        ("admin", "delete", "/v1/records/nothing_01", None),
     ],
 )
 def test_a_token_allows_what_its_scopes_say(
@@ -233,7 +236,7 @@ def test_whoever_has_a_token_does_not_see_the_own_store(tmp_path: Path, monkeypa
 
 
 def test_a_backup_of_every_project_is_for_no_token(shared_guarded: Guarded) -> None:
-    assert problem(shared_guarded.client.get("/v1/backup", headers=shared_guarded.headers()))["status"] == 403
+    assert problem(shared_guarded.client.get("/v1/export?format=sqlite", headers=shared_guarded.headers()))["status"] == 403
 
 
 def test_expired_and_revoked_tokens_end_at_once(guarded: Guarded, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -281,7 +284,7 @@ def test_mcp_is_mounted_for_those_who_may_use_it(shared_guarded: Guarded) -> Non
     [
         ("/v1/hooks/claude", {"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "Which database?"}),
         ("/v1/agents/coder/prepare", {"task": "x"}),
-        ("/v1/contexts/ctx_x/update", {"text": "x"}),
+        ("/v1/contexts", {"event": "x"}),
     ],
 )
 def test_who_may_only_write_is_told_nothing(shared_guarded: Guarded, path: str, body: dict) -> None:

@@ -190,8 +190,8 @@ def test_64_clients_at_once_are_all_answered(serve: Serve, tmp_path: Path) -> No
 def test_requests_at_work_are_finished_before_it_ends(serve: Serve, tmp_path: Path) -> None:
     with serve() as server:
         with ThreadPoolExecutor(8) as pool:
-            texts = [{"kind": "note", "text": f"Note {n} " * 200} for n in range(200)]
-            work = [pool.submit(asked, server.port, "POST", "/v1/records/many", {"records": texts}) for _ in range(8)]
+            records = [{"kind": "note", "text": f"Note {n} " * 200} for n in range(200)]
+            work = [pool.submit(asked, server.port, "POST", "/v1/records", records) for _ in range(8)]
             until(lambda: asked(server.port, "GET", "/healthz")[0] == 200)
             time.sleep(0.2)
             assert ended(server) == 0

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from foveate.code.search import DefinitionHit as CodeHit
     from foveate.code.snapshot import Workspace
     from foveate.engine import Engine
+    from foveate.engine.inbox import Review
     from foveate.engine.tasks import ClaimWithContext
     from foveate.integrations.importers import ImportReport
     from foveate.memory.entities import Proposal
@@ -34,12 +35,21 @@ if TYPE_CHECKING:
     from foveate.types import Change, Link, Record
 
 
-def record(engine: Engine, id: str, *, as_of: When | None = None) -> dict[str, Any]:
-    """A record with its links and its history."""
-    found, history = engine.get(id, as_of=as_of), engine.history(id)
-    with engine.store.data.reader() as reader:
-        links = [*reader.links([id]), *reader.links([id], incoming=True)]
-    return whole_record(found, links, history)
+RECORD_PARTS = ("history", "links")
+RECEIPT_PARTS = ("text", "candidates", "validation", "markdown")
+
+
+def record(engine: Engine, id: str, parts: Iterable[str] = (), *, as_of: When | None = None) -> dict[str, Any]:
+    """Return a record with its lifecycle stage, and with its history and links if they are named in `parts`."""
+    found = engine.get(id, as_of=as_of)
+    history = engine.history(id) if "history" in parts else []
+    links: list[Link] = []
+    if "links" in parts:
+        with engine.store.data.reader() as reader:
+            links = [*reader.links([id]), *reader.links([id], incoming=True)]
+    document = whole_record(found, links, history)
+    document["record"]["stage"] = engine.store.stage_of(found)
+    return {"record": document["record"], **{part: document[part] for part in RECORD_PARTS if part in parts}}
 
 
 def whole_record(record: Record, links: Sequence[Link], history: Sequence[Change]) -> dict[str, Any]:
@@ -265,20 +275,19 @@ def listed(line: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in line.items() if name != "now"}
 
 
-def explained(receipt: Receipt) -> dict[str, Any]:
-    """Why each candidate is in a context or not, best first, and the same for people to read."""
+def receipt(engine: Engine, found: Receipt, parts: Iterable[str] = ()) -> dict[str, Any]:
+    """Return the receipt of a context, with the parts of `RECEIPT_PARTS` that are named."""
+    from foveate.agents import made_again
     from foveate.receipts.debug import debug
-    from foveate.receipts.receipt import why
 
-    parts = [why(receipt, id) for id in dict.fromkeys(entry["id"] for entry in receipt.candidates)]
-    ranked = sorted(parts, key=lambda part: (-part["score"], part["id"]))
-    return {
-        "id": receipt.id,
-        "budget": receipt.document["budget"],
-        "kept": [part for part in ranked if part["kept"]],
-        "left_out": [part for part in ranked if not part["kept"]],
-        "markdown": debug(receipt),
-    }
+    document = {name: value for name, value in found.document.items() if name != "candidates" or name in parts}
+    if "text" in parts:
+        document["text"] = engine.receipts.replay(found, extra=made_again(engine, found))["text"]
+    if "validation" in parts:
+        document["validation"] = engine.receipts.validate(found)
+    if "markdown" in parts:
+        document["markdown"] = debug(found)
+    return document
 
 
 def replayed(found: Mapping[str, Any], receipt: Receipt) -> dict[str, Any]:
@@ -317,6 +326,13 @@ def feedback(context: str, found: Feedback | None, marks: Mapping[str, str]) -> 
 def proposals(found: Iterable[Proposal], kept: Mapping[str, str]) -> dict[str, Any]:
     rows = [{"name": one.name, "type": one.type, "count": one.count, "known": one.known} for one in found]
     return {"proposals": rows, "added": dict(kept)}
+
+
+def review(found: Review) -> dict[str, Any]:
+    """Return an entry of the inbox."""
+    from foveate.records.make import to_json
+
+    return {"id": found.id, "reason": found.reason, "kind": found.proposed_kind, "record": to_json(found.record)}
 
 
 def relation(link: Link) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""Who asks, and what they may see: host, origin and token of a request, and the engine as its caller sees it.
+"""Authentication and authorization: checks host, origin and token of a request, and gives its caller an engine.
 
-The project comes from the token, never from the request; user and agent too, where the token names them. A token without
-them lets its holder speak for any user of its project, as a backend does. What belongs to others is not found.
+The project comes from the token, never from the request; user and agent too if the token names them. A token without them
+speaks for any user of its project, as a backend does. Records of others are reported as not found.
 """
 
 from __future__ import annotations
@@ -24,25 +24,27 @@ from foveate.engine import Engine
 from foveate.engine.engine import view_of
 from foveate.errors import InputError
 from foveate.operations.inputs import refuse_unreadable
-from foveate.server.http.problems import Refused
+from foveate.options import WHO
+from foveate.server.http.responses import RequestRefused
 from foveate.server.http.settings import LOOPBACK, Settings, is_loopback
 from foveate.server.tokens import SCOPES, Tokens
 from foveate.types import Scope
 
-OPEN = ("/healthz", "/readyz", "/openapi.json")
-"""Paths that say nothing about anybody: no token is asked for."""
+PUBLIC_PATHS = ("/healthz", "/readyz", "/openapi.json")
+"""Paths that need no token, because they reveal nothing about anybody."""
 
 UI = "/ui"
-"""Where the inspector is: the part of the service that browsers show."""
+"""Path of the inspector, the part of the service for browsers."""
 
 SIGN_IN, SIGN_OUT = f"{UI}/sign-in", f"{UI}/sign-out"
 
 COOKIE = "foveate"
-"""With the port after it, the name of the cookie that holds the token of whoever signed in to the inspector. It opens
-nothing else. Cookies know hosts and no ports: two services of one machine must not take each other's."""
+"""Beginning of the name of the cookie with the token of a person who signed in to the inspector; the port follows.
 
-EVERYWHERE = ("0.0.0.0", "::")
-"""Listening at every address of the machine."""
+Cookies are sent to every port of a host, so two services on one machine need different names.
+"""
+
+WILDCARD_HOSTS = ("0.0.0.0", "::")
 
 CHALLENGE = 'Bearer realm="foveate"'
 
@@ -51,92 +53,94 @@ def is_ui(path: str) -> bool:
     return path == UI or path.startswith(f"{UI}/")
 
 
-def is_open(path: str) -> bool:
-    """Whether nobody is asked for a token here."""
-    return path in OPEN or path in (SIGN_IN, SIGN_OUT) or path.startswith(f"{UI}/static/")
+def is_public(path: str) -> bool:
+    """Return whether a path can be requested without a token."""
+    return path in PUBLIC_PATHS or path in (SIGN_IN, SIGN_OUT) or path.startswith(f"{UI}/static/")
 
 
 def cookie_name(headers: Headers) -> str:
-    """The cookie of the service that a request is to."""
+    """Return the name of the inspector's cookie for the address that a request was sent to."""
     _, _, port = headers.get("host", "").rpartition(":")
     return f"{COOKIE}_{port if port.isdecimal() else 'web'}"
 
 
-def held_token(headers: Headers, path: str) -> str | None:
-    """The token that a browser signed in with; for the inspector's pages alone."""
-    if not is_ui(path) or is_open(path):
+def cookie_token(headers: Headers, path: str) -> str | None:
+    """Return the token that a browser signed in with. It opens pages of the inspector and nothing else."""
+    if not is_ui(path) or is_public(path):
         return None
     return cookie_parser(headers.get("cookie", "")).get(cookie_name(headers))
 
 
 @dataclass(frozen=True, slots=True)
-class Who:
-    """The holder of a token, or whoever is at this machine."""
+class Principal:
+    """The holder of a token, or a program or person on this machine."""
 
     id: str
     scope: Scope
-    allows: tuple[str, ...] = SCOPES
+    scopes: tuple[str, ...] = SCOPES
     is_owner: bool = True
-    """Whoever runs the service: sees their own store as well."""
+    """The person who runs the service, and sees their personal store as well."""
 
 
-class Door:
-    """Lets requests in, or says why not."""
+class Authenticator:
+    """Decides which requests are let in, and as whom."""
 
-    def __init__(self, settings: Settings, tokens: Tokens | None, here: Scope) -> None:
+    def __init__(self, settings: Settings, tokens: Tokens | None, local_scope: Scope) -> None:
         self._settings = settings
         self._tokens = tokens
-        self._here = here
+        self._local_scope = local_scope
         self._names = {name.lower() for name in (*LOOPBACK, settings.host, *settings.names)}
 
     def check_address(self, host: str, origin: str | None) -> None:
-        """A page of another site must not reach a service on this machine, by whatever name it calls it."""
-        if not self._is_ours(host):
-            raise Refused(421, f"This service does not answer to {host!r}. `foveate serve --name` adds a name.")
-        if origin is not None and not self._is_ours(origin.partition("://")[2]):
-            raise Refused(403, f"Pages of {origin!r} may not use this service.")
+        """Refuse unknown hosts and origins, so that a page of another site cannot reach a service on this machine."""
+        if not self._is_known_host(host):
+            raise RequestRefused(421, f"This service does not answer to {host!r}. Add the name with `foveate serve --name`.")
+        if origin is not None and not self._is_known_host(origin.partition("://")[2]):
+            raise RequestRefused(403, f"Pages of {origin!r} may not use this service.")
 
-    def _is_ours(self, address: str) -> bool:
+    def _is_known_host(self, address: str) -> bool:
         try:
-            if set(address) & set("@/?#"):  # an address, and nothing that could pass for one
+            if set(address) & set("@/?#"):  # parts of a URL that could make another host look like ours
                 return False
             name = (urlsplit(f"//{address}").hostname or "").lower()
         except ValueError:
             return False
-        return name in self._names or (self._settings.host in EVERYWHERE and _is_address(name))
+        return name in self._names or (self._settings.host in WILDCARD_HOSTS and _is_ip_address(name))
 
-    def seen(self, headers: Headers, path: str) -> Who:
-        """Whoever sent a request: a header names them or, in a browser, a cookie."""
-        held = held_token(headers, path) if "authorization" not in headers else None
-        if held is None:
-            return self.who(headers.get("authorization"), path)
+    def authenticate_request(self, headers: Headers, path: str) -> Principal:
+        """Return the principal that the header or, in a browser, the cookie of a request names."""
+        token = cookie_token(headers, path) if "authorization" not in headers else None
+        if token is None:
+            return self.authenticate(headers.get("authorization"), path)
         try:
-            return self.who(f"Bearer {held}", path)
-        except Refused:  # an old cookie must not lock anybody out where nobody is asked
-            return self.who(None, path)
+            return self.authenticate(f"Bearer {token}", path)
+        except RequestRefused:  # an old cookie must not lock anybody out of a service that needs no token
+            return self.authenticate(None, path)
 
-    def who(self, authorization: str | None, path: str) -> Who:
-        """The caller that a header names."""
+    def authenticate(self, authorization: str | None, path: str) -> Principal:
+        """Return the principal of an Authorization header."""
         kind, _, secret = (authorization or "").partition(" ")
         # A secret under another scheme is no token: a proxy or a browser may send it for a purpose of its own.
         secret = secret.strip() if kind.lower() == "bearer" else ""
         if not authorization:
-            if self._settings.needs_tokens and not is_open(path):
-                raise Refused(
-                    401, "This service needs a token: `Authorization: Bearer fov_...`.", WWW_Authenticate=CHALLENGE
-                )
-            return Who("", self._here)
+            if not self._settings.needs_tokens:
+                return Principal("", self._local_scope)
+            if is_public(path):
+                return Principal("", self._local_scope, scopes=(), is_owner=False)
+            raise RequestRefused(
+                401, "This service needs a token: `Authorization: Bearer fov_...`.", WWW_Authenticate=CHALLENGE
+            )
         own = self._settings.own_token
         if own and hmac.compare_digest(secret.encode(), own.encode()):
-            return Who("own", self._here)
+            return Principal("own", self._local_scope)
         token = self._tokens.find(secret, now()) if self._tokens and secret else None
         if token is None:
-            wrong = f'{CHALLENGE}, error="invalid_token"'
-            raise Refused(401, "This token is not valid, or no longer.", WWW_Authenticate=wrong)
-        return Who(token.id, Scope(token.project, token.user, token.agent), token.scopes, is_owner=False)
+            invalid = f'{CHALLENGE}, error="invalid_token"'
+            raise RequestRefused(401, "This token is unknown, expired or revoked.", WWW_Authenticate=invalid)
+        return Principal(token.id, Scope(token.project, token.user, token.agent), token.scopes, is_owner=False)
 
 
-def _is_address(name: str) -> bool:
+def _is_ip_address(name: str) -> bool:
     try:
         return bool(ipaddress.ip_address(name))
     except ValueError:
@@ -144,82 +148,96 @@ def _is_address(name: str) -> bool:
 
 
 class Caller:
-    """One request's caller and the engine as they see it."""
+    """The principal of one request, and the engine as they may see it."""
 
-    def __init__(self, engine: Engine, who: Who, scope: Scope, instrument: Callable[[Engine], Any] | None = None) -> None:
-        self._base = engine
+    def __init__(
+        self, engine: Engine, principal: Principal, scope: Scope, instrument: Callable[[Engine], Any] | None = None
+    ) -> None:
+        self._shared_engine = engine
         self._instrument = instrument
-        self.who = who
+        self.principal = principal
         self.scope = scope
 
     @cached_property
     def engine(self) -> Engine:
-        """Made in the thread that uses it: naming a task reads the store."""
-        return self.narrowed()
+        """The engine for the scope of the request. It is made in the endpoint's thread, because naming a task reads."""
+        return self.engine_for({})
 
-    def narrowed(self, *, code: bool = True, **names: str | None) -> Engine:
-        """The engine for a user, agent, session or task that the body names."""
-        scope = _named(self.who, self.scope, names)
-        engine = view_of(self._base, scope, personal=self.who.is_owner, code=code)
+    def engine_for(self, arguments: dict[str, Any]) -> Engine:
+        """Return the engine for the user, agent, session and task that a body names. They are removed from the body.
+
+        An endpoint must not pass these on to the engine: only here are they checked against the token.
+        """
+        named = {name: arguments.pop(name) for name in WHO & arguments.keys()}
+        scope = named_scope(self.principal, self.scope, named)
+        engine = view_of(self._shared_engine, scope, personal=self.principal.is_owner)
         if self._instrument is not None:
             self._instrument(engine)
         return engine
 
+    def narrowed(self, **names: str | None) -> Engine:
+        return self.engine_for(names)
 
-def _named(who: Who, scope: Scope, names: dict[str, str | None]) -> Scope:
+    def require(self, scope: str) -> None:
+        """Refuse the request if the token lacks a scope."""
+        require_scope(self.principal, scope)
+
+
+def named_scope(principal: Principal, scope: Scope, names: dict[str, str | None]) -> Scope:
+    """Return a scope with the names of a request. A token that speaks for one user or agent cannot name another."""
     given = {level: name for level, name in names.items() if name}
     for level in ("user", "agent"):
-        fixed = getattr(who.scope, level) if not who.is_owner else None
+        fixed = getattr(principal.scope, level) if not principal.is_owner else None
         if fixed is not None and given.get(level, fixed) != fixed:
-            raise Refused(403, f"This token speaks for {level} {fixed!r}, not for {given[level]!r}.")
+            raise RequestRefused(403, f"This token speaks for {level} {fixed!r}, not for {given[level]!r}.")
     return replace(scope, **given)
 
 
-Level = Annotated[str | None, Query(min_length=1, max_length=500)]
+def require_scope(principal: Principal, scope: str) -> None:
+    """Refuse a principal without a scope; an empty scope is not required of anybody."""
+    if scope and scope not in principal.scopes:
+        challenge = f'{CHALLENGE}, error="insufficient_scope", scope="{scope}"'
+        raise RequestRefused(403, f"This token lacks the scope {scope!r}.", WWW_Authenticate=challenge)
 
 
-def allowed(who: Who, scope: str) -> None:
-    """Refuse whoever may not do this; no scope is asked of anybody."""
-    if scope and scope not in who.allows:
-        short = f'{CHALLENGE}, error="insufficient_scope", scope="{scope}"'
-        raise Refused(403, f"This token lacks the scope {scope!r}.", WWW_Authenticate=short)
+ScopeParam = Annotated[str | None, Query(min_length=1, max_length=500)]
 
 
-def needs(scope: str) -> Callable[..., Any]:
-    """A dependency: the caller, where the token allows this."""
+def needs(*scopes: str) -> Callable[..., Any]:
+    """Return a dependency that gives the caller if their token has these scopes."""
 
     async def caller(
-        request: Request, user: Level = None, agent: Level = None, session: Level = None, task: Level = None
+        request: Request,
+        user: ScopeParam = None,
+        agent: ScopeParam = None,
+        session: ScopeParam = None,
+        task: ScopeParam = None,
     ) -> Caller:
-        who: Who = request.scope["who"]
-        allowed(who, scope)
+        principal: Principal = request.scope["principal"]
+        for scope in scopes:
+            require_scope(principal, scope)
         names = {"user": user, "agent": agent, "session": session, "task": task}
         refuse_unreadable(names)
         state = request.app.state
-        return Caller(state.engine, who, _named(who, who.scope, names), state.instrument)
+        return Caller(state.engine, principal, named_scope(principal, principal.scope, names), state.instrument)
 
     return caller
 
 
-bearer = HTTPBearer(auto_error=False, description="`foveate token create` makes one.")
-
-
-def needs_both(
-    caller: Annotated[Any, Depends(needs("memory:write"))], _: Annotated[Any, Depends(needs("context:read"))]
-) -> Any:
-    """The caller, where the token allows to write and to be told."""
-    return caller
-
+bearer = HTTPBearer(auto_error=False, description="Create a token with `foveate token create`.")
 
 Computes = Annotated[Caller, Depends(needs("context:read"))]
 Reads = Annotated[Caller, Depends(needs("memory:read"))]
 Writes = Annotated[Caller, Depends(needs("memory:write"))]
-WritesAndComputes = Annotated[Caller, Depends(needs_both)]
+WritesAndComputes = Annotated[Caller, Depends(needs("memory:write", "context:read"))]
 Administers = Annotated[Caller, Depends(needs("admin"))]
 
 
-def refuse_unguarded(settings: Settings, tokens: Tokens | None) -> None:
-    """A service that others can reach, and that nobody has a token for."""
+def require_tokens_if_exposed(settings: Settings, tokens: Tokens | None) -> None:
+    """Raise `InputError` if other machines can reach the service and no token exists."""
     if settings.needs_tokens and not (tokens and tokens.list()):
-        where = settings.host if not is_loopback(settings.host) else ", ".join(settings.names) or settings.host
-        raise InputError(f"Others can reach {where!r}, and there is no token. Make one first: `foveate token create NAME`.")
+        address = settings.host if not is_loopback(settings.host) else ", ".join(settings.names) or settings.host
+        raise InputError(
+            f"Others could reach the service at {address!r}, and there is no token. "
+            "Create one first: `foveate token create NAME`."
+        )

@@ -1,20 +1,19 @@
-"""The service: an engine behind HTTP. Everything that the library does, for whoever cannot import it.
+"""The service: an engine behind HTTP, as an ASGI app.
 
-Comes in: an engine, or where a project is, and settings. Goes out: an ASGI app. Endpoints are plain functions that run in
-a few threads (`Settings.workers`); requests beyond that wait in line, so that an answer takes as long as its work.
+Endpoints are plain functions that run in a few threads (`Settings.workers`). Further requests wait in line, so that a
+response takes as long as its work.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from threading import Event
 
 import anyio
 import anyio.to_thread
-from fastapi import Depends, FastAPI
-from limits import RateLimitItem
+from fastapi import FastAPI
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -22,131 +21,111 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from foveate import __version__, factory
 from foveate.engine import Engine
 from foveate.engine.engine import view_of
-from foveate.errors import StoreError
 from foveate.integrations.opentelemetry import instrument
 from foveate.project.project import find
-from foveate.server.http import problems
-from foveate.server.http.access import Door, Who, bearer, refuse_unguarded
-from foveate.server.http.embedding import embedding
+from foveate.server.http.access import Authenticator, Principal, require_tokens_if_exposed
+from foveate.server.http.background import embedding_worker, run_retention
 from foveate.server.http.metrics import Metrics
-from foveate.server.http.middleware import Admitted, AnsweredOnce, Answers, Limited, Observed, rate_of
-from foveate.server.http.problems import Refused, of_error
-from foveate.server.http.routes import OPEN, ROUTERS
+from foveate.server.http.middleware import (
+    AccessMiddleware,
+    BodyLimitMiddleware,
+    IdempotencyCache,
+    IdempotencyMiddleware,
+    RequestLogMiddleware,
+    parse_rate,
+)
+from foveate.server.http.responses import RequestRefused, error_response, install_error_handlers
+from foveate.server.http.routes import ROUTES
+from foveate.server.http.routes.events import ContextFeed
 from foveate.server.http.settings import Settings
 from foveate.server.mcp import create_server
 from foveate.server.tokens import Tokens
 from foveate.store.address import is_url
 
-BESIDE = 4
-"""Threads for what must be answered while all workers are busy: readiness, and streams of events."""
-
-UPKEEP, REST = 600.0, 0.25
-"""Seconds between two rounds of retention, and between two batches of one: it is never in a hurry."""
-
-PROBLEM = {"description": "What is wrong, and what to do.", "content": {problems.MEDIA: {"schema": {"type": "object"}}}}
+EXTRA_THREADS = 4
+"""Threads for readiness checks and event streams, which must be answered while all workers are busy."""
 
 
-def create_app(where: Engine | str | Path, *, settings: Settings | None = None) -> FastAPI:
-    """The service on an engine, or on the project at a path; an engine of the caller's is not closed."""
-    from foveate.server.inspector import routes as inspector  # its pages stand on this package
+def create_app(engine_or_path: Engine | str | Path, *, settings: Settings | None = None) -> FastAPI:
+    """Return the service for an engine, or for the project at a path. An engine of the caller is not closed."""
+    from foveate.server.inspector import routes as inspector  # imports this package
 
-    chosen = settings or Settings()
-    file = chosen.tokens or (None if isinstance(where, Engine) or is_url(where) else find(where).tokens)
+    settings = settings or Settings()
+    path = None if isinstance(engine_or_path, Engine) else engine_or_path
+    file = settings.tokens or (None if path is None or is_url(path) else find(path).tokens)
     tokens = Tokens(file) if file else None
-    refuse_unguarded(chosen, tokens)
-    rate = rate_of(chosen.rate)
-    engine = where if isinstance(where, Engine) else factory.open(where)
-    mcp = Mounted(engine, view_of(engine, engine.scope, personal=False) if chosen.needs_tokens else engine)
+    require_tokens_if_exposed(settings, tokens)
+    rate = parse_rate(settings.rate)
+    engine = engine_or_path if isinstance(engine_or_path, Engine) else factory.open(engine_or_path)
+    mcp = McpMount(engine, view_of(engine, engine.scope, personal=False) if settings.needs_tokens else engine)
 
     @asynccontextmanager
-    async def life(app: FastAPI) -> AsyncIterator[None]:
-        app.state.stopping.clear()
-        anyio.to_thread.current_default_thread_limiter().total_tokens = chosen.workers
-        app.state.beside = anyio.CapacityLimiter(BESIDE)
-        async with mcp.running(), anyio.create_task_group() as beside:
-            beside.start_soon(_kept_up, app)
-            with embedding(engine, app.state.metrics, app.state.stopping):
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        state = app.state
+        state.stopping.clear()
+        anyio.to_thread.current_default_thread_limiter().total_tokens = settings.workers
+        state.extra_threads = anyio.CapacityLimiter(EXTRA_THREADS)
+        state.feed = ContextFeed(settings.poll_seconds, state.extra_threads, state.stopping)
+        async with mcp.running(), anyio.create_task_group() as background:
+            background.start_soon(run_retention, engine, state.stopping, state.extra_threads)
+            background.start_soon(state.feed.run)
+            with embedding_worker(engine, state.metrics, state.stopping):
                 yield
-            app.state.stopping.set()
-            beside.cancel_scope.cancel()
-        await anyio.to_thread.run_sync(engine.receipts.flush if engine is where else engine.close)
+            state.stopping.set()
+            background.cancel_scope.cancel()
+        await anyio.to_thread.run_sync(engine.receipts.flush if path is None else engine.close)
 
     app = FastAPI(
         title="foveate",
         version=__version__,
         description="A context engine for LLM agents.",
-        lifespan=life,
-        docs_url=None,  # they would load scripts from elsewhere
+        lifespan=lifespan,
+        docs_url=None,  # the pages would load scripts from another site
         redoc_url=None,
-        responses={"default": PROBLEM, 422: PROBLEM},
+        routes=list(ROUTES),
     )
-    _fill(app, engine, chosen)
-    for router in OPEN:
-        app.include_router(router)
-    for router in ROUTERS:
-        app.include_router(router, dependencies=[Depends(bearer)])
+    state = app.state
+    state.engine, state.settings, state.instrument = engine, settings, instrument
+    state.metrics, state.idempotency, state.stopping = Metrics(), IdempotencyCache(), Event()
     app.mount("/mcp", mcp)
-    problems.register(app)
-    door = Door(chosen, tokens, engine.scope)
-    _wrap(app, door, rate, chosen.max_body)
-    inspector.install(app, door)  # around the rest: it also shows what the rest refuses
+    install_error_handlers(app)
+    authenticator = Authenticator(settings, tokens, engine.scope)
+    app.add_middleware(IdempotencyMiddleware, cache=state.idempotency)  # innermost first
+    app.add_middleware(BodyLimitMiddleware, max_body=settings.max_body)
+    app.add_middleware(GZipMiddleware, minimum_size=1024, compresslevel=5)
+    app.add_middleware(AccessMiddleware, authenticator=authenticator, rate=rate)
+    app.add_middleware(RequestLogMiddleware, metrics=state.metrics)
+    inspector.install(app, authenticator)  # outermost: it also shows refused requests as pages
     return app
 
 
-async def _kept_up(app: FastAPI) -> None:
-    """Drop what is beyond its retention, now and then and slowly, as long as the service runs."""
-    engine: Engine = app.state.engine
-    stopping: Event = app.state.stopping
-    while True:
-        await anyio.sleep(UPKEEP)
-        with suppress(StoreError):  # another process is writing: the next round has it too
-            await anyio.to_thread.run_sync(engine.store.drop_expired, lambda: stopping.wait(REST), limiter=app.state.beside)
+class McpMount:
+    """The MCP server under `/mcp`. It has one engine for all callers, so a token needs the scope of the whole project.
 
+    The server is created anew each time the service starts, because its session manager can run only once.
+    """
 
-def _fill(app: FastAPI, engine: Engine, settings: Settings) -> None:
-    """What the endpoints find in the app's state."""
-    app.state.engine = engine
-    app.state.settings = settings
-    app.state.metrics = Metrics()
-    app.state.answers = Answers()
-    app.state.stopping = Event()
-    app.state.instrument = instrument
+    REQUIRED_SCOPES = frozenset(("context:read", "memory:read", "memory:write"))
 
-
-def _wrap(app: FastAPI, door: Door, rate: RateLimitItem | None, max_body: int) -> None:
-    """Innermost first."""
-    app.add_middleware(AnsweredOnce, answers=app.state.answers)
-    app.add_middleware(Limited, max_body=max_body)
-    app.add_middleware(GZipMiddleware, minimum_size=1024, compresslevel=5)
-    app.add_middleware(Admitted, door=door, rate=rate)
-    app.add_middleware(Observed, metrics=app.state.metrics)
-
-
-class Mounted:
-    """The MCP server, for those who may do everything short of `admin` in the project that is served: it has one engine for
-    all. It is made anew whenever the service starts, because its sessions can be run only once."""
-
-    NEEDED = frozenset(("context:read", "memory:read", "memory:write"))
-
-    def __init__(self, engine: Engine, seen: Engine) -> None:
+    def __init__(self, engine: Engine, tools_engine: Engine) -> None:
         self._scope = engine.scope
-        self._engine = seen
+        self._engine = tools_engine
         self._app: ASGIApp | None = None
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         server = create_server(self._engine)
-        guarded = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # host and origin are checked before
-        self._app = server.streamable_http_app(streamable_http_path="/", transport_security=guarded)
+        security = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # the middleware checks host and origin
+        self._app = server.streamable_http_app(streamable_http_path="/", transport_security=security)
         async with server.session_manager.run():
             yield
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        who: Who = scope["who"]
-        if not set(who.allows) >= self.NEEDED or who.scope != self._scope:
-            needed = ", ".join(sorted(self.NEEDED))
-            error = Refused(403, f"/mcp needs a token for this project, without user and agent, that allows {needed}.")
-            await of_error(error)(scope, receive, send)
+        principal: Principal = scope["principal"]
+        if not set(principal.scopes) >= self.REQUIRED_SCOPES or principal.scope != self._scope:
+            required = ", ".join(sorted(self.REQUIRED_SCOPES))
+            detail = f"/mcp needs a token for this project, without user and agent, that allows {required}."
+            await error_response(RequestRefused(403, detail))(scope, receive, send)
             return
         assert self._app is not None, "the service is running"
         await self._app(scope, receive, send)

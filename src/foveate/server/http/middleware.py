@@ -1,7 +1,7 @@
-"""What happens to every request, around the endpoints: seen, let in, limited, answered once.
+"""Middleware around all endpoints: log and metrics, access, body limit, idempotency.
 
-Plain ASGI, outermost first: `Observed`, `Admitted`, `Limited`, `AnsweredOnce`. A request is logged as one line of JSON
-without its query and body.
+Plain ASGI, outermost first: `RequestLogMiddleware`, `AccessMiddleware`, `BodyLimitMiddleware`, `IdempotencyMiddleware`. Each
+request is logged as one line of JSON without its query and body.
 """
 
 from __future__ import annotations
@@ -26,26 +26,25 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from foveate.clock import iso, now
 from foveate.errors import FoveateError, InputError
-from foveate.server.http.access import SIGN_IN, Door, is_open
+from foveate.server.http.access import SIGN_IN, Authenticator, is_public
 from foveate.server.http.metrics import Metrics
-from foveate.server.http.problems import Refused, of_error, problem
+from foveate.server.http.responses import RequestRefused, error_response, problem_response
 
 log = logging.getLogger("foveate.http")
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
-"""What a caller may choose as the id of a request: it is logged and sent back."""
+"""Ids that a client may choose for a request: they are logged and sent back."""
 
 METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 
-SIGNING_IN = parse("30/minute")
-"""Tries to sign in from one address: a person needs a few."""
+SIGN_IN_RATE = parse("30/minute")
+"""Attempts to sign in from one address."""
 
-UNMATCHED = "(none)"
-"""The route of a path that there is not."""
+UNMATCHED_ROUTE = "(none)"
 
 
-class Observed:
-    """An id, a line in the log and figures for every request; what nobody foresaw becomes a 500. FastAPI makes the span."""
+class RequestLogMiddleware:
+    """Gives every request an id, a log line and metrics, and turns unexpected exceptions into a 500."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self._app = app
@@ -55,66 +54,66 @@ class Observed:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        given = Headers(scope=scope).get("x-request-id", "")
-        seen = _Seen(given if REQUEST_ID.fullmatch(given) else uuid4().hex)
+        chosen = Headers(scope=scope).get("x-request-id", "")
+        state = _RequestState(chosen if REQUEST_ID.fullmatch(chosen) else uuid4().hex)
 
-        async def sending(message: Message) -> None:
+        async def logging_send(message: Message) -> None:
             if message["type"] == "http.response.start":
-                seen.status = message["status"]
-                MutableHeaders(scope=message)["X-Request-Id"] = seen.request
+                state.status = message["status"]
+                MutableHeaders(scope=message)["X-Request-Id"] = state.request_id
             await send(message)
 
         with self._metrics.active.track_inprogress():
             try:
-                await self._app(scope, receive, sending)
+                await self._app(scope, receive, logging_send)
             except ClientDisconnect:
-                seen.status = 499
+                state.status = 499
             except Exception as error:
                 scope["error"] = type(error).__name__
-                log.exception("request %s failed", seen.request)
-                if seen.status is None:
-                    await _unforeseen(error)(scope, receive, sending)
-        self._tell(scope, seen)
+                log.exception("request %s failed", state.request_id)
+                if state.status is None:
+                    await _internal_error(error)(scope, receive, logging_send)
+        self._log_request(scope, state)
 
-    def _tell(self, scope: Scope, seen: _Seen) -> None:
-        route, status = _route(scope), seen.status or 499  # 499: the caller left before there was an answer
-        seconds = time.perf_counter() - seen.began
-        method = scope["method"] if scope["method"] in METHODS else "other"  # a client may invent any number of them
+    def _log_request(self, scope: Scope, state: _RequestState) -> None:
+        route, status = _route(scope), state.status or 499  # 499: the client left before there was a response
+        seconds = time.perf_counter() - state.began
+        method = scope["method"] if scope["method"] in METHODS else "other"  # a client can invent any number of them
         self._metrics.requests.labels(method, route, str(status)).inc()
         self._metrics.seconds.labels(route).observe(seconds)
         if "error" in scope:
             self._metrics.errors.labels(scope["error"]).inc()
-        who = scope.get("who")
+        principal = scope.get("principal")
         line = {"at": iso(now()), "method": scope["method"], "route": route, "status": status}
-        more = {"ms": round(seconds * 1000, 1), "request": seen.request, "token": who.id if who else ""}
+        more = {"ms": round(seconds * 1000, 1), "request": state.request_id, "token": principal.id if principal else ""}
         log.info(json.dumps({**line, **more}))
 
 
 @dataclass(slots=True)
-class _Seen:
-    request: str
+class _RequestState:
+    request_id: str
     status: int | None = None
     began: float = field(default_factory=time.perf_counter)
 
 
 def _route(scope: Scope) -> str:
-    """The route's pattern, never the path itself: that holds ids."""
+    """Return the pattern of the route. The path itself contains ids and is never logged."""
     route = scope.get("route")
-    return getattr(route, "path", UNMATCHED) if route is not None else UNMATCHED
+    return getattr(route, "path", UNMATCHED_ROUTE) if route is not None else UNMATCHED_ROUTE
 
 
-def _unforeseen(error: Exception) -> ASGIApp:
+def _internal_error(error: Exception) -> ASGIApp:
     if isinstance(error, RecursionError):
-        return of_error(InputError("The input is nested too deeply."))
-    return problem(500, "Something went wrong here; the log of the service has it under this request's id.")
+        return error_response(InputError("The input is nested too deeply."))
+    return problem_response(500, "Internal error. The log of the service has the details under this request's id.")
 
 
-class Admitted:
-    """Checks host, origin, token and rate."""
+class AccessMiddleware:
+    """Checks host, origin, token and rate, and stores the principal in the scope."""
 
-    def __init__(self, app: ASGIApp, door: Door, rate: RateLimitItem | None) -> None:
+    def __init__(self, app: ASGIApp, authenticator: Authenticator, rate: RateLimitItem | None) -> None:
         self._app = app
-        self._door = door
+        self._authenticator = authenticator
         self._rate = rate
         self._limiter = MovingWindowRateLimiter(MemoryStorage())
 
@@ -122,19 +121,19 @@ class Admitted:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if scope["path"] == "/mcp":  # the mounted app begins below
+        if scope["path"] == "/mcp":  # the mounted app begins at the slash
             scope["path"], scope["raw_path"] = "/mcp/", b"/mcp/"
         headers = Headers(scope=scope)
         try:
-            self._door.check_address(headers.get("host", ""), headers.get("origin"))
-            scope["who"] = who = self._door.seen(headers, scope["path"])
-            here = (scope.get("client") or ("",))[0]
+            self._authenticator.check_address(headers.get("host", ""), headers.get("origin"))
+            scope["principal"] = principal = self._authenticator.authenticate_request(headers, scope["path"])
+            client = (scope.get("client") or ("",))[0]
             if scope["path"] == SIGN_IN and scope["method"] == "POST":
-                self._check_rate(f"sign in {here}", SIGNING_IN)
-            elif not is_open(scope["path"]):
-                self._check_rate(who.id or here, self._rate)
+                self._check_rate(f"sign in {client}", SIGN_IN_RATE)
+            elif not is_public(scope["path"]):
+                self._check_rate(principal.id or client, self._rate)
         except FoveateError as error:
-            await of_error(error)(scope, receive, send)
+            await error_response(error)(scope, receive, send)
             return
         await self._app(scope, receive, send)
 
@@ -142,64 +141,65 @@ class Admitted:
         if rate is None or self._limiter.hit(rate, caller):
             return
         wait = self._limiter.get_window_stats(rate, caller).reset_time - time.time()
-        raise Refused(429, f"More than {rate}; wait a little.", Retry_After=str(max(1, round(wait))))
+        seconds = max(1, round(wait))
+        raise RequestRefused(429, f"More than {rate}; try again in {seconds} seconds.", Retry_After=str(seconds))
 
 
-def rate_of(text: str) -> RateLimitItem | None:
-    """`600/minute`, checked; nothing for no limit."""
+def parse_rate(text: str) -> RateLimitItem | None:
+    """Return the limit that a text like `600/minute` names, or None for an empty text."""
     try:
         return parse(text) if text else None
     except ValueError:
-        raise InputError(f"{text!r} is no rate. Give requests and a time, such as 600/minute.") from None
+        raise InputError(f"rate must be requests and a time, such as 600/minute, got {text!r}.") from None
 
 
-class Limited:
-    """Reads the body, up to a limit, before anybody works on it."""
+class BodyLimitMiddleware:
+    """Reads the body up to a limit before an endpoint runs, and keeps it in the scope."""
 
     def __init__(self, app: ASGIApp, max_body: int) -> None:
         self._app = app
-        self._max = max_body
+        self._max_body = max_body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["method"] in ("GET", "HEAD"):
             await self._app(scope, receive, send)
             return
         announced = Headers(scope=scope).get("content-length", "0")
-        body = None if announced.isdecimal() and int(announced) > self._max else await self._read(receive)
+        body = None if announced.isdecimal() and int(announced) > self._max_body else await self._read(receive)
         if body is None:
-            error = Refused(413, f"The body has more than {self._max:,} bytes. Send it in parts.", Connection="close")
-            await of_error(error)(scope, receive, send)
+            limit = f"The body has more than {self._max_body:,} bytes. Send it in parts."
+            await error_response(RequestRefused(413, limit, Connection="close"))(scope, receive, send)
             return
         scope["body"] = body
-        await self._app(scope, _replayed(body, receive), send)
+        await self._app(scope, _replay_body(body, receive), send)
 
     async def _read(self, receive: Receive) -> bytes | None:
         parts, size = [], 0
         while True:
             message = await receive()
-            if message["type"] == "http.disconnect":  # half a body is no request
+            if message["type"] == "http.disconnect":  # an incomplete body must not be processed
                 raise ClientDisconnect
             parts.append(message.get("body", b""))
             size += len(parts[-1])
-            if size > self._max:
+            if size > self._max_body:
                 return None
             if not message.get("more_body", False):
                 return b"".join(parts)
 
 
-def _replayed(body: bytes, receive: Receive) -> Receive:
-    """The body once more, then whatever else comes, such as that the caller left."""
+def _replay_body(body: bytes, receive: Receive) -> Receive:
+    """Return a `receive` that gives the body again, and then what the server sends, such as a disconnect."""
     waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def again() -> Message:
+    async def receive_body() -> Message:
         return waiting.pop() if waiting else await receive()
 
-    return again
+    return receive_body
 
 
 @dataclass(slots=True)
-class _Answer:
-    """What a request with a key was answered; without a start, it is still at work."""
+class _CachedResponse:
+    """The response to a request with a key. It has no start while the request is in progress."""
 
     request: str
     at: float
@@ -207,86 +207,87 @@ class _Answer:
     body: bytes = b""
 
 
-class Answers:
-    """The answers to requests that named a key: the last ones of a day."""
+class IdempotencyCache:
+    """The latest responses to requests with an `Idempotency-Key`."""
 
-    MOST, SECONDS, MAX_BYTES = 1000, 86_400, 2**20
+    MAX_ENTRIES, TTL_S, MAX_RESPONSE_BYTES = 1000, 86_400, 2**20
 
     def __init__(self) -> None:
-        self._held: OrderedDict[tuple[str, str], _Answer] = OrderedDict()
+        self._responses: OrderedDict[tuple[str, str], _CachedResponse] = OrderedDict()
 
-    def get(self, key: tuple[str, str]) -> _Answer | None:
-        held = self._held.get(key)
-        if held is not None and held.start is not None and time.monotonic() - held.at > self.SECONDS:
-            del self._held[key]
+    def get(self, key: tuple[str, str]) -> _CachedResponse | None:
+        response = self._responses.get(key)
+        if response is not None and response.start is not None and time.monotonic() - response.at > self.TTL_S:
+            del self._responses[key]
             return None
-        return held
+        return response
 
-    def begin(self, key: tuple[str, str], request: str) -> _Answer:
-        self._held[key] = answer = _Answer(request, time.monotonic())
-        while len(self._held) > self.MOST:
-            self._held.popitem(last=False)
-        return answer
+    def begin(self, key: tuple[str, str], request: str) -> _CachedResponse:
+        self._responses[key] = response = _CachedResponse(request, time.monotonic())
+        while len(self._responses) > self.MAX_ENTRIES:
+            self._responses.popitem(last=False)
+        return response
 
     def drop(self, key: tuple[str, str]) -> None:
-        self._held.pop(key, None)
+        self._responses.pop(key, None)
 
-    def forget(self) -> None:
-        """What is forgotten must not be in an old answer."""
-        for key in [key for key, answer in self._held.items() if answer.start is not None]:
-            del self._held[key]
+    def clear(self) -> None:
+        """Drop all complete responses: they could contain a record that was just forgotten."""
+        for key in [key for key, response in self._responses.items() if response.start is not None]:
+            del self._responses[key]
 
 
-class AnsweredOnce:
-    """`Idempotency-Key`: the same request again is not done again; it gets the first answer."""
+class IdempotencyMiddleware:
+    """Answers a repeated request with the same `Idempotency-Key` from the first response, without running it again."""
 
-    def __init__(self, app: ASGIApp, answers: Answers) -> None:
+    def __init__(self, app: ASGIApp, cache: IdempotencyCache) -> None:
         self._app = app
-        self._answers = answers
+        self._cache = cache
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         key = Headers(scope=scope).get("idempotency-key") if scope["type"] == "http" and "body" in scope else None
         if not key:
             await self._app(scope, receive, send)
             return
-        caller = (scope["who"].id, key)
+        caller = (scope["principal"].id, key)
         request = _digest([scope["method"].encode(), scope["path"].encode(), scope["query_string"], scope["body"]])
-        known = self._answers.get(caller)
+        known = self._cache.get(caller)
         if known is None:
-            await self._first(caller, request, scope, receive, send)
+            await self._run_first(caller, request, scope, receive, send)
         elif known.request != request:
-            error = Refused(422, f"The Idempotency-Key {key!r} was used for another request. Take a new one.")
-            await of_error(error)(scope, receive, send)
+            error = RequestRefused(422, f"The Idempotency-Key {key!r} was used for another request. Use a new one.")
+            await error_response(error)(scope, receive, send)
         elif known.start is None:
-            error = Refused(409, "The request with this Idempotency-Key is still at work.", Retry_After="1")
-            await of_error(error)(scope, receive, send)
+            error = RequestRefused(409, "The request with this Idempotency-Key is still in progress.", Retry_After="1")
+            await error_response(error)(scope, receive, send)
         else:
             start = {**known.start, "headers": [*known.start["headers"], (b"idempotency-replayed", b"true")]}
             await send(start)
             await send({"type": "http.response.body", "body": known.body})
 
-    async def _first(self, key: tuple[str, str], request: str, scope: Scope, receive: Receive, send: Send) -> None:
-        answer = self._answers.begin(key, request)
+    async def _run_first(self, key: tuple[str, str], request: str, scope: Scope, receive: Receive, send: Send) -> None:
+        response = self._cache.begin(key, request)
         start: Message | None = None
         body = bytearray()
-        whole = False
+        is_complete = False
 
-        async def keeping(message: Message) -> None:
-            nonlocal start, whole
+        async def capture_send(message: Message) -> None:
+            nonlocal start, is_complete
             if message["type"] == "http.response.start":
                 start = message
-            elif len(body) <= self._answers.MAX_BYTES:
+            elif len(body) <= self._cache.MAX_RESPONSE_BYTES:
                 body.extend(message.get("body", b""))
-                whole = not message.get("more_body", False)
+                is_complete = not message.get("more_body", False)
             await send(message)
 
         try:
-            await self._app(scope, receive, keeping)
+            await self._app(scope, receive, capture_send)
         finally:
-            if start is not None and start["status"] < 300 and whole and len(body) <= self._answers.MAX_BYTES:
-                answer.body, answer.start = bytes(body), {**start, "headers": list(start["headers"])}
+            fits = is_complete and len(body) <= self._cache.MAX_RESPONSE_BYTES
+            if start is not None and start["status"] < 300 and fits:
+                response.body, response.start = bytes(body), {**start, "headers": list(start["headers"])}
             else:
-                self._answers.drop(key)  # what failed may be tried again
+                self._cache.drop(key)  # a failed request may be tried again
 
 
 def _digest(parts: Iterable[Any]) -> str:

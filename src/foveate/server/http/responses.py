@@ -1,66 +1,172 @@
-"""How endpoints answer: documents as JSON, lists in pages, contexts with a tag for their bytes."""
+"""Responses: JSON documents, pages of lists, entity tags, and errors as `application/problem+json` (RFC 9457)."""
 
 from __future__ import annotations
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import Query
+from fastapi import FastAPI, Query, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import BaseRoute, Match, Route
 
-from foveate.errors import InputError
+from foveate.errors import BudgetError, FoveateError, InputError, StoreError, near
 
-SCHEMA = 1
+SCHEMA_VERSION = 1
+
+PROBLEM_MEDIA_TYPE = "application/problem+json"
+
+RETRY_AFTER_S = "1"
+"""Seconds after which a client may ask a store again that could not answer."""
 
 Limit = Annotated[int, Query(ge=1, le=500)]
-Cursor = Annotated[str | None, Query(max_length=500, description="`next` of the page before.")]
+Cursor = Annotated[str | None, Query(max_length=500, description="`next` of the previous page.")]
+Include = Annotated[str, Query(max_length=200, description="Further parts of the answer, separated by commas.")]
+
+
+# --- documents -----------------------------------------------------------------------------------------------------
 
 
 class Document(Response):
-    """A document; `schema_version` leads it, as on the command line."""
+    """A JSON document that begins with its `schema_version`, as on the command line."""
 
     media_type = "application/json"
 
     def render(self, content: Mapping[str, Any]) -> bytes:
-        whole = {"schema_version": SCHEMA, **content}
-        return json.dumps(whole, ensure_ascii=False, separators=(",", ":"), default=str).encode("utf-8", "replace")
+        document = {"schema_version": SCHEMA_VERSION, **content}
+        return json.dumps(document, ensure_ascii=False, separators=(",", ":"), default=_plain).encode("utf-8", "replace")
 
 
-def created(content: Mapping[str, Any], where: str) -> Document:
-    """Something new, and where it is."""
-    return Document(content, 201, {"Location": where})
+def _plain(value: Any) -> Any:
+    """Return a value of the engine as JSON can write it."""
+    if is_dataclass(value):
+        return {each.name: getattr(value, each.name) for each in fields(value)}
+    return dict(value) if isinstance(value, Mapping) else str(value)
 
 
-def tag(text_hash: str) -> str:
-    """The entity tag of a context: the hash of what the model sees. Weak, as the document around it also holds notes."""
+def created(content: Mapping[str, Any], location: str) -> Document:
+    return Document(content, 201, {"Location": location})
+
+
+def included(text: str, known: Iterable[str]) -> set[str]:
+    """Return the parts that an `include` parameter names."""
+    names = {name.strip() for name in text.split(",") if name.strip()}
+    unknown = sorted(names - set(known))
+    if unknown:
+        raise InputError([f"include has no part {name!r}.{near(name, known)}" for name in unknown])
+    return names
+
+
+def etag(text_hash: str) -> str:
+    """Return the entity tag of a context. It is weak: it stands for the text, and the document around it holds notes."""
     return f'W/"{text_hash}"'
 
 
-def is_known(tag: str, if_none_match: str | None) -> bool:
-    """Whether the caller has it already."""
+def matches_etag(tag: str, if_none_match: str | None) -> bool:
+    """Return whether the client already has the version with this tag."""
     known = [part.strip().removeprefix("W/") for part in (if_none_match or "").split(",")]
     return "*" in known or tag.removeprefix("W/") in known
 
 
-def cursor(*parts: Any) -> str:
-    """Where the next page begins, as a word that means nothing to anybody else."""
-    return urlsafe_b64encode(json.dumps(parts, separators=(",", ":")).encode()).decode().rstrip("=")
+def encode_cursor(*position: Any) -> str:
+    """Return a position in a list as an opaque text."""
+    return urlsafe_b64encode(json.dumps(position, separators=(",", ":")).encode()).decode().rstrip("=")
 
 
-def position(given: str | None, *types: type) -> tuple[Any, ...] | None:
-    """What a cursor says."""
-    if given is None:
+def decode_cursor(cursor: str | None, *types: type) -> tuple[Any, ...] | None:
+    """Return the position that a cursor holds. Raises `InputError` for a text that is no cursor."""
+    if cursor is None:
         return None
     try:
-        parts = json.loads(urlsafe_b64decode(given.encode("ascii") + b"=" * (-len(given) % 4)))
-        if isinstance(parts, list) and [type(part) for part in parts] == list(types) and max(map(_size, parts)) < 2**63:
+        parts = json.loads(urlsafe_b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4)))
+        is_position = isinstance(parts, list) and [type(part) for part in parts] == list(types)
+        if is_position and all(abs(part) < 2**63 for part in parts if isinstance(part, int)):
             return tuple(parts)
     except (ValueError, RecursionError):
         pass
-    raise InputError(f"{given!r} is no cursor. Take `next` of the page before as it is.")
+    raise InputError(f"{cursor!r} is not a cursor. Pass `next` of the previous page unchanged.")
 
 
-def _size(part: Any) -> int:
-    return abs(part) if isinstance(part, int) else 0
+# --- errors --------------------------------------------------------------------------------------------------------
+
+
+class RequestRefused(FoveateError):
+    """A request that the service refuses before it reaches the engine. `headers` are named in Python's spelling."""
+
+    def __init__(self, status: int, detail: str, **headers: str) -> None:
+        self.status = status
+        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+        super().__init__(detail)
+
+
+def problem_response(
+    status: int, detail: str, *, type: str = "", headers: Mapping[str, str] | None = None, **more: Any
+) -> Response:
+    """Return a problem document. `type` is the name of the error's class."""
+    title = HTTPStatus(status).phrase
+    document = {"type": f"urn:foveate:error:{type}" if type else "about:blank", "title": title, "status": status}
+    body = json.dumps({**document, "detail": detail, **more}, ensure_ascii=False, default=str)
+    return Response(body.encode("utf-8", "replace"), status, dict(headers or {}), PROBLEM_MEDIA_TYPE)
+
+
+def error_response(error: FoveateError) -> Response:
+    """Return the problem document of one of foveate's errors."""
+    more: dict[str, Any] = {}
+    headers = dict(getattr(error, "headers", {}))
+    if isinstance(error, InputError):
+        more["problems"] = list(error.problems)
+    if isinstance(error, BudgetError):
+        more["short"] = error.short
+    if isinstance(error, StoreError) and error.status == HTTPStatus.SERVICE_UNAVAILABLE:
+        headers.setdefault("Retry-After", RETRY_AFTER_S)
+    name = "" if isinstance(error, RequestRefused) else type(error).__name__
+    return problem_response(error.status, str(error), type=name, headers=headers, **more)
+
+
+def install_error_handlers(app: FastAPI) -> None:
+    """Make an app answer every error with a problem document."""
+
+    async def foveate_error(request: Request, error: Exception) -> Response:
+        assert isinstance(error, FoveateError)
+        request.scope["error"] = type(error).__name__
+        return error_response(error)
+
+    async def http_error(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        detail = str(error.detail)
+        if error.status_code == HTTPStatus.NOT_FOUND and request.scope.get("route") is None:
+            detail = f"No endpoint {request.url.path!r}. /openapi.json lists all endpoints."
+        headers = dict(error.headers or {})
+        if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+            headers["Allow"] = _allowed_methods(request)
+        return problem_response(error.status_code, detail, headers=headers)
+
+    async def validation_error(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        problems = [f"{'.'.join(map(str, part['loc']))}: {part['msg']}" for part in error.errors()]
+        detail = "; ".join(problems)
+        return problem_response(HTTPStatus.UNPROCESSABLE_ENTITY, detail, type="InputError", problems=problems)
+
+    app.add_exception_handler(FoveateError, foveate_error)
+    app.add_exception_handler(HTTPException, http_error)
+    app.add_exception_handler(RequestValidationError, validation_error)
+
+
+def _allowed_methods(request: Request) -> str:
+    """Return the methods of a path, for the header `Allow`."""
+    matching = [each for each in _routes(request.app.routes) if each.matches(request.scope)[0] is not Match.NONE]
+    return ", ".join(sorted({method for route in matching for method in route.methods or ()}))
+
+
+def _routes(routes: Iterable[BaseRoute]) -> Iterator[Route]:
+    """Yield every route, also those of included routers."""
+    for route in routes:
+        if isinstance(route, Route):
+            yield route
+        elif (router := getattr(route, "original_router", None)) is not None:
+            yield from _routes(router.routes)

@@ -9,7 +9,7 @@ from foveate.code.snapshot import CodeSnapshot
 from foveate.engine.code import MAP_PROFILE, MAP_QUERY
 from foveate.operations import json
 from foveate.receipts.receipt import sentence
-from foveate.server.http.responses import cursor
+from foveate.server.http.responses import encode_cursor
 from foveate.server.inspector.page import Page, PageRequest
 
 MAX_RANKED = 40
@@ -80,7 +80,7 @@ def _skipped(request: PageRequest, snapshot: CodeSnapshot, reasons: Mapping[str,
         "reasons": dict(reasons),
         "paths": [{"path": one.path, "reason": one.reason} for one in found[start : start + PATHS_PER_PAGE]],
         "number": len(found),
-        "next": cursor(start + PATHS_PER_PAGE) if len(found) > start + PATHS_PER_PAGE else None,
+        "next": encode_cursor(start + PATHS_PER_PAGE) if len(found) > start + PATHS_PER_PAGE else None,
     }
 
 

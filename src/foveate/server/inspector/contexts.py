@@ -11,7 +11,7 @@ from foveate.operations import json
 from foveate.operations.inputs import LAST
 from foveate.receipts.prompt import Prompt
 from foveate.receipts.receipt import Receipt
-from foveate.server.http.responses import cursor
+from foveate.server.http.responses import encode_cursor
 from foveate.server.inspector.candidate_rows import Row, candidate_rows, features
 from foveate.server.inspector.page import Page, PageRequest
 from foveate.types import Record
@@ -27,10 +27,10 @@ def contexts_page(request: PageRequest) -> dict[str, Any]:
     groups: dict[str | None, list[dict[str, Any]]] = {}
     for row in shown:
         groups.setdefault(row["scope"]["session"], []).append(json.listed(row))
-    speaks_for_one_agent = request.caller.who.scope.agent and not request.caller.who.is_owner
+    speaks_for_one_agent = request.caller.principal.scope.agent and not request.caller.principal.is_owner
     return {
         "groups": [{"session": session, "contexts": contexts} for session, contexts in groups.items()],
-        "next": cursor(shown[-1]["now"], shown[-1]["id"]) if len(rows) > limit else None,
+        "next": encode_cursor(shown[-1]["now"], shown[-1]["id"]) if len(rows) > limit else None,
         "agents": [] if speaks_for_one_agent else request.engine.receipts.agents(),
         "agent": request.engine.scope.agent,
         "is_first_page": not request.text("after"),

@@ -27,7 +27,7 @@ METRIC_DESCRIPTIONS = {
 
 def health_page(request: PageRequest) -> dict[str, Any]:
     """Show metrics, problems and warnings. The store file is read completely only if `full_check` is set."""
-    engine, owner = request.engine, request.caller.who.is_owner
+    engine, owner = request.engine, request.caller.principal.is_owner
     full_check = request.flag("full_check") and request.has_scope("admin")
     findings = Findings()
     if owner:  # paths, roles and hooks concern only whoever runs the service

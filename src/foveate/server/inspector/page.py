@@ -13,7 +13,7 @@ from foveate.engine import Engine
 from foveate.errors import InputError, near
 from foveate.operations.inputs import refuse_unreadable
 from foveate.server.http.access import Caller
-from foveate.server.http.responses import position
+from foveate.server.http.responses import decode_cursor
 
 SCOPE_PARAMS = ("user", "agent")
 """Parameters that say whose state is shown. Every link of a page carries them on."""
@@ -43,11 +43,11 @@ class PageRequest:
     @property
     def can_see_all(self) -> bool:
         """Whether the caller may speak for every user and agent, and so may see figures of the whole project."""
-        who = self.caller.who
-        return who.is_owner or (who.scope.user is None and who.scope.agent is None)
+        principal = self.caller.principal
+        return principal.is_owner or (principal.scope.user is None and principal.scope.agent is None)
 
     def has_scope(self, scope: str) -> bool:
-        return scope in self.caller.who.allows
+        return scope in self.caller.principal.scopes
 
     def text(self, name: str, default: str = "") -> str:
         return next((value for each, value in self.values if each == name), default)
@@ -83,7 +83,7 @@ class PageRequest:
 
     def cursor(self, *types: type) -> tuple[Any, ...] | None:
         """Return the position at which this page of a long list begins."""
-        return position(self.text("after") or None, *types)
+        return decode_cursor(self.text("after") or None, *types)
 
 
 @dataclass(frozen=True, slots=True)

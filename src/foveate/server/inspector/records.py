@@ -15,7 +15,7 @@ from foveate.records.kinds import KINDS, LEARNED_FROM, OUTCOMES, kind_of
 from foveate.records.lifecycle import stage
 from foveate.records.make import STATUSES, measure
 from foveate.records.render import called
-from foveate.server.http.responses import cursor
+from foveate.server.http.responses import encode_cursor
 from foveate.server.inspector import record_actions, record_history
 from foveate.server.inspector.page import Page, PageRequest
 from foveate.store.scoped import PERSONAL_PROJECT
@@ -63,7 +63,7 @@ def memory_page(request: PageRequest) -> dict[str, Any]:
     now = engine.store.data.clock()
     return {
         "records": [{**_list_row(record), "stage": stage(record, now, engine.store.thresholds)} for record in records],
-        "next": cursor(next_position) if next_position else None,
+        "next": encode_cursor(next_position) if next_position else None,
         "q": words,
         "kind": kind,
         "tag": tag,

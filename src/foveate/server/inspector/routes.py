@@ -11,8 +11,17 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import Scope
 
 from foveate.errors import NotFound
-from foveate.server.http.access import SIGN_IN, SIGN_OUT, UI, Caller, Door, allowed, cookie_name, needs
-from foveate.server.http.problems import Refused
+from foveate.server.http.access import (
+    SIGN_IN,
+    SIGN_OUT,
+    UI,
+    Authenticator,
+    Caller,
+    cookie_name,
+    needs,
+    require_scope,
+)
+from foveate.server.http.responses import RequestRefused
 from foveate.server.inspector import code, comparison, contexts, health, inbox, records, security, tasks
 from foveate.server.inspector.page import Action, Page, PageRequest
 from foveate.server.inspector.render import ONE_TIME_PARAMS, STATIC, THEMES, Links, render_template, static_file
@@ -31,10 +40,10 @@ MAX_SIGN_IN_BYTES = 10_000
 READ = ["GET", "HEAD"]
 
 
-def install(app: FastAPI, door: Door) -> None:
+def install(app: FastAPI, authenticator: Authenticator) -> None:
     """Add the inspector to a service."""
     app.state.form_secret = secrets.token_bytes(32)
-    app.state.door = door
+    app.state.authenticator = authenticator
     router = APIRouter(prefix=UI, include_in_schema=False)
     for page in PAGES:
         router.add_api_route(f"/{page.name}", _page_endpoint(page), methods=READ)
@@ -93,7 +102,7 @@ def _layout_values(request: Request, name: str) -> dict[str, Any]:
         "form_field": security.FORM_KEY_FIELD,
         "form_key": security.form_key(request),
         "is_signed_in": cookie_name(request.headers) in request.cookies,
-        "project": request.scope["who"].scope.project,
+        "project": request.scope["principal"].scope.project,
     }
 
 
@@ -105,7 +114,7 @@ def _problem(scope: Scope, problem: dict[str, Any]) -> str:
 
 
 def _is_allowed(request: Request, page: Page) -> bool:
-    return page.required_scope in request.scope["who"].allows
+    return page.required_scope in request.scope["principal"].scopes
 
 
 def _home(request: Request) -> Response:
@@ -131,7 +140,7 @@ def _action_endpoint(action: Action) -> Callable[..., Response]:
         caller: Caller = Depends(needs(first)),  # noqa: B008
     ) -> Response:
         for scope in others:
-            allowed(caller.who, scope)
+            require_scope(caller.principal, scope)
         fields = security.read_form(request)
         page, values, message = action.handler(PageRequest(caller, fields), request)
         signature = security.sign(request, message)
@@ -156,13 +165,13 @@ def _sign_in(request: Request) -> Response:
     """Sign in with a token. There is no form key yet, but a page of another site cannot sign anybody in."""
     security.reject_cross_site(request)
     if len(request.scope.get("body", b"")) > MAX_SIGN_IN_BYTES:
-        raise Refused(413, "That is too long for a token.")
+        raise RequestRefused(413, "That is too long for a token.")
     fields = dict(security.fields_of(request))
-    door: Door = request.app.state.door
+    authenticator: Authenticator = request.app.state.authenticator
     token, return_to = fields.get("token", "").strip(), _safe_return_path(fields.get("to", ""))
     try:
-        door.who(f"Bearer {token}", UI)
-    except Refused as error:
+        authenticator.authenticate(f"Bearer {token}", UI)
+    except RequestRefused as error:
         return _sign_in_page(request, return_to, str(error))
     return security.set_session_cookie(RedirectResponse(return_to, 303), request, token)
 

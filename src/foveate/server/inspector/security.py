@@ -20,7 +20,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from foveate.server.http.access import SIGN_IN, UI, cookie_name, is_ui
-from foveate.server.http.problems import MEDIA, Refused, problem
+from foveate.server.http.responses import PROBLEM_MEDIA_TYPE, RequestRefused, problem_response
 from foveate.server.inspector.page import MAX_VALUES
 
 FORM_KEY_FIELD = "form"
@@ -38,7 +38,7 @@ HEADERS = {
 
 def form_key(request: Request) -> str:
     """Return the key that forms of this caller carry. It is valid until the service is restarted."""
-    return sign(request, f"{request.scope['who'].id}\n{request.cookies.get(cookie_name(request.headers), '')}")
+    return sign(request, f"{request.scope['principal'].id}\n{request.cookies.get(cookie_name(request.headers), '')}")
 
 
 def sign(request: Request, text: str) -> str:
@@ -56,7 +56,7 @@ def reject_cross_site(request: Request) -> None:
     origin = headers.get("origin", "")
     is_foreign = origin and urlsplit(origin).netloc.lower() != headers.get("host", "").lower()
     if is_foreign or headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-        raise Refused(403, "Pages of other sites may not change anything here.")
+        raise RequestRefused(403, "Pages of other sites may not change anything here.")
 
 
 def read_form(request: Request) -> list[tuple[str, str]]:
@@ -65,7 +65,7 @@ def read_form(request: Request) -> list[tuple[str, str]]:
     fields = fields_of(request)
     key = next((value for name, value in fields if name == FORM_KEY_FIELD), "")
     if not hmac.compare_digest(key.encode("utf-8", "replace"), form_key(request).encode()):
-        raise Refused(
+        raise RequestRefused(
             403,
             "The form is not from this service, or the service was restarted. Go back, copy your text, reload the page and "
             "send it again.",
@@ -78,7 +78,7 @@ def fields_of(request: Request) -> list[tuple[str, str]]:
         text = bytes(request.scope.get("body", b"")).decode()
         fields = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MAX_VALUES)
     except ValueError:
-        raise Refused(422, "The form cannot be read.") from None
+        raise RequestRefused(422, "The form cannot be read.") from None
     return [(name, value.replace("\r\n", "\n")) for name, value in fields]  # browsers send \r\n, whatever was typed
 
 
@@ -111,7 +111,7 @@ class PageMiddleware:
             await self._app(scope, receive, send)
             return
         if is_cross_site_request(Headers(scope=scope)):
-            await problem(403, "Pages of other sites may only link here.", headers=HEADERS)(scope, receive, send)
+            await problem_response(403, "Pages of other sites may only link here.", headers=HEADERS)(scope, receive, send)
             return
         problem_start: list[Message] = []
         body = bytearray()
@@ -120,7 +120,7 @@ class PageMiddleware:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 headers.update(HEADERS)
-                if headers.get("content-type", "").startswith(MEDIA):
+                if headers.get("content-type", "").startswith(PROBLEM_MEDIA_TYPE):
                     problem_start.append(message)
                     return
             elif problem_start:

@@ -11,7 +11,7 @@ from foveate.operations import json
 from foveate.receipts.receipt import Receipt, line, unpack
 from foveate.records.kinds import DEPENDS_ON, HANDOFF_OF, TASK_STATES
 from foveate.records.render import called, part_of_task
-from foveate.server.http.responses import cursor
+from foveate.server.http.responses import encode_cursor
 from foveate.server.inspector.page import Page, PageRequest
 from foveate.store.protocol import Reader
 from foveate.tasks.task import Task, state_of, views
@@ -79,7 +79,7 @@ def tasks_page(request: PageRequest) -> dict[str, Any]:
         ],
         "claims": [{**claim, "name": labels.get(claim["task"], {}).get("name", claim["task"])} for claim in claims],
         "problem_handoffs": problem_handoffs,
-        "next": cursor(start + limit) if len(rows) > start + limit else None,
+        "next": encode_cursor(start + limit) if len(rows) > start + limit else None,
     }
 
 

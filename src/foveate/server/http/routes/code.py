@@ -1,69 +1,89 @@
-"""`/v1/code`: what the files of the project say."""
+"""`/v1/code` and `/v1/profiles`: the files of the project, and how contexts are composed."""
 
 from __future__ import annotations
 
 from time import perf_counter
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from starlette.responses import Response
 
-from foveate.errors import SourceError
+from foveate.engine.code import Code
+from foveate.errors import NotFound, SourceError, near
 from foveate.operations import json
-from foveate.receipts.receipt import context_json
-from foveate.server.http import models
+from foveate.pipeline import profiles
+from foveate.receipts.receipt import context_json, profile_json
 from foveate.server.http.access import Caller, Computes, Reads, Writes
-from foveate.server.http.responses import Document
+from foveate.server.http.bodies import Arguments
+from foveate.server.http.responses import Document, Include, included
+from foveate.server.http.routes.router import new_router
 
-router = APIRouter(prefix="/v1/code", tags=["code"])
+router = new_router("code")
 
-
-@router.get("")
-def index(caller: Reads, aside: bool = False) -> Response:
-    """What is indexed; with `aside`, what is not, and why."""
-    code = caller.engine.code.workspace
-    with code.index.open_reader() as reader:
-        listed = [{"path": one.path, "reason": one.reason} for one in reader.exclusions()] if aside else None
-    return Document({**_seen(caller, json.code_index(code)), **({"aside_paths": listed} if aside else {})})
+IndexOptions = Annotated[dict[str, Any] | None, Arguments(Code.index, name="IndexOptions")]
 
 
-@router.post("/index")
-def refresh(caller: Writes, body: models.Refresh | None = None) -> Response:
-    """Take in what changed; contexts do that by themselves."""
-    code = caller.engine.code.workspace
+@router.get("/code")
+def show_index(caller: Reads, include: Include = "") -> Response:
+    """Show what is indexed. `include=skipped` adds the excluded files with the reasons."""
+    parts = included(include, ["skipped"])
+    workspace = caller.engine.code.workspace
+    document = _without_root(caller, json.code_index(workspace))
+    if "skipped" in parts:
+        with workspace.index.open_reader() as reader:
+            document["skipped"] = [{"path": each.path, "reason": each.reason} for each in reader.exclusions()]
+    return Document(document)
+
+
+@router.post("/code/index")
+def update_index(caller: Writes, body: IndexOptions = None) -> Response:
+    """Update the index, or with `full` build it from scratch. Contexts update it by themselves."""
     began = perf_counter()
-    if body is not None and body.full:
-        code.index.clear()
-    done = code.refresh()
-    return Document(_seen(caller, json.code_index(code, done, perf_counter() - began)))
+    code = caller.engine.code
+    update = code.index(**(body or {}))
+    return Document(_without_root(caller, json.code_index(code.workspace, update, perf_counter() - began)))
 
 
-def _seen(caller: Caller, index: dict[str, Any]) -> dict[str, Any]:
-    """Where the files are on that machine is nobody's business but its owner's."""
-    return index if caller.who.is_owner else {name: value for name, value in index.items() if name != "root"}
+def _without_root(caller: Caller, index: dict[str, Any]) -> dict[str, Any]:
+    """Return the document without the folder on the server, unless the owner asks."""
+    return index if caller.principal.is_owner else {name: value for name, value in index.items() if name != "root"}
 
 
-@router.post("/map")
-def show_map(caller: Computes, body: models.CodeMap | None = None) -> Response:
-    """The files and definitions that matter most, for a question or of the whole."""
-    asked = body or models.CodeMap()
-    found = caller.engine.code.map(asked.query or "", budget=asked.budget)
-    if not found.items and found.warnings:
-        raise SourceError(found.warnings[0])
-    return Document(context_json(found))
+@router.get("/code/map")
+def show_map(
+    caller: Computes,
+    query: Annotated[str, Query(max_length=10_000)] = "",
+    budget: Annotated[int | None, Query(ge=1, le=10_000_000)] = None,
+) -> Response:
+    """Show the files and definitions that matter most, for a query or overall."""
+    context = caller.engine.code.map(query, budget=budget)
+    if not context.items and context.warnings:
+        raise SourceError(context.warnings[0])
+    return Document(context_json(context))
 
 
-@router.post("/search")
-def search(body: models.CodeSearch, caller: Reads) -> Response:
-    """Definitions and files, best first."""
-    with caller.engine.code.workspace.snapshot() as snapshot:
-        hits = snapshot.search(body.query, body.limit, body.limit)
-        return Document({**json.code_hits(body.query, hits), "notes": snapshot.notes})
+@router.get("/code/docs")
+def show_docs(caller: Reads, section: Annotated[str | None, Query(max_length=100)] = None) -> Response:
+    """Show the documentation and metadata that the repository contains."""
+    code = caller.engine.code
+    return Document(json.codebase(code.docs(), code.workspace, section))
 
 
-@router.get("/docs")
-def docs(caller: Reads, section: Annotated[str | None, Query(max_length=100)] = None) -> Response:
-    """What the repository says of itself."""
-    code = caller.engine.code.workspace
-    with code.snapshot() as snapshot:
-        return Document(json.codebase(snapshot.codebase_docs, code, section))
+@router.get("/profiles", tags=["profiles"])
+def list_profiles(caller: Computes) -> Response:
+    """List the profiles: built-in ones, the project's, and the user's."""
+    return Document(json.profiles(profiles.known(caller.engine.store.profile_dirs)))
+
+
+@router.get("/profiles/{name}", tags=["profiles"])
+def show_profile(name: str, caller: Computes) -> Response:
+    """Show a profile as it is resolved, with the layer that set each value, as TOML as well, and its problems."""
+    dirs = caller.engine.store.profile_dirs
+    known = profiles.names(dirs)
+    if name not in known:  # by name only: a path would make the service read files
+        raise NotFound(f"No profile {name!r}.{near(name, known)}")
+    problems = profiles.check(name, dirs)
+    if problems:
+        return Document({"profile": None, "toml": "", "problems": problems})
+    profile = profiles.resolve(name, dirs)
+    return Document({"profile": profile_json(profile), "toml": profiles.to_toml(profile), "problems": []})
