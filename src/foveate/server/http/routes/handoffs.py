@@ -11,8 +11,9 @@ from foveate.records.make import to_json
 from foveate.server.http import models
 from foveate.server.http.access import Reads, Writes
 from foveate.server.http.responses import Document
+from foveate.server.http.routes.router import PROBLEMS
 
-router = APIRouter(prefix="/v1", tags=["handoffs"])
+router = APIRouter(prefix="/v1", tags=["handoffs"], responses=PROBLEMS)
 
 RAW = "raw"
 """The rung of a text of which nothing could be read."""

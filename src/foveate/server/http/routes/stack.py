@@ -9,9 +9,10 @@ from foveate.operations import json
 from foveate.server.http import models
 from foveate.server.http.access import Reads, Writes
 from foveate.server.http.responses import Document
+from foveate.server.http.routes.router import PROBLEMS
 from foveate.server.http.routes.tasks import moved
 
-router = APIRouter(prefix="/v1/stack", tags=["stack"])
+router = APIRouter(prefix="/v1/stack", tags=["stack"], responses=PROBLEMS)
 
 
 @router.get("")

@@ -14,9 +14,10 @@ from foveate.records.make import to_json
 from foveate.server.http import models
 from foveate.server.http.access import Reads, Writes
 from foveate.server.http.responses import Document, created
+from foveate.server.http.routes.router import PROBLEMS
 from foveate.tasks.task import Task
 
-router = APIRouter(prefix="/v1", tags=["tasks"])
+router = APIRouter(prefix="/v1", tags=["tasks"], responses=PROBLEMS)
 
 
 @router.post("/tasks", status_code=201)
