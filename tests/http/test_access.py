@@ -190,6 +190,31 @@ def test_user_and_agent_are_walls(guarded: Guarded) -> None:
     assert "tea" not in guarded.client.post("/v1/contexts", json={"query": "tea"}, headers=ben).text.replace('"tea"', "")
 
 
+def test_no_body_can_name_another_user_or_agent(shared_guarded: Guarded) -> None:
+    """Every body that has these fields, so that a new endpoint is tried too."""
+    headers, tried = shared_guarded.headers(user="anna", agent="coder"), set()
+    samples = {"query": "x", "kind": "note", "text": "x", "name": "x"}
+    schemas = shared_guarded.client.get("/openapi.json").json()["components"]["schemas"]
+    for method, path in ENDPOINTS:
+        for schema in body_schemas(shared_guarded.client, method, path, schemas):
+            for level in {"user", "agent"} & schema.get("properties", {}).keys():
+                required = {name: samples.get(name, "x") for name in schema.get("required", ())}
+                if schema["title"] == "NewHandoff":
+                    required = {"handoff": "Done"}
+                at = filled(path, "hidden") if path.startswith("/v1/tasks") else filled(path)
+                answer = shared_guarded.client.request(method, at, json={**required, level: "ben"}, headers=headers)
+                assert answer.status_code == 403, (method, path, level, answer.text)
+                tried.add(path)
+    assert tried >= {"/v1/contexts", "/v1/records", "/v1/search", "/v1/claims"}
+
+
+def body_schemas(client: TestClient, method: str, path: str, schemas: dict) -> list[dict]:
+    operation = client.get("/openapi.json").json()["paths"][path][method]
+    content = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
+    each = [content, *content.get("anyOf", ()), *content.get("oneOf", ())]
+    return [schemas[one["$ref"].rpartition("/")[2]] for one in each if "$ref" in one]
+
+
 def test_figures_tell_nothing_of_other_users(guarded: Guarded) -> None:
     anna, ben, backend = guarded.headers(user="anna"), guarded.headers(user="ben"), guarded.headers()
     before = {name: guarded.client.get("/v1/stats", headers=ben).json()[name] for name in ("records", "history", "vectors")}
@@ -210,10 +235,15 @@ def test_a_receipt_that_still_waits_is_not_anybodys(guarded: Guarded) -> None:
 
 def test_an_agents_token_acts_for_no_other(guarded: Guarded) -> None:
     guarded.engine.tasks.add("Add login", key="login")
+    guarded.engine.tasks.add("Test login", key="test")
+    other = guarded.engine.tasks.claim("test", agent="tester")
     headers = guarded.headers(agent="coder")
     body = {"task": "login"}
-    assert problem(guarded.client.post("/v1/agents/tester/prepare", json=body, headers=headers))["status"] == 403
-    assert guarded.client.post("/v1/agents/coder/prepare", json=body, headers=headers).status_code == 200
+    assert problem(guarded.client.post("/v1/claims", json={**body, "agent": "tester"}, headers=headers))["status"] == 403
+    assert guarded.client.post("/v1/claims", json=body, headers=headers).json()["claim"]["agent"] == "coder"
+    done = {"status": "completed", "agent": "tester"}
+    assert problem(guarded.client.patch("/v1/tasks/test", json=done, headers=headers))["status"] == 403
+    assert problem(guarded.client.delete(f"/v1/claims/{other.id}", headers=headers))["status"] == 403
     asked = {"query": "x", "agent": "tester"}
     assert problem(guarded.client.post("/v1/contexts", json=asked, headers=headers))["status"] == 403
     assert problem(guarded.client.post("/v1/import", content=b"", headers=headers))["status"] == 403
@@ -283,7 +313,7 @@ def test_mcp_is_mounted_for_those_who_may_use_it(shared_guarded: Guarded) -> Non
     ("path", "body"),
     [
         ("/v1/hooks/claude", {"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "Which database?"}),
-        ("/v1/agents/coder/prepare", {"task": "x"}),
+        ("/v1/claims", {"agent": "coder", "task": "x"}),
         ("/v1/contexts", {"event": "x"}),
     ],
 )

@@ -91,6 +91,105 @@ def test_a_budget_that_is_too_small_says_by_how_much(client: TestClient) -> None
     assert found["short"] > 0
 
 
+def test_records_of_web_pages_are_found_and_shown_as_in_python(client: TestClient, engine: Engine) -> None:
+    added = client.post("/v1/records", json={"kind": "fact", "text": "Postgres 18 has async IO", "trust": "web"}).json()
+    question = {"query": "What does Postgres 18 have?", "budget": 2000}
+    assert client.post("/v1/contexts", json=question).json()["text"] == engine.context(**question).text
+    assert "async IO" in engine.context(**question).text
+    hits = client.post("/v1/search", json={"query": "async IO"}).json()["hits"]
+    assert [hit["record"]["id"] for hit in hits] == [added["id"]]
+    trusted = {**question, "filters": {"min_trust": "tool"}}
+    assert "async IO" not in client.post("/v1/contexts", json=trusted).json()["text"]
+
+
+@pytest.mark.parametrize("since", ["7d", "2020-01-01", "2020-01-01T12:00Z"])
+def test_times_are_read_alike_everywhere(client: TestClient, since: str) -> None:
+    filters = {"filters": {"since": since}}
+    assert client.post("/v1/search", json={"query": "postgres", **filters}).json()["hits"]
+    assert "Postgres" in client.post("/v1/contexts", json={**QUERY, **filters}).json()["text"]
+    (record,) = client.get("/v1/records", params={"since": since, "kind": "decision"}).json()["records"]
+    note = {"kind": "note", "text": "Valid from then on", "valid_from": since}
+    assert client.post("/v1/records", json=note).status_code == 201
+    as_of = client.get(f"/v1/records/{record['id']}", params={"as_of": since})
+    assert "did not exist at that time" in problem(as_of)["detail"]
+
+
+def test_times_that_are_none_are_refused_everywhere(client: TestClient) -> None:
+    wrong = {"filters": {"since": "yesterday"}}
+    for answer in (
+        client.post("/v1/search", json={"query": "x", **wrong}),
+        client.post("/v1/contexts", json={"query": "x", **wrong}),
+        client.get("/v1/records", params={"since": "yesterday"}),
+        client.get("/v1/records/fact_x", params={"as_of": "yesterday"}),
+        client.post("/v1/records", json={"kind": "note", "text": "x", "valid_to": "yesterday"}),
+    ):
+        found = problem(answer)
+        assert found["status"] == 422
+        assert "2026-11-15" in found["detail"]
+
+
+def test_last_is_the_latest_context_everywhere(client: TestClient) -> None:
+    first, second = computed(client), computed(client, query="Which port has redis?")
+    assert client.get("/v1/contexts/last").json()["id"] == second["id"]
+    assert client.get(f"/v1/contexts/last/why/{first['items'][0]['id']}").status_code == 200
+    assert client.get(f"/v1/contexts/{first['id']}/diff/last").status_code == 200
+    assert client.post("/v1/contexts/last/replay").json()["identical"] is True
+    assert client.post("/v1/feedback", json={"context": "last", "answer": "6379"}).json()["context"] == second["id"]
+    assert client.post("/v1/contexts", json={"query": "Which port has redis?", "previous": "last"}).json()["context"] is None
+
+
+def test_a_context_is_computed_again_only_if_it_no_longer_fits(client: TestClient) -> None:
+    first = computed(client)
+    again = client.post("/v1/contexts", json={**QUERY, "previous": first["id"]}).json()
+    assert (again["reason"], again["context"]) == ("", None)
+    event = client.post("/v1/contexts", json={"previous": first["id"], "event": "The database moved to a new host"}).json()
+    assert event["reason"] == "event"
+    assert event["context"]["id"] != first["id"]
+    refused = problem(client.post("/v1/contexts", json={"previous": first["id"], "dry_run": True}))
+    assert refused["detail"].startswith("dry_run does not apply to a refresh")
+
+
+def test_a_dry_run_leaves_no_receipt(client: TestClient) -> None:
+    response = client.post("/v1/contexts", json={**QUERY, "dry_run": True, "include": ["anthropic", "computed"]})
+    assert {"anthropic", "computed", "items"} <= response.json().keys()
+    assert "content-location" not in response.headers
+    assert client.get("/v1/contexts").json()["contexts"] == []
+
+
+def test_sessions_are_listed_with_their_contexts(client: TestClient) -> None:
+    for _ in range(2):
+        computed(client, session="monday")
+    (session,) = client.get("/v1/contexts", params={"group": "session"}).json()["sessions"]
+    assert (session["name"], session["contexts"]) == ("monday", 2)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "says"),
+    [
+        ("/v1/contexts", {"query": "x", "budgt": 5}, "body.budgt: No such field. Did you mean 'budget'?"),
+        (
+            "/v1/search",
+            {"query": "x", "filters": {"sinse": "7d"}},
+            "body.filters.sinse: No such field. Did you mean 'since'?",
+        ),
+    ],
+)
+def test_an_unknown_field_is_refused_with_the_nearest_known_one(
+    shared_client: TestClient, path: str, body: dict, says: str
+) -> None:
+    assert problem(shared_client.post(path, json=body))["detail"] == says
+
+
+def test_records_of_internal_kinds_are_in_no_list(client: TestClient) -> None:
+    client.post("/v1/tasks", params={"session": "s"}, json={"name": "Ship it", "push": True})
+    client.post("/v1/tasks", json={"name": "Add login", "key": "login"})
+    client.post("/v1/claims", json={"agent": "coder", "task": "login"})
+    kinds = {record["kind"] for record in client.get("/v1/records", params={"limit": 500}).json()["records"]}
+    assert kinds == {"decision", "fact", "censor", "task"}
+    assert client.get("/v1/stats").json()["records"].keys() == kinds
+    assert "lease" not in problem(client.post("/v1/records", json={"kind": "rule", "text": "x"}))["detail"]
+
+
 # --- records -------------------------------------------------------------------------------------------------------
 
 
@@ -172,34 +271,94 @@ def test_search_tells_a_token_of_no_other_project(guarded: Guarded) -> None:
 # --- tasks ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_task_is_prepared_for_an_agent_and_learned_from(client: TestClient) -> None:
+def test_a_task_is_claimed_worked_on_and_learned_from(client: TestClient) -> None:
     task = client.post("/v1/tasks", json={"name": "Add login", "key": "login"}).json()["id"]
-    ready = client.post("/v1/agents/coder/prepare", json={"task": "login"}).json()
-    assert (ready["task"]["status"], ready["claim"]["agent"]) == ("active", "coder")
-    assert [claim["task"] for claim in client.get("/v1/agents").json()["claims"]] == [task]
+    claimed = client.post("/v1/claims", json={"agent": "coder", "budget": 4000}).json()
+    assert (claimed["task"]["status"], claimed["claim"]["agent"]) == ("active", "coder")
+    assert "Add login" in claimed["context"]["text"]
+    assert [claim["task"] for claim in client.get("/v1/claims").json()["claims"]] == [task]
+    assert problem(client.post("/v1/claims", json={"agent": "tester", "task": "login"}))["status"] == 409
     handoff = {"summary": "Login works", "gotchas": [{"issue": "Tokens expire after an hour", "severity": "high"}]}
-    done = client.post("/v1/agents/coder/complete", json={"task": "login", "handoff": handoff}).json()
-    assert done["task"]["status"] == "completed"
-    assert [record["kind"] for record in client.get(f"/v1/tasks/{task}").json()["learned"]] == ["gotcha"]
-    assert client.get("/v1/handoffs/login").json()["task"] == task
+    at = f"/v1/tasks/{task}/handoff"
+    assert client.post(at, json={"handoff": handoff, "dry_run": True}).json()["counts"]["gotcha"]["added"] == 1
+    assert client.get("/v1/tasks/login").json()["task"]["status"] == "active"
+    client.post(at, json={"handoff": handoff, "agent": "coder"})
+    found = client.get(f"/v1/tasks/{task}").json()
+    assert found["task"]["status"] == "completed"
+    assert [record["kind"] for record in found["learned"]] == ["gotcha"]
+    assert client.get("/v1/claims").json()["claims"] == []
+    assert client.get("/v1/tasks/login/handoff").json()["task"] == task
+    assert client.post("/v1/claims", json={"agent": "coder"}).json()["claim"] is None
+
+
+def test_a_claim_is_released_by_its_id(client: TestClient) -> None:
+    client.post("/v1/tasks", json={"name": "Add login", "key": "login"})
+    claim = client.post("/v1/claims", json={"agent": "coder"}).json()["claim"]
+    assert client.delete(f"/v1/claims/{claim['id']}").json()["released"] == 1
+    assert client.get("/v1/tasks/login").json()["task"]["status"] == "open"
+    assert problem(client.delete(f"/v1/claims/{claim['id']}"))["status"] == 404
+
+
+def test_the_example_of_a_task_in_document_001_can_be_added(client: TestClient) -> None:
+    task = {
+        "name": "Implement token refresh",
+        "objective": "Add automatic token refresh mechanism",
+        "estimated_time": 4,
+        "files": [{"path": "src/auth/refresh.ts", "operation": "create"}],
+        "steps": [{"text": "Create the refresh endpoint", "code": "refresh()"}, "Test it"],
+        "acceptance_criteria": ["Tokens refresh automatically"],
+    }
+    added = client.post("/v1/tasks", json=task)
+    assert added.status_code == 201, added.text
+    found = client.get(added.headers["location"]).json()["record"]
+    assert found["data"]["files"][0]["path"] == "src/auth/refresh.ts"
+    assert "4" in str(found["data"]["estimated_time"])
+
+
+def test_a_task_is_edited_blocked_failed_and_completed(client: TestClient) -> None:
+    at = client.post("/v1/tasks", json={"name": "Add login"}).headers["location"]
+    assert client.patch(at, json={"name": "Add sign-in"}).json()["task"]["name"] == "Add sign-in"
+    blocked = client.patch(at, json={"status": "blocked", "reason": "No test account"}).json()["task"]
+    assert (blocked["status"], blocked["reason"]) == ("blocked", "No test account")
+    assert client.patch(at, json={"status": "failed", "reason": "Given up"}).json()["task"]["status"] == "failed"
+    wrong = problem(client.patch(at, json={"status": "completed", "name": "x"}))
+    assert wrong["detail"] == "name does not apply to status 'completed'."
+    done = client.patch(at, json={"status": "completed", "result": "It works", "outcome": "partial"}).json()["task"]
+    assert (done["status"], done["result"]) == ("completed", "It works")
 
 
 @pytest.mark.parametrize("report", ["summary: &a Done\ngotchas: [*a]", "Done, and that is all I say."])
-def test_a_handoff_that_cannot_be_read_is_kept_and_said(client: TestClient, report: str) -> None:
+def test_a_handoff_that_cannot_be_read_is_stored_with_its_problems(client: TestClient, report: str) -> None:
     client.post("/v1/tasks", json={"name": "Add login", "key": "login"})
-    learned = client.post("/v1/handoffs", json={"task": "login", "handoff": report}).json()
-    kept = client.get("/v1/handoffs/login").json()["handoff"]
-    assert kept["text"] == report
-    assert kept["data"]["problems"] == learned["problems"] != []
+    learned = client.post("/v1/tasks/login/handoff", json={"handoff": report}).json()
+    stored = client.get("/v1/tasks/login/handoff").json()["handoff"]
+    assert stored["text"] == report
+    assert stored["data"]["problems"] == learned["problems"] != []
 
 
 def test_each_session_has_a_stack_of_its_own(client: TestClient) -> None:
+    today = {"session": "today"}
     for goal in ("Ship the release", "Fix the build"):
-        client.post("/v1/stack", params={"session": "today"}, json={"goal": goal})
-    path = client.get("/v1/stack", params={"session": "today"}).json()["path"]
+        client.post("/v1/tasks", params=today, json={"name": goal, "push": True})
+    path = client.get("/v1/tasks/current", params=today).json()["path"]
     assert [frame["objective"] for frame in path] == ["Ship the release", "Fix the build"]
-    assert client.get("/v1/stack", params={"session": "another"}).json()["path"] == []
-    assert client.post("/v1/stack/pop", params={"session": "today"}).json()["task"]["status"] == "completed"
+    assert problem(client.get("/v1/tasks/current", params={"session": "another"}))["status"] == 404
+    client.patch("/v1/tasks/current", params=today, json={"status": "completed", "result": "Green again"})
+    assert client.get("/v1/tasks/current", params=today).json()["task"]["objective"] == "Ship the release"
+
+
+# --- the inbox, exports --------------------------------------------------------------------------------------------
+
+
+def test_a_proposal_is_accepted_with_other_words(client: TestClient, engine: Engine) -> None:
+    id = engine.inbox.propose("instruction", "Run make test").record.id
+    (review,) = client.get("/v1/inbox").json()["reviews"]
+    assert (review["id"], review["reason"], review["kind"]) == (id, "proposed", "instruction")
+    wrong = problem(client.post(f"/v1/inbox/{id}", json={"action": "reject", "text": "x"}))
+    assert wrong["detail"] == "text does not apply to 'reject'."
+    accepted = client.post(f"/v1/inbox/{id}", json={"action": "accept", "text": "Run make test before a commit"}).json()
+    assert (accepted["record"]["kind"], accepted["record"]["trust"]) == ("instruction", "user")
+    assert client.get("/v1/inbox").json()["reviews"] == []
 
 
 def test_an_export_can_be_imported_elsewhere(client: TestClient, tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -236,9 +395,10 @@ def test_a_key_holds_after_a_restart(client: TestClient, engine: Engine) -> None
 
 def test_what_failed_may_be_tried_again_with_its_key(client: TestClient) -> None:
     headers = {"Idempotency-Key": "k1"}
-    assert client.post("/v1/tasks/later/start", headers=headers).status_code == 404
+    active = {"status": "active"}
+    assert client.patch("/v1/tasks/later", json=active, headers=headers).status_code == 404
     client.post("/v1/tasks", json={"name": "Later", "key": "later"})
-    assert client.post("/v1/tasks/later/start", headers=headers).status_code == 200
+    assert client.patch("/v1/tasks/later", json=active, headers=headers).status_code == 200
 
 
 def test_an_old_answer_does_not_hold_what_was_forgotten(client: TestClient) -> None:

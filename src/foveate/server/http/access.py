@@ -175,9 +175,6 @@ class Caller:
             self._instrument(engine)
         return engine
 
-    def narrowed(self, **names: str | None) -> Engine:
-        return self.engine_for(names)
-
     def require(self, scope: str) -> None:
         """Refuse the request if the token lacks a scope."""
         require_scope(self.principal, scope)

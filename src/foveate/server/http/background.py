@@ -80,7 +80,7 @@ def _embed_round(engine: Engine, metrics: Metrics, stopping: Event) -> bool:
         began, counted = monotonic(), done
 
     result = embed_missing(
-        engine.store.data, batch=BATCH_SIZE, everywhere=True, begin=random(), progress=pause, stopped=stopping.is_set
+        engine.store.data, batch=BATCH_SIZE, all_projects=True, start=random(), progress=pause, should_stop=stopping.is_set
     )
     metrics.vectors_lacking.set(result.remaining)
     if result.error:

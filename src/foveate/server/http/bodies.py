@@ -206,7 +206,7 @@ def _with_near_names(value: Any, read: Callable[[Any], Any], known: frozenset[st
 
 def _message(error: Mapping[str, Any], known: frozenset[str]) -> Any:
     if error["type"] == "extra_forbidden" and len(error["loc"]) == 1:
-        return f"There is no such field.{near(str(error['loc'][0]), known)}"
+        return f"No such field.{near(str(error['loc'][0]), known)}"
     return error["msg"]
 
 

@@ -2,15 +2,12 @@
 
 from starlette.routing import BaseRoute
 
-from foveate.server.http.routes import agents, code, contexts, events, handoffs, records, service, stack, tasks
+from foveate.server.http.routes import code, contexts, events, records, service, tasks
 
 ROUTES: tuple[BaseRoute, ...] = (
     *contexts.router.routes,
     *records.router.routes,
     *tasks.router.routes,
-    *handoffs.router.routes,
-    *stack.router.routes,
-    *agents.router.routes,
     *code.router.routes,
     *service.router.routes,
     *events.router.routes,

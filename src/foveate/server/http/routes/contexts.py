@@ -41,7 +41,7 @@ NewContext = Annotated[
         Engine.refresh,
         name="NewContext",
         optional=True,
-        include=NotRequired[list[Literal["anthropic", "computed", "receipt"]]],
+        include=NotRequired[list[Literal["anthropic", "computed"]]],
     ),
 ]
 ReplayOptions = Annotated[dict[str, Any] | None, Arguments(Engine.context, name="ReplayOptions", only=["extra"])]
@@ -69,8 +69,6 @@ def compute(request: Request, body: NewContext, caller: Computes) -> Response:
         document["anthropic"] = context.anthropic()
     if "computed" in include:
         document["computed"] = context.computed()
-    if "receipt" in include:
-        document["receipt"] = engine.receipts.get(context).document
     headers = {"ETag": etag(text_hash(context.text))}
     if not body.get("dry_run"):
         headers["Content-Location"] = f"/v1/contexts/{context.id}"

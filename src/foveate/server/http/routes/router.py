@@ -14,8 +14,6 @@ PROBLEM: dict[str, Any] = {
     "content": {PROBLEM_MEDIA_TYPE: {"schema": {"type": "object"}}},
 }
 
-PROBLEMS: dict[int | str, dict[str, Any]] = {"default": PROBLEM, 422: PROBLEM}
-
 
 def new_router(tag: str, *, prefix: str = "/v1", public: bool = False) -> APIRouter:
     """Return a router for endpoints of one noun."""
@@ -23,5 +21,5 @@ def new_router(tag: str, *, prefix: str = "/v1", public: bool = False) -> APIRou
         prefix=prefix,
         tags=[tag],
         dependencies=[] if public else [Depends(bearer)],
-        responses=PROBLEMS,
+        responses={"default": PROBLEM, 422: PROBLEM},
     )

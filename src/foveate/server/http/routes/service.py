@@ -13,7 +13,6 @@ from starlette.background import BackgroundTask
 from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 
 from foveate import __version__
-from foveate.agents import Agents
 from foveate.engine import Engine
 from foveate.errors import StoreError
 from foveate.integrations.hooks.hosts import handle
@@ -42,7 +41,7 @@ def stats(caller: Reads, days: Annotated[int, Query(ge=0, le=365)] = 0) -> Respo
     They are those of the user and agent that the token or the request names, or of the whole project.
     """
     engine = caller.engine
-    figures = {"contexts": engine.store.context_stats(), "metrics": engine.store.metrics(), "claims": Agents(engine).stats()}
+    figures = {"contexts": engine.store.context_stats(), "metrics": engine.store.metrics()}
     by_day = {"metrics_by_day": engine.store.metrics_by_day()} if days else {}
     return Document({**engine.store.stats(), **figures, **by_day})
 

@@ -1,39 +1,48 @@
-"""`/v1/tasks`: what is to be done, what it waits for, and what came of it."""
+"""`/v1/tasks` and `/v1/claims`: what is to be done, who works on it, and what came of it."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any, NotRequired
 
-from fastapi import APIRouter, Header, Query
+from fastapi import Header, Query
+from pydantic import WithJsonSchema
 from starlette.responses import Response
 
 from foveate.engine import Engine
+from foveate.engine.tasks import Tasks
+from foveate.errors import InputError, NotFound
 from foveate.operations import json
-from foveate.options import TaskStatus
+from foveate.options import Outcome, TaskStatus
 from foveate.records.make import to_json
-from foveate.server.http import models
-from foveate.server.http.access import Reads, Writes
+from foveate.server.http.access import Caller, Reads, Writes, WritesAndComputes
+from foveate.server.http.bodies import Arguments
 from foveate.server.http.responses import Document, created
-from foveate.server.http.routes.router import PROBLEMS
-from foveate.tasks.task import Task
+from foveate.server.http.routes.router import new_router
+from foveate.tasks.handoff import json_schema, template
+from foveate.tasks.task import CURRENT, Task
 
-router = APIRouter(prefix="/v1", tags=["tasks"], responses=PROBLEMS)
+router = new_router("tasks")
 
+HandoffText = Annotated[str | dict[str, Any], WithJsonSchema({"anyOf": [{"type": "string"}, json_schema()]})]
 
-@router.post("/tasks", status_code=201)
-def add(
-    body: models.NewTask, caller: Writes, key: Annotated[str | None, Header(alias="Idempotency-Key", max_length=200)] = None
-) -> Response:
-    """Plan a task. With a key that is in use already, nothing is changed."""
-    engine = caller.engine
-    values = body.values()
-    if key and "key" not in values:
-        values["key"] = key
-    with engine.store.data.reader() as reader:
-        known = reader.by_key(values["key"]) is not None if "key" in values else False
-    task = engine.tasks.add(body.name, objective=body.objective, **values)
-    document = {"id": task.id, "action": "unchanged" if known else "added", "task": json.task(task)}
-    return created(document, f"/v1/tasks/{task.id}")
+NewTask = Annotated[dict[str, Any], Arguments(Tasks.add, name="NewTask", push=NotRequired[bool])]
+TaskEdit = Annotated[
+    dict[str, Any],
+    Arguments(
+        Tasks.edit,
+        name="TaskEdit",
+        omit=["task"],
+        status=NotRequired[TaskStatus],
+        result=NotRequired[str],
+        outcome=NotRequired[Outcome],
+        agent=NotRequired[str],
+    ),
+]
+NewHandoff = Annotated[dict[str, Any], Arguments(Tasks.handoff, name="NewHandoff", omit=["task"], handoff=HandoffText)]
+NewClaim = Annotated[dict[str, Any], Arguments(Tasks.claim, name="NewClaim")]
+
+ENDING_FIELDS = {"completed": {"result", "outcome", "agent"}, "failed": {"reason", "agent"}}
+"""Fields that can be set together with a status that ends a task."""
 
 
 @router.get("/tasks")
@@ -43,71 +52,125 @@ def list_tasks(
     ready: bool = False,
     parent: Annotated[str | None, Query(min_length=1, max_length=500)] = None,
 ) -> Response:
-    """All tasks in the order in which they were added: of one status, ready to start, or part of one."""
+    """List tasks in the order in which they were added."""
+    tasks = caller.engine.tasks.list(status=status, ready=ready, parent=parent)
+    return Document({"tasks": [json.task(task) for task in tasks]})
+
+
+@router.post("/tasks", status_code=201)
+def add(
+    body: NewTask, caller: Writes, key: Annotated[str | None, Header(alias="Idempotency-Key", max_length=200)] = None
+) -> Response:
+    """Add a task, or with `push` start a goal as a part of the current one. A key that is in use already changes nothing."""
     engine = caller.engine
-    return Document({"tasks": [json.task(task) for task in engine.tasks.list(status=status, ready=ready, parent=parent)]})
+    if body.pop("push", False):
+        _refuse_others(body, "a goal that is pushed", {"name", "objective"})
+        name = body["name"] if "objective" in body else ""
+        return _created(engine.tasks.push(body.get("objective") or body["name"], name=name), "added")
+    if key:
+        body.setdefault("key", key)
+    with engine.store.data.reader() as reader:
+        is_known = body.get("key") is not None and reader.by_key(body["key"]) is not None
+    return _created(engine.tasks.add(**body), "unchanged" if is_known else "added")
+
+
+def _created(task: Task, action: str) -> Response:
+    return created({"id": task.id, "action": action, "task": json.task(task)}, f"/v1/tasks/{task.id}")
 
 
 @router.get("/tasks/{id}")
 def show(id: str, caller: Reads) -> Response:
-    """A task by its id or key: its fields, the tasks around it, and what came of it."""
+    """Show a task by its id or key: its fields, the tasks around it, and what came of it.
+
+    `current` is the task that is worked on, of the session and the agent that the request names. `path` then leads to it.
+    """
     engine = caller.engine
-    return Document(json.whole_task(engine, engine.tasks.get(id)))
+    document = json.whole_task(engine, engine.tasks.get(id))
+    if id == CURRENT:
+        document["path"] = [json.task(task) for task in engine.tasks.path()]
+    return Document(document)
 
 
-@router.post("/tasks/{id}/start")
-def start(id: str, caller: Writes) -> Response:
-    """Somebody works on it."""
-    return moved(caller.engine.tasks.edit(id, status="active"))
+@router.patch("/tasks/{id}")
+def edit(id: str, body: TaskEdit, caller: Writes) -> Response:
+    """Change fields or the status of a task. `completed` takes `result` and `outcome`, `failed` and `blocked` a `reason`.
+
+    A task that ends has no claims any more. With `agent`, ending it is refused if only another agent has claimed it.
+    """
+    status, agent = body.get("status"), _agent(caller, body.get("agent"))
+    if status not in ENDING_FIELDS:
+        _refuse_others(body, "a task that does not end", body.keys() - {"result", "outcome", "agent"})
+        return _task(caller.engine.tasks.edit(id, **body))
+    _refuse_others(body, f"status {status!r}", {"status", *ENDING_FIELDS[status]})
+    tasks, result = caller.engine.tasks, body.get("result", "")
+    if status == "failed":
+        return _task(tasks.fail(id, body.get("reason", ""), agent=agent))
+    outcome = body.get("outcome", "success")
+    if id == CURRENT and caller.scope.task is None:  # the goal on top of the stack: the one below is current again
+        return _task(tasks.pop(result, outcome=outcome))
+    return _task(tasks.complete(id, result, outcome=outcome, agent=agent))
 
 
-@router.post("/tasks/{id}/block")
-def block(id: str, body: models.Reason, caller: Writes) -> Response:
-    """It cannot go on, and why."""
-    return moved(caller.engine.tasks.edit(id, status="blocked", reason=body.reason))
+def _agent(caller: Caller, agent: str | None) -> str | None:
+    """Return the agent that ends a task: the one of the body, else of the request. A token can name only its own."""
+    caller.engine_for({"agent": agent})
+    return agent or caller.scope.agent
 
 
-@router.post("/tasks/{id}/fail")
-def fail(id: str, body: models.Reason, caller: Writes) -> Response:
-    """It was given up, and why; it can be started again."""
-    return moved(caller.engine.tasks.fail(id, body.reason))
-
-
-@router.post("/tasks/{id}/complete")
-def complete(id: str, caller: Writes, body: models.Ending | None = None) -> Response:
-    """It is done, and what came of it: a result, or a handoff."""
-    engine, ending = caller.engine, body or models.Ending()
-    return ended(engine, end_task(engine, id, ending), ending)
-
-
-@router.post("/tasks/{id}/depend")
-def depend(id: str, body: models.Depend, caller: Writes) -> Response:
-    """Have it wait for others, or name files to read first."""
-    found = caller.engine.tasks.get(id)
-    all_on = (*found.depends_on, *found.record.data.get("reads", ()), *body.on)
-    return moved(caller.engine.tasks.edit(found, depends_on=all_on))
-
-
-@router.post("/questions/{id}/answer")
-def answer(id: str, body: models.Text, caller: Writes) -> Response:
-    """Settle a question that a handoff left open; the answer becomes a decision."""
-    decision = caller.engine.inbox.answer(id, body.text)
-    return Document({"id": decision.id, "question": id, "record": to_json(decision)})
-
-
-def moved(task: Task) -> Response:
+def _task(task: Task) -> Response:
     return Document({"task": json.task(task)})
 
 
-def end_task(engine: Engine, id: str, ending: models.Ending, agent: str | None = None) -> Task:
-    """Complete a task with a result, or take its handoff."""
-    values = ending.values()
-    if "handoff" not in values:
-        return engine.tasks.complete(id, agent=agent, **values)
-    return engine.tasks.get(engine.tasks.handoff(id, values["handoff"], agent=agent).task)
+def _refuse_others(body: dict[str, Any], subject: str, known: set[str]) -> None:
+    problems = [f"{name} does not apply to {subject}." for name in sorted(body.keys() - known)]
+    if problems:
+        raise InputError(problems)
 
 
-def ended(engine: Engine, task: Task, ending: models.Ending) -> Response:
-    """A task that has ended and, where it was read from a handoff, how well that went."""
-    read = {"handoff": json.handoff_reading(json.handoff_of(engine, task))} if ending.handoff is not None else {}
-    return Document({"task": json.task(task), **read})
+@router.get("/tasks/{id}/handoff")
+def show_handoff(id: str, caller: Reads) -> Response:
+    """Show the latest handoff of a task as it was written, or null, and a template to fill in."""
+    engine = caller.engine
+    task = engine.tasks.get(id)
+    handoff = json.handoff_of(engine, task)
+    form = template(task.id, name=task.name)
+    return Document({"task": task.id, "handoff": to_json(handoff) if handoff else None, "template": form})
+
+
+@router.post("/tasks/{id}/handoff")
+def take_handoff(id: str, body: NewHandoff, caller: Writes) -> Response:
+    """Learn from a handoff and set the task's status from it. A dry run reports what would be learned."""
+    body["agent"] = _agent(caller, body.get("agent"))
+    return Document(json.learned(caller.engine.tasks.handoff(id, **body)))
+
+
+@router.get("/claims")
+def list_claims(caller: Reads) -> Response:
+    """List active claims, oldest first; `agent` and `task` select some."""
+    claims = caller.engine.tasks.claims(agent=caller.scope.agent, task=caller.scope.task)
+    return Document({"claims": [json.claim(claim) for claim in claims]})
+
+
+@router.post("/claims")
+def claim(body: NewClaim, caller: WritesAndComputes) -> Response:
+    """Claim a task, or the next ready one, and compute the context for it. `claim` is null if no task is ready."""
+    task = body.pop("task", None)
+    engine = caller.engine_for(body)
+    found = engine.tasks.claim(task, agent=engine.scope.agent, **body)
+    return Document({"claim": None, "context": None} if found is None else json.claim_with_context(found))
+
+
+@router.delete("/claims/{id}")
+def release(id: str, caller: Writes) -> Response:
+    """Release a claim. A task without claims is open again."""
+    engine = caller.engine
+    found = _claim(engine, id)
+    caller.engine_for({"agent": found.agent})  # a token that speaks for one agent releases no other's claims
+    return Document({"released": engine.tasks.release(agent=found.agent, task=found.task)})
+
+
+def _claim(engine: Engine, id: str) -> Any:
+    found = next((claim for claim in engine.tasks.claims() if claim.id == id), None)
+    if found is None:
+        raise NotFound(f"No active claim {id!r}. GET /v1/claims lists them.")
+    return found
