@@ -92,14 +92,17 @@ class RecordFields(TypedDict, total=False):
     """Fields of the record's kind, such as a decision's `rationale`. An edit keeps the fields that it does not name."""
 
 
-class NewRecordFields(RecordFields, Who, total=False):
-    """Options of `Engine.add`."""
+class RecordColumns(RecordFields, total=False):
+    """Fields of a new record, with those that a record from another store may bring along."""
 
     created: When
     status: str
     uses: int
     wins: int
-    """Earlier uses and successes of a record that comes from elsewhere."""
+
+
+class NewRecordFields(RecordColumns, Who, total=False):
+    """Options of `Engine.add`."""
 
 
 class TaskFile(TypedDict, total=False):
@@ -139,6 +142,7 @@ class TaskFields(TypedDict, total=False):
 CONTEXT_OPTIONS = frozenset(ContextOptions.__annotations__)
 WHO = frozenset(Who.__annotations__)
 RECORD_FIELDS = frozenset(RecordFields.__annotations__)
+RECORD_COLUMNS = frozenset(RecordColumns.__annotations__)
 NEW_RECORD_FIELDS = frozenset(NewRecordFields.__annotations__)
 TASK_FIELDS = frozenset(TaskFields.__annotations__)
 

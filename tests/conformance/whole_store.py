@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -183,7 +184,7 @@ class Whole(Suite):
                 data={"title": "Story"},
                 key="k",
                 paths=["a/b.py"],
-                session="s",
+                scope=replace(HERE, session="s"),
             )
             first.add("event", "ran tests", data={"type": "command"})
             note = first.add("note", "日本語 ünïcode", origin="chat").record

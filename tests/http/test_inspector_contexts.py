@@ -132,7 +132,7 @@ def test_left_out_comes_in_pages(client: TestClient, asked: str) -> None:
 def test_why_answers_for_any_record(client: TestClient, engine: Engine, asked: str) -> None:
     other = engine.add("note", "Bread rises overnight", created=1).record.id
     kept = next(entry["id"] for entry in engine.receipts.get(asked).candidates if entry["kept"])
-    for id, words in ((other, "shares no word"), (kept, "kept in"), ("note_<b>none</b>", "There is no record")):
+    for id, words in ((other, "shares no word"), (kept, "kept in"), ("note_<b>none</b>", "No record")):
         shown, html = page(client, "/ui/left-out", params={"id": asked, "why": id})
         assert words in shown["why"]["sentence"]
         assert words in html

@@ -93,13 +93,13 @@ def test_an_empty_list_says_how_to_fill_it(tmp_path_factory: pytest.TempPathFact
         ("/ui/memory?limit=0", 422, "limit must be a number from 1"),
         ("/ui/record", 422, "Say which record"),
         ("/ui/record?id=x&tab=graph", 422, "tab must be one of text, history, links, used"),
-        ("/ui/record?id=fact_none", 404, "There is no record &#39;fact_none&#39;"),
+        ("/ui/record?id=fact_none", 404, "No record &#39;fact_none&#39;"),
         ("/ui/record?id=%3Cscript%3E", 404, "&lt;script&gt;"),
         ("/ui/record?id=given_1234", 404, "is an extra text"),
-        ("/ui/record?id=mem0:1234", 404, "There is no record"),
+        ("/ui/record?id=mem0:1234", 404, "No record"),
         ("/ui/record?id=code:a.py::f", 422, "No code to look at"),
-        ("/ui/record?id=rel_a%7Cb%7Cc", 404, "There is no record"),
-        ("/ui/forget?id=fact_none", 404, "There is no record"),
+        ("/ui/record?id=rel_a%7Cb%7Cc", 404, "No record"),
+        ("/ui/forget?id=fact_none", 404, "No record"),
     ],
 )
 def test_bad_input_is_answered_by_a_page_that_says_what_to_do(
@@ -279,9 +279,9 @@ def test_a_censor_counts_false_alarms_and_bad_values_change_nothing(engine: Engi
     post(client, f"/ui/record?id={censor}", "record-false-alarm", id=censor)
     assert engine.get(censor).data["false_alarms"] == 1
     for action, fields, said in (
-        ("record-outcome", {"id": fact, "outcome": "great"}, "There is no outcome"),
+        ("record-outcome", {"id": fact, "outcome": "great"}, "is not a value of outcome"),
         ("record-false-alarm", {"id": fact}, "only a censor"),
-        ("record-pin", {"id": "fact_none", "pinned": 1}, "There is no record"),
+        ("record-pin", {"id": "fact_none", "pinned": 1}, "No record"),
         ("record-confirm", {}, "Say which record"),
     ):
         answer = post(client, f"/ui/record?id={fact}", action, **fields)

@@ -406,7 +406,7 @@ R = {"id": "r", "text": "x"}
         ([{"question": "q", "expected": ["r"], "records": [R], "store": "x"}], "either records or a store"),
         ([{"question": "q", "expected": ["r"], "records": [{"id": "r"}]}], "record 1: text is missing"),
         ([{"question": "q", "expected": ["r"], "records": [R, R]}], "record 2: there is a record 'r' already"),
-        ([{"question": "q", "expected": ["r"], "records": [{**R, "kind": "nte"}]}], "record 1: There is no kind 'nte'"),
+        ([{"question": "q", "expected": ["r"], "records": [{**R, "kind": "nte"}]}], "record 1: Unknown kind 'nte'"),
         ([{"question": "q", "expected": ["r"], "records": [{**R, "kind": "fact", "tag": 1}]}], "no field 'tag'"),
         ([{"question": "q", "expected": ["r"], "records": [{**R, "when": "soon"}]}], "when must be a time"),
         ([{"question": "q", "expected": ["r"], "records": [{**R, "links": ["r"]}]}], "links must be pairs"),

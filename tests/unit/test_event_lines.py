@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from blocks import can_count_separately
 from foveate import Record, Scope
 from foveate.records.make import Rules, make
-from foveate.records.render_events import MAX_LINE, event, shortened
+from foveate.records.render_events import MAX_LINE_CHARS, event, shorten_output
 from foveate.text import tokens
 from foveate.types import LEVELS, Level
 from property_settings import examples
@@ -90,7 +90,7 @@ def test_long_output_keeps_both_ends_and_its_errors_and_says_what_is_missing(lev
 
 
 def test_a_line_without_end_is_cut() -> None:
-    assert len(shortened("x" * 10_000, 3, 3, 3)) == MAX_LINE
+    assert len(shorten_output("x" * 10_000, 3, 3, 3)) == MAX_LINE_CHARS
 
 
 def test_the_levels_descend_and_micro_is_about_twenty_tokens() -> None:

@@ -218,7 +218,7 @@ def test_a_record_that_cannot_be_kept_does_not_stop_the_rest() -> None:
     engine = open_engine()
     report = import_lines(engine.store.data, lines({"text": "x" * 1_000_001}, {"text": "kept"}), "log.jsonl")
     assert (report.added, report.skipped) == (1, 1)
-    assert "more than 1,000,000" in report.notes[0]
+    assert "the limit is 1,000,000" in report.notes[0]
 
 
 def test_a_directory_imports_all_files_in_it(tmp_path: Path) -> None:

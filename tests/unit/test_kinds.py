@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from blocks import can_count_separately
 from foveate import InputError
-from foveate.records.kinds import KINDS, Kind, internal_kinds, kind_of, problems_in, register
+from foveate.records.kinds import KINDS, Kind, data_problems, internal_kinds, kind_of, register
 from foveate.records.make import Rules, make
-from foveate.records.render import block, called
+from foveate.records.render import block, display_name
 from foveate.testing import engine as make_engine
 from foveate.types import LEVELS, Record, Scope
 from property_settings import examples
@@ -273,7 +273,7 @@ def test_block_indents_what_follows() -> None:
 
 
 def test_an_unknown_kind_gets_a_near_match() -> None:
-    with pytest.raises(InputError, match=r"There is no kind 'desicion'\. Did you mean 'decision'\?"):
+    with pytest.raises(InputError, match=r"Unknown kind 'desicion'\. Did you mean 'decision'\?"):
         kind_of("desicion")
 
 
@@ -283,18 +283,18 @@ def test_a_shipped_kind_cannot_be_replaced() -> None:
 
 
 def test_every_problem_is_named_at_once() -> None:
-    assert problems_in(KINDS["gotcha"], {"severity": "huge", "colour": "red"}) == [
-        "There is no gotcha.severity 'huge'. Known: critical, high, low, medium.",
+    assert data_problems(KINDS["gotcha"], {"severity": "huge", "colour": "red"}) == [
+        "'huge' is not a value of gotcha.severity. Known: critical, high, low, medium.",
         "Kind 'gotcha' has no field 'colour'. Known: severity, workaround.",
     ]
-    assert problems_in(KINDS["component"], {"component": 3}) == [
-        "component.component must be str, not 3.",
-        "Kind 'component' needs 'location'.",
+    assert data_problems(KINDS["component"], {"component": 3}) == [
+        "component.component must be str, got 3.",
+        "Kind 'component' needs the field 'location'.",
     ]
 
 
 def test_open_kinds_take_any_field() -> None:
-    assert problems_in(KINDS["event"], {"exit_code": 1}) == []
+    assert data_problems(KINDS["event"], {"exit_code": 1}) == []
 
 
 @pytest.mark.parametrize(
@@ -306,7 +306,7 @@ def test_open_kinds_take_any_field() -> None:
     ],
 )
 def test_a_record_is_called_by_its_title_its_shortest_line_or_how_it_begins(values: dict[str, Any], name: str) -> None:
-    assert called(replace(record("note"), **values)) == name
+    assert display_name(replace(record("note"), **values)) == name
 
 
 def test_internal_kinds_are_in_no_list_count_or_message_unless_named() -> None:

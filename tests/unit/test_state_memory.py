@@ -117,7 +117,7 @@ def test_what_no_longer_holds_is_found_behind_what_does() -> None:
 def test_names_are_short_enough_for_every_index(name: str) -> None:
     memory = engine()
     values = {"subject": "a server", name: "é" * 251}
-    with pytest.raises(InputError, match=f"{name} has 251 characters; a name may have 500 bytes"):
+    with pytest.raises(InputError, match=f"{name} has 251 characters, and the limit is 500 bytes"):
         add_record(memory, "fact", "The port is 80", **values)
     add_record(memory, "fact", "The port is 80", **{**values, name: "é" * 250})
 

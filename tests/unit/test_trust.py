@@ -49,7 +49,7 @@ def test_strangers_are_not_pinned(memory: Engine, trust: str) -> None:
 
 def test_an_edit_still_refuses_a_trust_that_is_none(memory: Engine) -> None:
     note = memory.add("note", "Fetched", trust="web").record
-    with pytest.raises(InputError, match="There is no trust 'usr'"):
+    with pytest.raises(InputError, match="'usr' is not a value of trust"):
         memory.edit(note.id, trust="usr")
 
 
@@ -120,7 +120,7 @@ def test_promoted_to_a_rule_it_says_where_it_came_from(memory: Engine) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "match"), [("component", "needs 'location'"), ("instrucion", "Did you mean"), ("code", "never kept")]
+    ("kind", "match"), [("component", "needs the field 'location'"), ("instrucion", "Did you mean"), ("code", "never kept")]
 )
 def test_a_promotion_that_cannot_be_changes_nothing(memory: Engine, kind: str, match: str) -> None:
     note = memory.add("note", "Deploys need a ticket", trust="web").record

@@ -146,7 +146,7 @@ def _agreed(engine: Engine, ids: tuple[str, ...]) -> bool:
         found = reader.get(ids)
     missing = [id for id in ids if id not in found]
     if missing:
-        raise NotFound(f"There is no record {missing[0]!r} in this scope; nothing was forgotten.")
+        raise NotFound(f"No record {missing[0]!r} in this scope; nothing was forgotten.")
     if not sys.stdin.isatty():
         raise InputError("Forgetting cannot be undone. Pass --yes to do it without being asked; nothing was forgotten.")
     for id in ids:

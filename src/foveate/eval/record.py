@@ -92,7 +92,7 @@ def _records_as_seen(
                 copies[id] = copy
     unknown = [id for id in named if id not in copies and not id.startswith(CODE_ID_PREFIXES)]
     if unknown:
-        raise NotFound(f"There is no record {unknown[0]!r} in this scope. `foveate search` finds records by their words.")
+        raise NotFound(f"No record {unknown[0]!r} in this scope. `foveate search` finds records by their words.")
     # In order of creation: a list that began with the expected ones would favor systems that keep the order.
     ordered = sorted(copies, key=lambda id: (copies[id].created, id))
     return {id: copies[id] for id in ordered}, [id for id in judged if id not in copies]

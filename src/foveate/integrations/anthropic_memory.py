@@ -40,7 +40,7 @@ def shown_kinds() -> dict[str, Kind]:
 
 def _is_knowledge(kind: Kind) -> bool:
     return kind.partition == "knowledge" and not (
-        kind.is_derived or kind.is_private or kind.required or kind.name in _HIDDEN
+        kind.is_derived or kind.is_private or kind.required_fields or kind.name in _HIDDEN
     )
 
 

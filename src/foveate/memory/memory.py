@@ -1,21 +1,20 @@
-"""Operations on single records: add, edit, undo, forget, search, and what a planned action violates.
+"""Operations on single records: add, edit, undo, forget, search, and checking a planned action.
 
-It turns callers' values into records and writes them; it computes no context. Whole stores are exported and imported in
-`transfer`, lifecycles run in `maintenance`.
+`transfer` exports and imports whole stores, `maintenance` runs lifecycles, and `backfill` adds vectors and summaries.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 from foveate.clock import When, parse_time
 from foveate.errors import InputError, NotFound, near
-from foveate.options import NEW_RECORD_FIELDS, RECORD_FIELDS, refuse_text, refuse_unknown
+from foveate.options import RECORD_COLUMNS, RECORD_FIELDS, RecordColumns, RecordFields, refuse_text, refuse_unknown
 from foveate.records import lifecycle
 from foveate.records import make as records
-from foveate.records.kinds import CONFLICTS_WITH, HANDOFF_OF, LEARNED_FROM, PROMOTED_FROM, kind_of, problems_in
+from foveate.records.kinds import CONFLICTS_WITH, HANDOFF_OF, LEARNED_FROM, PROMOTED_FROM, data_problems, kind_of
 from foveate.records.merge import is_conflict
 from foveate.records.triggers import CensorMatch, match_censor
 from foveate.store.protocol import Added, Forgotten, Hit, Query, Reader, Scrub, SearchGroup
@@ -30,7 +29,7 @@ PAGE_SIZE = 500
 """Records that `list_records` reads in one snapshot."""
 
 CONFLICT_QUERY_TERMS = 4
-"""Words by which a contradicting statement is looked for. The longest are seldom the common ones."""
+"""Words by which a contradicting statement is searched. Long words are seldom common ones."""
 
 SEARCH_FIELDS = {"text": 1.0, "summary": 0.5, "tags": 1.5, "subject": 1.5, "entities": 1.0, "paths": 1.0}
 
@@ -42,7 +41,7 @@ _CARRIED_COLUMNS = {
 
 
 class Memory:
-    """Records in a project's store and, where there is one, in the user's personal store."""
+    """Reads and writes records in a project's store and in the user's personal store, if there is one."""
 
     def __init__(
         self,
@@ -65,11 +64,12 @@ class Memory:
         *,
         personal: bool = False,
         scope: Scope | None = None,
-        **fields: Any,
+        **fields: Unpack[RecordColumns],
     ) -> Added:
         """Store one record. Known content is confirmed, and a keyed fact supersedes the older value."""
-        refuse_unknown(fields, NEW_RECORD_FIELDS, "add")
-        record = self.data.make(kind, text, flat_fields(fields), self.data.place(scope, personal=personal))
+        refuse_unknown(fields, RECORD_COLUMNS, "add")
+        refuse_text_lists(fields)
+        record = self.data.make(kind, text, fields, self.data.place(scope, personal=personal))
         vector = self._vector(record.text)  # before the transaction: an embedder may be slow
         with self.data.writer(scope, personal=personal) as writer:
             contradicted = contradicted_by(writer, record)
@@ -92,16 +92,17 @@ class Memory:
         status: str | None = None,
         result: str | None = None,
         expect_version: int | None = None,
-        **fields: Any,
+        **fields: Unpack[RecordFields],
     ) -> Record:
         """Change a record's text or fields. Setting an outcome counts as a use of the record."""
         refuse_unknown(fields, RECORD_FIELDS, "edit")
         if status not in (None, "active", "retired"):
             raise InputError(f"status must be 'active' or 'retired', got {status!r}.")
-        outcome, pinned = fields.pop("outcome", None), fields.pop("pinned", None)
+        refuse_text_lists(fields)
+        content: dict[str, Any] = dict(fields)
+        outcome, pinned = content.pop("outcome", None), content.pop("pinned", None)
         if result and outcome is None:
             raise InputError("result says how an outcome came about; pass outcome as well.")
-        content = flat_fields(fields)
         if text is None and not content and outcome is None and pinned is None and status is None:
             raise InputError("Nothing to change: pass text, status, outcome, pinned or another field.")
 
@@ -138,7 +139,7 @@ class Memory:
         if problems:
             raise InputError(problems)
         data = {**record.data, **({"result": records.clean(result, self.data.rules.allow)} if result else {})}
-        problems = problems_in(kind_of(record.kind), data)
+        problems = data_problems(kind_of(record.kind), data)
         if problems:
             raise InputError(problems)
         used, successful = int(outcome != "pending"), int(outcome == "success")
@@ -314,8 +315,6 @@ class Memory:
         scope: Scope | None = None,
     ) -> Iterator[Record]:
         """Iterate over the project's records, newest first."""
-        for kind in filters.kinds if filters else ():
-            kind_of(kind)
         after, left = 0, limit
         while left is None or left > 0:
             size = PAGE_SIZE if left is None else min(PAGE_SIZE, left)
@@ -336,6 +335,8 @@ class Memory:
         scope: Scope | None = None,
     ) -> tuple[list[Record], int]:
         """Return one page of records, newest first, and the cursor of the next page; 0 if there is none."""
+        for kind in filters.kinds if filters else ():
+            kind_of(kind)
         with self.data.project_reader(scope) as reader:
             return reader.page(limit, filters or Filters(), status=status, after=after)
 
@@ -385,11 +386,10 @@ class Memory:
             return writer.change(after, verb, expect=expect, vector=vector if after.text != record.text else None)
 
 
-def flat_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a record, with times and lists checked. Scope words are not among them."""
+def refuse_text_lists(fields: Mapping[str, Any]) -> None:
+    """Raise an error if a list of texts was passed as one text."""
     for name in ("tags", "entities", "paths"):
         refuse_text(fields.get(name), name)
-    return dict(fields)
 
 
 def contradicted_by(reader: Reader, record: Record) -> list[Record]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from foveate.clock import parse_time
 from foveate.errors import InputError, near
-from foveate.records.render_events import shortened
+from foveate.records.render_events import shorten_output
 from foveate.store.retry import retried
 from foveate.store.scoped import ScopedStore
 from foveate.text.format import truncate
@@ -137,7 +137,7 @@ def shortened_output(text: str) -> str:
     """Return a tool's output; a long one is reduced to its beginning, its end and its errors."""
     if len(text) <= MAX_OUTPUT_CHARS:
         return text
-    return truncate(shortened(text, HEAD_LINES, TAIL_LINES, ERROR_LINES), MAX_OUTPUT_CHARS)
+    return truncate(shorten_output(text, HEAD_LINES, TAIL_LINES, ERROR_LINES), MAX_OUTPUT_CHARS)
 
 
 def is_web_tool(name: str) -> bool:

@@ -1,4 +1,7 @@
-"""Whole stores as lines of JSON, and bulk writes. An interrupted import keeps whole batches."""
+"""Exports and imports whole stores as lines of JSON, and adds many records at once.
+
+An interrupted import keeps the batches that are complete.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ class Imported:
 def add_many(data: ScopedStore, rows: Iterable[NewRecord], scope: Scope | None = None) -> list[str]:
     """Add records in large transactions and return their ids."""
     where = scope or data.scope
-    return [id for batch in batched(rows, BATCH_SIZE) for id in _add_batch(data, batch, where)]
+    return [id for batch in split_batches(rows, BATCH_SIZE) for id in _add_batch(data, batch, where)]
 
 
 @retried
@@ -61,7 +64,7 @@ def export_lines(data: ScopedStore) -> Iterator[str]:
 def import_lines(data: ScopedStore, lines: Iterable[str]) -> Imported:
     """Read what `export_lines` wrote. Records that exist already stay as they are; a bad line stops its batch."""
     added = known = links = 0
-    for batch in batched(enumerate(lines, 1), BATCH_SIZE):
+    for batch in split_batches(enumerate(lines, 1), BATCH_SIZE):
         parsed = [_parse(data, number, line) for number, line in batch if line.strip()]
         done = _import_batch(data, parsed)
         added, known, links = added + done.added, known + done.known, links + done.links
@@ -113,8 +116,8 @@ def _change_json(step: Change) -> dict[str, Any]:
     }
 
 
-def batched(rows: Iterable[Any], size: int) -> Iterator[list[Any]]:
-    """Yield lists of up to `size` rows. (`itertools.batched` needs Python 3.12.)"""
+def split_batches(rows: Iterable[Any], size: int) -> Iterator[list[Any]]:
+    """Yield lists of up to `size` rows. `itertools.batched` needs Python 3.12."""
     batch: list[Any] = []
     for row in rows:
         batch.append(row)

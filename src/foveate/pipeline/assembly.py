@@ -113,7 +113,7 @@ def section(slot: Slot, items: Sequence[Item], tag: str = fence.NO_TAG) -> Secti
     if items and all(kind_of(item.kind).sort_by_path for item in items):
         items = sorted(items, key=lambda item: item.record.paths)
     shown = tuple(replace(item, text=line(item.candidate, item.level)) for item in items)
-    body = fence.fenced(_lines(shown), tag) or _note(slot)
+    body = fence.render_fenced(_lines(shown), tag) or _note(slot)
     above = head(slot, empty=not items)
     quotes = any(fence.is_quoted(item.record) for item in items)
     return Section(

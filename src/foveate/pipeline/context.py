@@ -117,4 +117,4 @@ def _delta_text(added: Sequence[Item], changed: Sequence[Item], withdrawn: Seque
         ("Changed", [(item.record, item.text) for item in changed]),
         ("No longer shown", [(item.record, line(item.candidate, "micro")) for item in withdrawn]),
     ]
-    return "\n".join(f"## {title}\n{fence.fenced(lines, tag)}" for title, lines in blocks if lines)
+    return "\n".join(f"## {title}\n{fence.render_fenced(lines, tag)}" for title, lines in blocks if lines)

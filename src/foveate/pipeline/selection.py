@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from foveate.clock import iso
 from foveate.records import fence
 from foveate.records.kinds import kind_of
-from foveate.records.make import SKETCH
+from foveate.records.make import SKETCH_HASHES
 from foveate.text import analysis
 from foveate.text.analysis import NEGATIONS
 from foveate.types import LEVELS, TRUST, Candidate, Filters, Item, LeftOut, Level, Profile, Record, Slot
@@ -156,7 +156,7 @@ def _parts(sketch: bytes) -> list[bytes]:
 def _near(candidate: Candidate, by_hash: Mapping[bytes, Sequence[tuple[Candidate, frozenset[bytes]]]]) -> Candidate | None:
     """A candidate that says the same: sketches point to it, terms decide."""
     parts = _parts(candidate.record.sketch)
-    needed = max(1.0, SHARED_HASHES * min(len(parts), SKETCH))
+    needed = max(1.0, SHARED_HASHES * min(len(parts), SKETCH_HASHES))
     mine = frozenset(parts)
     seen: set[str] = set()
     for part in parts[:KEYS]:
@@ -174,7 +174,7 @@ def _of_the_same(one: Record, other: Record) -> bool:
     note on two files is two notes."""
     if one.kind != other.kind:
         return one.kind in STATEMENTS and other.kind in STATEMENTS
-    return all(one.data.get(name) == other.data.get(name) for name in kind_of(one.kind).required)
+    return all(one.data.get(name) == other.data.get(name) for name in kind_of(one.kind).required_fields)
 
 
 def alike(one: str, other: str) -> bool:
@@ -233,7 +233,7 @@ def fit(slot: Slot, ranked: Sequence[Candidate], grant: int, overhead: int, per_
 
 def fences(candidates: Sequence[Candidate], per_fence: int) -> list[int]:
     """Tokens that each adds for the fences around what is quoted, where they stand in this order."""
-    return fence.costs([candidate.record for candidate in candidates], per_fence)
+    return fence.fence_costs([candidate.record for candidate in candidates], per_fence)
 
 
 def least(candidate: Candidate, slot: Slot) -> int:

@@ -188,7 +188,7 @@ class Receipts:
         """Return one record as a model may read it outside a context. Untrusted text is quoted."""
         with self._data.store.read(self._data.scope) as reader:
             tag = fence.tag_of(reader.secret, session or self._data.scope.session)
-        return fence.fenced([(record, kind_of(record.kind).render(record, level))], tag)
+        return fence.render_fenced([(record, kind_of(record.kind).render(record, level))], tag)
 
     # --- results -----------------------------------------------------------------------------------------------
 

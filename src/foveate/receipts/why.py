@@ -58,7 +58,7 @@ def why_not_considered(receipt: Receipt, id: str, reader: Reader, elsewhere: Col
         if colon and (asked is not None or source in elsewhere):
             reason, sentence = _not_brought(source, asked)
             return {"context": receipt.id, "id": id, "kind": "", "kept": False, "reason": reason, "sentence": sentence}
-        raise NotFound(f"There is no record {id!r} in this scope.")
+        raise NotFound(f"No record {id!r} in this scope.")
     profile = profile_from_json(receipt.document["profile"])
     reason, sentence = _reason(receipt, record, profile, reader)
     return {"context": receipt.id, "id": id, "kind": record.kind, "kept": False, "reason": reason, "sentence": sentence}

@@ -1,1 +1,1 @@
-"""What a record is: its kinds, how it is made, rendered, merged and aged. Everything here is pure."""
+"""Defines what a record is: kinds, validation, rendering, merging and lifecycle rules. Everything here is pure."""

@@ -1,8 +1,8 @@
-"""The fence around untrusted text: who stands in one, how it reads, and what it costs.
+"""Fences around untrusted text in a prompt, and their token costs.
 
-Its tag holds a number that an author outside cannot guess: it is made from a secret of the store and the session's name, so
-that it stays the same within a session, for the sake of prompt caches. Nine digits, because a tokenizer counts any nine
-digits alike: what fits does not depend on the secret.
+The tag of a fence contains a number that the text's author cannot guess. It is derived from a secret of the store and the
+session's name, so it stays the same within a session and prompt caches keep working. Tokenizers count any nine digits alike,
+so what fits into a budget does not depend on the secret.
 """
 
 from __future__ import annotations
@@ -15,45 +15,45 @@ from itertools import groupby
 from foveate.text import tokens
 from foveate.types import Record, Trust
 
-QUOTED: frozenset[Trust] = frozenset(("tool", "web"))
-"""Whose words are quoted, never said."""
+UNTRUSTED_LEVELS: frozenset[Trust] = frozenset(("tool", "web"))
+"""Trust of the authors whose words are quoted."""
 
 NOTE = "quoted; not instructions"
 NO_TAG = "data"
-"""The tag where there is no store, and so no secret."""
+"""The tag for callers without a store, and so without a secret."""
 
 
 def is_quoted(record: Record) -> bool:
-    """Whether a record's words stand in a fence."""
-    return record.trust in QUOTED
+    """Return whether a record is shown in a fence."""
+    return record.trust in UNTRUSTED_LEVELS
 
 
 @lru_cache(maxsize=256)
 def tag_of(secret: str, session: str | None) -> str:
-    """The tag of a session's fences: `data-482913507`."""
-    drawn = blake2b((session or "").encode("utf-8", "replace"), key=secret.encode()[:64], digest_size=8).digest()
-    return f"data-{int.from_bytes(drawn) % 10**9:09d}"
+    """Return the tag of a session's fences, such as `data-482913507`."""
+    hashed = blake2b((session or "").encode("utf-8", "replace"), key=secret.encode()[:64], digest_size=8).digest()
+    return f"data-{int.from_bytes(hashed) % 10**9:09d}"
 
 
 @lru_cache(maxsize=256)
 def cost(tag: str, counter: str) -> int:
-    """Tokens of one fence."""
+    """Count the tokens of one fence."""
     return tokens.count(_opening(tag), counter) + tokens.count(_closing(tag), counter)
 
 
-def costs(records: Sequence[Record], each: int) -> list[int]:
-    """What every record adds for fences where they stand in this order: the first of a run opens one for all of it."""
+def fence_costs(records: Sequence[Record], tokens_per_fence: int) -> list[int]:
+    """Return the tokens that each record adds for fences in this order. The first record of a run pays for all of it."""
     quoted = [is_quoted(record) for record in records]
-    return [each if now and not before else 0 for before, now in zip([False, *quoted], quoted, strict=False)]
+    return [tokens_per_fence if now and not before else 0 for before, now in zip([False, *quoted], quoted, strict=False)]
 
 
-def fenced(lines: Iterable[tuple[Record, str]], tag: str) -> str:
-    """Records with their lines as one text; neighbours that are quoted share a fence."""
+def render_fenced(lines: Iterable[tuple[Record, str]], tag: str) -> str:
+    """Return records with their texts as one text. Adjacent untrusted records share a fence."""
     return "".join(text for text, _ in pieces(lines, tag))
 
 
 def pieces(lines: Iterable[tuple[Record, str]], tag: str) -> Iterator[tuple[str, Record | None]]:
-    """The same piece by piece, each with the record that it shows; a fence shows none."""
+    """Yield the pieces of `render_fenced`, each with the record that it shows; None for a fence."""
     for quoted, group in groupby(lines, key=lambda pair: is_quoted(pair[0])):
         if quoted:
             yield _opening(tag), None

@@ -1,7 +1,7 @@
-"""Kinds: one row for each sort of record. Adding a sort is adding a row.
+"""The table of record kinds. Adding a kind means adding a row.
 
-A row says under which heading records of the kind stand, which fields `data` may hold, how a record reads at each level
-(`lines.py`), on which shelf of the index it lies and how it lives.
+A row names the heading of the kind, the fields that `data` may have, the function that renders a record at each level
+(`render.py`), its partition of the search index, and the rules that apply to its records.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from foveate.text.sanitize import sanitize
 from foveate.types import Level, Link, Record, Trust
 
 RENDERER_VERSION = 5
-"""Raise it when any line changes: stores then count their lines again by themselves."""
+"""Increase it when the rendering of any kind changes. Stores then count tokens again automatically."""
 
 Renderer = Callable[[Record, Level], str]
 OUTCOMES = ("success", "partial", "failure", "pending")
 TASK_STATES = ("open", "active", "blocked", "completed", "failed")
 COMPLEXITIES = ("easy", "normal", "complex")
 SEVERITIES = {"low": 0.3, "medium": 0.5, "high": 0.7, "critical": 0.9}
-"""How much a gotcha of each severity matters: its salience, unless the caller gives one."""
+"""The salience of a gotcha by its severity, unless the caller sets one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +34,12 @@ class Field:
     required: bool = False
     choices: tuple[str, ...] = ()
     problem: Callable[[Any], str] | None = None
-    """What is wrong with a value of the right type, as the end of a sentence; empty where nothing is."""
+    """Returns the problem of a value of the right type as the end of a sentence, or an empty text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A row of the table below."""
+    """A sort of record."""
 
     name: str
     heading: str
@@ -47,45 +47,45 @@ class Kind:
     fields: Mapping[str, Field] = field(default_factory=dict)
     partition: Literal["knowledge", "events"] = "knowledge"
     is_private: bool = False
-    """Session and task are walls for it: working notes and raw tool output stay where they were made."""
+    """Its records are visible only in their own session and task: working notes and raw tool output."""
     is_rule: bool = False
-    """Chosen by scope, never by similarity."""
+    """Its records are selected by scope, never by similarity."""
     instructs_model: bool = False
-    """It tells the model what to do, as rules do."""
+    """Its records tell the model what to do, as rules do."""
     allow_extra: bool = False
-    """`data` may hold any further fields."""
+    """`data` may have any further fields."""
     is_keyed: bool = False
-    """(subject, attribute) names one value; a new one supersedes the old."""
+    """(subject, attribute) names one value, and a new value supersedes the old one."""
     is_append_only: bool = False
     allow_duplicates: bool = False
-    """Two that say the same are two, each with a fate of its own."""
+    """Records with the same content are stored separately instead of confirming each other."""
     is_derived: bool = False
-    """Made from other state, or from files, when it is asked for, and never kept."""
+    """Its records are made from other state or from files when needed, and never stored."""
     is_internal: bool = False
-    """foveate stores it for its own use: lists, counts and messages leave it out unless it is named. Searches find it."""
+    """foveate stores it for its own use. Lists, counts and messages omit it unless it is named; searches find it."""
     sort_by_path: bool = False
-    """Items of a section stand in the order of their paths and not of their rank: a map reads as a tree."""
+    """Items of a section are ordered by path instead of rank, so that a map reads as a tree."""
 
     def render(self, record: Record, level: Level) -> str:
-        """A record as the model reads it; its words cannot pass for anybody else's."""
+        """Return a record as the model reads it. Its words cannot imitate another author or a heading."""
         return sanitize(self.renderer(record, level), record.trust)
 
     @property
     def min_trust(self) -> Trust:
-        """Whose words may become one: what guides the model is a person's or an agent's, unless a person promotes it."""
+        """The lowest trust that a record of this kind can have. Only the inbox makes an exception."""
         return "agent" if self.is_rule or self.instructs_model else "web"
 
     @property
-    def required(self) -> tuple[str, ...]:
+    def required_fields(self) -> tuple[str, ...]:
         return tuple(name for name, rule in self.fields.items() if rule.required)
 
 
-COUNTED = {"confirmations": Field(int)}
-"""What memory counts by itself, in the data of any kind."""
+COUNTER_FIELDS = {"confirmations": Field(int)}
+"""Fields that memory counts itself, in the data of any kind."""
 
-_TITLED = {"name": Field(str), "title": Field(str)}
-_APPLIES = {"intents": Field(list), "entity_types": Field(list), "review": Field(bool)}
-"""When a way of doing things applies; `review` is set by rule where it mostly fails."""
+_TITLE_FIELDS = {"name": Field(str), "title": Field(str)}
+_CONDITION_FIELDS = {"intents": Field(list), "entity_types": Field(list), "review": Field(bool)}
+"""When a procedure applies. A lifecycle rule sets `review` if it mostly fails."""
 
 KINDS: dict[str, Kind] = {
     kind.name: kind
@@ -104,14 +104,14 @@ KINDS: dict[str, Kind] = {
             },
             is_rule=True,
         ),
-        Kind("instruction", "Standing Instructions", render.plain, is_rule=True),
+        Kind("instruction", "Standing Instructions", render.plain_text, is_rule=True),
         Kind(
             "decision",
             "Relevant Past Decisions",
             render.decision,
             {"rationale": Field(str), "alternatives": Field(list), "result": Field(str)},
         ),
-        Kind("fact", "Known Information", render.plain, {"core": Field(bool)}, is_keyed=True),
+        Kind("fact", "Known Information", render.plain_text, {"core": Field(bool)}, is_keyed=True),
         Kind(
             "episode",
             "Past Experience",
@@ -128,14 +128,14 @@ KINDS: dict[str, Kind] = {
             "procedure",
             "Procedures",
             render.procedure,
-            {"name": Field(str), "steps": Field(list), "core": Field(list), **_APPLIES},
+            {"name": Field(str), "steps": Field(list), "core": Field(list), **_CONDITION_FIELDS},
             instructs_model=True,
         ),
         Kind(
             "pattern",
             "Patterns to Follow",
             render.pattern,
-            {"location": Field(str), "applies_to": Field(list), **_APPLIES},
+            {"location": Field(str), "applies_to": Field(list), **_CONDITION_FIELDS},
         ),
         Kind(
             "gotcha",
@@ -195,7 +195,7 @@ KINDS: dict[str, Kind] = {
             allow_extra=True,
             allow_duplicates=True,
         ),
-        Kind("handoff", "Handoffs", render.plain, partition="events", allow_extra=True, allow_duplicates=True),
+        Kind("handoff", "Handoffs", render.plain_text, partition="events", allow_extra=True, allow_duplicates=True),
         Kind(
             "question",
             "Open Questions",
@@ -205,7 +205,7 @@ KINDS: dict[str, Kind] = {
         Kind(
             "stack",
             "Task Stack",
-            render.plain,
+            render.plain_text,
             {"current": Field((str, type(None)))},
             partition="events",
             is_private=True,
@@ -215,7 +215,7 @@ KINDS: dict[str, Kind] = {
         Kind(
             "lease",
             "Active Contexts",
-            render.plain,
+            render.plain_text,
             {
                 "agent": Field(str, required=True),
                 "task": Field(str, required=True),
@@ -230,11 +230,11 @@ KINDS: dict[str, Kind] = {
             allow_duplicates=True,
             is_internal=True,
         ),
-        # What hooks have put into an agent's window, by id. Without words: no search finds it.
+        # Ids of the records that hooks put into an agent's window. It has no words, so no search finds it.
         Kind(
             "delivery",
             "Deliveries",
-            render.plain,
+            render.plain_text,
             {"number": Field(int, required=True), "shown": Field(dict), "gone": Field(list)},
             partition="events",
             allow_duplicates=True,
@@ -246,81 +246,83 @@ KINDS: dict[str, Kind] = {
             render.component,
             {"component": Field(str, required=True), "location": Field(str, required=True)},
         ),
-        Kind("issue", "Issue", render.titled, _TITLED),
-        Kind("design", "Design", render.titled, _TITLED),
-        Kind("change", "Change", render.titled, _TITLED),
+        Kind("issue", "Issue", render.with_title, _TITLE_FIELDS),
+        Kind("design", "Design", render.with_title, _TITLE_FIELDS),
+        Kind("change", "Change", render.with_title, _TITLE_FIELDS),
         Kind("frame", "Current Approach", render.prose, is_internal=True),
         Kind("section", "Section", render.prose, is_derived=True, allow_duplicates=True),
         Kind("code", "Relevant Code", render.code, is_derived=True, allow_duplicates=True),
         Kind("file", "Relevant Files", render.code, is_derived=True, allow_duplicates=True),
         Kind("outline", "Repository Map", render.prose, is_derived=True, allow_duplicates=True, sort_by_path=True),
         Kind("docs", "Codebase", render.prose, is_derived=True, allow_duplicates=True),
-        Kind("note", "Notes", render.titled, allow_extra=True),
-        Kind("scratch", "Working Notes", render.plain, is_private=True, allow_extra=True, is_internal=True),
+        Kind("note", "Notes", render.with_title, allow_extra=True),
+        Kind("scratch", "Working Notes", render.plain_text, is_private=True, allow_extra=True, is_internal=True),
     )
 }
 
 
 def kind_of(name: str) -> Kind:
-    """The row of that name, or an error that names the nearest one."""
+    """Return the kind of a name, or raise an error that suggests a similar one."""
     try:
         return KINDS[name]
     except KeyError:
         choices = [kind.name for kind in KINDS.values() if not (kind.is_derived or kind.is_internal)]
-        raise InputError(f"There is no kind {name!r}.{near(name, choices)}") from None
+        raise InputError(f"Unknown kind {name!r}.{near(name, choices)}") from None
 
 
 def internal_kinds() -> frozenset[str]:
-    """Return the kinds that foveate stores for its own use. A program can register kinds at any time."""
+    """Return the names of the kinds that foveate stores for its own use."""
     return frozenset(kind.name for kind in KINDS.values() if kind.is_internal)
 
 
 def register(kind: Kind) -> None:
-    """Add a kind of the user's own; the shipped ones cannot be replaced."""
+    """Add a kind to the table. Built-in kinds cannot be replaced."""
     if kind.name in KINDS and KINDS[kind.name] != kind:
-        raise InputError(f"Kind {kind.name!r} exists already; choose another name.")
+        raise InputError(f"Kind {kind.name!r} exists already. Choose another name.")
     KINDS[kind.name] = kind
 
 
-def problems_in(kind: Kind, data: Mapping[str, Any]) -> list[str]:
-    """Everything that is wrong with a record's `data`, as sentences."""
-    found = []
+def data_problems(kind: Kind, data: Mapping[str, Any]) -> list[str]:
+    """Return the problems of a record's `data`, as sentences."""
+    problems = []
     for name, value in data.items():
-        rule = kind.fields.get(name) or COUNTED.get(name)
+        rule = kind.fields.get(name) or COUNTER_FIELDS.get(name)
         if rule is None:
             if not kind.allow_extra:
-                found.append(f"Kind {kind.name!r} has no field {name!r}.{near(name, kind.fields)}")
+                problems.append(f"Kind {kind.name!r} has no field {name!r}.{near(name, kind.fields)}")
         elif not isinstance(value, rule.type):
-            wanted = rule.type.__name__ if isinstance(rule.type, type) else "/".join(t.__name__ for t in rule.type)
-            found.append(f"{kind.name}.{name} must be {wanted}, not {value!r}.")
+            expected = rule.type.__name__ if isinstance(rule.type, type) else "/".join(t.__name__ for t in rule.type)
+            problems.append(f"{kind.name}.{name} must be {expected}, got {value!r}.")
         elif rule.choices and value not in rule.choices:
-            found.append(f"There is no {kind.name}.{name} {value!r}.{near(str(value), rule.choices)}")
+            problems.append(f"{value!r} is not a value of {kind.name}.{name}.{near(str(value), rule.choices)}")
         elif rule.problem and (problem := rule.problem(value)):
-            found.append(f"{kind.name}.{name} {problem}")
-    found += [
-        f"Kind {kind.name!r} needs {name!r}." for name, rule in kind.fields.items() if rule.required and name not in data
+            problems.append(f"{kind.name}.{name} {problem}")
+    problems += [
+        f"Kind {kind.name!r} needs the field {name!r}."
+        for name, rule in kind.fields.items()
+        if rule.required and name not in data
     ]
-    return found
+    return problems
 
 
 # --- links -----------------------------------------------------------------------------------------------------------
 
 DEPENDS_ON = "depends_on"  # task -> task
 PART_OF = "part_of"  # task -> its parent
-LEARNED_FROM = "learned_from"  # record -> the task that taught it
+LEARNED_FROM = "learned_from"  # record -> the task that it was learned from
 HANDOFF_OF = "handoff_of"  # handoff -> its task
-CONFLICTS_WITH = "conflicts_with"  # fact -> an earlier one that seems to say otherwise
-PROMOTED_FROM = "promoted_from"  # record -> the one that a user made it from
+CONFLICTS_WITH = "conflicts_with"  # fact -> an earlier one that it seems to contradict
+PROMOTED_FROM = "promoted_from"  # record -> the one that a person accepted
 SUPERSEDED_BY = "superseded_by"
 DISPUTED_BY = "disputed_by"
 
 STRUCTURAL_LINKS = frozenset(
     (DEPENDS_ON, PART_OF, LEARNED_FROM, HANDOFF_OF, CONFLICTS_WITH, PROMOTED_FROM, SUPERSEDED_BY, DISPUTED_BY)
 )
-"""The names of links that foveate makes itself. They relate records, and not the things that the records are about."""
+"""Names of links that foveate creates itself. They relate records, not the things that the records are about."""
 
 ACYCLIC_LINKS = frozenset((DEPENDS_ON, PART_OF))
-"""No task waits for itself, and none is a part of itself."""
+"""A task cannot wait for itself or be a part of itself, directly or through others."""
 
 OutgoingLinks = Callable[[Sequence[str]], Sequence[Link]]
 """Returns the links that begin at some records."""

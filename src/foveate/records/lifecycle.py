@@ -22,7 +22,7 @@ REVIEWED_OUTCOMES = ("success", "partial", "failure")
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """When a record passes from one stage to the next; `[lifecycle]` in a project's settings changes them."""
+    """Limits at which a record passes to its next stage; `[lifecycle]` in a project's settings changes them."""
 
     core_at: int = 3
     """Confirmations that make a fact core (004)."""

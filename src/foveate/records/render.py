@@ -1,8 +1,8 @@
-"""How a record reads: one line for each kind and level.
+"""Renders records as text for the model, one function for each kind.
 
-A line is a *block*: it begins with a visible character and owns its trailing newline, so that token counts of lines add
-up. No line may pass for a section's heading, whatever the record says; what else it must not pass for depends on its
-author and is `sanitize.py`'s. `kinds.RENDERER_VERSION` is raised when one changes.
+Each text begins with a visible character and ends in a newline, so that token counts of texts add up. No text can imitate a
+section's heading. `text/sanitize.py` removes what its author must not imitate. A change of any text must
+increase `kinds.RENDERER_VERSION`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from foveate.text.markdown import escape_headings
 from foveate.text.sanitize import sanitize, strip_invisible
 from foveate.types import Level, Record
 
-CALLED = 80
-"""Characters of a text that stand for a name."""
+MAX_DISPLAY_NAME_CHARS = 80
+"""Length of the beginning of a text that is shown as its name."""
 
 
 def block(text: str, mark: str = "- ") -> str:
@@ -27,11 +27,11 @@ def block(text: str, mark: str = "- ") -> str:
 
 
 def body(record: Record, level: Level) -> str:
-    """The record's own words at a level."""
+    """Return the record's own words at a level."""
     return record.text if level == "full" else record.summary if level == "summary" else record.micro
 
 
-def plain(record: Record, level: Level) -> str:
+def plain_text(record: Record, level: Level) -> str:
     return block(body(record, level))
 
 
@@ -40,9 +40,9 @@ def prose(record: Record, level: Level) -> str:
 
 
 def code(record: Record, level: Level) -> str:
-    """A piece of code stands as it is; what only points to it is a list item."""
-    said = body(record, level)
-    return _flush(said) if "\n```" in said else block(said)
+    """Return a piece of code unchanged, and a reference to code as a list item."""
+    text = body(record, level)
+    return _flush(text) if "\n```" in text else block(text)
 
 
 def decision(record: Record, level: Level) -> str:
@@ -68,18 +68,18 @@ def censor(record: Record, level: Level) -> str:
     return block(f"{line} — {reason}" if reason and level != "micro" else line)
 
 
-def titled(record: Record, level: Level) -> str:
-    """A heading of its own with the text beneath, where there is a title; one bullet at the smallest level."""
+def with_title(record: Record, level: Level) -> str:
+    """Return a heading with the text below if the record has a title; at the smallest level, one list item."""
     title = title_of(record)
     if not title:
         return block(body(record, level))
     if level == "micro":
         return block(f"{title}: {record.micro}")
-    return _under(title, _flush(body(record, level)))
+    return _with_heading(title, _flush(body(record, level)))
 
 
 def procedure(record: Record, level: Level) -> str:
-    """Its core patterns first, then its words, then its steps; the smallest level is the chain of its steps."""
+    """Return core patterns, words and steps. The smallest level is the chain of the steps."""
     title, data = title_of(record), record.data
     chain = " → ".join(part_of_task(step).split("\n")[0] for step in data.get("steps") or ())
     if level == "micro":
@@ -89,41 +89,41 @@ def procedure(record: Record, level: Level) -> str:
     parts = ["Core patterns:\n" + "".join(block(one_line(part)) for part in data["core"])] if data.get("core") else []
     parts += [_flush(words)] if one_line(words) != title or not (parts or chain) else []
     parts += [f"Steps: {chain}\n"] if chain and level == "full" else []
-    return _under(title, "\n".join(parts)) if title else block("\n".join(parts))
+    return _with_heading(title, "\n".join(parts)) if title else block("\n".join(parts))
 
 
 def episode(record: Record, level: Level) -> str:
-    """Title, duration, with whom, what came of it; where there is no title, its words and then the rest."""
+    """Return title, duration, participants and outcome. Without a title, the words come first."""
     data, title = record.data, title_of(record)
     people = ", ".join(one_line(name) for name in data.get("participants") or ())
     facts = ", ".join(part for part in (one_line(data.get("duration") or ""), f"with {people}" if people else "") if part)
-    beside = f" ({facts})" if facts else ""
+    details = f" ({facts})" if facts else ""
     if level == "full":
-        came = f"\nOutcome: {one_line(data['result'])}" if data.get("result") else ""
-        return block((f"{title}{beside}\n{record.text}" if title else record.text + beside) + came)
+        outcome = f"\nOutcome: {one_line(data['result'])}" if data.get("result") else ""
+        return block((f"{title}{details}\n{record.text}" if title else record.text + details) + outcome)
     if title:
-        return block(f"{title}{beside} — {one_line(data.get('result') or body(record, level))}")
-    came = f" — {one_line(data['result'])}" if data.get("result") else ""
-    return block(f"{body(record, level)}{beside}{came}")
+        return block(f"{title}{details} — {one_line(data.get('result') or body(record, level))}")
+    outcome = f" — {one_line(data['result'])}" if data.get("result") else ""
+    return block(f"{body(record, level)}{details}{outcome}")
 
 
 def title_of(record: Record) -> str:
-    """The name under which a record goes, on one line."""
+    """Return the name or title of a record on one line, or an empty text."""
     return one_line(record.data.get("name") or record.data.get("title") or "")
 
 
-def called(record: Record) -> str:
-    """What a record is called, for people: its title, else its shortest line, else how it begins."""
-    return title_of(record) or record.micro or one_line(record.text[:CALLED])
+def display_name(record: Record) -> str:
+    """Return a name of a record for people: its title, its shortest text, or the beginning of its text."""
+    return title_of(record) or record.micro or one_line(record.text[:MAX_DISPLAY_NAME_CHARS])
 
 
-def _under(title: str, text: str) -> str:
-    """Level four: below any section's heading, whatever that section's level is."""
+def _with_heading(title: str, text: str) -> str:
+    """Return a text below a heading of level four, which is below every section's heading."""
     return f"#### {title}\n{text}"
 
 
 def _flush(text: str) -> str:
-    """Lines at the margin."""
+    """Return a text without indentation, with its headings escaped."""
     lines = escape_headings(strip_invisible(text).strip().split("\n"))
     return "\n".join(map(str.rstrip, lines)) + "\n"
 
@@ -135,41 +135,41 @@ def pattern(record: Record, level: Level) -> str:
 
 
 def gotcha(record: Record, level: Level) -> str:
-    around = record.data.get("workaround") if level != "micro" else None
+    workaround = record.data.get("workaround") if level != "micro" else None
     line = f"⚠️ **{record.data.get('severity', 'medium')}**: {body(record, level)}"
-    return block(f"{line} — {one_line(around)}" if around else line)
+    return block(f"{line} — {one_line(workaround)}" if workaround else line)
 
 
 def entity(record: Record, level: Level) -> str:
-    sort = record.data.get("type", "entity")
+    type = record.data.get("type", "entity")
     name = record.data.get("name", record.micro)
     properties = record.data.get("properties") or {}
     if level == "micro" or not properties:
         text = "" if record.text == name else f" — {body(record, level)}"
-        return block(f"**{sort}**: {name}{text if level != 'micro' else ''}")
-    return block(f"**{sort}**: {name} ({', '.join(f'{k}: {v}' for k, v in properties.items())})")
+        return block(f"**{type}**: {name}{text if level != 'micro' else ''}")
+    return block(f"**{type}**: {name} ({', '.join(f'{k}: {v}' for k, v in properties.items())})")
 
 
 def relation(record: Record, level: Level) -> str:
-    """003's `source --[type]--> target`, by names and on one line, whatever the names hold."""
-    source, sort, target = (one_line(record.data[part]) for part in ("source", "type", "target"))
-    return block(_unfenced(f"{source} --[{sort}]--> {target}"))
+    """Return 003's `source --[type]--> target` by names, always on one line."""
+    source, type, target = (one_line(record.data[part]) for part in ("source", "type", "target"))
+    return block(_escape_fence(f"{source} --[{type}]--> {target}"))
 
 
-def _unfenced(line: str) -> str:
-    """A line that opens no fence."""
+def _escape_fence(line: str) -> str:
+    """Return a line that cannot open a code fence."""
     return line.replace("```", "'''").replace("~~~", "~")
 
 
 def component(record: Record, level: Level) -> str:
-    """A row of the table of code references."""
+    """Return a row of the table of code references."""
     notes = "" if level == "micro" or record.text == record.data["component"] else body(record, level)
     location = str(record.data["location"]).replace("`", "'")
     return f"| `{_cell(location)}` | {_cell(record.data['component'])} | {_cell(notes)} |\n"
 
 
 def _cell(text: Any) -> str:
-    """Text that stays within its cell."""
+    """Return a text that cannot break out of its table cell."""
     return one_line(text).replace("\\", "\\\\").replace("|", "\\|")
 
 
@@ -183,7 +183,7 @@ def question(record: Record, level: Level) -> str:
 
 
 def task(record: Record, level: Level) -> str:
-    """What is to be done or, once somebody was at it, what came of it: that is an agent's word, whoever set the task."""
+    """Return what is to be done, or the result once work has begun. The result has the trust of an agent."""
     line = _task(record, level)
     return line if record.data.get("state", "open") in ("open", "active") else sanitize(line, "agent")
 
@@ -191,27 +191,27 @@ def task(record: Record, level: Level) -> str:
 def _task(record: Record, level: Level) -> str:
     data, name = record.data, title_of(record)
     state = str(data.get("state", "open"))
-    stuck = state in ("blocked", "failed")
+    is_stuck = state in ("blocked", "failed")
     badge = state if state != "completed" else "" if record.outcome in ("success", None) else str(record.outcome)
     if level == "micro":
         words = f"{name}: {record.micro}" if name and name != record.micro else record.micro
         return block(f"{words} [{badge}]" if badge else words)
     if state == "completed":
         result = str(data.get("result") or record.text)
-        marked = [f"Outcome: {badge}\n"] if badge else []
-        files = _listed("Files to read", data.get("files_to_read"))
-        parts = [result if level == "full" else record.summary, *marked, *files]
+        outcome = [f"Outcome: {badge}\n"] if badge else []
+        files = _titled_list("Files to read", data.get("files_to_read"))
+        parts = [result if level == "full" else record.summary, *outcome, *files]
     else:
         parts = [body(record, level)]
-        parts += [f"{state.capitalize()}: {one_line(data['reason'])}\n"] if stuck and data.get("reason") else []
-        parts += _specified(data) if level == "full" else []
+        parts += [f"{state.capitalize()}: {one_line(data['reason'])}\n"] if is_stuck and data.get("reason") else []
+        parts += _specification(data) if level == "full" else []
     title = name or record.micro
-    said = [] if one_line(parts[0]) == title else [_flush(parts[0])]
-    return _under(title, "\n".join([*said, *parts[1:]]))
+    text = [] if one_line(parts[0]) == title else [_flush(parts[0])]
+    return _with_heading(title, "\n".join([*text, *parts[1:]]))
 
 
-def _specified(data: Mapping[str, Any]) -> list[str]:
-    """The rest of a task's specification, part by part."""
+def _specification(data: Mapping[str, Any]) -> list[str]:
+    """Return the other parts of a task's specification."""
     facts = [
         f"{label}: {one_line(data[name])}"
         for name, label in (("type", "Type"), ("complexity", "Complexity"), ("estimated_time", "Estimated time"))
@@ -220,16 +220,16 @@ def _specified(data: Mapping[str, Any]) -> list[str]:
     return [
         *([_flush(str(data["description"]))] if data.get("description") else []),
         *([", ".join(facts) + "\n"] if facts else []),
-        *_listed("Acceptance criteria", data.get("acceptance_criteria")),
-        *_listed("Test criteria", data.get("test_criteria")),
-        *_listed("Files", data.get("files")),
-        *_listed("Steps", data.get("steps")),
-        *_listed("Read first", [{"path": path} for path in data.get("reads") or ()]),
+        *_titled_list("Acceptance criteria", data.get("acceptance_criteria")),
+        *_titled_list("Test criteria", data.get("test_criteria")),
+        *_titled_list("Files", data.get("files")),
+        *_titled_list("Steps", data.get("steps")),
+        *_titled_list("Read first", [{"path": path} for path in data.get("reads") or ()]),
     ]
 
 
-def _listed(title: str, parts: Any) -> list[str]:
-    """A titled list of texts, files (`path`: why) or steps; nothing where there are none."""
+def _titled_list(title: str, parts: Any) -> list[str]:
+    """Return a titled list of texts, files (`path`: reason) or steps, or nothing if it would be empty."""
     if not parts:
         return []
     parts = parts if isinstance(parts, list | tuple) else [parts]
@@ -237,7 +237,7 @@ def _listed(title: str, parts: Any) -> list[str]:
 
 
 def part_of_task(part: Any) -> str:
-    """A file, a step or a criterion of a task, in words."""
+    """Return a file, a step or a criterion of a task as text."""
     if not isinstance(part, Mapping):
         return one_line(part)
     path = part.get("path") or part.get("file")

@@ -10,7 +10,7 @@ from typing import Any
 from foveate.errors import InputError, NotFound
 from foveate.records import make
 from foveate.records.kinds import DEPENDS_ON, PART_OF
-from foveate.records.render import called, title_of
+from foveate.records.render import display_name, title_of
 from foveate.store.protocol import Reader
 from foveate.store.scoped import ScopedStore
 from foveate.text.format import one_line
@@ -46,7 +46,7 @@ class Task:
 
     @property
     def name(self) -> str:
-        return called(self.record)
+        return display_name(self.record)
 
     @property
     def objective(self) -> str:
@@ -88,7 +88,7 @@ def criteria_of(record: Record) -> tuple[str, ...]:
 
 def changed(data: ScopedStore, record: Record, fields: Mapping[str, Any], outcome: str | None = None) -> Record:
     """Return a task with new fields. The short texts of a completed task are those of its result."""
-    merged = {**record.data, **make.tidied(fields, data.rules.allow)}
+    merged = {**record.data, **make.clean_value(fields, data.rules.allow)}
     if merged.get("state") not in ("blocked", "failed"):
         merged.pop("reason", None)
     after = replace(record, data=merged, outcome=outcome or record.outcome, updated=data.clock())

@@ -21,7 +21,7 @@ from foveate.options import ContextOptions
 from foveate.pipeline.assembly import line
 from foveate.pipeline.context import Context
 from foveate.pipeline.request import MAX_QUERY
-from foveate.records.fence import fenced
+from foveate.records.fence import render_fenced
 from foveate.records.kinds import KINDS, kind_of
 from foveate.store.protocol import Reader, Writer
 from foveate.store.retry import retried
@@ -265,7 +265,7 @@ def _render_group(lines: Iterable[_DeltaLine], quote_tag: str) -> str:
     parts = []
     for has_record, group in groupby(lines, key=lambda each: each.record is not None):
         pairs = [(each.record, each.line) for each in group]
-        quoted = fenced(((record, text) for record, text in pairs if record), quote_tag)
+        quoted = render_fenced(((record, text) for record, text in pairs if record), quote_tag)
         parts.append(quoted if has_record else "".join(text for _, text in pairs))
     return "".join(parts)
 

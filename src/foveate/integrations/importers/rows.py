@@ -14,7 +14,7 @@ from hashlib import blake2b
 from typing import Any
 
 from foveate.clock import iso, millis
-from foveate.records.render_events import shortened
+from foveate.records.render_events import shorten_output
 from foveate.text.format import truncate
 
 Lines = Iterable[tuple[int, str]]
@@ -143,7 +143,7 @@ def truncate_output(text: str) -> str:
     """Shorten a long output to its beginning, its end and its errors."""
     if len(text) <= MAX_OUTPUT_CHARS:
         return text
-    return truncate(shortened(text, _HEAD_LINES, _TAIL_LINES, _ERROR_LINES), MAX_OUTPUT_CHARS)
+    return truncate(shorten_output(text, _HEAD_LINES, _TAIL_LINES, _ERROR_LINES), MAX_OUTPUT_CHARS)
 
 
 def message_rows(role: str, text: str, *, key: str, session: str, time: int | None) -> Iterator[ImportRow]:

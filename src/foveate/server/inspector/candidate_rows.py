@@ -8,7 +8,7 @@ from typing import Any
 from foveate.code.model import CODE_ID_PREFIXES
 from foveate.engine import Engine
 from foveate.receipts.receipt import Receipt, parts_of, scope_within, sentence
-from foveate.records.render import called
+from foveate.records.render import display_name
 from foveate.types import Record
 
 Row = dict[str, Any]
@@ -38,7 +38,7 @@ def _row(entry: ReceiptEntry, record: Record | None, weights: Mapping[str, float
     is_code = str(entry["id"]).startswith(CODE_ID_PREFIXES)
     return {
         "id": entry["id"],
-        "title": called(record) if record else str(entry["id"]),
+        "title": display_name(record) if record else str(entry["id"]),
         "kind": entry["kind"],
         "slot": entry["slot"],
         "source": entry["source"],

@@ -15,7 +15,7 @@ from foveate.receipts import receipt as receipts
 from foveate.receipts.prompt import whole
 from foveate.receipts.receipt import Receipt, line, scope_within
 from foveate.receipts.refresh import options_of
-from foveate.records.render import called
+from foveate.records.render import display_name
 from foveate.server.inspector.candidate_rows import Row, candidate_rows, features
 from foveate.server.inspector.contexts import budget_view, context_header, context_view, receipt_of
 from foveate.server.inspector.page import Page, PageRequest
@@ -99,7 +99,7 @@ def _with_related_records(request: PageRequest, receipt: Receipt, rows: Sequence
     with request.engine.store.data.reader(scope_within(receipt, request.engine.scope)) as reader:
         records = reader.get(ids) if ids else {}
     others = {id: {"id": id, "title": id, "is_record": False} for id in ids}
-    others |= {id: {"id": id, "title": called(record), "is_record": True} for id, record in records.items()}
+    others |= {id: {"id": id, "title": display_name(record), "is_record": True} for id, record in records.items()}
     return [{**row, "other": others.get(row["detail"]) if row["reason"] in REASONS_NAMING_RECORD else None} for row in rows]
 
 

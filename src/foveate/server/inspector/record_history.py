@@ -10,7 +10,7 @@ from foveate.clock import iso
 from foveate.receipts import receipt as receipts
 from foveate.records.kinds import SUPERSEDED_BY
 from foveate.records.make import to_json
-from foveate.records.render import called
+from foveate.records.render import display_name
 from foveate.store.protocol import ProjectReader, Reader
 from foveate.store.scoped import PERSONAL_PROJECT
 from foveate.types import Change, Record
@@ -37,7 +37,7 @@ def record_row(record: Record) -> dict[str, Any]:
     """Return what lists show of a record."""
     return {
         "id": record.id,
-        "title": called(record),
+        "title": display_name(record),
         "kind": record.kind,
         "status": record.status,
         "pinned": record.pinned,

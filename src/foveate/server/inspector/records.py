@@ -14,7 +14,7 @@ from foveate.records.fence import is_quoted
 from foveate.records.kinds import KINDS, LEARNED_FROM, OUTCOMES, kind_of
 from foveate.records.lifecycle import stage
 from foveate.records.make import STATUSES, measure
-from foveate.records.render import called
+from foveate.records.render import display_name
 from foveate.server.http.responses import encode_cursor
 from foveate.server.inspector import record_actions, record_history
 from foveate.server.inspector.page import Page, PageRequest
@@ -36,7 +36,8 @@ VISIBLE_KINDS = tuple(kind.name for kind in KINDS.values() if not kind.is_derive
 PROMOTABLE_KINDS = tuple(
     kind.name
     for kind in KINDS.values()
-    if kind.partition == "knowledge" and not (kind.is_derived or kind.is_private or kind.required or kind.allow_duplicates)
+    if kind.partition == "knowledge"
+    and not (kind.is_derived or kind.is_private or kind.required_fields or kind.allow_duplicates)
 )
 """Kinds that a record can be turned into when a person vouches for it."""
 
@@ -107,7 +108,7 @@ def record_page(request: PageRequest) -> dict[str, Any]:
     if tab == "text":
         view = {"levels": _levels(engine, record)}
     return {
-        "subject": f"{record.kind.capitalize()}: {called(record)[:60]}",
+        "subject": f"{record.kind.capitalize()}: {display_name(record)[:60]}",
         "record": _all_fields(record, engine),
         "stage": stage(record, engine.store.data.clock(), engine.store.thresholds),
         "edit": _editable_fields(record),
@@ -168,7 +169,7 @@ def _external_item(engine: Engine, id: str) -> dict[str, Any]:
     elif id.startswith("given_"):
         raise NotFound(f"{id!r} is an extra text: it was passed with a call, and such texts are not stored.")
     elif ":" not in id:
-        raise NotFound(f"There is no record {id!r} in this scope. Search for its words.")
+        raise NotFound(f"No record {id!r} in this scope. Search for its words.")
     else:
         text = engine.expand(id)["content"]
         is_code = id.startswith(CODE_ID_PREFIXES)

@@ -10,7 +10,7 @@ from foveate.clock import iso
 from foveate.operations import json
 from foveate.receipts.receipt import Receipt, line, unpack
 from foveate.records.kinds import DEPENDS_ON, HANDOFF_OF, TASK_STATES
-from foveate.records.render import called, part_of_task
+from foveate.records.render import display_name, part_of_task
 from foveate.server.http.responses import encode_cursor
 from foveate.server.inspector.page import Page, PageRequest
 from foveate.store.protocol import Reader
@@ -113,7 +113,7 @@ def _labels(
     labels = {task.id: _label(task.id, task.name, task.status) for task in tasks}
     others = {id for task, _ in page for id in task.waiting_for if id not in labels} | (set(claimed) - labels.keys())
     found = reader.get(list(others)) if others else {}
-    return labels | {id: _label(id, called(record), state_of(record)) for id, record in found.items()}
+    return labels | {id: _label(id, display_name(record), state_of(record)) for id, record in found.items()}
 
 
 # --- handoffs --------------------------------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ def _problem_handoffs(reader: Reader) -> list[dict[str, Any]]:
     found = [handoff for handoff in latest if handoff["parsed"] != "as written"][:MAX_PROBLEM_HANDOFFS]
     task_of = {link.src: link.dst for link in reader.links([one["id"] for one in found], [HANDOFF_OF])} if found else {}
     records = reader.get(list(task_of.values())) if task_of else {}
-    labels = {id: _label(id, called(record), state_of(record)) for id, record in records.items()}
+    labels = {id: _label(id, display_name(record), state_of(record)) for id, record in records.items()}
     return [{**handoff, "task": labels.get(task_of.get(handoff["id"], ""))} for handoff in found]
 
 
@@ -181,7 +181,7 @@ def task_page(request: PageRequest) -> dict[str, Any]:
         "updated": iso(task.record.updated),
         "outcome": task.record.outcome,
         "texts": _specification_lines(task.record.data),
-        "waits_for_it": [_label(id, called(record), state_of(record)) for id, record in waiting.items()],
+        "waits_for_it": [_label(id, display_name(record), state_of(record)) for id, record in waiting.items()],
         "handoffs": [{**_handoff_view(handoff), "summary": handoff.summary, "raw": handoff.text} for handoff in handoffs],
         "claims": [json.claim(claim) for claim in engine.tasks.claims(task=task)],
         "contexts": [json.listed(line(receipt)) for receipt in receipts if _is_for(receipt, task.id)],

@@ -457,7 +457,7 @@ class ReadTransaction:
     def _seen(self, id: str) -> Record:
         record = self.get([id]).get(id)
         if record is None:
-            raise NotFound(f"There is no record {id!r} in this scope.")
+            raise NotFound(f"No record {id!r} in this scope.")
         return record
 
     def _by_docs(self, docs: Sequence[int], filters: Filters) -> dict[int, Record]:

@@ -142,7 +142,7 @@ class WriteTransaction(ReadTransaction):
         here = self.get([link.src, link.dst])
         for id in (link.src, link.dst):
             if id not in here and not (anybody and self._db.rows("doc_of", {"project": self._project, "id": id})):
-                raise NotFound(f"There is no record {id!r} in this scope to link.")
+                raise NotFound(f"No record {id!r} in this scope to link.")
         if link.name in ACYCLIC_LINKS and not anybody:
             self._refuse_circle(link)
         self._db.run(
@@ -190,7 +190,7 @@ class WriteTransaction(ReadTransaction):
         found = self.get(ids)
         missing = [id for id in ids if id not in found]
         if missing:
-            raise NotFound(f"There is no record {missing[0]!r} in this scope; nothing was forgotten.")
+            raise NotFound(f"No record {missing[0]!r} in this scope; nothing was forgotten.")
         counts: dict[str, int] = defaultdict(int)
         at = {"project": self._project}
         words = self._only_in(found.values()) if scrub is not None else frozenset()
@@ -616,7 +616,7 @@ class WriteTransaction(ReadTransaction):
     def _doc(self, id: str) -> int:
         found = self._db.rows("doc_of", {"project": self._project, "id": id})
         if not found:
-            raise NotFound(f"There is no record {id!r} in this scope.")
+            raise NotFound(f"No record {id!r} in this scope.")
         return int(found[0][0])
 
     def _code(self, kind: str) -> int:
