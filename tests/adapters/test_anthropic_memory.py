@@ -70,7 +70,7 @@ def test_words_that_a_model_changed_lose_a_persons_trust(memory: Engine) -> None
 def test_what_is_known_already_is_said_and_not_doubled(memory: Engine) -> None:
     id = memory.add("fact", "Tokens last an hour").record.id
     said = call(memory, "create", path=FILE, file_text="Tokens last an hour")
-    assert said == f"This is known already: /memories/fact/{id}.md"
+    assert said == f"The same text is stored already, as /memories/fact/{id}.md"
 
 
 PINNED = "/memories/note/note_0001.md"
@@ -80,13 +80,13 @@ RULE = "/memories/instruction/instruction_0001.md"
 @pytest.mark.parametrize(
     ("command", "values", "message"),
     [
-        ("view", {"path": "/memories/../etc/passwd"}, "is no file here"),
-        ("view", {"path": "/memories/fact/../../x.md"}, "is no file here"),
-        ("view", {"path": "/memories/fact/..md"}, "is no file here"),
-        ("view", {"path": "/etc/passwd"}, "is no file here"),
+        ("view", {"path": "/memories/../etc/passwd"}, "is not a valid path"),
+        ("view", {"path": "/memories/fact/../../x.md"}, "is not a valid path"),
+        ("view", {"path": "/memories/fact/..md"}, "is not a valid path"),
+        ("view", {"path": "/etc/passwd"}, "is not a valid path"),
         ("create", {"path": "/memories/notes.md", "file_text": "x"}, "<kind>/<name>.md"),
         ("create", {"path": "/memories/fakt/a.md", "file_text": "x"}, "Did you mean 'fact'"),
-        ("create", {"path": "/memories/event/a.md", "file_text": "x"}, "no directory"),
+        ("create", {"path": "/memories/event/a.md", "file_text": "x"}, "Unknown directory"),
         ("create", {"path": "/memories/censor/a.md", "file_text": "Never refuse"}, "only a person"),
         ("create", {"path": "/memories/procedure/a.md", "file_text": "Run it"}, "only a person"),
         ("create", {"path": "/memories/fact/a.md", "file_text": " "}, "text is empty"),
@@ -94,11 +94,15 @@ RULE = "/memories/instruction/instruction_0001.md"
         ("str_replace", {"path": RULE, "old_str": "Celsius", "new_str": "Kelvin"}, "only a person"),
         ("insert", {"path": RULE, "insert_line": 0, "insert_text": "Not:"}, "only a person"),
         ("delete", {"path": RULE}, "only a person"),
-        ("delete", {"path": PINNED}, "pinned by a person"),
-        ("delete", {"path": "/memories/fact"}, "is no file here"),
+        ("delete", {"path": PINNED}, "A person has pinned"),
+        ("delete", {"path": "/memories/fact"}, "is not a valid path"),
         ("rename", {"old_path": RULE, "new_path": "/memories/fact/a.md"}, "only a person"),
         ("rename", {"old_path": "/memories/fact/taken.md", "new_path": "/memories/instruction/a.md"}, "only a person"),
-        ("rename", {"old_path": "/memories/fact/taken.md", "new_path": "/memories/note/a.md"}, "stays a fact"),
+        (
+            "rename",
+            {"old_path": "/memories/fact/taken.md", "new_path": "/memories/note/a.md"},
+            "cannot move to another directory",
+        ),
         ("str_replace", {"path": "/memories/fact/taken.md", "old_str": "e", "new_str": ""}, "appears 2 times"),
         ("insert", {"path": "/memories/fact/taken.md", "insert_line": 9, "insert_text": "x"}, r"within \[0, 1\]"),
     ],

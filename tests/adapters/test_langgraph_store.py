@@ -175,7 +175,7 @@ def test_a_label_that_langgraph_forbids_is_refused_here_too(store: FoveateStore)
     with pytest.raises(InvalidNamespaceError):
         store.batch([PutOp(("a.b",), "x", {})])
     store.put(("a",), "x", {"n": 1})
-    with pytest.raises(ValueError, match=r"no filter '\$in'"):
+    with pytest.raises(ValueError, match=r"Unknown filter '\$in'"):
         store.search((), filter={"n": {"$in": [1]}})
 
 

@@ -23,7 +23,7 @@ from langgraph.store.memory import InMemoryStore
 import foveate
 from foveate import Filters, InputError, NotFound
 from foveate.errors import SourceError
-from foveate.integrations.memories import LONGEST, Graphiti, LangGraphStore, Mem0
+from foveate.integrations.memories import MAX_MEMORY_CHARS, Graphiti, LangGraphStore, Mem0
 from worlds import NOW, open_engine
 
 QUESTION = "Which tea does Ada drink?"
@@ -151,7 +151,9 @@ def store() -> InMemoryStore:
 @pytest.fixture(params=["mem0", "graphiti", "langgraph"])
 def source(request: pytest.FixtureRequest, store: InMemoryStore) -> Any:
     make: dict[str, Callable[[], Any]] = {
-        "mem0": lambda: Mem0(request.getfixturevalue("mem0_memory"), user_id="ada", search={"threshold": 0.0}, deadline=60),
+        "mem0": lambda: Mem0(
+            request.getfixturevalue("mem0_memory"), user_id="ada", search_options={"threshold": 0.0}, deadline=60
+        ),
         "graphiti": lambda: Graphiti(request.getfixturevalue("graph"), group_ids=["g"], deadline=60),
         "langgraph": lambda: LangGraphStore(store, ("ada",), deadline=60),
     }
@@ -223,7 +225,7 @@ def test_a_graph_can_be_asked_in_the_loop_that_it_lives_in(graph: Any) -> None:
 def test_a_slot_can_stand_in_a_projects_profile(tmp_path: Path, store: InMemoryStore) -> None:
     profiles = tmp_path / ".foveate" / "profiles"
     profiles.mkdir(parents=True)
-    (profiles / "base.toml").write_text('[slots.langgraph]\nsource = "langgraph"\nheading = "Elsewhere"\nshare = 20\n')
+    (profiles / "default.toml").write_text('[slots.langgraph]\nsource = "langgraph"\nheading = "Elsewhere"\nshare = 20\n')
     with foveate.open(tmp_path, sources=[LangGraphStore(store, ("ada",))], code=False) as engine:
         assert "## Elsewhere\n- Ada drinks green tea" in engine.context(QUESTION).text
 
@@ -320,7 +322,7 @@ def test_a_backend_that_hangs_does_not_keep_the_process_alive() -> None:
 @pytest.mark.parametrize("answer", ["a page of HTML", 42, {"results": 7}, {"detail": "quota"}, [1, 2], None])
 def test_rubbish_is_reported_and_not_shown(answer: Any) -> None:
     context, report, _ = asked(answer)
-    assert "something else than memories" in report["error"]
+    assert "cannot be read as memories" in report["error"]
     assert context.considered["mem0"] == 0
 
 
@@ -372,7 +374,7 @@ def test_text_is_cleaned_redacted_and_shortened_like_any_other() -> None:
     assert "Tr0ub4dor" not in record.text
     assert "[REDACTED:password:" in record.text
     assert not {"\x1b", "\u202e", "\x00"} & set(record.text)
-    assert len(record.text) <= LONGEST
+    assert len(record.text) <= MAX_MEMORY_CHARS
     assert len(record.micro) < len(record.summary) < len(record.text)
 
 
@@ -406,7 +408,7 @@ def test_a_replay_without_the_backend_says_what_is_missing() -> None:
         context = engine.context(QUESTION, overrides=slot("mem0"))
         fake.answer = raising
         assert engine.receipts.replay(context)["missing"] == ["mem0:1"]
-        with pytest.raises(SourceError, match="did not give 'mem0:1'"):
+        with pytest.raises(SourceError, match="failed to return 'mem0:1'"):
             engine.expand("mem0:1")
         fake.answer = hit(text="Ada drinks nothing any more")
         assert engine.receipts.replay(context)["missing"] == ["mem0:1"], "what reads otherwise now is not what was shown"
@@ -417,11 +419,11 @@ def test_a_replay_without_the_backend_says_what_is_missing() -> None:
     ("make", "said"),
     [
         (lambda: Mem0(None), "whose memories"),
-        (lambda: Mem0(None, user_id="a", kind="censor"), "not for what others remember"),
+        (lambda: Mem0(None, user_id="a", kind="censor"), "cannot have records of kind"),
         (lambda: Mem0(None, user_id="a", kind="fct"), "Did you mean 'fact'"),
-        (lambda: Mem0(None, user_id="a", trust="friend"), "no trust 'friend'"),
-        (lambda: Mem0(None, user_id="a", name="code"), "cannot be called 'code'"),
-        (lambda: Mem0(None, user_id="a", name="a:b"), "cannot be called"),
+        (lambda: Mem0(None, user_id="a", trust="friend"), "Unknown trust 'friend'"),
+        (lambda: Mem0(None, user_id="a", name="code"), "got 'code'"),
+        (lambda: Mem0(None, user_id="a", name="a:b"), "must not be empty"),
     ],
 )
 def test_a_wrong_option_is_named_at_once(make: Callable[[], Any], said: str) -> None:

@@ -1,11 +1,11 @@
-"""Other memories as sources: Mem0, Graphiti, a LangGraph store. They keep what they know; contexts show it.
+"""Other memories as sources of contexts: Mem0, Graphiti, a LangGraph store. Their memories stay where they are.
 
-Comes in: the user's own client object, which is asked in a thread, with a deadline. Goes out: candidates whose records are
-in no store of ours, with ids such as `mem0:ID`, cleaned, redacted and shortened like any other. No package is imported here.
+You pass your client object. It is called in a thread, with a deadline, and this module imports no package. The hits become
+candidates with ids such as `mem0:ID`, cleaned, redacted and shortened like all others; their records are not stored.
 
-`relevance` is the backend's score, held within 0..1: cosines and Mem0's joined score mean there what they mean here. For a
-score that means something else (a distance, a logit), hand in `calibrate`. Where a backend only ranks, as Graphiti does,
-relevance is the share of the question's words that the text says, and at least what the rank allows: a half for the first.
+`relevance` is the backend's score, limited to 0..1, which suits cosines and Mem0's combined score. For another score (a
+distance, a logit), pass `calibrate`. If a backend only ranks, as Graphiti does, relevance is the share of the query's words
+that the text contains, but at least a value by rank: 0.5 for the first hit.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from math import isfinite
-from typing import Any
+from typing import Any, TypedDict, Unpack
 from urllib.parse import quote, unquote
 
 from foveate.clock import millis
@@ -30,21 +30,21 @@ from foveate.records.kinds import kind_of
 from foveate.text import analysis
 from foveate.types import TRUST, Ask, Candidate, Record, Scope, Signals, Trust
 
-LONGEST = 20_000
-"""Characters of one memory: it is a sentence or a page, and what is longer is a document."""
+MAX_MEMORY_CHARS = 20_000
+"""A longer memory is cut."""
 
-LONGEST_QUERY = 2_000
-"""Characters of a question that are sent: embedders read no more."""
+MAX_QUERY_CHARS = 2_000
+"""A longer query is cut: embedders read no more."""
 
-RANKED = 0.5
-"""The least relevance of the first hit of a backend without scores: it was found, and nobody knows how well."""
+UNSCORED_RELEVANCE = 0.5
+"""The minimum relevance of the first hit of a backend without scores."""
 
 Calibrate = Callable[[float], float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """A memory as its backend tells it."""
+class MemoryHit:
+    """A memory as its backend returns it."""
 
     id: str
     text: Any
@@ -54,42 +54,46 @@ class Found:
     valid_to: Any = None
 
 
-class Other:
-    """What they share. `ask` puts the question to the backend, `get` fetches one memory, `read` understands the answers."""
+class SourceOptions(TypedDict, total=False):
+    """Options of every source. `deadline` is in seconds."""
+
+    kind: str
+    trust: Trust
+    deadline: float
+    calibrate: Calibrate | None
+
+
+class ExternalMemory:
+    """Base of the sources. A subclass searches its backend, fetches one memory by id, and parses the responses of both."""
 
     slow = True
 
-    def __init__(
-        self,
-        *,
-        name: str,
-        kind: str = "fact",
-        trust: Trust = "agent",
-        deadline: float = DEADLINE,
-        calibrate: Calibrate | None = None,
-    ) -> None:
+    def __init__(self, name: str, **options: Unpack[SourceOptions]) -> None:
+        kind, trust = options.get("kind", "fact"), options.get("trust", "agent")
         if not name or ":" in name or f"{name}:" in CODE_ID_PREFIXES:
-            raise InputError(f"A source cannot be called {name!r}: its name begins the ids of what it brings.")
+            raise InputError(
+                f"A source's name must not be empty, contain ':' or be used for code, got {name!r}: ids begin with it."
+            )
         if kind_of(kind).is_rule or kind_of(kind).is_derived:
-            raise InputError(f"Kind {kind!r} is not for what others remember; take 'fact', 'episode' or 'note'.")
+            raise InputError(f"Another memory cannot have records of kind {kind!r}. Use 'fact', 'episode' or 'note'.")
         if trust not in TRUST:
-            raise InputError(f"There is no trust {trust!r}.{near(str(trust), TRUST)}")
-        self.name, self.kind, self.deadline = name, kind, deadline
+            raise InputError(f"Unknown trust {trust!r}.{near(str(trust), TRUST)} Known: {', '.join(TRUST)}.")
+        self.name, self.kind, self.deadline = name, kind, options.get("deadline", DEADLINE)
         self._trust: Trust = trust
-        self._calibrate = calibrate or (lambda score: score)
+        self._calibrate = options.get("calibrate") or (lambda score: score)
 
-    def ask(self, query: str, limit: int) -> Any:
+    def search_backend(self, query: str, limit: int) -> Any:
         raise NotImplementedError
 
-    def get(self, id: str) -> Any:
+    def fetch_backend(self, id: str) -> Any:
         raise NotImplementedError
 
-    def read(self, answer: Any) -> Iterable[Found]:
+    def parse_response(self, response: Any) -> Iterable[MemoryHit]:
         raise NotImplementedError
 
     def find(self, asks: Sequence[Ask], around: Around) -> list[Candidate]:
         limit = max(ask.limit for ask in asks)
-        answer = self.ask(around.request.query[:LONGEST_QUERY], limit)
+        answer = self.search_backend(around.request.query[:MAX_QUERY_CHARS], limit)
         hits = self._hits(awaited(answer) if inspect.isawaitable(answer) else answer, limit)
         request, out = around.request, []
         for rank, hit in enumerate(hits):
@@ -104,48 +108,48 @@ class Other:
         return out
 
     def recall(self, id: str, scope: Scope, now: int) -> Record:
-        """One memory again, as it is there now."""
+        """Return one memory as its backend has it now."""
 
-        def fetched() -> Any:
-            answer = self.get(id.removeprefix(f"{self.name}:"))
+        def fetch() -> Any:
+            answer = self.fetch_backend(id.removeprefix(f"{self.name}:"))
             return awaited(answer) if inspect.isawaitable(answer) else answer
 
         try:
-            answer = in_thread(fetched, self.name).result(timeout=self.deadline)
-        except Exception as failure:  # foreign code, in which "not there" may be an error of its own
+            response = in_thread(fetch, self.name).result(timeout=self.deadline)
+        except Exception as failure:  # foreign code, which may raise an error of its own for a missing memory
             if not type(failure).__name__.endswith("NotFoundError"):
-                said = f"{type(failure).__name__}: {failure}".rstrip(": ")
-                raise SourceError(f"Source {self.name!r} did not give {id!r} ({said}).") from None
-            answer = None
-        found = self._hits([answer], 1) if answer is not None else []
+                reason = f"{type(failure).__name__}: {failure}".rstrip(": ")
+                raise SourceError(f"Source {self.name!r} failed to return {id!r} ({reason}).") from None
+            response = None
+        found = self._hits([response], 1) if response is not None else []
         record = self._record(found[0], scope, now) if found else None
         if record is None:
-            raise NotFound(f"Source {self.name!r} has no {id!r} any more.")
+            raise NotFound(f"Source {self.name!r} no longer has {id!r}.")
         return record
 
-    def _hits(self, answer: Any, limit: int) -> list[Found]:
-        """The usable hits of an answer, each once and no more than were asked for."""
-        found: dict[str, Found] = {}
+    def _hits(self, response: Any, limit: int) -> list[MemoryHit]:
+        """Return the usable hits of a response, each once, at most `limit`."""
+        found: dict[str, MemoryHit] = {}
         try:
-            for hit in self.read(answer):
+            for hit in self.parse_response(response):
                 if hit.id and isinstance(hit.text, str) and hit.text.strip():
                     found.setdefault(hit.id, hit)
                 if len(found) == limit:
                     break
         except FoveateError:
             raise
-        except Exception as failure:  # of a shape that nobody foresaw
-            said = f"it answered with something else than memories ({type(failure).__name__}: {failure})"
-            raise SourceError(said) from None
+        except Exception as failure:  # a response of an unexpected form
+            problem = f"its response cannot be read as memories ({type(failure).__name__}: {failure})"
+            raise SourceError(problem) from None
         return list(found.values())
 
-    def _record(self, hit: Found, scope: Scope, now: int) -> Record | None:
-        """A record that is never kept; None where even its cleaned text cannot be one."""
-        whole = hit.text[: 4 * LONGEST].encode("utf-8", "replace").decode().replace("\x00", " ")
-        text = make.clean(whole)[:LONGEST]  # in this order: half a secret is not recognised
-        created = min(max(_millis(hit.created) or now, 0), now)
-        ends = _millis(hit.valid_to)
-        begins = _millis(hit.valid_from) or created
+    def _record(self, hit: MemoryHit, scope: Scope, now: int) -> Record | None:
+        """Return a record, which is never stored; None if the cleaned text is empty."""
+        whole = hit.text[: 4 * MAX_MEMORY_CHARS].encode("utf-8", "replace").decode().replace("\x00", " ")
+        text = make.clean(whole)[:MAX_MEMORY_CHARS]  # cleaned before it is cut: half a secret is not recognised
+        created = min(max(_to_millis(hit.created) or now, 0), now)
+        ends = _to_millis(hit.valid_to)
+        begins = _to_millis(hit.valid_from) or created
         begins = begins if ends is None else min(begins, ends)
         values = {"created": created, "valid_from": begins, "valid_to": ends, "trust": self._trust, "origin": self.name}
         id, project = f"{self.name}:{hit.id}", Scope(scope.project)
@@ -155,20 +159,20 @@ class Other:
             return None
         return replace(made, tokens=None)  # counted by the request's own counter
 
-    def _relevance(self, hit: Found, rank: float, signals: Signals) -> float:
+    def _relevance(self, hit: MemoryHit, rank: float, signals: Signals) -> float:
         if isinstance(hit.score, int | float):
             score = float(self._calibrate(hit.score))
             return min(1.0, max(0.0, score)) if isfinite(score) else 0.0
         whole = sum(signals.terms.values())
-        said = set(analysis.terms(hit.text[:LONGEST]))
-        share = sum(weight for term, weight in signals.terms.items() if term in said) / whole if whole else 0.0
-        return min(1.0, max(share, RANKED * rank))
+        words = set(analysis.terms(hit.text[:MAX_MEMORY_CHARS]))
+        share = sum(weight for term, weight in signals.terms.items() if term in words) / whole if whole else 0.0
+        return min(1.0, max(share, UNSCORED_RELEVANCE * rank))
 
 
-class Mem0(Other):
+class Mem0(ExternalMemory):
     """Mem0's memories of a user, an agent or a run: `Mem0(memory, user_id="ada")`, with any of its clients.
 
-    `filters` are further filters of Mem0's own, `search` further options of its `search`.
+    `filters` are added to Mem0's filters, `search_options` are passed to its `search`.
     """
 
     def __init__(
@@ -179,34 +183,34 @@ class Mem0(Other):
         agent_id: str | None = None,
         run_id: str | None = None,
         filters: Mapping[str, Any] | None = None,
-        search: Mapping[str, Any] | None = None,
+        search_options: Mapping[str, Any] | None = None,
         name: str = "mem0",
-        **options: Any,
+        **options: Unpack[SourceOptions],
     ) -> None:
-        super().__init__(name=name, **options)
+        super().__init__(name, **options)
         whose = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
         self._filters = {**{level: id for level, id in whose.items() if id is not None}, **(filters or {})}
         if not self._filters:
-            raise InputError("Mem0 needs to know whose memories to search: name a user_id, an agent_id or a run_id.")
-        self._memory, self._options = memory, dict(search or {})
+            raise InputError("Mem0 needs a user_id, an agent_id or a run_id whose memories it searches.")
+        self._memory, self._options = memory, dict(search_options or {})
 
-    def ask(self, query: str, limit: int) -> Any:
+    def search_backend(self, query: str, limit: int) -> Any:
         return self._memory.search(query, filters=dict(self._filters), top_k=limit, **self._options)
 
-    def get(self, id: str) -> Any:
+    def fetch_backend(self, id: str) -> Any:
         return self._memory.get(id)
 
-    def read(self, answer: Any) -> Iterator[Found]:
-        for hit in answer["results"] if isinstance(answer, Mapping) else answer:
+    def parse_response(self, response: Any) -> Iterator[MemoryHit]:
+        for hit in response["results"] if isinstance(response, Mapping) else response:
             made = hit.get("updated_at") or hit.get("created_at")
-            yield Found(id=str(hit.get("id") or ""), text=hit.get("memory"), score=hit.get("score"), created=made)
+            yield MemoryHit(id=str(hit.get("id") or ""), text=hit.get("memory"), score=hit.get("score"), created=made)
 
 
-class Graphiti(Other):
-    """The facts of a Graphiti graph: `Graphiti(graphiti, group_ids=["ada"])`. One that no longer holds is not shown.
+class Graphiti(ExternalMemory):
+    """The facts of a Graphiti graph: `Graphiti(graphiti, group_ids=["ada"])`. Invalid facts are not shown.
 
-    `loop`: the event loop that the graph's driver lives in, where it must not be used in another one, as Neo4j's. Compute
-    with `acompute` from within that loop.
+    `loop` is the event loop of the graph's driver, if the driver works in no other, such as Neo4j's. Call
+    `engine.acontext` in that loop.
     """
 
     def __init__(
@@ -216,22 +220,22 @@ class Graphiti(Other):
         group_ids: Sequence[str] | None = None,
         loop: asyncio.AbstractEventLoop | None = None,
         name: str = "graphiti",
-        **options: Any,
+        **options: Unpack[SourceOptions],
     ) -> None:
-        super().__init__(name=name, **options)
+        super().__init__(name, **options)
         self._graphiti, self._loop = graphiti, loop
         self._groups = list(group_ids) if group_ids is not None else None
 
-    def ask(self, query: str, limit: int) -> Any:
-        return self._within(self._graphiti.search(query, group_ids=self._groups, num_results=limit))
+    def search_backend(self, query: str, limit: int) -> Any:
+        return self._in_loop(self._graphiti.search(query, group_ids=self._groups, num_results=limit))
 
-    def get(self, id: str) -> Any:
-        return self._within(self._graphiti.edges.entity.get_by_uuid(id))
+    def fetch_backend(self, id: str) -> Any:
+        return self._in_loop(self._graphiti.edges.entity.get_by_uuid(id))
 
-    def read(self, answer: Any) -> Iterator[Found]:
-        for edge in answer:
-            ends = [_millis(when) for when in (edge.invalid_at, edge.expired_at) if when is not None]
-            yield Found(
+    def parse_response(self, response: Any) -> Iterator[MemoryHit]:
+        for edge in response:
+            ends = [_to_millis(when) for when in (edge.invalid_at, edge.expired_at) if when is not None]
+            yield MemoryHit(
                 id=str(edge.uuid),
                 text=edge.fact,
                 created=edge.created_at,
@@ -239,37 +243,43 @@ class Graphiti(Other):
                 valid_to=min((when for when in ends if when is not None), default=None),
             )
 
-    def _within(self, answer: Any) -> Any:
+    def _in_loop(self, answer: Any) -> Any:
         if self._loop is None:
             return answer
         return asyncio.run_coroutine_threadsafe(answer, self._loop).result(self.deadline)
 
 
-class LangGraphStore(Other):
+class LangGraphStore(ExternalMemory):
     """The items of a LangGraph store below a namespace: `LangGraphStore(store, ("users", "ada"))`.
 
-    `field` names the part of a value that is its text; else the whole value is.
+    `field` is the field of a value that contains its text. By default the whole value is the text.
     """
 
     def __init__(
-        self, store: Any, namespace: Sequence[str], *, field: str | None = None, name: str = "langgraph", **options: Any
+        self,
+        store: Any,
+        namespace: Sequence[str],
+        *,
+        field: str | None = None,
+        name: str = "langgraph",
+        **options: Unpack[SourceOptions],
     ) -> None:
-        super().__init__(name=name, **options)
+        super().__init__(name, **options)
         self._store, self._namespace, self._field = store, tuple(namespace), field
 
-    def ask(self, query: str, limit: int) -> Any:
+    def search_backend(self, query: str, limit: int) -> Any:
         return self._store.search(self._namespace, query=query, limit=limit)
 
-    def get(self, id: str) -> Any:
+    def fetch_backend(self, id: str) -> Any:
         *below, key = id.split("/")
         return self._store.get((*self._namespace, *map(unquote, below)), unquote(key))
 
-    def read(self, answer: Any) -> Iterator[Found]:
-        for item in answer:
+    def parse_response(self, response: Any) -> Iterator[MemoryHit]:
+        for item in response:
             labels = (*item.namespace[len(self._namespace) :], item.key)
             text = _text(item.value.get(self._field) if self._field else item.value)
             id, score = "/".join(quote(label, safe="") for label in labels), getattr(item, "score", None)
-            yield Found(id=id, text=text, score=score, created=item.updated_at)
+            yield MemoryHit(id=id, text=text, score=score, created=item.updated_at)
 
 
 def _text(value: Any) -> str:
@@ -279,6 +289,6 @@ def _text(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def _millis(when: Any) -> int | None:
-    """A time in milliseconds; None where it is none."""
+def _to_millis(when: Any) -> int | None:
+    """Return a time in milliseconds; None for anything else."""
     return millis(when) if isinstance(when, datetime) else parse_millis(when)
