@@ -81,7 +81,7 @@ def test_what_a_browser_may_do_with_a_page_is_said_with_it(shared_client: TestCl
     policy = dict(part.strip().split(" ", 1) for part in headers["content-security-policy"].split(";"))
     assert policy["default-src"] == "'none'"
     assert policy["script-src"] == policy["style-src"] == policy["connect-src"] == "'self'"
-    assert policy["frames.ancestors"] == "'none'"
+    assert policy["frame-ancestors"] == "'none'"
     assert headers["cache-control"] == "no-store"
     assert "content-security-policy" not in shared_client.get("/healthz").headers
 
@@ -99,13 +99,13 @@ def test_static_files_are_kept_for_good_under_an_address_of_their_content(shared
     ("address", "status", "words"),
     [
         ("/ui/context?id=ctx_none", 404, "no receipt"),
-        ("/ui/nothing", 404, "nothing at"),
+        ("/ui/nothing", 404, "No endpoint"),
         ("/ui/contexts?limit=0", 422, "limit must be a number from 1"),
         ("/ui/contexts?limit=%F0%9F%98%80", 422, "limit must be a number"),
         ("/ui/contexts?limit=000000000001000000", 422, "limit must be a number"),
         (f"/ui/contexts?limit={'9' * 5000}", 422, "limit must be a number"),
         ("/ui/contexts?" + "&".join(f"x{n}=1" for n in range(1001)), 422, "at most 1,000 values"),
-        ("/ui/contexts?after=x", 422, "no cursor"),
+        ("/ui/contexts?after=x", 422, "not a cursor"),
         ("/ui/contexts?q=a%00b", 422, "NUL"),
         ("/ui/context?id=a%00b&id=c", 422, "NUL"),
     ],
@@ -148,7 +148,7 @@ def test_whoever_is_not_signed_in_is_asked_to_and_comes_back(guarded: Guarded) -
     assert 'value="/ui/context?id=last"' in guarded.client.get(answer.headers["location"]).text
     wrong = guarded.client.post("/ui/sign-in", data={"token": "fov_wrong"}, follow_redirects=False)
     assert wrong.status_code == 401
-    assert "not valid" in wrong.text
+    assert "unknown, expired or revoked" in wrong.text
     assert "set-cookie" not in wrong.headers
     assert sign_in(guarded).get("/ui/contexts").status_code == 200
 

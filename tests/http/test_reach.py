@@ -21,6 +21,7 @@ ENDPOINTS = {
     "why": "GET /v1/contexts/{id}/why/{item}",
     "feedback": "POST /v1/feedback",
     "add": "POST /v1/records",
+    "remember": "POST /v1/remember",
     "records": "GET /v1/records",
     "get": "GET /v1/records/{id}",
     "history": "GET /v1/records/{id}",

@@ -268,6 +268,22 @@ def test_search_tells_a_token_of_no_other_project(guarded: Guarded) -> None:
     assert "warnings" not in guarded.client.post("/v1/search", headers=guarded.headers(), **search).json()
 
 
+def test_messages_are_stored_once(client: TestClient) -> None:
+    messages = [
+        {"role": "user", "content": "Is the build green?", "id": "m1"},
+        {"role": "assistant", "content": "It is.", "id": "m2"},
+    ]
+    body = {"messages": messages, "session": "s1"}
+    assert client.post("/v1/remember", json={**body, "dry_run": True}).json()["stored"] == 2
+    assert client.post("/v1/remember", json=body).json()["stored"] == 2
+    again = client.post("/v1/remember", json=body).json()
+    assert (again["stored"], again["known"]) == (0, 2)
+    assert client.post("/v1/remember", json={"messages": {"role": "user", "content": "One"}}).json()["stored"] == 1
+    assert client.post("/v1/remember", json={"messages": "Another"}).json()["stored"] == 1
+    wrong = problem(client.post("/v1/remember", json={"messages": [{"role": "usr", "content": "x"}, 5]}))
+    assert [each.partition(": ")[0] for each in wrong["problems"]] == ["body.messages.0.role", "body.messages.1"]
+
+
 # --- tasks ---------------------------------------------------------------------------------------------------------
 
 

@@ -23,7 +23,6 @@ from typing import (
     get_args,
     get_origin,
     get_type_hints,
-    is_typeddict,
 )
 
 from pydantic import (
@@ -38,7 +37,7 @@ from pydantic import (
     WrapValidator,
 )
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError
-from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
+from typing_extensions import TypedDict, is_typeddict  # pydantic needs these before Python 3.12
 
 from foveate.errors import InputError, near
 from foveate.operations.inputs import refuse_unreadable
@@ -54,6 +53,9 @@ SCALARS = (NoneType, bool, int, float, str)
 
 VALUES = (Filters,)
 """Classes of arguments that are made from a JSON object with their constructor's parameters."""
+
+OBJECT, LIST, VALUE = SHAPES = ("{}", "[]", "<value>")
+"""Tags of the alternatives of a union in a body. pydantic puts them into the place of an error."""
 
 STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
@@ -104,10 +106,9 @@ class OneOrMany:
         self._each = each
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        one: Any = Annotated[self._one.object_type(), Tag("object")]
-        many: Any = Annotated[list[self._each.object_type()], Field(min_length=1), Tag("list")]  # type: ignore[misc]
-        by_shape = Discriminator(lambda value: "list" if isinstance(value, list) else "object")
-        return handler.generate_schema(Annotated[one | many, by_shape, BeforeValidator(checked)])
+        many: Any = Annotated[list[self._each.object_type()], Field(min_length=1)]  # type: ignore[misc]
+        either = _by_shape({OBJECT: self._one.object_type(), LIST: many})
+        return handler.generate_schema(Annotated[either, BeforeValidator(checked)])
 
 
 def parameters(function: Callable[..., Any]) -> Hints:
@@ -169,12 +170,42 @@ def json_type(hint: Any) -> Any:
     if origin is Annotated:
         return Annotated[json_type(parts[0]), *map(_metadata, parts[1:])]
     if origin in (Union, UnionType):
-        return Union[tuple(json_type(part) for part in parts if _is_json(part))]  # noqa: UP007 - the parts are computed
+        return _union([json_type(part) for part in parts if _is_json(part)])
     if origin in (list, tuple, Sequence):
         return list[json_type(parts[0])]  # type: ignore[misc]
     if origin in (dict, Mapping):
         return dict[str, json_type(parts[1])]  # type: ignore[misc]
     raise TypeError(f"{hint!r} cannot be a field of a JSON body.")
+
+
+def _union(types: Sequence[Any]) -> Any:
+    """Return a union. An error in an object or a list is reported for that alternative alone."""
+    by_shape: dict[str, Any] = {}
+    for each in types:
+        shape = _shape_of_type(each)
+        if shape in by_shape and shape != VALUE:
+            return Union[tuple(types)]  # noqa: UP007 - the alternatives are computed
+        by_shape[shape] = by_shape[shape] | each if shape in by_shape else each
+    return by_shape[VALUE] if by_shape.keys() == {VALUE} else _by_shape(by_shape)
+
+
+def _by_shape(types: Mapping[str, Any]) -> Any:
+    tagged = tuple(Annotated[each, Tag(shape)] for shape, each in types.items())
+    names = {VALUE: "a text or a number", LIST: "a list", OBJECT: "an object"}
+    expected = " or ".join(names[shape] for shape in types)
+    by_shape = Discriminator(_shape_of, custom_error_type="shape", custom_error_message=f"Input should be {expected}")
+    return Annotated[Union[tagged], by_shape]  # noqa: UP007 - the alternatives are computed
+
+
+def _shape_of(value: Any) -> str:
+    return LIST if isinstance(value, list) else OBJECT if isinstance(value, dict) else VALUE
+
+
+def _shape_of_type(hint: Any) -> str:
+    while get_origin(hint) is Annotated:
+        hint = get_args(hint)[0]
+    origin = get_origin(hint) or hint
+    return LIST if origin is list else OBJECT if origin is dict or is_typeddict(origin) else VALUE
 
 
 def _is_json(hint: Any) -> bool:

@@ -16,6 +16,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, Route
 
 from foveate.errors import BudgetError, FoveateError, InputError, StoreError, near
+from foveate.server.http.bodies import SHAPES
 
 SCHEMA_VERSION = 1
 
@@ -148,13 +149,18 @@ def install_error_handlers(app: FastAPI) -> None:
 
     async def validation_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        problems = [f"{'.'.join(map(str, part['loc']))}: {part['msg']}" for part in error.errors()]
+        problems = [f"{_place(part['loc'])}: {part['msg']}" for part in error.errors()]
         detail = "; ".join(problems)
         return problem_response(HTTPStatus.UNPROCESSABLE_ENTITY, detail, type="InputError", problems=problems)
 
     app.add_exception_handler(FoveateError, foveate_error)
     app.add_exception_handler(HTTPException, http_error)
     app.add_exception_handler(RequestValidationError, validation_error)
+
+
+def _place(location: Iterable[object]) -> str:
+    """Return the place of an error, such as `body.filters.since`."""
+    return ".".join(str(part) for part in location if part not in SHAPES)
 
 
 def _allowed_methods(request: Request) -> str:

@@ -1,4 +1,4 @@
-"""`/v1/records`, `/v1/links`, `/v1/search`, `/v1/expand`, `/v1/check`, `/v1/inbox`: what is known, and changes to it."""
+"""What is known: `/v1/records`, `/v1/links`, `/v1/remember`, `/v1/search`, `/v1/expand`, `/v1/check`, `/v1/inbox`."""
 
 from __future__ import annotations
 
@@ -56,6 +56,7 @@ Search = Annotated[
     ),
 ]
 Expansion = Annotated[dict[str, Any], Arguments(Engine.expand, name="Expansion")]
+Messages = Annotated[dict[str, Any], Arguments(Engine.remember, name="Messages")]
 PlannedAction = Annotated[dict[str, Any], Arguments(Engine.check, name="PlannedAction")]
 Verdict = Annotated[
     dict[str, Any],
@@ -115,6 +116,13 @@ def _add_many(engine: Engine, bodies: list[dict[str, Any]]) -> Response:
     if problems:
         raise InputError(problems)
     return Document({"ids": engine.store.add_many(rows)}, 201)
+
+
+@router.post("/remember")
+def remember(body: Messages, caller: Writes) -> Response:
+    """Store messages of a conversation as events of its session. A message with an `id` or a time is stored once."""
+    result = caller.engine_for(body).remember(**body)
+    return Document({"ids": result.ids, "stored": result.stored, "known": result.known, "skipped": result.skipped})
 
 
 @router.get("/records/{id}")
