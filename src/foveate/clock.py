@@ -1,7 +1,7 @@
-"""Public ids, the clock and times: the two places where randomness and time enter.
+"""The clock, ids and times. All randomness and all times come from here.
 
-An id is its kind and a ULID (`fact_01J9...`): sortable by time, unguessable, readable. Both functions can be replaced
-when an engine is opened, which is how tests get the same ids and times in every process.
+An id is its kind and a ULID (`fact_01J9...`): readable, sortable by time, and hard to guess. Tests replace the clock and
+the ids through `foveate.testing`.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ _PAIRS = [high + low for high in _CROCKFORD for low in _CROCKFORD]
 
 
 def now() -> int:
-    """Milliseconds since 1970, UTC."""
+    """Return the time in milliseconds since 1970, UTC."""
     return time.time_ns() // 1_000_000
 
 
 def new_id(kind: str, at: int) -> str:
-    """`kind_` and 26 characters: 48 bits of time, 80 random bits."""
+    """Return an id: the kind and a ULID of 26 characters, with 48 bits of time and 80 random bits."""
     number = at << 82 | int.from_bytes(os.urandom(10), "big") << 2  # 128 bits, and two to make thirteen times ten
     return f"{kind}_{''.join([_PAIRS[number >> shift & 1023] for shift in range(120, -1, -10)])}"
 
 
 def iso(at: int) -> str:
-    """A time as people and JSON read it: `2026-11-15T11:12:00.000Z`."""
+    """Return a time as ISO 8601 text: `2026-11-15T11:12:00.000Z`."""
     return datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def millis(when: int | str | datetime) -> int:
-    """A time from any of the forms that callers use; a time without a zone is UTC."""
+    """Return a time in milliseconds from ISO 8601 text, a datetime or milliseconds. Without a zone it is UTC."""
     if isinstance(when, int):
         return int(when)
     if isinstance(when, str):

@@ -1,20 +1,21 @@
-"""Everything that can go wrong, as one tree.
+"""The errors of foveate, as one tree.
 
     FoveateError                 exit 1   HTTP 500
-    ├── InputError               exit 2   HTTP 422   the caller's values; lists every problem at once
-    ├── ProfileError             exit 2   HTTP 422   a profile, slot or setting that does not hold together
-    ├── BudgetError              exit 5   HTTP 409   what must be kept does not fit; says by how much
+    ├── InputError               exit 2   HTTP 422   wrong values of the caller; lists every problem at once
+    ├── ProfileError             exit 2   HTTP 422   a profile, slot or setting that is unknown or inconsistent
+    ├── BudgetError              exit 5   HTTP 409   the items that must be kept exceed the budget; `short` tells by how much
     ├── SourceError              exit 1   HTTP 502   a source that a `keep` slot needs has failed
     └── StoreError               exit 1   HTTP 503   the database: unreadable, read-only, full, damaged
         ├── NotFound             exit 3   HTTP 404
-        ├── Conflict             exit 1   HTTP 409   somebody else changed it first
-        ├── Denied               exit 4   HTTP 403   the database server does not let us in, or do this
+        ├── Conflict             exit 1   HTTP 409   another process changed the record first
+        ├── Denied               exit 4   HTTP 403   the database role may not log in, or may not do this
         ├── SchemaTooNew         exit 1   HTTP 503   written by a newer foveate
-        ├── Interrupted          exit 1   HTTP 503   the database went away in the middle; nothing was written
-        └── Damaged              exit 1   HTTP 503   the file is broken
+        ├── Busy                 exit 1   HTTP 503   other processes kept the store locked; nothing was changed
+        ├── Interrupted          exit 1   HTTP 503   the database ended the transaction; nothing was written
+        └── Damaged              exit 1   HTTP 503   the file is damaged
 
-A message says what, which (`!r`) and what to do. `exit_code` and `status` are the class's, so that every front end
-answers an error the same way.
+A message names the value (`!r`), the rule and the way out. `exit_code` and `status` belong to the class, so that every
+front end answers an error in the same way.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class FoveateError(Exception):
 
 
 class InputError(FoveateError):
-    """The caller's values are not usable; `problems` lists each one."""
+    """Values of the caller are wrong; `problems` lists each one."""
 
     exit_code = 2
     status = 422
@@ -41,14 +42,14 @@ class InputError(FoveateError):
 
 
 class ProfileError(FoveateError):
-    """A profile, slot or setting is unknown or does not hold together."""
+    """A profile, slot or setting is unknown or inconsistent."""
 
     exit_code = 2
     status = 422
 
 
 class BudgetError(FoveateError):
-    """What must be kept does not fit; `short` says by how many tokens."""
+    """The items that must be kept exceed the budget by `short` tokens."""
 
     exit_code = 5
     status = 409
@@ -71,20 +72,20 @@ class StoreError(FoveateError):
 
 
 class NotFound(StoreError):
-    """There is nothing of that id in this scope."""
+    """The scope has no record, task or receipt with that id."""
 
     exit_code = 3
     status = 404
 
 
 class Conflict(StoreError):
-    """The record was changed by somebody else; read it again, then write."""
+    """Another process changed the record; read it again, then write."""
 
     status = 409
 
 
 class Denied(StoreError):
-    """The database server does not let this role in, or not do this."""
+    """The database role may not log in, or may not do this."""
 
     exit_code = 4
     status = 403
@@ -95,15 +96,15 @@ class SchemaTooNew(StoreError):
 
 
 class Busy(StoreError):
-    """Others are writing, and have been for longer than this was ready to wait: nothing was changed. Try again."""
+    """Other processes kept the store locked for longer than the time limit. Nothing was changed; try again."""
 
 
 class Interrupted(StoreError):
-    """The database ended the transaction, or went away in the middle of it: nothing was written. Try again."""
+    """The database ended the transaction or the connection. Nothing was written; try again."""
 
 
 class Damaged(StoreError):
-    """The file at `path` is broken; `foveate doctor --fix` carries what can be read into a new one."""
+    """The file at `path` is damaged; `foveate doctor --fix` copies everything readable into a new one."""
 
     def __init__(self, message: str, *, path: str = "") -> None:
         self.path = path
@@ -111,7 +112,7 @@ class Damaged(StoreError):
 
 
 def near(word: str, known: Iterable[str]) -> str:
-    """` Did you mean 'x'?`, or the known names where none is near, or nothing."""
+    """Return ` Did you mean 'x'?`, or the known names if no name is similar, or an empty string."""
     from difflib import get_close_matches
 
     names = sorted(known)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Where an engine gets times, ids and the secret of its fences. `foveate.testing` replaces them."""
+    """Sources of times, ids and the secret of fences. `foveate.testing` replaces them."""
 
     clock: Clock = now
     ids: Ids = new_id
@@ -133,7 +133,7 @@ def _personal_store(
 
 
 def _place(path: str | Path, store: str | None) -> locations.Place:
-    """Where a project is: a folder, with or without a shared store, or neither folder nor file."""
+    """Return the place of a project: a folder, a shared store, both, or neither for `:memory:`."""
     if is_url(path):
         if store is not None:
             raise InputError("The path is a store's URL already. Pass a folder and `store`, or the URL alone.")

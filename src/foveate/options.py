@@ -27,7 +27,7 @@ TaskStatus = Literal["open", "active", "blocked", "completed", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class Arg:
-    """How the front ends present an option."""
+    """The presentation of an option in the front ends."""
 
     help: str
     metavar: str = ""
@@ -44,7 +44,7 @@ class HasId(Protocol):
 
 
 class Who(TypedDict, total=False):
-    """Whose call it is. What is not named stays as the engine was opened."""
+    """User, agent, session and task of a call. The engine's own are used for those that are not named."""
 
     user: Annotated[str | None, Arg("User whose records are visible.", "NAME")]
     agent: Annotated[str | None, Arg("Agent whose records and profile are used.", "NAME")]
@@ -158,6 +158,13 @@ def refuse_text(value: object, name: str) -> None:
     """Raise an error if a list of texts was passed as one text, which would be read letter by letter."""
     if isinstance(value, str):
         raise InputError(f"{name} must be a list of texts, got the text {value!r}. Write [{value!r}].")
+
+
+def refuse_lists(ids: Sequence[object], call: str) -> None:
+    """Raise an error if a call that takes one argument for each id got a list."""
+    for id in ids:
+        if not isinstance(id, str):
+            raise InputError(f"{call} takes ids, one argument each, got {id!r}. Unpack a list: {call}(*ids).")
 
 
 def scope_of(scope: Scope, who: Mapping[str, Any]) -> Scope:

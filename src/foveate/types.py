@@ -1,7 +1,7 @@
-"""The values that flow through the pipeline: frozen, slotted, and free of behaviour that another room owns.
+"""The core types: immutable values that every folder uses.
 
-Comes in: nothing of ours. Goes out: the nouns of the design. Times are integer milliseconds since 1970, UTC; scores and
-features are 0..1, higher is better; token counts are of rendered text.
+Times are integer milliseconds since 1970, UTC. Scores and features are between 0 and 1; higher is better. Token counts are
+those of the rendered text.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from foveate.errors import InputError, near
 
 Level = Literal["full", "summary", "micro"]
 LEVELS: tuple[Level, ...] = ("full", "summary", "micro")
-"""The ladder, deepest first."""
+"""Longest first."""
 
 Trust = Literal["user", "agent", "repo", "tool", "web"]
 TRUST: tuple[Trust, ...] = ("web", "tool", "repo", "agent", "user")
@@ -32,7 +32,7 @@ Reason = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Whose state this is. An unset level is shared; project, user and agent are walls."""
+    """The owner of records. A level that is not set is shared. Projects, users and agents are isolated from each other."""
 
     project: str
     user: str | None = None
@@ -43,7 +43,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One durable thing known, done or to be respected, at three lengths."""
+    """Something known, done or to be respected, in three lengths: text, summary and micro."""
 
     id: str
     kind: str
@@ -105,9 +105,9 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """Which records may be considered at all. Rules are not filtered: they are never lost.
+    """Conditions on the records of a context or a search. Rules are not filtered, so that none is lost.
 
-    The values are checked and converted when filters are made: a wrong one must not silently find nothing.
+    Values are checked and converted when filters are made, because a wrong one would silently find nothing.
     """
 
     since: int | None = None
@@ -155,7 +155,7 @@ NO_FILTERS = Filters()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What this call is about. `given` maps a slot's name to texts that the caller supplies."""
+    """The checked options of one call. `given` maps a slot to the extra texts of the caller."""
 
     query: str
     scope: Scope
@@ -165,11 +165,11 @@ class Request:
     agent: str | None = None
     complexity: str | None = None
     frame: str | None = None
-    """The frame that the call names; `none` wants none, and None leaves it to the profile."""
+    """The frame that the call names; `none` switches frames off, and None leaves the choice to the profile."""
     code_query: str | None = None
-    """What the code is searched for, where that is not the question itself."""
+    """Text for the code search, if it differs from the query."""
     task: Record | None = None
-    """The task that the call is for: its dependencies, its place in the tree and its words count."""
+    """The task of the call, with its dependencies and its place in the tree."""
     counter: str = "o200k"
     filters: Filters = NO_FILTERS
     given: Mapping[str, tuple[Record, ...]] = field(default_factory=dict)
@@ -177,49 +177,49 @@ class Request:
 
 
 class Meant(NamedTuple):
-    """Why another word is looked for: the asked term that it stands for, and what it counts beside other such words."""
+    """A term that expands a query: the query term that it stands for, and its share among such terms."""
 
     asked: str
     share: float = 1.0
     loose: bool = False
-    """It comes along with the asked one or is of its kind, and does not say the same: for talks."""
+    """It is associated with the query term or a hyponym of it, and no synonym. Only conversations use it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signals:
-    """What the request is really about."""
+    """The subject of a request, extracted from its text."""
 
     keywords: tuple[str, ...] = ()
     terms: Mapping[str, float] = field(default_factory=dict)
     """Analysed search terms with their weight in the query."""
     related: Mapping[str, Meant] = field(default_factory=dict)
-    """Terms that say the same in other words, or are of the kind that is asked for."""
+    """Expansion terms: synonyms, associations and hyponyms."""
     paths: tuple[str, ...] = ()
     symbols: tuple[str, ...] = ()
     entities: Mapping[str, str] = field(default_factory=dict)
     """Entities that the request names: id -> name."""
     entity_types: tuple[str, ...] = ()
-    """What sorts of things those are, in lower case."""
+    """Types of those entities, in lower case."""
     intent: Intent = "other"
     event_types: tuple[str, ...] = ()
-    """Types of events that matter to someone with this intent, the most telling first."""
+    """Types of events that matter for this intent, most important first."""
     domains: tuple[str, ...] = ()
     task_type: str = ""
     complexity: str = ""
-    """How complex the task is, where it says so or can be estimated."""
+    """Complexity of the task, as the task says or as estimated."""
     because: str = ""
-    """Why it is taken to be so complex."""
+    """Reason for the complexity."""
     frame: str = ""
     frame_because: str = ""
-    """How the question is approached, and why so."""
+    """Reason for the frame."""
     input: str = ""
     input_because: str = ""
-    """`short` or `complex`, where the question itself is so, and why."""
+    """Reason why the question counts as `short` or `complex`."""
     embedding: tuple[float, ...] | None = None
 
 
 MAX_FILE_CHARS = 100_000
-"""001's limit: a larger file is never shown whole, only its definitions that matter."""
+"""Limit of 001: of a larger file only the relevant definitions are shown."""
 
 
 # --- profile -------------------------------------------------------------------------------------------------------
@@ -227,25 +227,25 @@ MAX_FILE_CHARS = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slot:
-    """One part of the prompt: whom to ask, how much room, how it reads."""
+    """A part of the prompt as a profile defines it: sources, size and appearance."""
 
     name: str
     source: str
     also: tuple[tuple[str, int], ...] = ()
-    """Further sources that may fill it, each with how many candidates it may bring."""
+    """Further sources, each with its maximum number of candidates."""
     kinds: tuple[str, ...] = ()
     heading: str = ""
-    """Stands as a section of level two; one that brings its own `#` marks stands as it is written."""
+    """Heading of level two. A heading with its own `#` marks is shown as it is."""
     intro: str = ""
-    """Text under the heading, above the items; not shown where there are none."""
+    """Text between the heading and the items; not shown without items."""
     empty: str = ""
-    """Shown instead of items where there are none; an empty slot without it is not rendered."""
+    """Text that is shown if there are no items. Without it, an empty slot is not rendered."""
     tokens: int | None = None
     share: float | None = None
     max_items: int | None = None
     min_score: float = 0.0
     limit: int | None = None
-    """How many candidates the source may bring; None: as many as the room could hold."""
+    """Maximum number of candidates from the source; None for as many as the budget could hold."""
     level: Level = "summary"
     deepest: Level = "full"
     keep: bool = False
@@ -253,67 +253,67 @@ class Slot:
     role: Literal["system", "user"] = "user"
     order: int = 100
     priority: float = 0.5
-    """The `type` feature of what this slot holds (004: frame priorities)."""
+    """The `type` feature of the candidates of this slot (004: frame priorities)."""
     pinned: bool = False
     """Ask only for pinned records."""
     text: str = ""
-    """What the slot says by itself, for the source `text`: an agent's system prompt."""
+    """Text of the source `text`, such as an agent's system prompt."""
     min_trust: Trust = "web"
-    """Whose words may stand here: nobody's who is trusted less."""
+    """Records with less trust are not shown in this slot."""
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Everyone who may fill it."""
+        """Names of all sources of this slot."""
         return (self.source, *(name for name, _ in self.also))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
-    """A way to approach a question: what the model reads about it, and what in a question calls for it."""
+    """A way to approach a question: its text in the prompt, and the triggers that select it."""
 
     title: str = ""
     description: str = ""
     questions: tuple[str, ...] = ()
-    """What to consider, a line each."""
+    """Questions to consider, one line each."""
     domains: tuple[str, ...] = ()
-    """Domains that count as spoken of while it is chosen (004: the agencies that a frame activates)."""
+    """Domains that count as mentioned while the frame is selected (004: the agencies that a frame activates)."""
     triggers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """What calls for it: `forms` (how the question begins), `words` (that it holds) and `intents`."""
+    """Triggers: `forms` (beginnings of a question), `words` (in a question) and `intents`."""
     order: int = 100
-    """Of two that are called for equally, the one with the lower order is chosen."""
+    """If two frames are triggered equally, the lower order wins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """Slots, weights and totals, as data."""
+    """Slots, weights and token totals of a context, as data."""
 
     name: str
     total: int
     written_for: int
-    """The total that its fixed figures belong to: below it, they shrink in proportion."""
+    """The total that the fixed sizes are written for. With a smaller budget they shrink in proportion."""
     reserve: int = 0
     slots: tuple[Slot, ...] = ()
     weights: Mapping[str, float] = field(default_factory=dict)
     half_life: float = 720.0
-    """Hours after which the recency feature is one half."""
+    """Hours after which the recency feature is 0.5."""
     fields: Mapping[str, float] = field(default_factory=dict)
     """Weights of the lexical fields."""
     vector_weight: float = 0.2
     related_weight: float = 0.4
     flexible: float = 1.0
-    """How much of the room that the shares divide is used; the rest stays free."""
+    """Part of the shared budget that is used; the rest stays free."""
     max_file_chars: int = MAX_FILE_CHARS
     frames: bool = False
-    """Whether a frame is chosen for each question, and the room follows the question's length."""
+    """Select a frame for each question, and size the slots by the length of the question."""
     frame: Frame | None = None
     """The frame that was chosen for the question."""
     layers: Mapping[str, str] = field(default_factory=dict)
-    """Which layer set each value: `slots.facts.tokens` -> `chat`."""
+    """The layer that set each value: `slots.facts.tokens` -> `chat`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What one slot wants of a source."""
+    """A request of one slot to a source."""
 
     slot: Slot
     limit: int
@@ -324,7 +324,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """Something that could be in the prompt, for one slot, with named features in 0..1."""
+    """A record that could be shown in one slot, with features between 0 and 1."""
 
     record: Record
     slot: str
@@ -332,15 +332,15 @@ class Candidate:
     overruled_by: str | None = None
     """The record that superseded or disputes it."""
     via: Record | None = None
-    """The task that handed it on: the line says so, and `max_items` does not count it."""
+    """The task that it was inherited from. Its line names the task, and `max_items` does not count it."""
     stale: bool = False
-    """It points to a file that is gone: the line says so, and it ranks last."""
+    """It refers to a file that no longer exists. Its line says so, and it ranks last."""
     conflict: Record | None = None
-    """Another that seems to say otherwise: both are shown, each with its date."""
+    """A record that seems to contradict it. Both are shown, each with its date."""
     features: Mapping[str, float] = field(default_factory=dict)
     score: float = 0.0
     counted: Mapping[Level, int] | None = None
-    """Tokens by the request's counter, where that is not the store's."""
+    """Tokens by the counter of the request, if it differs from the counter of the store."""
 
     @property
     def tokens(self) -> Mapping[Level, int]:
@@ -349,7 +349,7 @@ class Candidate:
 
 
 class _OfCandidate:
-    """Reads the fields of a candidate that a user of a context asks for."""
+    """Properties that items and left-out candidates share."""
 
     __slots__ = ()
     candidate: Candidate
@@ -373,7 +373,7 @@ class _OfCandidate:
 
     @property
     def relevance(self) -> float:
-        """How well it answers the question, 0..1: the part of the score that comes from its words and meaning."""
+        """The part of the score that comes from words and meaning, 0..1."""
         return self.candidate.features.get("relevance", 0.0)
 
     @property
@@ -386,7 +386,7 @@ class Item(_OfCandidate):
     """A candidate that is in the context, at a level."""
 
     candidate: Candidate = field(repr=False)
-    """What it was chosen from, with its source and every feature of its score."""
+    """The candidate, with its source and the features of its score."""
     level: Level
     tokens: int
     rank: int
@@ -411,7 +411,7 @@ class LeftOut(_OfCandidate):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """What one slot may spend. `own` is its room by the profile; the difference was lent to others, or borrowed."""
+    """The tokens of one slot. `own` is its size by the profile; the rest of `granted` was borrowed from other slots."""
 
     slot: str
     own: int
@@ -429,7 +429,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What each slot was granted and what it used. `used` counts the rendered messages, framing included."""
+    """The token budget of a context and of its slots. `used` counts the rendered messages, framing included."""
 
     total: int
     reserve: int
@@ -444,7 +444,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A slot filled: what the model reads under one heading."""
+    """A filled slot: the text that the model reads under one heading."""
 
     name: str
     content: str

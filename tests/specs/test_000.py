@@ -52,7 +52,7 @@ def knowledge(engine: foveate.Engine) -> None:
             )
             engine.add("gotcha", f"The {topic} module breaks when flag g{n} is set")
             engine.add("decision", f"The {topic} module uses library d{n}")
-            engine.add("task", f"Wrote the {topic} step t{n}", data={"name": f"{topic} step {n}"})
+            engine.tasks.add(f"{topic} step {n}", objective=f"Wrote the {topic} step t{n}")
 
 
 def done(engine: foveate.Engine, key: str, result: str = "", *, files_to_read: Any = (), **values: Any) -> Task:

@@ -282,7 +282,7 @@ def test_a_frame_changes_nothing_before_it_in_the_prompt() -> None:
 
 def test_a_question_for_a_task_that_calls_for_nothing_is_a_task() -> None:
     with open_engine(profile="assistant") as engine:
-        task = engine.add("task", "The office in Lisbon", data={"name": "Office"}).record.id
+        task = engine.tasks.add("Office", objective="The office in Lisbon").id
         found = engine.context(task=task).signals
     assert (found.frame, found.frame_because) == ("task", "the request is for a task")
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import re
+
+import pytest
 
 import foveate
 from foveate.engine.tasks import Tasks
@@ -73,3 +76,20 @@ def test_a_kind_and_a_counter_of_ones_own_are_passed_to_open() -> None:
                 assert engine.search("queue", kinds=["runbook"])
     finally:
         KINDS.pop("runbook")
+
+
+def test_lists_and_tasks_in_the_wrong_place_are_refused_with_the_way_out() -> None:
+    with open_engine() as engine:
+        id = engine.add("fact", "Deploys happen on Tuesdays").record.id
+        calls = {
+            "forget(*ids)": lambda: engine.forget([id]),  # type: ignore[list-item]
+            "accept(*ids)": lambda: engine.inbox.accept([id]),  # type: ignore[list-item]
+            "reject(*ids)": lambda: engine.inbox.reject([id]),  # type: ignore[list-item]
+            "['fact']": lambda: engine.search("deploys", kinds="fact"),
+            "['vectors']": lambda: engine.store.maintain(only="vectors"),  # type: ignore[arg-type]
+            "Did you mean 'vectors'": lambda: engine.store.maintain(only=["vector"]),  # type: ignore[list-item]
+            "engine.tasks.add": lambda: engine.add("task", "Log in"),
+        }
+        for advice, call in calls.items():
+            with pytest.raises(foveate.InputError, match=re.escape(advice)):
+                call()

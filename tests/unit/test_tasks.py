@@ -326,9 +326,9 @@ def test_current_names_the_task_of_the_scope_or_the_top_of_the_stack() -> None:
     with open_engine() as engine:
         login = engine.tasks.add("Login", key="login")
         assert engine.tasks.current() is None
-        with pytest.raises(NotFound, match="no current task"):
+        with pytest.raises(NotFound, match="No task is current"):
             engine.tasks.complete()
-        with pytest.raises(NotFound, match="no current task"):
+        with pytest.raises(NotFound, match="No task is current"):
             engine.context("Anything", task="current")
         goal = engine.tasks.push("Ship it")
         assert engine.tasks.get("current") == goal

@@ -27,6 +27,7 @@ from foveate.options import (
     NewRecordFields,
     RecordFields,
     Who,
+    refuse_lists,
     refuse_text,
     refuse_unknown,
     scope_of,
@@ -147,7 +148,7 @@ class Engine:
 
     @property
     def scope(self) -> Scope:
-        """Whose state this engine reads and writes."""
+        """Project, user, agent, session and task of this engine."""
         return self._data.scope
 
     # --- contexts ----------------------------------------------------------------------------------------------
@@ -289,6 +290,8 @@ class Engine:
         **fields: Unpack[NewRecordFields],
     ) -> Added:
         """Store one record; storing the same content again confirms it."""
+        if kind == "task":
+            raise InputError("Add tasks with engine.tasks.add(name, ...): a task has a name and a status.")
         values: dict[str, Any] = dict(fields)
         _refuse_unknown_fields(kind, values)
         scope = self._scope_of({name: values.pop(name) for name in WHO & values.keys()})
@@ -364,9 +367,7 @@ class Engine:
 
     def forget(self, *ids: str) -> Forgotten:
         """Delete records permanently, down to the bytes of the file."""
-        for id in ids:
-            if not isinstance(id, str):
-                raise InputError(f"forget takes ids, one argument each, got {id!r}. Unpack a list: forget(*ids).")
+        refuse_lists(ids, "forget")
         self.receipts.flush()  # a receipt written later would contain the records again
         forgotten = self._memory.forget(ids)
         self._shared.cache.clear()
@@ -433,7 +434,7 @@ class Engine:
         for name, ids in (*marks.items(), ("confirmed", confirmed)):
             refuse_text(ids, name)
         if not answer and not confirmed and not any(marks.values()):
-            raise InputError("There is no feedback: pass answer, useful, wrong, outdated or confirmed.")
+            raise InputError("The feedback is empty: pass answer, useful, wrong, outdated or confirmed.")
         ref = LAST if context is None else context
         result = self.receipts.used_in(ref, answer) if answer else Feedback("", {}, ())
         advice = {id: self._mark(context, id, mark) for mark, ids in marks.items() for id in ids}

@@ -8,6 +8,7 @@ from typing import Any
 
 from foveate.errors import Conflict, InputError
 from foveate.memory.memory import Memory
+from foveate.options import refuse_lists
 from foveate.records.kinds import CONFLICTS_WITH, LEARNED_FROM
 from foveate.store.protocol import Added, ProjectReader, Reader
 from foveate.store.retry import retried
@@ -65,6 +66,7 @@ class Inbox:
 
     def accept(self, *ids: str, text: str | None = None, kind: str | None = None) -> Sequence[Record]:
         """Accept records as they are, or with a new text or kind. Their trust becomes the person's."""
+        refuse_lists(ids, "accept")
         if text is not None and len(ids) != 1:
             raise InputError("text can be given for one record at a time.")
         accepted = []
@@ -79,6 +81,7 @@ class Inbox:
 
     def reject(self, *ids: str) -> Sequence[Record]:
         """Reject records: they are retired and stay in the history."""
+        refuse_lists(ids, "reject")
         return [self._memory.edit(id, status="retired") for id in ids]
 
     @retried

@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Unpack
 
-from foveate.errors import ProfileError
+from foveate.errors import InputError, ProfileError, near
 from foveate.memory import backfill, maintenance, transfer
 from foveate.memory.memory import Memory, unknown_project
 from foveate.memory.transfer import Imported, NewRecord
-from foveate.options import WHO, Who, refuse_unknown, scope_of
+from foveate.options import WHO, Who, refuse_text, refuse_unknown, scope_of
 from foveate.pipeline import profiles
 from foveate.pipeline.sources.censors import stands_here
 from foveate.receipts.history import Receipts
@@ -65,7 +65,7 @@ class StoreTools:
 
     @property
     def thresholds(self) -> Thresholds:
-        """When a record passes from one lifecycle stage to the next."""
+        """The ages and counts at which a record changes its lifecycle stage."""
         return self._memory.thresholds
 
     # --- figures -----------------------------------------------------------------------------------------------
@@ -156,7 +156,11 @@ class StoreTools:
     # --- maintenance -------------------------------------------------------------------------------------------
 
     def maintain(self, *, only: Sequence[Job] = (), dry_run: bool = False) -> list[Step]:
-        """Run the maintenance that is due, or only report it. Of records, only expired events are deleted."""
+        """Run the maintenance that is due, or only report it. Expired events are the only records that it deletes."""
+        refuse_text(only, "only")
+        for job in only:
+            if job not in JOBS:
+                raise InputError(f"Unknown job {job!r}.{near(job, JOBS)}")
         jobs = set(only or JOBS)
         steps = []
         if jobs & {"lifecycle", "retention"}:

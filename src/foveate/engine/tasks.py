@@ -168,7 +168,7 @@ class Tasks:
     ) -> ClaimWithContext | None:
         """Claim a task, or the next ready one, and compute the context for it; None if no task is ready.
 
-        The task becomes active. Nobody else gets it, unless both claims say `exclusive=False`. The claim ends with the task,
+        The task becomes active. No other agent gets it, unless both pass `exclusive=False`. The claim ends with the task,
         when it is released, or after `seconds`; claiming again renews it. Options are those of `engine.context`; `agent`
         defaults to the engine's.
         """

@@ -107,7 +107,7 @@ def _task_of(data: ScopedStore, scope: Scope, text: str) -> Record | None:
     if record is not None and record.kind == "task":
         return record
     if scope.task == CURRENT:
-        raise NotFound("There is no current task: push a goal first, or name a task.")
+        raise NotFound("No task is current: push a goal first, or name a task.")
     if not text or scope.task.startswith("task_"):
         raise NotFound(f"No task {scope.task!r} in this scope. `foveate task list` shows them.")
     return None

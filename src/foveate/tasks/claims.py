@@ -158,7 +158,7 @@ def end_claims(data: ScopedStore, writer: Writer, task: str, state: str) -> None
 
 
 def release(data: ScopedStore, writer: Writer, records: Iterable[Record], state: str) -> int:
-    """End claims before their task does, and return their number. A task that nobody holds any more is open again."""
+    """End claims before their task does, and return their number. A task without claims is open again."""
     ended = {record.id: record for record in records}
     for record in ended.values():
         _changed(data, writer, record, state, {"state": state})

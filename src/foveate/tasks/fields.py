@@ -12,7 +12,7 @@ from foveate.tasks.task import lookup
 from foveate.text.format import one_line
 
 OPERATIONS = ("create", "modify", "delete", "read")
-"""What a task does to a file."""
+"""Operations of a task on a file."""
 
 STEP_FIELDS = ("text", "code", "command")
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 STATE_OF = {"completed": "completed", "partial": "completed", "failed": "failed", "blocked": "blocked"}
 OUTCOME_OF = {"completed": "success", "partial": "partial", "failed": "failure", "blocked": "pending"}
-"""What the status of a handoff means for its task."""
+"""The task's status and outcome for each status of a handoff."""
 
 MAX_PATH_CHARS = 1000
 """No file system takes longer paths, and what an agent wrote may be no path at all."""
@@ -37,7 +37,7 @@ MAX_PATH_CHARS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What was learned from a handoff. `counts` tells how many records were added, confirmed and updated, by kind."""
+    """The result of a handoff. `counts` holds the numbers of added, confirmed and updated records, by kind."""
 
     task: str
     handoff: str
@@ -209,6 +209,6 @@ def _set_status(data: ScopedStore, writer: Writer, task: Record, parsed: Parsed,
     fields: dict[str, Any] = {"state": state, "handoff": handoff_id}
     fields["files_to_read"] = list(handoff["dependencies_for_next"])
     fields |= {"result": summary} if state == "completed" else {"reason": summary or f"The handoff says {status}."}
-    # Nobody could read how a raw handoff went, so its task is at most a partial success.
+    # A raw handoff does not tell how the task went, so it is at most a partial success.
     outcome = "partial" if parsed.rung == "raw" and status == "completed" else OUTCOME_OF[status]
     writer.change(changed(data, task, fields, outcome), "handoff", expect=task.version)

@@ -1,7 +1,7 @@
 """The task stack: the goal that an agent works on, and the goals above it.
 
 A goal is a task; its parent is the goal below it on the stack. One private record names the top of the stack of each user,
-agent and session, so that the stack survives a restart and nobody else moves it.
+agent and session, so that the stack survives a restart and only they move it.
 """
 
 from __future__ import annotations

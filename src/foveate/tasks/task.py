@@ -64,7 +64,7 @@ class Task:
 
     @property
     def reason(self) -> str:
-        """Why the task is blocked or failed, or an empty string."""
+        """The reason of a blocked or failed task, or an empty string."""
         return str(self.record.data.get("reason", ""))
 
     @property
@@ -121,7 +121,7 @@ def find(reader: Reader, ref: object) -> Record:
     """Return the record of a task by its id or key, "current", or a `Task`."""
     record = lookup(reader, ref)
     if record is None and ref == CURRENT:
-        raise NotFound("There is no current task: push a goal first, or name a task.")
+        raise NotFound("No task is current: push a goal first, or name a task.")
     if record is None:
         raise NotFound(f"No task {ref!r} in this scope. `foveate task list` shows them.")
     if record.kind != "task":
