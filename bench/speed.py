@@ -23,7 +23,7 @@ import foveate
 from bench.corpus import queries, texts
 from foveate.clock import new_id
 from foveate.pipeline.profiles import resolve
-from foveate.pipeline.sources.gather import limit_of
+from foveate.pipeline.sources.base import limit_of
 from foveate.records.make import Rules, make
 from foveate.store.protocol import Query, SearchGroup
 from foveate.text import analysis

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from foveate.memory.entities import candidate_names, name_of
-from foveate.pipeline.sources.gather import Around, filtered
+from foveate.pipeline.sources.base import SlotRequest, Source, SourceContext, filtered
 from foveate.records.kinds import STRUCTURAL_LINKS
 from foveate.text import analysis
-from foveate.types import Ask, Candidate, Record
+from foveate.types import Candidate, Record
 
 MIN_MISSPELT_LETTERS = 5
 """Shorter names must be spelt right: with one letter changed, another word is as likely."""
@@ -31,21 +31,21 @@ MAX_ENTITIES = 10_000
 """All entities are compared with the query, which is fine for a benchmark with a hundred of them."""
 
 
-class NameMatch:
+class NameMatch(Source):
     name = "named"
 
-    def find(self, asks: Sequence[Ask], around: Around) -> Iterator[Candidate]:
-        scored = _scored_records(around)
-        for ask in asks:
-            fitting = [pair for pair in scored if not ask.slot.kinds or pair[0].kind in ask.slot.kinds]
-            for record, score in fitting[: ask.limit]:
-                yield Candidate(record=record, slot=ask.slot.name, source=self.name, features={"relevance": score})
+    def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> Iterator[Candidate]:
+        scored = _scored_records(context)
+        for request in requests:
+            fitting = [pair for pair in scored if not request.slot.kinds or pair[0].kind in request.slot.kinds]
+            for record, score in fitting[: request.limit]:
+                yield Candidate(record=record, slot=request.slot.name, source=self.name, features={"relevance": score})
 
 
-def _scored_records(around: Around) -> list[tuple[Record, float]]:
+def _scored_records(context: SourceContext) -> list[tuple[Record, float]]:
     """Return each record once with its score, best first."""
-    reader, filters = around.reader, around.request.filters
-    written = candidate_names(around.request.query)
+    reader, filters = context.reader, context.request.filters
+    written = candidate_names(context.request.query)
     scores: dict[str, float] = {}
     records: dict[str, Record] = {}
     for entity in reader.most_salient(("entity",), MAX_ENTITIES, filters):

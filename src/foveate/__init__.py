@@ -25,7 +25,7 @@ _MODULES = {
     "Scope": "foveate.types",
     "Filters": "foveate.types",
     "Kind": "foveate.records.kinds",
-    "Source": "foveate.pipeline.sources.gather",
+    "Source": "foveate.pipeline.sources.base",
     "Candidate": "foveate.types",
     "Message": "foveate.types",
     "Embedder": "foveate.text.embed",
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from foveate.errors import BudgetError, Conflict, FoveateError, InputError, NotFound, StoreError
     from foveate.factory import open
     from foveate.pipeline.context import Context
-    from foveate.pipeline.sources.gather import Source
+    from foveate.pipeline.sources.base import Source
     from foveate.receipts.receipt import Receipt
     from foveate.records.kinds import Kind
     from foveate.tasks.task import Task

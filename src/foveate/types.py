@@ -222,6 +222,10 @@ MAX_FILE_CHARS = 100_000
 """Limit of 001: of a larger file only the relevant definitions are shown."""
 
 
+TASK_FIELDS = ("objective", "files", "steps", "acceptance_criteria", "test_criteria", "reads")
+"""Fields of a task that a slot can show by themselves."""
+
+
 # --- profile -------------------------------------------------------------------------------------------------------
 
 
@@ -260,6 +264,10 @@ class Slot:
     """Text of the source `text`, such as an agent's system prompt."""
     min_trust: Trust = "web"
     """Records with less trust are not shown in this slot."""
+    field: str = ""
+    """Part of a task or record to show, for the sources `task` and `latest`: `objective`, `files`, `steps`, ..."""
+    required: str = ""
+    """Error to raise if the slot has nothing to show: what is missing and how to add it."""
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -309,14 +317,6 @@ class Profile:
     """The frame that was chosen for the question."""
     layers: Mapping[str, str] = field(default_factory=dict)
     """The layer that set each value: `slots.facts.tokens` -> `chat`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """A request of one slot to a source."""
-
-    slot: Slot
-    limit: int
 
 
 # --- candidates ----------------------------------------------------------------------------------------------------

@@ -695,7 +695,7 @@ def test_the_steps_run_in_the_documents_order() -> None:
     """000-55"""
     seen = []
 
-    class Late:
+    class Late(foveate.Source):
         name = "late"
 
         def find(self, asks: Any, around: Any) -> list[Any]:

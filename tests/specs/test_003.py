@@ -256,7 +256,7 @@ def test_sources_that_are_slow_run_in_parallel() -> None:
     """003-113"""
     meet = Barrier(2, timeout=5)
 
-    class Slow:
+    class Slow(foveate.Source):
         slow = True
         deadline = 5.0
 

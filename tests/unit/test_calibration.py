@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 import foveate
-from foveate.pipeline.calibration import ENOUGH, by_domain, measure, note, reviewed
+from foveate.pipeline.sources.calibration import MIN_REVIEWED, by_domain, measure, note, reviewed
 from foveate.types import Record, Scope
 from worlds import NOW, open_engine
 
@@ -64,9 +64,9 @@ def test_the_note_of_004() -> None:
 @pytest.mark.parametrize(
     ("cases", "end"),
     [
-        ([(0.95, "failure")] * ENOUGH, "Overconfident — look for what could go wrong."),
-        ([(0.5, "success")] * ENOUGH, "Underconfident — trust your analysis."),
-        ([(0.97, "success")] * ENOUGH, "Well calibrated — go on as you do."),
+        ([(0.95, "failure")] * MIN_REVIEWED, "Overconfident — look for what could go wrong."),
+        ([(0.5, "success")] * MIN_REVIEWED, "Underconfident — trust your analysis."),
+        ([(0.97, "success")] * MIN_REVIEWED, "Well calibrated — go on as you do."),
     ],
 )
 def test_tendencies_in_words(cases: list[Case], end: str) -> None:

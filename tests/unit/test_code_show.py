@@ -20,10 +20,10 @@ from foveate.code.model import Symbol
 from foveate.code.search import DefinitionHit
 from foveate.code.snapshot import Workspace
 from foveate.pipeline.profiles import resolve
+from foveate.pipeline.sources.base import SlotRequest, Source, SourceContext, room_of
 from foveate.pipeline.sources.code import by_worth, record_of
 from foveate.pipeline.sources.files import CHARS_A_TOKEN, whole_chars, whole_file
-from foveate.pipeline.sources.gather import Around, room_of
-from foveate.types import MAX_FILE_CHARS, Ask, Candidate, Filters
+from foveate.types import MAX_FILE_CHARS, Candidate, Filters
 
 MARK = re.compile(r"⋮ lines (\d+)-(\d+) left out")
 HEAD = " ..."
@@ -483,7 +483,7 @@ def test_two_contexts_within_a_second_show_what_the_files_say_each_time(root: Pa
     assert_stands_in_files(root, third.text)
 
 
-class Meanwhile:
+class Meanwhile(Source):
     """A source that is asked between two others, and does something to the files."""
 
     name = "project"
@@ -492,9 +492,9 @@ class Meanwhile:
     def __init__(self, root: Path, text: str | None) -> None:
         self.root, self.text = root, text
 
-    def find(self, asks: Sequence[Ask], around: Around) -> list[Candidate]:
-        assert around.look is not None
-        assert around.look.search(around.request.query).definitions
+    def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> list[Candidate]:
+        assert context.code is not None
+        assert context.code.search(context.request.query).definitions
         if self.text is None:
             (self.root / "shop.py").unlink(missing_ok=True)
         else:

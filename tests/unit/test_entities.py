@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from foveate import Engine, Filters
 from foveate.cli import cli
-from foveate.pipeline.sources.entities import SALIENT
+from foveate.pipeline.sources.entities import MAX_SALIENT
 from foveate.receipts.receipt import FORGOTTEN
 from worlds import ago, open_engine
 
@@ -119,7 +119,7 @@ def test_the_ten_most_salient_others_join_and_each_stands_once(engine: Engine) -
     found = [item.record for item in context.items if item.section == "entities"]
     assert [record.text for record in found if record.text in ("Thing-t", "Thing-a")] == ["Thing-t", "Thing-a"]
     assert {record.text[-1] for record in found} == set("ta") | set("srqponmlkj")
-    assert len(found) == len({record.id for record in found}) == context.considered["entities"] == 2 + SALIENT
+    assert len(found) == len({record.id for record in found}) == context.considered["entities"] == 2 + MAX_SALIENT
 
 
 def test_entities_keep_to_the_filters_and_to_the_scope(engine: Engine) -> None:
@@ -148,7 +148,7 @@ def test_a_hostile_name_stays_inside_its_line(engine: Engine, name: str) -> None
 
 
 def test_why_not_says_that_an_entity_is_neither_named_nor_salient(engine: Engine) -> None:
-    for n in range(SALIENT):
+    for n in range(MAX_SALIENT):
         engine.add("entity", f"Thing-{'abcdefghij'[n]}", salience=0.9)
     least = engine.add("entity", "Least", salience=0.1).record.id
     context = engine.context("anything", profile="subtask")

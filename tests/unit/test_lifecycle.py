@@ -11,7 +11,7 @@ import pytest
 import foveate
 from foveate import InputError, testing
 from foveate.clock import new_id
-from foveate.pipeline.track_record import earned
+from foveate.pipeline.scoring import track_record
 from foveate.records.kinds import LEARNED_FROM
 from foveate.records.lifecycle import (
     DEFAULT_THRESHOLDS,
@@ -322,10 +322,10 @@ def test_a_threshold_is_a_number(value: object) -> None:
 )
 def test_what_a_record_has_earned(kind: str, values: dict[str, Any], expected: dict[str, float]) -> None:
     signals = Signals(intent="fix", entity_types=("service",))
-    assert earned(record(kind, **values), signals, NOW, DEFAULT_THRESHOLDS) == pytest.approx(expected)
+    assert track_record(record(kind, **values), signals, NOW, DEFAULT_THRESHOLDS) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("profile", ["base", "layers", "stack"])
+@pytest.mark.parametrize("profile", ["default", "subtask", "assistant"])
 def test_a_core_fact_ranks_before_one_that_was_met_once(profile: str) -> None:
     with open_engine(profile=profile) as engine:
         once = engine.add("fact", "The crawler runs in Oslo at night").record.id
@@ -335,7 +335,7 @@ def test_a_core_fact_ranks_before_one_that_was_met_once(profile: str) -> None:
         assert ids.index(core) < ids.index(once)
 
 
-@pytest.mark.parametrize("profile", ["base", "layers", "stack"])
+@pytest.mark.parametrize("profile", ["default", "subtask", "assistant"])
 def test_forty_of_forty_five_beat_one_of_one(profile: str) -> None:
     with open_engine(profile=profile) as engine:
         for name, uses, wins in (("Oslo", 1, 1), ("Rome", 45, 40)):
@@ -355,10 +355,10 @@ def test_a_procedure_for_this_intent_and_sort_of_thing_comes_first(engine: fovea
     ]
 
 
-@pytest.mark.parametrize("profile", ["base", "coding", "layers", "stack"])
+@pytest.mark.parametrize("profile", ["default", "coding", "assistant", "subtask"])
 def test_a_way_for_this_sort_of_thing_is_found_without_a_shared_word(profile: str) -> None:
     with open_engine(profile=profile) as engine:
-        kind = "procedure" if profile == "layers" else "pattern"
+        kind = "procedure" if profile == "assistant" else "pattern"
         engine.add("entity", "Kestrel", data={"type": "service"})
         meant = engine.add(
             kind, "Read its health page first", data={"intents": ["fix"], "entity_types": ["Service"]}

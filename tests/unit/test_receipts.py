@@ -218,7 +218,7 @@ def test_it_was_written_later_with_an_earlier_date(engine: foveate.Engine) -> No
 
 
 def test_its_source_failed() -> None:
-    class Broken:
+    class Broken(foveate.Source):
         name = "broken"
 
         def find(self, asks: object, around: object) -> list[object]:

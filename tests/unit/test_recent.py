@@ -13,7 +13,7 @@ import foveate
 from foveate import Filters, InputError, Scope
 from foveate.cli import cli
 from foveate.pipeline.profiles import resolve
-from foveate.pipeline.sources.highlights import EACH
+from foveate.pipeline.sources.recent import MAX_HIGHLIGHTS
 from foveate.receipts.receipt import filters_from_json
 from records import add_record
 from worlds import NOW, open_engine
@@ -78,7 +78,7 @@ def test_the_most_telling_of_a_session_goes_first() -> None:
     decided = happened(engine, "other", 30, "Builds move to the larger host", kind="decision")
     happened(engine, "other", 20, "make lint", type="shell_exec", command="make lint", outcome="success")
     happened(engine, "other", 10, "src/a.py", type="file_read", path="src/a.py")
-    assert EACH == 3
+    assert MAX_HIGHLIGHTS == 3
     assert brought(engine, "highlights", session="mine") == [decided, failed, error]
 
 

@@ -15,7 +15,7 @@ import foveate
 from foveate import Context, Engine, Filters, InputError, NotFound, Scope
 from foveate.cli import cli
 from foveate.memory.relations import ends_of, id_of, load_relation, walk
-from foveate.pipeline.sources.relations import EDGES
+from foveate.pipeline.sources.entities import MAX_RELATIONS
 from foveate.project import project
 from foveate.receipts.receipt import FORGOTTEN
 from foveate.records.kinds import STRUCTURAL_LINKS
@@ -153,7 +153,7 @@ def test_circles_end_and_no_entity_is_visited_twice(engine: Engine) -> None:
         engine.link(name, "calls", ring[(n + 1) % 3], create=True)
     engine.link("Alpha", "calls", "Alpha")
     with engine.store.data.reader() as reader:
-        steps = walk(reader, ["entity_1"], max_depth=50, max_edges=EDGES)
+        steps = walk(reader, ["entity_1"], max_depth=50, max_edges=MAX_RELATIONS)
     assert [(step.link.src, step.link.dst, step.depth) for step in steps] == [
         ("entity_1", "entity_1", 1), ("entity_1", "entity_2", 1), ("entity_3", "entity_1", 1), ("entity_2", "entity_3", 2),
     ]  # fmt: skip
@@ -190,7 +190,7 @@ def test_ten_thousand_relations_of_one_entity_are_cut_at_the_heaviest_in_time(en
     began = perf_counter()
     context = compute(engine, "What of part-0?")
     assert perf_counter() - began < 2
-    assert context.considered["relations"] == EDGES
+    assert context.considered["relations"] == MAX_RELATIONS
     assert lines(context)[:2] == ["Part 0 --[has 99]--> Part 100", "Part 0 --[has 99]--> Part 99"]
 
 

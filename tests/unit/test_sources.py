@@ -13,9 +13,9 @@ import foveate
 from foveate import Candidate, Kind, Record, Scope
 from foveate.errors import ProfileError, SourceError
 from foveate.pipeline.profiles import resolve
-from foveate.pipeline.sources.gather import FEWEST, MOST, Around, limit_of
+from foveate.pipeline.sources.base import MAX_LIMIT, MIN_LIMIT, SlotRequest, Source, SourceContext, limit_of
 from foveate.records import kinds, render
-from foveate.types import Ask, Profile, Slot
+from foveate.types import Profile, Slot
 from worlds import ago, open_engine
 
 TICKETS = {"slots": {"tickets": {"source": "tickets", "heading": "Tickets", "share": 20, "order": 200}}}
@@ -25,31 +25,31 @@ def note(id: str, text: str) -> Record:
     return Record(id=id, kind="note", scope=Scope("main"), text=text, summary=text, micro=text)
 
 
-class Tickets:
+class Tickets(Source):
     """A user's own source."""
 
     name = "tickets"
 
-    def find(self, asks: Sequence[Ask], around: Around) -> Iterator[Candidate]:
-        for ask in asks:
-            text = f"T-1 asks for {around.signals.keywords[0]}"
-            yield Candidate(record=note("t1", text), slot=ask.slot.name, source=self.name, features={"relevance": 0.9})
+    def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> Iterator[Candidate]:
+        for request in requests:
+            text = f"T-1 asks for {context.signals.keywords[0]}"
+            yield Candidate(record=note("t1", text), slot=request.slot.name, source=self.name, features={"relevance": 0.9})
 
 
 class Broken(Tickets):
-    def find(self, asks: Sequence[Ask], around: Around) -> Iterator[Candidate]:
+    def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> Iterator[Candidate]:
         raise RuntimeError("no connection")
 
 
 class Strange(Tickets):
-    def find(self, asks: Sequence[Ask], around: Around) -> Any:
+    def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> Any:
         return ["just text"]
 
 
 class Async(Tickets):
-    async def find(self, asks: Sequence[Ask], around: Around) -> list[Candidate]:  # type: ignore[override]
+    async def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> list[Candidate]:  # type: ignore[override]
         await asyncio.sleep(0)
-        return list(super().find(asks, around))
+        return list(super().find(requests, context))
 
 
 class Slow(Tickets):
@@ -64,7 +64,7 @@ class TooSlow(Tickets):
     def __init__(self) -> None:
         self.release = Event()
 
-    def find(self, asks: Sequence[Ask], around: Around) -> Any:
+    def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> Any:
         self.release.wait(20)
         return []
 
@@ -110,7 +110,7 @@ def test_a_source_that_fails_is_reported_and_the_rest_goes_on() -> None:
 def test_a_source_that_brings_something_else_is_reported() -> None:
     context, report = compute(Strange())
     assert "four minutes" in context.text
-    assert report["error"] == "TypeError: it brought str where a Candidate was expected"
+    assert report["error"] == "TypeError: find() must return candidates, got str"
 
 
 def test_a_slow_source_has_a_deadline() -> None:
@@ -135,15 +135,15 @@ def test_a_failing_source_that_a_keep_slot_needs_stops_everything(source: Any) -
 def test_an_unknown_source_gets_a_near_match() -> None:
     with open_engine() as engine, pytest.raises(ProfileError) as raised:
         engine.context("deploy", overrides={"slots": {"facts": {"source": "serch"}}})
-    assert str(raised.value) == "Slot 'facts' asks source 'serch', which is not there. Did you mean 'search'?"
+    assert str(raised.value) == "Slot 'facts' asks source 'serch', which does not exist. Did you mean 'search'?"
 
 
 def test_a_source_is_asked_once_for_all_its_slots() -> None:
     asked: list[list[str]] = []
 
     class Counting(Tickets):
-        def find(self, asks: Sequence[Ask], around: Around) -> Iterator[Candidate]:
-            asked.append([ask.slot.name for ask in asks])
+        def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> Iterator[Candidate]:
+            asked.append([request.slot.name for request in requests])
             return iter(())
 
     two = {"slots": {**TICKETS["slots"], "more": {"source": "tickets", "share": 1, "order": 201}}}
@@ -190,9 +190,9 @@ def test_a_slot_may_be_filled_by_several_sources() -> None:
 
 def test_what_two_sources_bring_for_a_slot_stands_once_with_what_each_knows() -> None:
     class Twice(Tickets):
-        def find(self, asks: Sequence[Ask], around: Around) -> Iterator[Candidate]:
-            (record,) = around.reader.get(["fact_1"]).values()
-            yield Candidate(record=record, slot=asks[0].slot.name, source=self.name, features={"domain": 0.7})
+        def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> Iterator[Candidate]:
+            (record,) = context.reader.get(["fact_1"]).values()
+            yield Candidate(record=record, slot=requests[0].slot.name, source=self.name, features={"domain": 0.7})
 
     with open_engine(sources=[Twice()]) as engine:
         engine.add("fact", "The deploy takes four minutes")
@@ -209,7 +209,7 @@ def test_a_further_source_that_is_not_there_is_named() -> None:
     with (
         open_engine() as engine,
         pytest.raises(
-            ProfileError, match=r"Slot 'facts' asks source 'serach', which is not there\. Did you mean 'search'\?"
+            ProfileError, match=r"Slot 'facts' asks source 'serach', which does not exist\. Did you mean 'search'\?"
         ),
     ):
         engine.context("deploy", overrides={"slots": slots})
@@ -268,8 +268,8 @@ def test_search_joins_vectors_with_a_small_weight() -> None:
     ("settings", "limit"),
     [
         ({"tokens": 3000}, 200),
-        ({"tokens": 10}, FEWEST),
-        ({"tokens": 10**6}, MOST),
+        ({"tokens": 10}, MIN_LIMIT),
+        ({"tokens": 10**6}, MAX_LIMIT),
         ({"tokens": 3000, "limit": 7}, 7),
         ({"share": 50}, 8000 // 15),
     ],
@@ -277,7 +277,7 @@ def test_search_joins_vectors_with_a_small_weight() -> None:
 def test_a_slot_asks_for_as_many_as_its_room_could_hold(settings: dict[str, Any], limit: int) -> None:
     slot = Slot(name="a", source="search", **settings)
     profile = Profile(name="p", total=8000, written_for=8000, slots=(slot,))
-    assert limit_of(slot, profile) == min(limit, MOST)
+    assert limit_of(slot, profile) == min(limit, MAX_LIMIT)
 
 
 def test_004s_limits_reach_the_source() -> None:

@@ -12,9 +12,9 @@ from click.testing import CliRunner, Result
 import foveate
 from foveate import BudgetError, InputError
 from foveate.agents import ContextStrategy, strategy_of
-from foveate.agents.developer import fenced, file_line, step_text
 from foveate.cli import cli
 from foveate.errors import ProfileError
+from foveate.pipeline.sources.parts import fenced, file_line, step_text
 from worlds import open_engine
 
 PATCH = "diff --git a/{0} b/{0}\n--- a/{0}\n+++ b/{0}\n@@ -1 +1 @@\n-a\n+{1}\n"
@@ -77,7 +77,7 @@ def test_a_receipt_explains_a_compilation_and_a_replay_gives_its_bytes() -> None
         assert engine.why(steps.items[1].id)["sentence"].startswith("kept in 'steps' at level full")
         prompt = compiled.context.sections[0]
         assert (prompt.source, engine.why(prompt.items[0].id)["kept"]) == ("text", True)
-        again = engine.receipts.replay(compiled.context, extra=strategy.given(engine))
+        again = engine.receipts.replay(compiled.context)
         assert (again["identical"], again["text"]) == (True, compiled.context.text)
         assert engine.receipts.get(compiled.context).document["request"]["task"] == task
 
@@ -161,7 +161,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_compile_prints_text_messages_or_a_document(project: Path) -> None:
     refused = run("agent", "compile", "developer")
-    assert (refused.exit_code, "stack push" in refused.stderr) == (2, True)
+    assert (refused.exit_code, "--push" in refused.stderr) == (2, True)
     run("task", "add", "Log in", "--key", "login", "--objective", "Let users log in")
     text = run("agent", "compile", "developer", "--task", "login", "--budget", "500")
     assert text.stdout.endswith("## Task\nLet users log in\n")
@@ -169,32 +169,39 @@ def test_compile_prints_text_messages_or_a_document(project: Path) -> None:
     assert [message["role"] for message in messages] == ["system", "user"]
     found = json.loads(run("agent", "compile", "developer", "--task", "login", "--json").stdout)
     assert (found["agent"], found["messages"], found["context"]["profile"]) == ("developer", messages, "developer")
-    assert [(section["name"], section["source"]) for section in found["sections"]] == [("task", "current task")]
+    assert [(section["name"], section["source"]) for section in found["sections"]] == [("task", "task")]
     assert found["system_prompt"] == messages[0]["content"]
 
 
-def test_replay_hands_in_again_what_a_strategy_made(project: Path) -> None:
-    run("task", "add", "Log in", "--key", "login", "--objective", "Let users log in")
-    made = json.loads(run("agent", "compile", "developer", "--task", "login", "--json").stdout)["context"]["id"]
-    assert run("replay", "last", "--agent", "developer").stdout.startswith(made)
-    assert "identical" in run("replay", "last", "--agent", "developer").stdout
-    task = json.loads(run("task", "list", "--json").stdout)["tasks"][0]["id"]
-    assert run("edit", task, "--text", "Let users log in twice").exit_code == 0
-    later = run("replay", "last", "--agent", "developer")
-    assert (later.exit_code, "given texts are not kept" in later.stdout) == (1, True)
+def test_a_profile_alone_gives_the_context_of_its_strategy() -> None:
+    with open_engine() as engine:
+        engine.add("issue", "Users are logged out", data={"title": "Sessions die"})
+        ready(engine, steps=["One", "Two"], acceptance_criteria=["It works"])
+        engine.add("change", PATCH.format("a.py", "b"))
+        for profile in ("architect", "developer", "reviewer"):
+            whole = strategy_of(profile).compile(engine)
+            assert engine.context(profile=profile).text == whole.context.text
+            assert "\n## " in whole.context.text
 
 
-def test_diff_hands_in_again_what_a_strategy_made(project: Path) -> None:
-    run("task", "add", "Log in", "--key", "login", "--objective", "Let users log in")
-    ids = [
-        json.loads(run("agent", "compile", "developer", "--task", "login", "--budget", budget, "--json").stdout)["context"][
-            "id"
-        ]
-        for budget in ("500", "900")
-    ]
-    assert "100% of the second) are the same" in run("diff", *ids, "--agent", "developer").stdout
-    found = json.loads(run("diff", *ids, "--agent", "developer", "--json").stdout)
-    assert (found["unread"], found["shared_prefix"]["share"]) == ([], 1.0)
+@pytest.mark.parametrize("profile", ["architect", "developer", "reviewer"])
+def test_a_profile_without_what_it_needs_refuses(profile: str) -> None:
+    with open_engine() as engine, pytest.raises(InputError, match=f"The {profile} needs"):
+        engine.context("anything", profile=profile)
+
+
+def test_a_replay_makes_the_parts_of_a_task_again_as_they_were() -> None:
+    with open_engine() as engine:
+        task = ready(engine, steps=["One", "Two"])
+        context = engine.context(profile="developer")
+        assert f"{task}#steps.2" in [item.id for item in context.items]
+        engine.tasks.edit(task, steps=["Three"])
+        assert "Three" in engine.context(profile="developer").text
+        replay = engine.receipts.replay(context)
+        assert (replay["identical"], replay["text"]) == (True, context.text)
+        engine.forget(task)
+        assert task not in [entry["id"] for entry in engine.receipts.get(context.id).candidates]
+        assert not [entry for entry in engine.receipts.get(context.id).candidates if entry["id"].startswith(task)]
 
 
 def test_any_profile_is_an_agent_on_the_command_line(project: Path) -> None:

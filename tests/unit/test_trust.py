@@ -137,7 +137,7 @@ def test_a_promotion_that_cannot_be_changes_nothing(memory: Engine, kind: str, m
 # --- reading: the second wall --------------------------------------------------------------------------------------
 
 
-class Plugin:
+class Plugin(foveate.Source):
     """A source of somebody's own, which checks nothing."""
 
     name = "search"

@@ -1,9 +1,8 @@
-"""A strategy for each agent: what its context is compiled from (002).
+"""A context strategy for each agent (002).
 
-Comes in: an engine, whose store is the state. Goes out: a `CompiledContext`, and messages for whatever calls the model. A
-strategy is a profile, which holds the system prompt and the slots, and, where data cannot say it, a function from state to
-sections. Those are handed to `engine.context` as given texts of the slots of their names: the hard budget, receipts, `why`
-and replay hold for them as for everything else. Nothing here selects, renders or counts by itself.
+A strategy is a profile: the system prompt, the slots and where they are filled from. `engine.context(profile="developer")`
+gives the same context. A strategy adds code only for what a profile cannot say: sections that are worked out, a question, or
+messages of its own. All of it goes through `engine.context`, so budget, receipts, `why` and replay apply as always.
 """
 
 from __future__ import annotations
@@ -11,22 +10,24 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, Unpack
 
 from foveate.engine import Engine
 from foveate.errors import BudgetError, InputError
+from foveate.options import ContextOptions
 from foveate.pipeline.assembly import joined
 from foveate.pipeline.context import Context
+from foveate.pipeline.sources import parts
+from foveate.pipeline.sources.tasks import latest
 from foveate.records.render import title_of
 from foveate.tasks.task import current, lookup
 from foveate.text import tokens
-from foveate.types import NO_FILTERS, Message, Record, Scope, Section
+from foveate.types import Message, Record, Scope, Section
 
 Answer = TypeVar("Answer", covariant=True)
 
-KIND = "section"
-MOMENT = 20
-"""More records of a kind than somebody adds in one millisecond."""
+PART_KIND = "section"
+"""Kind of the parts of tasks and records, and of a strategy's sections."""
 
 log = logging.getLogger("foveate.agents")
 
@@ -42,135 +43,127 @@ class State:
     def task(self) -> Record | None:
         """The task that the scope names, else the top of the agent's own stack, else of the session's."""
         with self.engine.store.data.reader(self.scope) as reader:
-            named = lookup(reader, self.scope.task)
             if self.scope.task is not None:
+                named = lookup(reader, self.scope.task)
                 return named if named is not None and named.kind == "task" else None
-            found = current(reader)
-        if found is not None:
-            return found
+            own = current(reader)
+        if own is not None:
+            return own
         with self.engine.store.data.reader(replace(self.scope, agent=None)) as reader:
             return current(reader)
 
     def latest(self, kind: str) -> Record | None:
-        """The newest record of a kind that is not retired."""
+        """Return the newest active record of a kind."""
         with self.engine.store.data.reader(self.scope) as reader:
-            found = reader.recent([kind], MOMENT, NO_FILTERS)
-        return max(found, key=lambda record: (record.created, record.id), default=None)  # ids rise within a millisecond
+            return latest(reader, kind)
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledContext:
-    """What a strategy gives: a context, and the messages that replace it where a strategy writes its own."""
+    """A context as a strategy compiled it, and the messages that replace it if the strategy writes its own."""
 
     context: Context
-    made: tuple[Section, ...] = ()
-    """The sections as the strategy's function gave them, before the budget."""
     messages: tuple[Message, ...] = ()
 
     @property
     def system_prompt(self) -> str:
-        """What goes into the system message: the agent's prompt, then identity and rules. Empty where there is none."""
+        """The system message: the agent's prompt, then identity and rules."""
         return joined(section for section in self.context.sections if section.role == "system")
 
     @property
     def sections(self) -> tuple[Section, ...]:
-        """What goes into the user message; `source` says where each came from."""
-        sources = {section.name: section.source for section in self.made}
-        shown = (section for section in self.context.sections if section.role == "user")
-        return tuple(replace(section, source=sources.get(section.name, section.source)) for section in shown)
+        """The sections of the user message; `source` says where each comes from."""
+        return tuple(section for section in self.context.sections if section.role == "user")
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The context's, and which of the strategy's sections the budget shortened or left out."""
-        short = {item.section for item in self.context.items if item.candidate.source == "given" and item.level != "full"}
-        short |= {lost.section for lost in self.context.left_out if lost.candidate.source == "given"}
-        found = tuple(f"Section {name!r} is not shown in full; raise the budget to see all of it." for name in sorted(short))
-        return self.context.warnings + found
+        """The context's warnings, and the sections that the budget shortened."""
+        short = {item.section for item in self.context.items if item.kind == PART_KIND and item.level != "full"}
+        short |= {lost.section for lost in self.context.left_out if lost.kind == PART_KIND}
+        found = (f"Section {name!r} is not shown in full; raise the budget to see all of it." for name in sorted(short))
+        return (*self.context.warnings, *found)
 
 
 class ContextStrategy:
-    """How the context of one agent is compiled. Name the agent; a profile of that name holds the rest.
+    """Compiles the context of one agent from its profile.
 
-    `ContextStrategy("writer")` is a whole strategy where the profile says everything. Override `sections` for what it cannot
-    say, and `messages` for an agent that needs every message to be its own.
+    `ContextStrategy("writer")` is a whole strategy if the profile `writer` says everything. Override `sections` for text
+    that has to be worked out, and `messages` for an agent that writes every message itself.
     """
 
     agent: ClassVar[str] = ""
     profile: ClassVar[str] = ""
-    """Where that is not the agent's name."""
+    """Name of the profile if it is not the agent's."""
 
     def __init__(self, agent: str = "") -> None:
         self.name = agent or self.agent
         if not self.name:
             raise InputError(f"{type(self).__name__} names no agent; set its class attribute `agent`.")
 
-    # --- what a strategy may say -------------------------------------------------------------------------------
+    # --- to override -------------------------------------------------------------------------------------------
 
     def sections(self, state: State) -> Iterable[Section]:
-        """Sections from state, each for the slot of its name; several of one name are its items, in order.
+        """Return more sections, each for the slot of its name; several of one name are its items, in order.
 
-        Raise an `InputError` that says what is missing and how to add it, where the agent cannot work without.
+        Raise an `InputError` if the agent cannot work without something, and say how to add it.
         """
         return ()
 
     def question(self, state: State) -> str | None:
-        """What the context is for, where there is no task to say it: the title of the issue."""
-        issue = state.latest("issue") if state.task is None else None
-        return None if issue is None else title_of(issue) or issue.text
+        """Return what the context is for if there is no task: the title of the latest issue."""
+        return None if state.task is not None else _title_of_issue(state)
 
     def messages(self, context: Context) -> Sequence[Message]:
-        """Messages that replace those of the context; none by default. They are held to the same budget."""
+        """Return messages that replace those of the context; none by default. The same budget applies to them."""
         return ()
 
     # --- compiling ---------------------------------------------------------------------------------------------
 
-    def compile(
-        self, engine: Engine, *, session: str | None = None, task: str | None = None, **options: Any
-    ) -> CompiledContext:
-        """The context, from the engine's state alone. Options are those of `engine.context`: `budget`, `now`, ..."""
+    def compile(self, engine: Engine, **options: Unpack[ContextOptions]) -> CompiledContext:
+        """Return the context, computed from the engine's state alone."""
+        session, named = options.get("session"), options.get("task")
+        task = named if named is None or isinstance(named, str) else named.id
         state = self.state(engine, session=session, task=task)
-        made = tuple(section for section in self.sections(state) if section.content.strip())
         subject = state.task
-        context = engine.context(
-            self.question(state),
-            agent=self.name,
-            session=session,
-            task=subject.id if subject else task,
-            profile=self.profile or self.name,
-            extra=given(made),
-            **options,
-        )
-        compiled = CompiledContext(context, made, self._own_messages(context))
+        options["agent"], options["profile"] = self.name, self.profile or self.name
+        options["task"] = subject.id if subject else task
+        options["extra"] = self.given(engine, session=session, task=task)
+        context = engine.context(self.question(state), **options)
+        compiled = CompiledContext(context, self._own_messages(context))
         self._log(compiled)
         return compiled
 
     def to_messages(self, compiled: CompiledContext) -> list[Message]:
-        """The strategy's own messages as they are; else a system message, where there is a system prompt, and one user
-        message of all sections, each under its heading, a blank line between."""
+        """Return the strategy's own messages, else those of the context."""
         return list(compiled.messages) or compiled.context.messages()
 
     def state(self, engine: Engine, *, session: str | None = None, task: str | None = None) -> State:
-        """The engine's state, as this agent sees it."""
+        """Return the engine's state as this agent sees it."""
         mine = engine.scope
         scope = replace(mine, agent=self.name, session=session or mine.session, task=task or mine.task)
         return State(engine, scope)
 
-    def given(self, engine: Engine, *, session: str | None = None, task: str | None = None) -> Given:
-        """What it would hand in now: a replay of one of its contexts needs it again."""
-        return given(self.sections(self.state(engine, session=session, task=task)))
+    def given(
+        self, engine: Engine, *, session: str | None = None, task: str | None = None
+    ) -> dict[str, list[dict[str, str]]]:
+        """Return the sections as extra texts by slot. A replay of a context with such sections needs them again."""
+        found: dict[str, list[dict[str, str]]] = {}
+        for section in self.sections(self.state(engine, session=session, task=task)):
+            if section.content.strip():
+                part = {"kind": PART_KIND, "text": section.content, "origin": section.source}
+                found.setdefault(section.name, []).append(part)
+        return found
 
     # --- helpers -----------------------------------------------------------------------------------------------
 
     def current_task(self, state: State) -> Record | None:
-        """The current task; None where there is none."""
+        """Return the current task, or None."""
         return state.task
 
     def issue_summary(self, state: State) -> str | None:
-        """The title of the issue, a blank line, its description; None where there is no issue."""
+        """Return the title of the issue, a blank line and its description, or None without an issue."""
         issue = state.latest("issue")
-        return None if issue is None else titled(issue)
-
-    # --- steps -------------------------------------------------------------------------------------------------
+        return None if issue is None else parts.titled(issue)
 
     def _own_messages(self, context: Context) -> tuple[Message, ...]:
         own = tuple(self.messages(context))
@@ -184,7 +177,7 @@ class ContextStrategy:
         return own
 
     def _log(self, compiled: CompiledContext) -> None:
-        """One line for each compilation: figures and names, never the content."""
+        """Log one line with names and figures, never the content."""
         facts = {
             "agent": self.name,
             "sections": [section.name for section in compiled.sections],
@@ -192,37 +185,24 @@ class ContextStrategy:
             "tokens": compiled.context.tokens,
             "context": compiled.context.id,
         }
-        said = " ".join(f"{name}={','.join(value) if isinstance(value, list) else value}" for name, value in facts.items())
-        log.debug("compiled %s", said, extra=facts)
+        pairs = (f"{name}={','.join(value) if isinstance(value, list) else value}" for name, value in facts.items())
+        log.debug("compiled %s", " ".join(pairs), extra=facts)
 
 
-Given = dict[str, list[dict[str, str]]]
-
-
-def given(sections: Iterable[Section]) -> Given:
-    """Sections as texts that are handed in, by slot."""
-    out: Given = {}
-    for section in sections:
-        if section.content.strip():
-            part = {"kind": KIND, "text": section.content, "origin": section.source}
-            out.setdefault(section.name, []).append(part)
-    return out
-
-
-def titled(record: Record) -> str:
-    """A record's title, a blank line, its text."""
-    return "\n\n".join(part for part in dict.fromkeys((title_of(record), record.text.strip())) if part)
+def _title_of_issue(state: State) -> str | None:
+    issue = state.latest("issue")
+    return None if issue is None else title_of(issue) or issue.text
 
 
 class Driver(Protocol[Answer]):
-    """Whatever calls a model: it gets the messages and, where an answer has a form, the schema of it."""
+    """Calls a model with messages and, if the answer has a form, its schema."""
 
     def __call__(self, messages: list[Message], schema: Any = None, /) -> Answer: ...
 
 
 @dataclass(slots=True)
 class Agent(Generic[Answer]):
-    """An agent: it owns its strategy, compiles its context afresh for each call, and hands the messages to its driver."""
+    """An agent owns its strategy, compiles a new context for each call, and passes the messages to its driver."""
 
     context_strategy: ClassVar[type[ContextStrategy]]
 
@@ -232,7 +212,63 @@ class Agent(Generic[Answer]):
     def __post_init__(self) -> None:
         self.strategy = self.context_strategy()
 
-    def run(self, engine: Engine, schema: Any = None, **options: Any) -> Answer:
-        """Compile, convert, call. Of an async driver, await the answer. Options are those of `compile`."""
+    def run(self, engine: Engine, schema: Any = None, **options: Unpack[ContextOptions]) -> Answer:
+        """Compile, convert and call the driver. Await the answer of an async driver."""
         compiled = self.strategy.compile(engine, **options)
         return self.driver(self.strategy.to_messages(compiled), schema)
+
+
+# --- the shipped agents --------------------------------------------------------------------------------------------
+
+
+class ArchitectContextStrategy(ContextStrategy):
+    """002: the issue's title and description, and the design if there is one."""
+
+    agent = "architect"
+
+    def question(self, state: State) -> str | None:
+        """Return the title of the issue, also if there is a current task."""
+        return _title_of_issue(state) or "the issue"
+
+
+class _TaskStrategy(ContextStrategy):
+    """A strategy that needs a task: without one, its profile says so."""
+
+    def question(self, state: State) -> str | None:
+        return None if state.task is not None else "the current task"
+
+
+class DeveloperContextStrategy(_TaskStrategy):
+    """002: the current task, its file operations, its steps."""
+
+    agent = "developer"
+
+
+class ReviewerContextStrategy(_TaskStrategy):
+    """002: the latest change file by file, the task's description, its acceptance criteria."""
+
+    agent = "reviewer"
+
+
+class Architect(Agent[Answer]):
+    context_strategy = ArchitectContextStrategy
+
+
+class Developer(Agent[Answer]):
+    context_strategy = DeveloperContextStrategy
+
+
+class Reviewer(Agent[Answer]):
+    context_strategy = ReviewerContextStrategy
+
+
+SHIPPED: tuple[type[ContextStrategy], ...] = (
+    ArchitectContextStrategy,
+    DeveloperContextStrategy,
+    ReviewerContextStrategy,
+)
+
+
+def strategy_of(agent: str) -> ContextStrategy:
+    """Return the shipped strategy of an agent, else one that uses the profile of that name."""
+    return next((strategy() for strategy in SHIPPED if strategy.agent == agent), None) or ContextStrategy(agent)

@@ -110,10 +110,8 @@ def diff(call: Call, one: str, other: str, **scope: Any) -> None:
 
     A and B are ids of contexts; either may be `last`.
     """
-    from foveate.agents import compared
-
     with call.open(**scope) as engine:
-        found = compared(engine, *(engine.receipts.get(context_named(context)) for context in (one, other)))
+        found = engine.receipts.diff(engine.receipts.get(context_named(one)), engine.receipts.get(context_named(other)))
     if call.as_json:
         call.print_json(found)
         return
@@ -160,11 +158,9 @@ def replay(call: Call, context: str, given: tuple[str, ...], **scope: Any) -> No
     CONTEXT is a context's id, or `last`. Its receipt names the candidates and their versions. The exit code is 1 where the
     bytes are not the same, and the answer says why.
     """
-    from foveate.agents import made_again
-
     with call.open(**scope) as engine:
         receipt = engine.receipts.get(context_named(context))
-        handed = given_texts(given) or made_again(engine, receipt)
+        handed = given_texts(given)
         found = json.replayed(engine.receipts.replay(receipt.id, extra=handed), receipt)
     reason = found["reason"]
     if call.as_json:

@@ -38,7 +38,7 @@ from foveate.pipeline.request import DEFAULT_PROFILE, Defaults, resolve_request
 from foveate.pipeline.run import Pipeline, Run
 from foveate.pipeline.signals import extended
 from foveate.pipeline.sources import SHIPPED, Source
-from foveate.pipeline.sources.gather import open_snapshot
+from foveate.pipeline.sources.gather import by_name, open_snapshot
 from foveate.receipts import receipt
 from foveate.receipts.debug import debug
 from foveate.receipts.feedback import Feedback
@@ -110,7 +110,7 @@ class Engine:
         )
         debug = debug or os.environ.get(DEBUG_VARIABLE, "").lower() in ("1", "true", "yes", "on")
         pipeline = Pipeline(
-            sources={source.name: source for source in (*SHIPPED, *sources)},
+            sources=by_name((*SHIPPED, *sources)),
             profile_dirs=tuple(profile_dirs),
             domains=extended(domains or {}),
             thresholds=thresholds,

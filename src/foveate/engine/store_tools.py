@@ -13,7 +13,7 @@ from foveate.memory.memory import Memory, unknown_project
 from foveate.memory.transfer import Imported, NewRecord
 from foveate.options import WHO, Who, refuse_text, refuse_unknown, scope_of
 from foveate.pipeline import profiles
-from foveate.pipeline.sources.censors import stands_here
+from foveate.pipeline.sources.standing import applies_always
 from foveate.receipts.history import Receipts
 from foveate.records.lifecycle import Step, Thresholds
 from foveate.store.protocol import Health
@@ -125,7 +125,7 @@ class StoreTools:
             for slot in profile.slots:
                 if slot.source != "always" or slot.tokens is None:
                     continue
-                rules = [r for r in reader.always_on(slot.kinds, pinned=slot.pinned) if stands_here(r, profile)]
+                rules = [r for r in reader.always_on(slot.kinds, pinned=slot.pinned) if applies_always(r, profile)]
                 needed = sum((record.tokens or {}).get(slot.level, 0) for record in rules)
                 if needed > slot.tokens:
                     warnings.append(

@@ -24,11 +24,12 @@ from foveate.clock import millis
 from foveate.code.model import CODE_ID_PREFIXES
 from foveate.errors import FoveateError, InputError, NotFound, SourceError, near
 from foveate.integrations.importers.rows import parse_millis
-from foveate.pipeline.sources.gather import DEADLINE, Around, awaited, filtered, in_thread
+from foveate.pipeline.sources.base import DEADLINE_S, SlotRequest, Source, SourceContext, filtered
+from foveate.pipeline.sources.gather import awaited, in_thread
 from foveate.records import make
 from foveate.records.kinds import kind_of
 from foveate.text import analysis
-from foveate.types import TRUST, Ask, Candidate, Record, Scope, Signals, Trust
+from foveate.types import TRUST, Candidate, Record, Scope, Signals, Trust
 
 MAX_MEMORY_CHARS = 20_000
 """A longer memory is cut."""
@@ -63,10 +64,11 @@ class SourceOptions(TypedDict, total=False):
     calibrate: Calibrate | None
 
 
-class ExternalMemory:
+class ExternalMemory(Source):
     """Base of the sources. A subclass searches its backend, fetches one memory by id, and parses the responses of both."""
 
     slow = True
+    can_recall = True
 
     def __init__(self, name: str, **options: Unpack[SourceOptions]) -> None:
         kind, trust = options.get("kind", "fact"), options.get("trust", "agent")
@@ -78,7 +80,7 @@ class ExternalMemory:
             raise InputError(f"Another memory cannot have records of kind {kind!r}. Use 'fact', 'episode' or 'note'.")
         if trust not in TRUST:
             raise InputError(f"Unknown trust {trust!r}.{near(str(trust), TRUST)} Known: {', '.join(TRUST)}.")
-        self.name, self.kind, self.deadline = name, kind, options.get("deadline", DEADLINE)
+        self.name, self.kind, self.deadline = name, kind, options.get("deadline", DEADLINE_S)
         self._trust: Trust = trust
         self._calibrate = options.get("calibrate") or (lambda score: score)
 
@@ -91,19 +93,19 @@ class ExternalMemory:
     def parse_response(self, response: Any) -> Iterable[MemoryHit]:
         raise NotImplementedError
 
-    def find(self, asks: Sequence[Ask], around: Around) -> list[Candidate]:
-        limit = max(ask.limit for ask in asks)
-        answer = self.search_backend(around.request.query[:MAX_QUERY_CHARS], limit)
+    def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> list[Candidate]:
+        limit = max(request_.limit for request_ in requests)
+        answer = self.search_backend(context.request.query[:MAX_QUERY_CHARS], limit)
         hits = self._hits(awaited(answer) if inspect.isawaitable(answer) else answer, limit)
-        request, out = around.request, []
+        request, out = context.request, []
         for rank, hit in enumerate(hits):
             record = self._record(hit, request.scope, request.now)
-            features = {"relevance": self._relevance(hit, 1 - rank / len(hits), around.signals)}
+            features = {"relevance": self._relevance(hit, 1 - rank / len(hits), context.signals)}
             if record is not None and not filtered(record, request.filters):
                 out += [
-                    Candidate(record=record, slot=ask.slot.name, source=self.name, features=features)
-                    for ask in asks
-                    if rank < ask.limit and (not ask.slot.kinds or self.kind in ask.slot.kinds)
+                    Candidate(record=record, slot=request_.slot.name, source=self.name, features=features)
+                    for request_ in requests
+                    if rank < request_.limit and (not request_.slot.kinds or self.kind in request_.slot.kinds)
                 ]
         return out
 

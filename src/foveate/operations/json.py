@@ -277,12 +277,11 @@ def listed(line: Mapping[str, Any]) -> dict[str, Any]:
 
 def receipt(engine: Engine, found: Receipt, parts: Iterable[str] = ()) -> dict[str, Any]:
     """Return the receipt of a context, with the parts of `RECEIPT_PARTS` that are named."""
-    from foveate.agents import made_again
     from foveate.receipts.debug import debug
 
     document = {name: value for name, value in found.document.items() if name != "candidates" or name in parts}
     if "text" in parts:
-        document["text"] = engine.receipts.replay(found, extra=made_again(engine, found))["text"]
+        document["text"] = engine.receipts.replay(found)["text"]
     if "validation" in parts:
         document["validation"] = engine.receipts.validate(found)
     if "markdown" in parts:

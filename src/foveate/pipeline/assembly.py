@@ -13,7 +13,6 @@ from functools import lru_cache
 from typing import Literal
 
 from foveate.clock import iso
-from foveate.pipeline.sources.highlights import Highlights
 from foveate.records import fence
 from foveate.records.kinds import kind_of
 from foveate.records.render import title_of
@@ -24,6 +23,9 @@ from foveate.types import LEVELS, Candidate, Item, Level, Message, Record, Secti
 
 LONG_NAME = 24
 """Characters of a session's name that are shown whole; of a longer one, such as a UUID, the beginning tells it apart."""
+
+HIGHLIGHTS = "highlights"
+"""The source whose records come from other sessions."""
 
 BLANK_LINE = 1
 """Tokens of the blank line that ends a section."""
@@ -86,7 +88,7 @@ def remarks_on(candidate: Candidate) -> list[str]:
 def _of_session(candidate: Candidate) -> list[str]:
     """In which other session it happened."""
     session = candidate.record.scope.session
-    if candidate.source != Highlights.name or not session:
+    if candidate.source != HIGHLIGHTS or not session:
         return []
     name = one_line(session)
     return [f"session {name if len(name) <= LONG_NAME else name[:8] + '…'}"]

@@ -10,9 +10,11 @@ from foveate.clock import parse_time
 from foveate.errors import InputError, NotFound
 from foveate.options import CONTEXT_OPTIONS, Text, refuse_text, refuse_unknown, scope_of
 from foveate.pipeline.signals import task_text
+from foveate.pipeline.sources.tasks import latest
 from foveate.records import make
 from foveate.records.kinds import kind_of
 from foveate.records.make import Rules
+from foveate.records.render import title_of
 from foveate.store.retry import retried
 from foveate.store.scoped import ScopedStore
 from foveate.tasks.task import CURRENT, current, lookup
@@ -46,8 +48,8 @@ def resolve_request(
 ) -> Request:
     """Return the request of a call, with every open option filled in.
 
-    Without a query, the task that the call names is the question; without a task as well, the goal on top of the stack. A
-    `task` that is no task of the store is a scope only.
+    Without a query, the task that the call names is the question, else the goal on top of the stack, else the latest issue.
+    A `task` that is no task of the store is a scope only.
     """
     refuse_unknown(options, CONTEXT_OPTIONS, "context")
     budget = options.get("budget")
@@ -61,7 +63,7 @@ def resolve_request(
     if task is not None:
         scope = replace(scope, task=task.id)
     elif not text:
-        raise InputError("The query is empty. Pass a query or a task.")
+        text = _title_of_latest_issue(data, scope)
     at = options.get("now")
     now = data.clock() if at is None else parse_time(at, "now", current=data.clock())
     return Request(
@@ -93,6 +95,15 @@ def _overrides(options: Mapping[str, Any]) -> dict[str, Any]:
             raise InputError(f"overrides['slots'] must be a table of slots, got {slots!r}.")
         overrides["slots"] = {**slots, **{slot: {"remove": True} for slot in without}}
     return overrides
+
+
+@retried
+def _title_of_latest_issue(data: ScopedStore, scope: Scope) -> str:
+    with data.store.read(scope) as reader:
+        issue = latest(reader, "issue")
+    if issue is None:
+        raise InputError("The query is empty. Pass a query or a task.")
+    return title_of(issue) or issue.text[:MAX_QUERY]
 
 
 @retried

@@ -15,7 +15,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from foveate.errors import ProfileError, near
+from foveate.errors import InputError, ProfileError, near
 from foveate.pipeline import profiles
 from foveate.pipeline.assembly import joined
 from foveate.pipeline.context import Context
@@ -23,8 +23,7 @@ from foveate.pipeline.fill import Composed, compose
 from foveate.pipeline.request import request_json
 from foveate.pipeline.scoring import score
 from foveate.pipeline.signals import extract
-from foveate.pipeline.sources import Around, Gathered, Source, gather
-from foveate.pipeline.sources.gather import Report
+from foveate.pipeline.sources import Gathered, Source, SourceContext, SourceReport, gather
 from foveate.records import fence
 from foveate.records.lifecycle import DEFAULT_THRESHOLDS, Thresholds
 from foveate.records.render import title_of
@@ -56,7 +55,7 @@ class Run:
     profile: Profile
     context: Context
     candidates: tuple[Candidate, ...]
-    reports: tuple[Report, ...]
+    reports: tuple[SourceReport, ...]
     revision: str
     measured_by: str
     """Counter of the token counts that the records have."""
@@ -89,8 +88,9 @@ class Pipeline:
     ) -> Run:
         """Compute the context of a plan. `unavailable` says why there is no code, if a source needs it."""
         request, signals, profile = plan.request, plan.signals, plan.profile
-        around = Around(request, signals, profile, reader, self.root, code, unavailable)
-        found = gather(self.sources, around, count=self.count_pools)
+        context_of_sources = SourceContext(request, signals, profile, reader, self.root, code, unavailable)
+        found = gather(self.sources, context_of_sources, count_pools=self.count_pools)
+        _raise_if_required(profile, found)
         notes = [*warnings, *_unfinished_dependencies(request, reader), *_missing_vectors(signals, reader)]
         notes += code.notes if code else ()
         revision, tag = reader.revision, fence.tag_of(reader.secret, request.scope.session)
@@ -144,6 +144,14 @@ def _context(plan: Plan, found: Gathered, composed: Composed, revision: str, war
         warnings=(*warnings, *failed, *oversized),
         tag=tag,
     )
+
+
+def _raise_if_required(profile: Profile, found: Gathered) -> None:
+    """Raise an error for each slot that must have something to show and has nothing."""
+    filled = {candidate.slot for candidate in found.candidates}
+    missing = [slot.required for slot in profile.slots if slot.required and slot.name not in filled]
+    if missing:
+        raise InputError(list(dict.fromkeys(missing)))
 
 
 def _unfinished_dependencies(request: Request, reader: Reader) -> list[str]:

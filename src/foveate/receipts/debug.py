@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from foveate.pipeline.sources.context_map import FULL, total
+from foveate.pipeline.sources.context_map import FULL_COUNT, total
 from foveate.receipts.receipt import Receipt
 
 
@@ -17,7 +17,7 @@ def debug(receipt: Receipt) -> str:
     looked_up = [entry for entry in receipt.candidates if entry["kind"] in ("pattern", "gotcha", "decision")]
     inherited = [entry for entry in receipt.candidates if entry.get("via")]
     map_entries = [entry for entry in receipt.candidates if entry["source"] == "context_map"]
-    top = max((total(entry["features"]) * FULL for entry in map_entries), default=0)
+    top = max((total(entry["features"]) * FULL_COUNT for entry in map_entries), default=0)
     parts: dict[str, dict[str, Any]] = {
         "Signals Extracted": {
             "Keywords": _list(signals.get("keywords", ())),

@@ -19,8 +19,8 @@ from foveate.pipeline.context import Context
 from foveate.pipeline.request import extra_records
 from foveate.pipeline.run import Run
 from foveate.pipeline.signals import extract
-from foveate.pipeline.sources import Around, Source
-from foveate.pipeline.sources.gather import asks_of, open_snapshot, reads_code
+from foveate.pipeline.sources import Source, SourceContext
+from foveate.pipeline.sources.gather import candidates_of, open_snapshot, requests_of
 from foveate.receipts import receipt as receipts
 from foveate.receipts.prompt import Prompt
 from foveate.receipts.receipt import Receipt, scope_within
@@ -286,11 +286,11 @@ class Receipts:
 
     # --- what no store holds: code, and records of other memories ------------------------------------------------
 
-    def keeper_of(self, id: str) -> Any:
+    def keeper_of(self, id: str) -> Source | None:
         """Return the source that keeps the record of an id like `mem0:ID`, or None if it is ours."""
         name, colon, _ = id.partition(":")
         source = self._sources.get(name) if colon else None
-        return source if hasattr(source, "recall") else None
+        return source if source is not None and source.can_recall else None
 
     def _full_id(self, id: str) -> str:
         """Return the id of a piece of code as receipts have it, from any shorter form."""
@@ -321,11 +321,12 @@ class Receipts:
             return {}
         request_document, scope = receipt.document["request"], scope_within(receipt, self._data.scope)
         profile = receipts.profile_from_json(receipt.document["profile"])
-        asks = {name: asks for name, asks in asks_of(profile, self._sources).items() if reads_code(self._sources[name])}
+        requests = requests_of(profile, self._sources)
         with open_snapshot(profile, self._sources, self._workspace) as (look, _), self._data.reader(scope) as state:
             task_id = request_document.get("task")
             task = state.get([task_id]).get(task_id) if task_id else None
             request = receipts.request_from_json(request_document, scope, task)
-            around = Around(request, extract(request, state.entities_by_name), profile, state, self._root, look)
-            found = [candidate for name, group in asks.items() for candidate in self._sources[name].find(group, around)]
+            context = SourceContext(request, extract(request, state.entities_by_name), profile, state, self._root, look)
+            sources = [(self._sources[name], group) for name, group in requests.items() if self._sources[name].reads_code]
+            found = [each for source, group in sources for each in candidates_of(source, group, context)]
         return {(candidate.source, candidate.record.id): candidate.record for candidate in found}

@@ -23,6 +23,7 @@ from foveate.pipeline.context import Context
 from foveate.pipeline.request import request_json
 from foveate.pipeline.run import Run, text_hash
 from foveate.pipeline.signals import ALIAS_WEIGHT
+from foveate.pipeline.sources.parts import stored_id
 from foveate.records.kinds import RENDERER_VERSION
 from foveate.store.protocol import StoredReceipt
 from foveate.types import Candidate, Filters, Frame, Item, LeftOut, Profile, Record, Request, Scope, Signals, Slot
@@ -197,7 +198,7 @@ def scrub(body: bytes, ids: frozenset[str], words: frozenset[str] = frozenset())
 
     def free(*given: str | None) -> bool:
         """Whether none of these is to be forgotten, nor an entity whose relation it is."""
-        return ids.isdisjoint(part for id in given if id for part in (id, *ends_of(id)))
+        return ids.isdisjoint(part for id in given if id for part in (stored_id(id), *ends_of(id)))
 
     left = [entry for entry in document["candidates"] if free(*(entry.get(name) for name in names))]
     gone = len(document["candidates"]) - len(left)

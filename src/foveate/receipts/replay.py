@@ -15,16 +15,16 @@ from foveate.memory.relations import load_relation
 from foveate.pipeline.assembly import joined
 from foveate.pipeline.fill import compose
 from foveate.pipeline.run import text_hash
-from foveate.pipeline.sources import frame as frames
-from foveate.pipeline.sources import text as texts
-from foveate.pipeline.sources.calibration import derived
+from foveate.pipeline.sources.calibration import note_record
+from foveate.pipeline.sources.parts import part, stored_id
+from foveate.pipeline.sources.standing import profile_records
 from foveate.receipts import receipt as receipts
 from foveate.receipts.prompt import Prompt, remains, whole
 from foveate.receipts.receipt import FORGOTTEN, Receipt
 from foveate.records import fence
 from foveate.store.protocol import Reader
 from foveate.text import tokens
-from foveate.types import Candidate, Profile, Record, Scope, Section
+from foveate.types import Candidate, Record, Section
 
 UNSTORED = ("given", "frame", "text")
 """Sources whose records are in no store: they are handed in again, or made from the receipt's profile."""
@@ -71,7 +71,7 @@ def replay(receipt: Receipt, reader: Reader, given: Given, elsewhere: Elsewhere,
     """The recorded candidates through the pure stages. `counter` is what the store counts by now."""
     document, asked = receipt.document, receipt.document["request"]
     profile, scope = receipts.profile_from_json(document["profile"]), receipts.scope_from_json(asked["scope"])
-    handed = {record.id: record for group in (*given.values(), _made(profile, scope)) for record in group}
+    handed = {record.id: record for group in (*given.values(), profile_records(profile, scope)) for record in group}
     candidates, missing = _recalled(receipt, reader, handed, elsewhere)
     if counter != document["measured_by"]:  # counted by another since
         candidates = [replace(each, record=replace(each.record, tokens=None)) for each in candidates]
@@ -105,22 +105,16 @@ def _shared_prefix(first: str, second: str, counter: str) -> dict[str, Any]:
     return {"chars": shared, "tokens": same, "share": round(same / whole, 4) if whole else 1.0}
 
 
-def _made(profile: Profile, scope: Scope) -> list[Record]:
-    """What a profile says itself: its texts and its frame."""
-    said = [texts.record_of(slot, scope) for slot in profile.slots if slot.text]
-    return [*said, frames.record_of(profile.frame, scope)] if profile.frame is not None else said
-
-
 def _recalled(
     receipt: Receipt, reader: Reader, handed: Mapping[str, Record], elsewhere: Elsewhere
 ) -> tuple[list[Candidate], list[str]]:
     """The candidates of a receipt, each at the version that it had, and what is no longer there."""
     candidates, missing = [], []
-    current = reader.get([entry["id"] for entry in receipt.candidates if entry["source"] not in UNSTORED])
+    current = reader.get([stored_id(entry["id"]) for entry in receipt.candidates if entry["source"] not in UNSTORED])
     for entry in receipt.candidates:
         record = handed.get(entry["id"]) if entry["source"] in UNSTORED else _at_version(reader, entry, current)
         if entry["source"] == "calibration":
-            record = derived(entry["text"], reader.scope, 0)
+            record = note_record(entry["text"], reader.scope, 0)
         elif entry["id"].startswith(CODE_ID_PREFIXES) or (entry["source"], entry["id"]) in elsewhere:
             shown = elsewhere.get((entry["source"], entry["id"]))
             record = shown if shown is not None and shown.hash == entry["hash"] else None
@@ -153,8 +147,9 @@ def _at_version(reader: Reader, entry: Mapping[str, Any], current: Mapping[str, 
     """The record of an entry as it was; a relation is made again from its link and its two entities."""
     if "versions" in entry:
         return load_relation(reader, entry["id"], entry["versions"])
-    found = current.get(entry["id"])
-    if found is None or found.version == entry["version"]:
-        return found
-    earlier = reader.version(entry["id"], entry["version"])
-    return earlier and replace(earlier, tokens=None)  # counted again: its counts may be another counter's
+    id = stored_id(entry["id"])
+    found = current.get(id)
+    if found is not None and found.version != entry["version"]:
+        earlier = reader.version(id, entry["version"])
+        found = earlier and replace(earlier, tokens=None)  # counted again: its counts may be another counter's
+    return found if found is None or id == entry["id"] else part(found, entry["id"])

@@ -12,9 +12,9 @@ from typing import Any
 from foveate.clock import millis
 from foveate.errors import NotFound
 from foveate.memory.relations import load_relation
-from foveate.pipeline.sources.censors import stands_here
-from foveate.pipeline.sources.gather import filtered, limit_of
+from foveate.pipeline.sources.base import filtered, limit_of
 from foveate.pipeline.sources.search import words_for
+from foveate.pipeline.sources.standing import applies_always
 from foveate.receipts.receipt import FORGOTTEN, Receipt, filters_from_json, profile_from_json
 from foveate.records.kinds import kind_of
 from foveate.store.protocol import Query, Reader, SearchGroup
@@ -81,7 +81,7 @@ def _reason(receipt: Receipt, record: Record, profile: Profile, reader: Reader) 
         return record.status, f"not considered: it is {record.status}"
     if kept_out := filtered(record, filters):
         return "filtered", f"not considered: the request's filter on {kept_out}"
-    stands = stands_here(record, profile)
+    stands = applies_always(record, profile)
     slots = [slot for slot in profile.slots if _takes(slot, record) and (stands or slot.source != "always")]
     if not slots:
         return (

@@ -15,8 +15,8 @@ from foveate.code.search import MAX_SCORED_DEFINITIONS, search
 from foveate.code.snapshot import CodeSnapshot
 from foveate.code.walk import OVER_LIMIT_REASON
 from foveate.errors import NotFound, near
+from foveate.pipeline.sources.base import limit_of
 from foveate.pipeline.sources.code import named
-from foveate.pipeline.sources.gather import limit_of
 from foveate.receipts.receipt import FORGOTTEN, Receipt, profile_from_json, sentence
 from foveate.text import analysis
 from foveate.types import Profile

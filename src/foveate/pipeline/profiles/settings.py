@@ -12,7 +12,7 @@ from math import inf
 from typing import Any, get_args
 
 from foveate.errors import near
-from foveate.types import LEVELS, TRUST, Intent
+from foveate.types import LEVELS, TASK_FIELDS, TRUST, Intent
 
 FEATURES: tuple[str, ...] = (
     "relevance",  # how well it answers the question, calibrated
@@ -87,6 +87,7 @@ _INTENTS = Setting(
     f"a list of {', '.join(get_args(Intent))}",
     lambda v: isinstance(v, list | tuple) and all(isinstance(n, str) and n in get_args(Intent) for n in v),
 )
+_FIELD = Setting(f"one of {', '.join(TASK_FIELDS)}", lambda v: isinstance(v, str) and v in TASK_FIELDS)
 _TABLE = Setting("a table", lambda v: isinstance(v, Mapping))
 _TABLES = Setting("tables", lambda v: isinstance(v, Mapping) and all(isinstance(inner, Mapping) for inner in v.values()))
 
@@ -135,6 +136,8 @@ SLOT: Mapping[str, Setting] = {
     "pinned": _FLAG,
     "text": _TEXT,
     "min_trust": _TRUST,
+    "field": _FIELD,
+    "required": _TEXT,
     "optional": _FLAG,
     "remove": _FLAG,
 }

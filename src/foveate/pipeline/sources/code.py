@@ -14,10 +14,10 @@ from foveate.code.rendering import definition, direct_children, line
 from foveate.code.search import DefinitionHit
 from foveate.code.snapshot import CodeSnapshot
 from foveate.errors import NotFound, near
+from foveate.pipeline.sources.base import SlotRequest, Source, SourceContext, room_of
 from foveate.pipeline.sources.docs import docs_records
 from foveate.pipeline.sources.files import asked_for, files_shown, whole_file
-from foveate.pipeline.sources.gather import Around, room_of
-from foveate.types import Ask, Candidate, Record, Scope
+from foveate.types import Candidate, Record, Scope
 
 NEAR = 4
 """Of how many of the best definitions the neighbours are looked up."""
@@ -36,30 +36,32 @@ FURTHER = 0.5
 """What a neighbour is worth against the definition that it stands beside."""
 
 
-class Code:
+class Code(Source):
+    """Definitions that the question finds."""
+
     name = "code"
 
-    def find(self, asks: Sequence[Ask], around: Around) -> Iterator[Candidate]:
-        look = around.look
-        if look is None:
+    def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> Iterator[Candidate]:
+        code = context.code
+        if code is None:
             return
-        shown = files_shown(around, look)
-        hits = [hit for hit in look.search(asked_for(around)).definitions if hit.symbol.path not in shown]
-        for ask in asks:
-            whole = max(FEWEST_WHOLE, room_of(ask.slot, around.profile) // TOKENS_WHOLE)
-            best = hits[: ask.limit]
+        shown = files_shown(context, code)
+        hits = [hit for hit in code.search(asked_for(context)).definitions if hit.symbol.path not in shown]
+        for request in requests:
+            whole = max(FEWEST_WHOLE, room_of(request.slot, context.profile) // TOKENS_WHOLE)
+            best = hits[: request.limit]
             # Where they are taken whole, one after the other, length has its price.
-            ordered = by_worth(best) if ask.slot.level == "full" else [(hit, hit.relevance) for hit in best]
+            ordered = by_worth(best) if request.slot.level == "full" else [(hit, hit.relevance) for hit in best]
             for place, (hit, worth) in enumerate(ordered):
                 made = record_of if place < whole else line_of
-                found = made(hit.symbol, look, around.request.scope)
+                found = made(hit.symbol, code, context.request.scope)
                 if found is not None:
                     features = {"relevance": worth, "found": hit.relevance, **hit.features}
-                    yield Candidate(record=found, slot=ask.slot.name, source=self.name, features=features)
+                    yield self.candidate(request, found, **features)
 
-    def among(self, around: Around) -> int:
-        look = around.look
-        return 0 if look is None else look.index.file_table().documents.count
+    def pool_size(self, context: SourceContext) -> int:
+        code = context.code
+        return 0 if code is None else code.index.file_table().documents.count
 
 
 def by_worth(hits: Sequence[DefinitionHit]) -> list[tuple[DefinitionHit, float]]:
@@ -74,71 +76,71 @@ def by_worth(hits: Sequence[DefinitionHit]) -> list[tuple[DefinitionHit, float]]
     return [*((hit, hit.relevance) for hit in hits[:1]), *sorted(rest, key=lambda pair: -pair[1])]
 
 
-class Neighbours:
+class Neighbours(Source):
     """Callers, callees, base classes and tests of the best definitions: a line each."""
 
     name = "neighbours"
 
-    def find(self, asks: Sequence[Ask], around: Around) -> Iterator[Candidate]:
-        look = around.look
-        if look is None:
+    def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> Iterator[Candidate]:
+        code = context.code
+        if code is None:
             return
-        hits = look.search(asked_for(around)).definitions
+        hits = code.search(asked_for(context)).definitions
         best = [hit for hit in hits if hit.symbol.kind != MODULE][:NEAR]
-        known = {hit.symbol.id for hit in hits[: max((ask.limit for ask in asks), default=0)]}
-        for ask in asks:
+        known = {hit.symbol.id for hit in hits[: max((request.limit for request in requests), default=0)]}
+        for request in requests:
             for hit in best:
-                for other in neighbors(look.index, hit.symbol.id, EACH):
+                for other in neighbors(code.index, hit.symbol.id, EACH):
                     if other.symbol.id not in known:
                         known.add(other.symbol.id)
                         said = f"{other.relation} of {hit.symbol.qualified_name}"
-                        found = line_of(other.symbol, look, around.request.scope, said)
+                        found = line_of(other.symbol, code, context.request.scope, said)
                         if found is not None:
                             features = {"relevance": round(hit.relevance * FURTHER, 4)}
-                            yield Candidate(record=found, slot=ask.slot.name, source=self.name, features=features)
+                            yield self.candidate(request, found, **features)
 
 
-def record_of(symbol: Symbol, look: CodeSnapshot, scope: Scope) -> Record | None:
+def record_of(symbol: Symbol, code: CodeSnapshot, scope: Scope) -> Record | None:
     """Return a definition as a record: its head alone if its file has changed since the snapshot, None if it is gone."""
-    lines, file = look.lines(symbol.path), look.file(symbol.path)
+    lines, file = code.lines(symbol.path), code.file(symbol.path)
     if lines is None or file is None:
-        return line_of(symbol, look, scope) if look.is_changed(symbol.path) else None
-    inner = direct_children(symbol, look.index.symbols_in_file(symbol.path))
+        return line_of(symbol, code, scope) if code.is_changed(symbol.path) else None
+    inner = direct_children(symbol, code.index.symbols_in_file(symbol.path))
     return code_record("code", symbol_id(symbol), definition(symbol, lines, inner, file.language), scope, symbol.path)
 
 
-def line_of(symbol: Symbol, look: CodeSnapshot, scope: Scope, remark: str = "") -> Record:
+def line_of(symbol: Symbol, code: CodeSnapshot, scope: Scope, remark: str = "") -> Record:
     """Return a definition as one line. Its file is not read: the index knows the head."""
     said = f"{line(symbol)} ({remark})" if remark else line(symbol)
     return code_record("code", symbol_id(symbol), RenderedLevels(said, said, said), scope, symbol.path)
 
 
-def recalled(id: str, look: CodeSnapshot, scope: Scope) -> Record:
+def recalled(id: str, code: CodeSnapshot, scope: Scope) -> Record:
     """What an id in a context names, in full and as it is now; of an outline, the file."""
     sort, _, rest = id.partition(":")
     path, _, name = rest.partition("::")
     found = None
     if sort == "docs":
-        found = next((record for record in docs_records(look, scope) if record.id == id), None)
-    elif known := look.resolve_path(path):
-        found = record_of(named(look, known, name), look, scope) if sort == "code" else whole_file(known, look, scope)
+        found = next((record for record in docs_records(code, scope) if record.id == id), None)
+    elif known := code.resolve_path(path):
+        found = record_of(named(code, known, name), code, scope) if sort == "code" else whole_file(known, code, scope)
     if found is None:
         raise NotFound(f"There is no {id!r} in the code as it is now. `foveate search --code` finds what is.")
     return found
 
 
-def canonical(id: str, look: CodeSnapshot) -> str:
+def canonical(id: str, code: CodeSnapshot) -> str:
     """An id as a receipt has it: with the whole path, and `::` before a name, even where there is none."""
     sort, _, rest = id.partition(":")
     path, _, name = rest.partition("::")
-    path = path if sort == "docs" else look.resolve_path(path) or path
+    path = path if sort == "docs" else code.resolve_path(path) or path
     return f"{sort}:{path}::{name}" if sort == "code" else f"{sort}:{path}"
 
 
-def named(look: CodeSnapshot, path: str, name: str) -> Symbol:
+def named(code: CodeSnapshot, path: str, name: str) -> Symbol:
     """The definition of a file that an id names: `Cart.add`, or `Cart.add~2` for the second of that name."""
     plain, _, nth = name.rpartition("~") if _NTH.search(name) else (name, "", "1")
-    every = look.index.symbols_in_file(path)
+    every = code.index.symbols_in_file(path)
     found = [symbol for symbol in every if symbol.qualified_name == plain and str(symbol.occurrence) == nth]
     if not found:
         known = {symbol.qualified_name for symbol in every} - {""}

@@ -12,50 +12,52 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from foveate.pipeline.sources.gather import Around
+from foveate.pipeline.sources.base import SlotRequest, Source, SourceContext
 from foveate.store.protocol import Query, SearchGroup
 from foveate.text import analysis
-from foveate.types import Ask, Candidate, Record, Signals
+from foveate.types import Candidate, Record, Signals
 
-LOOKED_AT = 100
+MAX_ENTRIES = 100
 """Entries whose points are counted: many times what any slot shows."""
 
-MOST_WORDS = 40
+MAX_WORDS = 40
 """Words of a request that are looked up by how they begin."""
 
-SHORTEST = 3
+MIN_WORD_CHARS = 3
 """Letters of a word that may stand for the beginning of a longer one."""
 
-FULL = 10
+FULL_COUNT = 10
 """Matches that make a feature 1; with the profile's weights a score is the points over this."""
 
 _FIELDS = {"text": 0.5, "summary": 0.0, "tags": 0.5, "subject": 2.0, "entities": 0.0, "paths": 1.0}
 
 
-class ContextMap:
+class ContextMap(Source):
+    """Components of the context map that the request touches."""
+
     name = "context_map"
 
-    def find(self, asks: Sequence[Ask], around: Around) -> Iterator[Candidate]:
-        terms = _looked_up(around)
+    def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> Iterator[Candidate]:
+        terms = _looked_up(context)
         if not terms:
             return
-        query = Query(terms, _FIELDS, None, around.request.filters)
-        found = around.reader.search(query, [SearchGroup(ask.slot.kinds, LOOKED_AT) for ask in asks])
-        for ask, hits in zip(asks, found, strict=True):
-            pointed = [(points(hit.record, around.signals), hit.record) for hit in hits if hit.record.status == "active"]
+        query = Query(terms, _FIELDS, None, context.request.filters)
+        found = context.reader.search(query, [SearchGroup(request.slot.kinds, MAX_ENTRIES) for request in requests])
+        for request, hits in zip(requests, found, strict=True):
+            pointed = [(points(hit.record, context.signals), hit.record) for hit in hits if hit.record.status == "active"]
             ranked = sorted(pointed, key=lambda pair: (-total(pair[0]), pair[1].id))
-            for counts, record in [pair for pair in ranked if total(pair[0])][: ask.limit]:
+            for counts, record in [pair for pair in ranked if total(pair[0])][: request.limit]:
                 yield Candidate(
                     record=record,
-                    slot=ask.slot.name,
+                    slot=request.slot.name,
                     source=self.name,
-                    stale=_is_gone(record, around.root),
-                    features={name: min(count, FULL) / FULL for name, count in counts.items()},
+                    stale=_is_gone(record, context.root),
+                    features={name: min(count, FULL_COUNT) / FULL_COUNT for name, count in counts.items()},
                 )
 
-    def among(self, around: Around) -> int:
-        """Entries of the whole map."""
-        return around.reader.count("component")
+    def pool_size(self, context: SourceContext) -> int:
+        """Return the number of entries of the whole map."""
+        return context.reader.count("component")
 
 
 POINTS = {"map_component": 2, "map_location": 1, "map_domain": 1, "map_file": 3}
@@ -81,20 +83,20 @@ def _names(location: str, path: str) -> bool:
 
 def _number_in(text: str, words: Sequence[str]) -> int:
     """How many of the words a text contains; a very short one only as a word of its own: `ui` is not in `build`."""
-    short = [word for word in words if len(word) < SHORTEST]
+    short = [word for word in words if len(word) < MIN_WORD_CHARS]
     whole = frozenset(analysis.words(text)) if short else frozenset()
-    return sum(word in text for word in words if len(word) >= SHORTEST) + sum(word in whole for word in short)
+    return sum(word in text for word in words if len(word) >= MIN_WORD_CHARS) + sum(word in whole for word in short)
 
 
 def total(counts: Mapping[str, float]) -> float:
     return sum(POINTS[name] * counts.get(name, 0) for name in POINTS)
 
 
-def _looked_up(around: Around) -> dict[str, float]:
+def _looked_up(context: SourceContext) -> dict[str, float]:
     """The terms of the request, those that begin with one of its words, its domains and the parts of its paths."""
-    signals = around.signals
-    words = [word for word in signals.keywords if len(word) >= SHORTEST and word.isalnum()][:MOST_WORDS]
-    terms = {**dict.fromkeys(around.reader.terms_with_prefix([*words, *signals.domains]), 0.5), **signals.terms}
+    signals = context.signals
+    words = [word for word in signals.keywords if len(word) >= MIN_WORD_CHARS and word.isalnum()][:MAX_WORDS]
+    terms = {**dict.fromkeys(context.reader.terms_with_prefix([*words, *signals.domains]), 0.5), **signals.terms}
     beside = " ".join((*signals.domains, *signals.paths))
     return {**dict.fromkeys(analysis.terms(beside), 1.0), **terms}
 

@@ -1,51 +1,84 @@
-"""Entities: those that the request names, and the ten that matter most beside them.
-
-003 scores an entity by its salience alone, doubled where it is mentioned. Here the others weigh half instead, which keeps
-the order and stays within 0..1. That one score stands for relevance, recency and salience alike: an entity has no age of
-its own, and no profile's weights can put one before another that 003 puts first.
-"""
+"""Entities that the question mentions or that matter most, and relations between entities."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from foveate.pipeline.sources.gather import Around, filtered
-from foveate.types import Ask, Candidate, Record
+from foveate.memory.relations import KIND as RELATION
+from foveate.memory.relations import relation_records, walk
+from foveate.pipeline.sources.base import SlotRequest, Source, SourceContext, filtered
+from foveate.types import Candidate, Record
 
-KIND = "entity"
+ENTITY = "entity"
 
-SALIENT = 10
+MAX_SALIENT = 10
 """Entities that join whatever the question is; the budget decides."""
 
-UNMENTIONED = 0.5
+UNMENTIONED_FACTOR = 0.5
+
+MAX_STEPS = 2
+"""Steps from a mentioned entity: relations that are further away are seldom about it."""
+
+MAX_RELATIONS = 100
+"""Relations that are read: an entity with very many must not slow down every prompt."""
 
 
-class Entities:
+class Entities(Source):
+    """The entities that the request mentions, and the most salient others.
+
+    003 scores an entity by its salience, doubled if it is mentioned. Here the others count half, which keeps the order and
+    stays within 0..1. The one score stands for relevance, recency and salience alike, because an entity has no age: so no
+    profile's weights can change the order.
+    """
+
     name = "entities"
 
-    def find(self, asks: Sequence[Ask], around: Around) -> Iterator[Candidate]:
-        found = _found(around)
-        for ask in asks:
-            if ask.slot.kinds and KIND not in ask.slot.kinds:
-                continue
-            for record, mentioned in found[: ask.limit]:
-                features = {"mentioned": mentioned, **scored(record.salience * mentioned)}
-                yield Candidate(record=record, slot=ask.slot.name, source=self.name, features=features)
+    def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> Iterator[Candidate]:
+        found = _mentioned_and_salient(context)
+        for request in requests:
+            if not request.slot.kinds or ENTITY in request.slot.kinds:
+                for record, mentioned in found[: request.limit]:
+                    yield self.candidate(request, record, mentioned=mentioned, **_one_score(record.salience * mentioned))
 
-    def among(self, around: Around) -> int:
-        return around.reader.count(KIND)
+    def pool_size(self, context: SourceContext) -> int:
+        return context.reader.count(ENTITY)
 
 
-def scored(score: float) -> dict[str, float]:
-    """The features of something that has one score, whatever a profile weighs."""
+def _one_score(score: float) -> dict[str, float]:
     return {"relevance": score, "recency": score, "salience": score}
 
 
-def _found(around: Around) -> list[tuple[Record, float]]:
-    """Each entity once, with how much its being mentioned counts."""
-    reader, filters = around.reader, around.request.filters
-    named = reader.get(list(around.signals.entities))
-    mentioned = [named[id] for id in around.signals.entities if id in named and not filtered(named[id], filters)]
-    salient = reader.most_salient([KIND], SALIENT + len(named), filters)
-    others = [record for record in salient if record.id not in named][:SALIENT]
-    return [*((record, 1.0) for record in mentioned), *((record, UNMENTIONED) for record in others)]
+def _mentioned_and_salient(context: SourceContext) -> list[tuple[Record, float]]:
+    """Return each entity once, with the factor for being mentioned."""
+    reader, filters = context.reader, context.request.filters
+    named = reader.get(list(context.signals.entities))
+    mentioned = [named[id] for id in context.signals.entities if id in named and not filtered(named[id], filters)]
+    salient = reader.most_salient([ENTITY], MAX_SALIENT + len(named), filters)
+    others = [record for record in salient if record.id not in named][:MAX_SALIENT]
+    return [*((record, 1.0) for record in mentioned), *((record, UNMENTIONED_FACTOR) for record in others)]
+
+
+class Relations(Source):
+    """Relations of the mentioned entities, a few steps far: `Mira --[owns]--> Uploader`.
+
+    003 scores a relation by its weight; here each further step halves it.
+    """
+
+    name = "relations"
+
+    def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> Iterator[Candidate]:
+        filters, start = context.request.filters, list(context.signals.entities)
+        wanting = [request for request in requests if not request.slot.kinds or RELATION in request.slot.kinds]
+        if not start or not wanting:
+            return
+        steps = walk(context.reader, start, max_depth=MAX_STEPS, max_edges=MAX_RELATIONS, excluded_ids=filters.exclude)
+        types = frozenset(filters.entity_types)
+        found = [
+            (step, record)
+            for step, record in relation_records(context.reader, steps)
+            if not filtered(record, filters) and (not types or types.issuperset(record.data["types"]))
+        ]
+        found.sort(key=lambda pair: -pair[0].weight)
+        for request in wanting:
+            for step, record in found[: request.limit]:
+                yield self.candidate(request, record, **_one_score(step.weight))

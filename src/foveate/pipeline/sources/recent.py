@@ -1,35 +1,80 @@
-"""What happened last, newest first: here the newest is the most relevant, whatever the question.
-
-In a session it is the session's own events, and those that belong to no session; what is telling of other sessions,
-`highlights` brings.
-"""
+"""Sources by time: the latest records of this session, and the most important ones of other sessions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from foveate.pipeline.sources.gather import Around
+from foveate.pipeline.sources.base import SlotRequest, Source, SourceContext
 from foveate.records.kinds import KINDS
-from foveate.types import Ask, Candidate, Record
+from foveate.types import Candidate, Record
+
+MAX_HIGHLIGHTS = 3
+"""Highlights of one session: a reminder of its results, not its story."""
+
+MAX_EVENTS = 50
+"""Latest events of another session among which highlights are chosen."""
+
+OTHER_SESSION_RELEVANCE = 0.5
+"""Relevance of the newest other session: events of this one come first."""
 
 
-class Recent:
+class Recent(Source):
+    """The latest records, newest first. In a session, events are those of the session and of no session."""
+
     name = "recent"
 
-    def find(self, asks: Sequence[Ask], around: Around) -> Iterator[Candidate]:
-        for ask in asks:
-            for n, record in enumerate(_latest(ask, around)):
-                newness = 1.0 - n / ask.limit
-                yield Candidate(record=record, slot=ask.slot.name, source=self.name, features={"relevance": newness})
+    def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> Iterator[Candidate]:
+        for request in requests:
+            for n, record in enumerate(_latest(request, context)):
+                yield self.candidate(request, record, relevance=1.0 - n / request.limit)
 
 
-def _latest(ask: Ask, around: Around) -> list[Record]:
-    reader, filters, session = around.reader, around.request.filters, around.request.scope.session
-    kinds = ask.slot.kinds or tuple(name for name, kind in KINDS.items() if not (kind.is_rule or kind.is_internal))
+def _latest(request: SlotRequest, context: SourceContext) -> list[Record]:
+    reader, filters, session = context.reader, context.request.filters, context.request.scope.session
+    kinds = request.slot.kinds or tuple(name for name, kind in KINDS.items() if not (kind.is_rule or kind.is_internal))
     if session is None:
-        return reader.recent(kinds, ask.limit, filters)
+        return reader.recent(kinds, request.limit, filters)
     events = [kind for kind in kinds if KINDS[kind].is_append_only]
-    found = reader.recent([kind for kind in kinds if kind not in events], ask.limit, filters)
-    found += reader.recent(events, ask.limit, filters, session=session)
-    found += [record for record in reader.recent(events, ask.limit, filters) if record.scope.session is None]
-    return sorted(found, key=lambda record: (-record.created, record.id))[: ask.limit]
+    found = reader.recent([kind for kind in kinds if kind not in events], request.limit, filters)
+    found += reader.recent(events, request.limit, filters, session=session)
+    found += [record for record in reader.recent(events, request.limit, filters) if record.scope.session is None]
+    return sorted(found, key=lambda record: (-record.created, record.id))[: request.limit]
+
+
+class Highlights(Source):
+    """Errors, decisions and outcomes of the latest other sessions (003: cross-session context).
+
+    The limit of a slot counts sessions, not candidates. Without a session in the request there are no others.
+    """
+
+    name = "highlights"
+
+    def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> Iterator[Candidate]:
+        current = context.request.scope.session
+        if current is None:
+            return
+        for request in requests:
+            latest = context.reader.sessions(request.limit + 1, context.request.filters)
+            others = [session for session in latest if session != current][: request.limit]
+            for n, session in enumerate(others):
+                relevance = OTHER_SESSION_RELEVANCE * (1.0 - n / request.limit)
+                yield from (self.candidate(request, record, relevance=relevance) for record in _best(session, context))
+
+
+def _best(session: str, context: SourceContext) -> list[Record]:
+    """Return the most important records of a session, newest first; without any, its last event."""
+    reader, filters = context.reader, context.request.filters
+    events = reader.recent(["event"], MAX_EVENTS, filters, session=session)
+    decisions = reader.recent(["decision"], MAX_HIGHLIGHTS, filters, session=session)
+    found = [record for record in (*events, *decisions) if _importance(record)]
+    best = sorted(found, key=lambda record: (-_importance(record), -record.created, record.id))[:MAX_HIGHLIGHTS]
+    return sorted(best, key=lambda record: (-record.created, record.id)) or events[:1]
+
+
+def _importance(record: Record) -> int:
+    """Return 3 for a failure, 2 for a decision, 1 for a success, else 0."""
+    if record.outcome in ("failure", "partial") or record.data.get("type") == "error":
+        return 3
+    if "decision" in (record.kind, record.data.get("type")):
+        return 2
+    return 1 if record.outcome == "success" else 0

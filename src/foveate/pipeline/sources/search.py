@@ -12,12 +12,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from foveate.pipeline.sources.gather import Around
+from foveate.pipeline.sources.base import SlotRequest, Source, SourceContext
 from foveate.pipeline.sources.sessions import answered
 from foveate.records.kinds import DISPUTED_BY, SUPERSEDED_BY
 from foveate.store.protocol import Hit, Query, SearchGroup, SessionNeighbor
 from foveate.text.query_expansion import synonyms_only
-from foveate.types import Ask, Candidate, Meant, Profile
+from foveate.types import Candidate, Meant, Profile
 
 STRONG = 50
 """Hits of a slot whose neighbours are looked up, best first. Twice as many give the same and take twice the time."""
@@ -29,29 +29,31 @@ NEARNESS = (1.0, 0.6, 0.3)
 """What the relevance of a hit is worth one place from it, two and three."""
 
 
-class Search:
+class Search(Source):
+    """Records found by the words of the request and, with an embedder, by its vector."""
+
     name = "search"
 
-    def find(self, asks: Sequence[Ask], around: Around) -> Iterator[Candidate]:
-        signals, profile = around.signals, around.profile
+    def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> Iterator[Candidate]:
+        signals, profile = context.signals, context.profile
         query = Query(
             signals.terms,
             profile.fields,
             signals.embedding,
-            around.request.filters,
+            context.request.filters,
             words_for(profile, signals.related),
             profile.related_weight,
         )
-        found = around.reader.search(query, [SearchGroup(ask.slot.kinds, ask.limit) for ask in asks])
+        found = context.reader.search(query, [SearchGroup(request.slot.kinds, request.limit) for request in requests])
         beaten = [hit.record.id for hits in found for hit in hits if hit.record.status in ("superseded", "disputed")]
-        links = around.reader.links(beaten, [SUPERSEDED_BY, DISPUTED_BY]) if beaten else []
+        links = context.reader.links(beaten, [SUPERSEDED_BY, DISPUTED_BY]) if beaten else []
         overruled = {link.src: link.dst for link in links}
-        task = around.request.task.id if around.request.task else ""
-        for ask, hits in zip(asks, found, strict=True):
+        task = context.request.task.id if context.request.task else ""
+        for request, hits in zip(requests, found, strict=True):
             candidates = [
                 Candidate(
                     record=hit.record,
-                    slot=ask.slot.name,
+                    slot=request.slot.name,
                     source=self.name,
                     overruled_by=overruled.get(hit.record.id),
                     features=relevance(hit, profile.vector_weight),
@@ -59,7 +61,7 @@ class Search:
                 for hit in hits
                 if hit.record.id != task  # a task is not related to itself
             ]
-            yield from _in_sessions(candidates, query, ask, around)
+            yield from _in_sessions(candidates, query, request, context)
 
 
 def words_for(profile: Profile, related: Mapping[str, Meant]) -> Mapping[str, Meant]:
@@ -75,24 +77,26 @@ def relevance(hit: Hit, vector_weight: float) -> dict[str, float]:
     return {"relevance": joined, "lexical": hit.lexical, "vector": hit.vector}
 
 
-def _in_sessions(candidates: Sequence[Candidate], query: Query, ask: Ask, around: Around) -> Iterator[Candidate]:
+def _in_sessions(
+    candidates: Sequence[Candidate], query: Query, request: SlotRequest, context: SourceContext
+) -> Iterator[Candidate]:
     """The same candidates with what their sessions say for them, as far as the profile weighs it."""
-    weights = around.profile.weights
+    weights = context.profile.weights
     holding = [candidate for candidate in candidates if candidate.record.status == "active"]
     about = answered([candidate.record for candidate in holding[:HEARD]], query) if weights.get("session") else {}
-    every = _with_neighbours(candidates, holding[:STRONG], ask, around) if weights.get("neighbour") else candidates
+    every = _with_neighbours(candidates, holding[:STRONG], request, context) if weights.get("neighbour") else candidates
     for candidate in every:
         worth = about.get(candidate.record.scope.session or "")
         yield replace(candidate, features={**candidate.features, "session": worth}) if worth else candidate
 
 
 def _with_neighbours(
-    candidates: Sequence[Candidate], best: Sequence[Candidate], ask: Ask, around: Around
+    candidates: Sequence[Candidate], best: Sequence[Candidate], request: SlotRequest, context: SourceContext
 ) -> Iterator[Candidate]:
     """The same candidates, and those that stand beside the best of them, each with a `neighbour` feature."""
     strong = {c.record.id: c.features["relevance"] for c in best if c.record.scope.session}
-    filters = around.request.filters
-    places = around.reader.session_neighbors(list(strong), ask.slot.kinds, len(NEARNESS), filters) if strong else []
+    filters = context.request.filters
+    places = context.reader.session_neighbors(list(strong), request.slot.kinds, len(NEARNESS), filters) if strong else []
     gained = neighbour(places, strong)
     known = {candidate.record.id for candidate in candidates}
     for candidate in candidates:
@@ -100,7 +104,9 @@ def _with_neighbours(
         yield replace(candidate, features={**candidate.features, "neighbour": gain}) if gain else candidate
     for record in {place.record.id: place.record for place in places}.values():
         if record.id not in known:
-            yield Candidate(record=record, slot=ask.slot.name, source=Search.name, features={"neighbour": gained[record.id]})
+            yield Candidate(
+                record=record, slot=request.slot.name, source=Search.name, features={"neighbour": gained[record.id]}
+            )
 
 
 def neighbour(places: Sequence[SessionNeighbor], strong: dict[str, float]) -> dict[str, float]:

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
-from foveate.agents import compared
 from foveate.engine import Engine
 from foveate.engine.engine import view_of
 from foveate.errors import BudgetError, InputError, NotFound, ProfileError, SourceError
@@ -147,7 +146,7 @@ def _previous_context(engine: Engine, receipt: Receipt) -> Receipt | None:
 
 
 def _diff_view(request: PageRequest, before: Receipt, after: Receipt) -> dict[str, Any]:
-    diff = compared(request.engine, before, after, texts=True)
+    diff = request.engine.receipts.diff(before, after, texts=True)
     view = {
         "tokens": diff["tokens"],
         "same_prefix": diff["same_prefix"],

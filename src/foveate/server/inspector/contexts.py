@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from foveate.agents import made_again
 from foveate.operations import json
 from foveate.operations.inputs import LAST
 from foveate.receipts.prompt import Prompt
@@ -61,7 +60,7 @@ def session_page(request: PageRequest) -> dict[str, Any]:
 def context_page(request: PageRequest) -> dict[str, Any]:
     """Show a context: the prompt, the budget, and its items."""
     receipt = receipt_of(request)
-    return context_view(request, receipt, request.engine.receipts.prompt(receipt, extra=made_again(request.engine, receipt)))
+    return context_view(request, receipt, request.engine.receipts.prompt(receipt))
 
 
 def receipt_of(request: PageRequest, name: str = "id") -> Receipt:

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal, NotRequired
 from fastapi import Header, Request
 from starlette.responses import Response
 
-from foveate.agents import compared, made_again
 from foveate.engine import Engine
 from foveate.errors import InputError
 from foveate.operations import json
@@ -122,7 +121,7 @@ def why(id: str, item: str, caller: Computes) -> Response:
 @router.get("/contexts/{id}/diff/{other}")
 def diff(id: str, other: str, caller: Computes) -> Response:
     """Compare a context with a later one."""
-    return Document(compared(caller.engine, id, other))
+    return Document(caller.engine.receipts.diff(id, other))
 
 
 @router.post("/contexts/{id}/replay")
@@ -130,7 +129,7 @@ def replay(id: str, caller: Computes, body: ReplayOptions = None) -> Response:
     """Compute a past context again. `reason` says why the text is not the same. Pass its extra texts again as `extra`."""
     engine = caller.engine
     receipt = engine.receipts.get(id)
-    extra = (body or {}).get("extra") or made_again(engine, receipt)
+    extra = (body or {}).get("extra") or ()
     return Document(json.replayed(engine.receipts.replay(id, extra=extra), receipt))
 
 
