@@ -256,7 +256,7 @@ def test_a_context_is_tried_with_other_settings_and_nothing_is_stored(
     assert [receipt.id for receipt in engine.receipts.page()] == [asked]
 
 
-@pytest.mark.parametrize(("query", "words"), [("budget=20", "short"), ("profile=bsae", "Did you mean &#39;base&#39;?")])
+@pytest.mark.parametrize(("query", "words"), [("budget=20", "short"), ("profile=defalt", "Did you mean &#39;default&#39;?")])
 def test_settings_that_do_not_work_are_explained_beside_the_form(
     client: TestClient, asked: str, query: str, words: str
 ) -> None:

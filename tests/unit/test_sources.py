@@ -173,7 +173,7 @@ def test_a_users_own_kind_is_a_row() -> None:
             engine.add("runbook", "Restart the queue, then the workers", data={"service": "billing"})
             context = engine.context("How do I restart the queue?", overrides={"slots": slots})
             assert "## Runbooks\n- billing: Restart the queue, then the workers\n" in context.text
-            with pytest.raises(foveate.InputError, match="Kind 'runbook' needs 'service'"):
+            with pytest.raises(foveate.InputError, match="Kind 'runbook' needs the field 'service'"):
                 engine.add("runbook", "Something")
     finally:
         del kinds.KINDS["runbook"]

@@ -159,7 +159,7 @@ class Engine:
         run = self._run(query, options)
         if not dry_run:
             self._record(run)
-        return run.context
+        return run.result
 
     async def acontext(self, query: str | None = None, **options: Unpack[ContextOptions]) -> Context:
         """Compute a context in a thread, for async callers."""
@@ -228,7 +228,7 @@ class Engine:
                 raise
             run = self._run(query, {**options, "budget": options["budget"] + error.short}, scope)
         self._record(run)
-        return run.context
+        return run.result
 
     def _run(self, query: str | None, options: Mapping[str, Any], scope: Scope | None = None) -> Run:
         """Run the line once: one request, one snapshot, one context."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
@@ -61,6 +61,11 @@ class Run:
     """Counter of the token counts that the records have."""
     began: float
     ended: float = field(default_factory=perf_counter)
+
+    @property
+    def result(self) -> Context:
+        """The context with this run, so that its receipt can be written although none is stored."""
+        return replace(self.context, run=self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
