@@ -105,9 +105,9 @@ def test_a_folder_keeps_its_settings_profiles_and_code(url: str, folder: Path) -
 
 
 def test_the_name_of_the_project_is_never_guessed(url: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InputError, match="nothing says which one is meant"):
+    with pytest.raises(InputError, match="the project needs a name"):
         foveate.open(url)
-    with pytest.raises(InputError, match="nothing says which one is meant"):
+    with pytest.raises(InputError, match="the project needs a name"):
         foveate.open(folder, store=url)
     monkeypatch.setenv("FOVEATE_PROJECT", "shop")
     with foveate.open(url) as engine:

@@ -173,7 +173,7 @@ def test_a_shared_store_that_tracked_settings_name_is_not_asked(top: Path, monke
     (top / ".foveate").mkdir()
     (top / ".foveate" / "config.toml").write_text('store = "postgresql://127.0.0.1:1/x"\n[project]\nname = "shop"\n')
     git(top, "add", "-f", ".foveate/config.toml")
-    with pytest.raises(StoreError, match=r"config.toml' is tracked by git.*where it sends what you ask"):
+    with pytest.raises(StoreError, match=r"config.toml' is tracked by git.*where your queries are sent"):
         foveate.open(top, personal=False)
     with pytest.raises(StoreError, match="nothing listens there"):  # who names it himself means it
         foveate.open(top, personal=False, store="postgresql://127.0.0.1:1/x")

@@ -54,16 +54,16 @@ SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A project's root and what its settings say."""
+    """The root and the settings of a project."""
 
     root: Path
     settings: Mapping[str, Any] = field(default_factory=dict)
     tree: Path | None = None
-    """The folder whose files are meant, where that is not the root: a linked worktree."""
+    """The folder with the project's files, if it is not the root: a linked worktree."""
     shared: str | None = None
-    """The URL of the database that holds the state, where that is not a file of the project's own."""
+    """URL of the shared database, if the store is not a file of the project."""
     named_by_settings: bool = False
-    """Whether it is the settings that name that database, and not the call or a variable of the environment."""
+    """True if the settings name the shared database, and not the call or an environment variable."""
 
     @property
     def folder(self) -> Path:
@@ -75,7 +75,7 @@ class Place:
 
     @property
     def trusted(self) -> Path | None:
-        """The file whose word is taken: the store, or the settings that name another. None where a person named that one."""
+        """The file that must be the user's: the store, or the settings that name a database. None if a call named it."""
         if self.shared is None:
             return self.store
         return self.folder / CONFIG_FILE if self.named_by_settings else None
@@ -138,9 +138,9 @@ _VARIABLE = re.compile(r"\$\{?\w*\}?")
 
 
 def _shared(given: str | None, settings: Mapping[str, Any]) -> str | None:
-    """The shared database, where the call or the settings name one.
+    """Return the URL of the shared database that the call or the settings name, or None.
 
-    The environment does not: every folder that a program opens, also one for a test, would write to the same database.
+    No environment variable names it, because every folder that a program opens, also in a test, would write to it.
     """
     named = given or settings.get("store")
     return expanded(named) if named else None
@@ -149,42 +149,42 @@ def _shared(given: str | None, settings: Mapping[str, Any]) -> str | None:
 def name_of(place: Place, given: str | None = None) -> str:
     """Return the project's name in its store.
 
-    Nothing is guessed for a shared database: clones have folders of any name, and a wrong guess would split a project's
-    memory, or mix two.
+    A shared database needs a name. Clones have folders with any name, so a guess could split the memory of a project or mix
+    two of them.
     """
     if given is not None or place.shared is None:
         return given or MAIN
     name: str | None = os.environ.get("FOVEATE_PROJECT") or place.settings.get("project", {}).get("name")
     if not name:
         raise InputError(
-            "A shared store holds many projects, and nothing says which one is meant. Set `name` under [project] in "
-            ".foveate/config.toml, or FOVEATE_PROJECT, or pass --project (in Python: project_name)."
+            "A shared store holds many projects, so the project needs a name. Set `name` under [project] in "
+            ".foveate/config.toml, or FOVEATE_PROJECT, or pass --project (in Python: project=)."
         )
     return name
 
 
 def refuse_shipped(place: Place) -> None:
-    """Raise StoreError for a store that came with a repository: its rules would be obeyed, and their author is unknown.
+    """Raise StoreError for a store that came with a repository, because agents would obey rules of an unknown author.
 
-    Nor is one that settings name which came along: what is asked would be told there, too.
+    The same holds for settings that name a database: every query would be sent to it.
     """
     file = place.trusted
     found = shipped(str(file)) if file is not None else ()
     if not found:
         return
     top, name = found
-    what = "its rules" if place.shared is None else "where it sends what you ask"
+    what = "which rules agents obey" if place.shared is None else "where your queries are sent"
     raise StoreError(
-        f"{str(file)!r} is tracked by git: it came with the repository, and anybody may have written {what}. "
+        f"{str(file)!r} is tracked by git: it came with the repository, and its author decides {what}. "
         f"If it is yours, take it out of git (`git -C {top} rm --cached {name}`), or name {str(place.root)!r} in "
         f"{ACCEPTED}. If it is not, move it away."
     )
 
 
 def create(place: Place) -> None:
-    """Make the folder, and keep git away from it by its own `.gitignore`."""
+    """Create the folder with a `.gitignore`, so that git does not track it."""
     if not place.root.exists() and not place.root.parent.exists():
-        raise InputError(f"There is no folder {str(place.root.parent)!r}. Make it, or check the path.")
+        raise InputError(f"The folder {str(place.root.parent)!r} does not exist. Create it, or check the path.")
     try:
         place.folder.mkdir(parents=True, exist_ok=True)
         ignore = place.folder / ".gitignore"
