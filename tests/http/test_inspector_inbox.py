@@ -1,4 +1,4 @@
-"""The inbox of the inspector: what waits for a person's decision, and the two decisions."""
+"""The inbox of the inspector: what waits for a person's decision, and the decisions."""
 
 from __future__ import annotations
 
@@ -47,7 +47,28 @@ def test_a_rejected_rule_is_retired(engine: Engine, client: TestClient) -> None:
     assert page(client, "/ui/inbox")[0]["rows"] == []
 
 
-@pytest.mark.parametrize(("action", "needs"), [("inbox-accept", "admin"), ("inbox-reject", "memory:write")])
+def test_a_rule_is_accepted_with_another_text(engine: Engine, client: TestClient) -> None:
+    id = engine.inbox.propose("instruction", "Always use tabs").record.id
+    assert "Edit" in page(client, "/ui/inbox")[1]
+    post(client, "/ui/inbox", "inbox-edit", id=id, text="Use tabs in Makefiles")
+    assert [record.text for record in engine.records() if record.kind == "instruction"] == ["Use tabs in Makefiles"]
+    assert page(client, "/ui/inbox")[0]["rows"] == []
+
+
+def test_an_answered_question_becomes_a_decision(engine: Engine, client: TestClient) -> None:
+    id = engine.add("question", "Which region?").record.id
+    assert 'name="answer"' in page(client, "/ui/inbox")[1]
+    post(client, "/ui/inbox", "inbox-answer", id=id, answer="Frankfurt, for latency")
+    (decision,) = [record for record in engine.records(kinds=["decision"]) if "Frankfurt" in record.text]
+    assert decision.text == "Which region? Frankfurt, for latency"
+    assert engine.get(id).status == "retired"
+    assert page(client, "/ui/inbox")[0]["rows"] == []
+
+
+@pytest.mark.parametrize(
+    ("action", "needs"),
+    [("inbox-accept", "admin"), ("inbox-edit", "admin"), ("inbox-answer", "memory:write"), ("inbox-reject", "memory:write")],
+)
 def test_a_decision_needs_a_form_of_ours_and_its_scope(guarded: Guarded, action: str, needs: str) -> None:
     id = guarded.engine.inbox.propose("instruction", "Always use tabs").record.id
     refused(guarded, "/ui/inbox", action, needs, id=id)

@@ -120,10 +120,10 @@ def test_a_task_shows_what_is_around_it_and_what_came_of_it(plan: Engine, client
 @pytest.mark.parametrize(
     ("address", "status", "said"),
     [
-        ("task", 422, "Say which task"),
+        ("task", 422, "needs the id of a task"),
         ("task?id=nobody", 404, "No task &#39;nobody&#39;"),
         ("tasks?status=compleated", 422, "completed"),
-        ("tasks?after=zzz", 422, "is no cursor"),
+        ("tasks?after=zzz", 422, "is not a cursor"),
         ("tasks?limit=0", 422, "limit must be a number"),
     ],
 )

@@ -17,7 +17,6 @@ from foveate.cli import cli
 from foveate.integrations.importers import FORMATS, ImportReport, import_lines, import_path
 from foveate.integrations.importers.files import BATCH_SIZE, READERS
 from foveate.integrations.importers.rows import (
-    MAX_OUTPUT_CHARS,
     MAX_PENDING_CALLS,
     ImportRow,
     SkippedLine,
@@ -25,6 +24,7 @@ from foveate.integrations.importers.rows import (
     parse_millis,
     tool_rows,
 )
+from foveate.memory.messages import MAX_OUTPUT_CHARS
 from foveate.testing import FixedClock
 from foveate.types import NO_FILTERS, Record
 from property_settings import examples

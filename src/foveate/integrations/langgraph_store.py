@@ -56,7 +56,7 @@ class FoveateStore(BaseStore):
         self._trust: Trust = trust
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Do all reads, then all writes in one transaction. Of several puts to one key the last counts."""
+        """Do all reads, then all writes in one transaction. If several puts have the same key, the last one counts."""
         operations = list(ops)
         for op in operations:
             validate_op_namespace(op)

@@ -1,4 +1,4 @@
-"""Deltas: what an agent's context window lacks. What a hook has once put into a window cannot be taken back.
+"""Deltas: the lines that an agent's context window lacks. A hook can add to a window, but cannot remove anything from it.
 
 Each delivery stores a record of what it put into the window: ids, levels and hashes of lines, but no texts. One record for
 each delivery lets hooks of one session run at the same time. The next delivery holds only what is new, has changed or no

@@ -22,9 +22,9 @@ from foveate.integrations.importers.rows import (
     as_mapping,
     digest,
     message_rows,
-    strip_private,
     tool_rows,
 )
+from foveate.memory.messages import without_private_parts
 from foveate.receipts.timeline import COMPACTION
 from foveate.store.retry import retried
 from foveate.tasks.task import lookup
@@ -177,7 +177,7 @@ def _on_session_start(engine: Engine, event: HookEvent) -> str:
 
 
 def _on_prompt(engine: Engine, event: HookEvent) -> str:
-    prompt = strip_private(_strip_injected(event.fields["prompt"]))
+    prompt = without_private_parts(_strip_injected(event.fields["prompt"]))
     if not prompt or event.fields["source"] not in HUMAN_SOURCES:
         return ""
     _save_message(engine, event, "user", prompt)
@@ -194,7 +194,7 @@ def _on_tool_use(engine: Engine, event: HookEvent) -> str:
     id = event.fields["id"] or digest(event.fields["turn"], tool, str(arguments), output)
     call = ToolCall(0, tool, arguments, f"{event.key_prefix}:{id}", event.session, None)
     rows = tool_rows(call, output, "failure" if failed else "success")
-    _save_rows(engine, event, *(replace(row, text=strip_private(row.text) or tool) for row in rows))
+    _save_rows(engine, event, *(replace(row, text=without_private_parts(row.text) or tool) for row in rows))
     return ""
 
 
@@ -214,7 +214,7 @@ def _on_compaction(engine: Engine, event: HookEvent) -> str:
     # archived, so that no context shows it
     values: dict[str, Any] = {"type": COMPACTION, "status": "archived", "created": now, "trust": "tool", "key": key}
     _save_rows(engine, event, ImportRow("event", COMPACTED_TEXT, values, event.session))
-    summary = strip_private(event.fields["summary"])
+    summary = without_private_parts(event.fields["summary"])
     if summary:
         key = f"{event.key_prefix}:summary:{digest(summary)}"
         values = {"title": f"Session {event.session[:8]} so far", "trust": "agent", "key": key}
@@ -304,7 +304,7 @@ def _learn_from_handoff(engine: Engine, event: HookEvent, text: str) -> None:
         if task is None:
             log.warning("a handoff in session %s names no task, and none is current", event.session)
             return
-        engine.tasks.handoff(task, strip_private(text))
+        engine.tasks.handoff(task, without_private_parts(text))
     except (Conflict, InputError, NotFound) as error:
         log.warning("a handoff in session %s was not learned: %s", event.session, error)
 

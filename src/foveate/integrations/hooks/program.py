@@ -121,7 +121,7 @@ def root_of(event: dict[str, Any]) -> str:
 
 
 def _tracked_file(root: str) -> str:
-    """Return the file that names the store if it came with the repository and nobody has accepted it.
+    """Return the file that names the store if it came with the repository and no user has accepted it.
 
     Its rules, or the address to which prompts are sent, would then be someone else's.
     """

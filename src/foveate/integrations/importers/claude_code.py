@@ -37,7 +37,7 @@ def read(lines: Lines, name: str) -> ImportRows:
     """Yield the events of a transcript. `name` is the session of lines that name none."""
     pending = PendingCalls()
     yield from rows_of_objects(lines, lambda number, line: _line_rows(number, line, name, pending))
-    yield from pending.unanswered()
+    yield from pending.without_result()
 
 
 def _line_rows(number: int, line: Mapping[str, Any], name: str, pending: PendingCalls) -> ImportRows:

@@ -54,7 +54,7 @@ def read(lines: Lines, name: str) -> ImportRows:
             yield from _item_rows(number, line, payload, session, pending)
 
     yield from rows_of_objects(lines, line_rows)
-    yield from pending.unanswered()
+    yield from pending.without_result()
 
 
 def _key(number: int, line: Mapping[str, Any], session: str) -> str:

@@ -53,7 +53,7 @@ def _blocks(text: str) -> Iterator[Heading | str]:
             is_underlined_heading = bool(line.strip("=- "))
             continue
         if number not in code and block and _starts_block(block, line, number in heading_at):
-            yield _joined(block)
+            yield _join(block)
             block = []
         if number in heading_at:
             yield heading_at[number]
@@ -61,7 +61,7 @@ def _blocks(text: str) -> Iterator[Heading | str]:
         elif block or line.strip():
             block.append(line.rstrip())
     if block:
-        yield _joined(block)
+        yield _join(block)
 
 
 def _starts_block(block: Sequence[str], line: str, is_heading: bool) -> bool:
@@ -70,5 +70,5 @@ def _starts_block(block: Sequence[str], line: str, is_heading: bool) -> bool:
     return is_heading or bool(_BULLET.match(line)) or (block[-1] == "" and bool(line.strip()) and not is_indented)
 
 
-def _joined(block: Sequence[str]) -> str:
+def _join(block: Sequence[str]) -> str:
     return "\n".join(block).strip()

@@ -14,14 +14,11 @@ from hashlib import blake2b
 from typing import Any
 
 from foveate.clock import iso, millis
-from foveate.records.render_events import shorten_output
+from foveate.memory.messages import MAX_OUTPUT_CHARS, is_web_tool, shortened_output, without_private_parts
 from foveate.text.format import truncate
 
 Lines = Iterable[tuple[int, str]]
 """Lines with their numbers, from 1."""
-
-MAX_OUTPUT_CHARS = 8_000
-"""Limit for the output of a tool. Contexts show less of it; more would only make the index larger."""
 
 MAX_PENDING_CALLS = 1_000
 """Calls that may wait for their result at once. Beyond that, the oldest is skipped."""
@@ -29,10 +26,6 @@ MAX_PENDING_CALLS = 1_000
 CONTEXT_BEGIN, CONTEXT_END = "<foveate-context>\n", "</foveate-context>"
 """Marker lines around a context in a conversation, by which it is recognised wherever it comes back."""
 
-_PRIVATE_BLOCK = re.compile(r"<(private|foveate-context)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
-"""A tag that is never closed hides the rest of the text."""
-
-_HEAD_LINES, _TAIL_LINES, _ERROR_LINES = 40, 40, 20
 _MAX_SECONDS = 100_000_000_000
 """Smaller numbers are seconds, not milliseconds: as milliseconds this is a day in 1973."""
 
@@ -91,7 +84,7 @@ class PendingCalls:
             return
         yield from tool_rows(call, output, outcome)
 
-    def unanswered(self) -> ImportRows:
+    def without_result(self) -> ImportRows:
         """Yield the calls without a result as skipped: they may still run, and the next import finds them."""
         yield from map(_without_result, self._calls.values())
 
@@ -139,26 +132,14 @@ def digest(*parts: str) -> str:
     return blake2b("\x1f".join(parts).encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 
-def truncate_output(text: str) -> str:
-    """Shorten a long output to its beginning, its end and its errors."""
-    if len(text) <= MAX_OUTPUT_CHARS:
-        return text
-    return truncate(shorten_output(text, _HEAD_LINES, _TAIL_LINES, _ERROR_LINES), MAX_OUTPUT_CHARS)
-
-
 def message_rows(role: str, text: str, *, key: str, session: str, time: int | None) -> Iterator[ImportRow]:
     """Yield the row of a message, or none if it has no text. Without a key, its text makes one."""
-    text = strip_private(text)
+    text = without_private_parts(text)
     if text:
         trust = {"user": "user", "assistant": "agent"}.get(role, "tool")
         text_key = f"words:{session}:{digest(role, ' '.join(text.split()))}"
         values = {"type": f"{role}_message", "key": key or text_key, "created": time, "trust": trust}
         yield ImportRow("event", text, values, session, text_key)
-
-
-def strip_private(text: str) -> str:
-    """Remove `<private>` blocks, and contexts that foveate has inserted."""
-    return _PRIVATE_BLOCK.sub("", text).strip()
 
 
 # --- tools ---------------------------------------------------------------------------------------------------------
@@ -171,11 +152,6 @@ _WRITE_TOOLS = frozenset({"write", "edit", "multiedit", "notebookedit", "write_f
 _PATCH_TOOL = "apply_patch"
 _PATCH_FILE = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 _PATH_KEYS = ("file_path", "path", "notebook_path")
-_WEB_TOOL = re.compile(
-    r"(?:^|[_\W])(?:web|fetch|http|brows|crawl|scrape|url|playwright|puppeteer|chrome|google|bing|brave|duckduckgo|tavily"
-    r"|firecrawl|perplexity)|_(?:url|page)s?$"
-)
-"""Recognised by name, because a tool does not say where its output comes from."""
 _WEB_COMMAND = re.compile(r"(?:^|[;&|(`]|\bsudo\b)\s*(?:curl|wget|lynx|w3m|https?)\s", re.MULTILINE)
 
 
@@ -190,7 +166,7 @@ def tool_rows(call: ToolCall, output: str, outcome: str | None) -> Iterator[Impo
             yield ImportRow("event", path, write, call.session)
         return
     path = next((str(arguments[key]) for key in _PATH_KEYS if arguments.get(key)), "")
-    output = truncate_output(output)
+    output = shortened_output(output)
     values: dict[str, Any]
     if tool in _SHELL_TOOLS and command:
         text = f"{command}\n{output}"
@@ -208,7 +184,7 @@ def tool_rows(call: ToolCall, output: str, outcome: str | None) -> Iterator[Impo
 
 def _trust(tool: str, command: str) -> str:
     """Return `web` for output from the network, which anyone may have written."""
-    is_web = _WEB_COMMAND.search(command) if tool in _SHELL_TOOLS else _WEB_TOOL.search(tool)
+    is_web = _WEB_COMMAND.search(command) if tool in _SHELL_TOOLS else is_web_tool(tool)
     return "web" if is_web else "tool"
 
 

@@ -1,7 +1,7 @@
 """Plan and make the changes to a host's files, and undo them.
 
 The text of each file before the first change is recorded: next to the store, or in the user's data folder for global
-settings. If nobody has changed the file since, uninstalling restores it byte for byte. Otherwise only foveate's entries
+settings. If the file has not changed since, uninstalling restores it byte for byte. Otherwise only foveate's entries
 are removed. A file that several hosts share is removed with the last of them.
 """
 

@@ -83,7 +83,7 @@ def _program_of(call: dict[str, Any]) -> str:
 
 
 def _modified_entries(installed: InstalledFiles, host: str, paths: InstallPaths, is_global: bool) -> Iterator[str]:
-    """Warn about entries that differ from what is installed today, and about server addresses where nothing listens.
+    """Warn about entries that differ from what is installed today, and about addresses of servers that do not answer.
 
     The server itself may differ: a program and the address of a running service both work.
     """

@@ -48,7 +48,7 @@ class InstallPaths:
 
 @dataclass(frozen=True, slots=True)
 class HostSettings:
-    """Where a host keeps its settings, below the project or the home, and which tools it reports."""
+    """Paths of a host's settings, below the project or the home, and the tools that it reports."""
 
     hooks: str
     servers: str

@@ -1,4 +1,4 @@
-"""Rows for the candidates of a receipt: what each is, its score taken apart, and the decision on it."""
+"""Rows for the candidates of a receipt: the item, the parts of its score, and the decision on it."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def budget(ledger: Mapping[str, Any], colors: Mapping[str, str], scale: float | 
 
 
 def score(row: Mapping[str, Any], colors: Mapping[str, str], max_score: float) -> tuple[list[BarSegment], str]:
-    """Return the bar of a score taken apart into its features, and the same in words."""
+    """Return a bar with the parts of a score, and the same in words."""
     parts: Mapping[str, float] = row["parts"]
     label = f"score {row['score']:.3f} = {' + '.join(f'{name} {part:.3f}' for name, part in parts.items())}"
     return bar([(name, part, colors.get(name, "c9")) for name, part in parts.items()], max_score), label

@@ -202,7 +202,7 @@ def try_page(request: PageRequest) -> dict[str, Any]:
         view = view_of(request.engine, scope_within(start, request.engine.scope))
         context = view.context(dry_run=True, **options)
         receipt = view.receipts.get(context)
-    except (InputError, ProfileError, BudgetError, NotFound, SourceError) as error:  # shown beside the form to correct it
+    except (InputError, ProfileError, BudgetError, NotFound, SourceError) as error:  # shown next to the form
         return {**document, "problem": str(error)}
     records = {item.id: item.record for item in context.items}
     diff = receipts.diff(start, receipt)

@@ -30,7 +30,7 @@ def health_page(request: PageRequest) -> dict[str, Any]:
     engine, owner = request.engine, request.caller.principal.is_owner
     full_check = request.flag("full_check") and request.has_scope("admin")
     findings = Findings()
-    if owner:  # paths, roles and hooks concern only whoever runs the service
+    if owner:  # paths, roles and hooks concern only the owner of the service
         _run_checks(engine, findings, full_check)
     over_time = engine.store.metrics_by_day()
     return {

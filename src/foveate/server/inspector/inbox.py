@@ -8,6 +8,7 @@ from fastapi import Request
 
 from foveate.clock import iso
 from foveate.engine.inbox import Review
+from foveate.errors import InputError
 from foveate.server.inspector.page import Action, ActionResult, Page, PageRequest
 from foveate.server.inspector.record_history import record_row
 
@@ -21,7 +22,7 @@ REASONS = {
 
 
 def inbox_page(request: PageRequest) -> dict[str, Any]:
-    """List what needs a person's decision."""
+    """List the records that need a person's decision."""
     limit = request.limit()
     return {"rows": [_row(review) for review in request.engine.inbox.list(limit=limit)], "limit": limit}
 
@@ -34,12 +35,29 @@ def _row(review: Review) -> dict[str, Any]:
         "text": record.text,
         "created": iso(record.created),
         "proposed_kind": review.proposed_kind,
+        "is_question": review.reason == "question",
     }
 
 
 def accept(request: PageRequest, _: Request) -> ActionResult:
     (rule,) = request.engine.inbox.accept(request.require("id", "record"))
     return "inbox", {}, f"Accepted: it is the {rule.kind} {rule.id} now."
+
+
+def edit_and_accept(request: PageRequest, _: Request) -> ActionResult:
+    id, text = request.require("id", "record"), request.text("text").strip()
+    if not text:
+        raise InputError("An accepted record needs a text. Reject the proposal instead.")
+    (record,) = request.engine.inbox.accept(id, text=text)
+    return "inbox", {}, f"Accepted with your text: it is the {record.kind} {record.id} now."
+
+
+def answer(request: PageRequest, _: Request) -> ActionResult:
+    id, text = request.require("id", "question"), request.text("answer").strip()
+    if not text:
+        raise InputError("The answer is empty. Write one, or reject the question.")
+    decision = request.engine.inbox.answer(id, text)
+    return "inbox", {}, f"Answered: the decision {decision.id}."
 
 
 def reject(request: PageRequest, _: Request) -> ActionResult:
@@ -51,5 +69,7 @@ def reject(request: PageRequest, _: Request) -> ActionResult:
 PAGES = (Page("inbox", "Inbox", inbox_page),)
 ACTIONS = (
     Action("inbox-accept", ("admin",), accept),
+    Action("inbox-edit", ("admin",), edit_and_accept),
+    Action("inbox-answer", ("memory:write",), answer),
     Action("inbox-reject", ("memory:write",), reject),
 )

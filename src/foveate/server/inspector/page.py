@@ -42,7 +42,7 @@ class PageRequest:
 
     @property
     def can_see_all(self) -> bool:
-        """Whether the caller may speak for every user and agent, and so may see figures of the whole project."""
+        """Return whether the caller acts for every user and agent, and so may see figures of the whole project."""
         principal = self.caller.principal
         return principal.is_owner or (principal.scope.user is None and principal.scope.agent is None)
 
@@ -56,7 +56,7 @@ class PageRequest:
         """Return a value that the page cannot do without."""
         value = self.text(name)
         if not value:
-            raise InputError(f"Say which {noun}: `?{name}=...`.")
+            raise InputError(f"The page needs the id of a {noun}: `?{name}=...`.")
         return value
 
     def flag(self, name: str) -> bool:
@@ -103,7 +103,7 @@ ActionResult = tuple[str, dict[str, Any], str]
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What a form does: its path below /ui, the scopes that it requires, and the function that applies it."""
+    """A form: its path below /ui, the scopes that it requires, and the function that applies it."""
 
     name: str
     required_scopes: tuple[str, ...]

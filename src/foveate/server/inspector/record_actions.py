@@ -1,6 +1,6 @@
 """The forms of a record's page. Each calls one method of the engine and returns to the record.
 
-Edit and undo carry the version that the page showed, so that a change that somebody else made meanwhile is not overwritten.
+Edit and undo carry the version that the page showed, so that a change made meanwhile by another user is not overwritten.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def forget(request: PageRequest, http_request: Request) -> ActionResult:
     if request.text("word").strip() not in (CONFIRM_WORD, id):
         raise InputError(f"Nothing was deleted. To delete {id!r} for good, type {CONFIRM_WORD} or its id.")
     forgotten = request.engine.forget(id)
-    http_request.app.state.answers.forget()  # cached responses may contain its text
+    http_request.app.state.idempotency.clear()  # cached responses may contain its text
     parts = [pluralize(number, noun) for table, noun in TABLE_NOUNS.items() if (number := forgotten.counts.get(table))]
     return "memory", {}, " ".join([f"Deleted {id} for good: {', '.join(parts)}.", *forgotten.warnings])
 

@@ -39,7 +39,7 @@ PROMOTABLE_KINDS = tuple(
     if kind.partition == "knowledge"
     and not (kind.is_derived or kind.is_private or kind.required_fields or kind.allow_duplicates)
 )
-"""Kinds that a record can be turned into when a person vouches for it."""
+"""Kinds that a record can be turned into when a person accepts it."""
 
 
 # --- list and search -------------------------------------------------------------------------------------------------

@@ -83,7 +83,7 @@ def _page_endpoint(page: Page) -> Callable[..., Response]:
 
 
 def _status_message(request: Request) -> str:
-    """Return what the last form did. The message is signed, so that a link sent by somebody else cannot forge one."""
+    """Return what the last form did. The message is signed, so that a link from another site cannot forge one."""
     message, signature = (request.query_params.get(name, "") for name in ONE_TIME_PARAMS)
     return message if message and security.is_signed(request, message, signature) else ""
 
@@ -125,7 +125,7 @@ def _home(request: Request) -> Response:
 
 def _static(name: str) -> Response:
     if name not in STATIC:
-        raise NotFound(f"There is no file {name!r}.")
+        raise NotFound(f"Unknown file {name!r}.")
     return Response(static_file(name), media_type=STATIC[name], headers={"Cache-Control": IMMUTABLE_CACHE_CONTROL})
 
 
@@ -162,7 +162,7 @@ def _sign_in_page(request: Request, return_to: str, error: str = "") -> Response
 
 
 def _sign_in(request: Request) -> Response:
-    """Sign in with a token. There is no form key yet, but a page of another site cannot sign anybody in."""
+    """Sign in with a token. There is no form key yet, but a page of another site cannot sign a user in."""
     security.reject_cross_site(request)
     if len(request.scope.get("body", b"")) > MAX_SIGN_IN_BYTES:
         raise RequestRefused(413, "That is too long for a token.")
