@@ -149,7 +149,7 @@ def prompts_of_kept_contexts(engine: foveate.Engine, talk: Conversation, budget:
     prompts: list[str] = []
     context, since, number = None, "", 0
     for turn in talk.turns:
-        limits = {"window": MAX_HELD_TOKENS, "spent": tokens.count(since, COUNTER)}
+        limits = {"window": MAX_HELD_TOKENS, "conversation_tokens": tokens.count(since, COUNTER)}
         refreshed = engine.refresh(context, turn, budget=budget, **limits, **talk.options).context
         if refreshed is not None:
             context, since, number = refreshed, "", number + 1

@@ -1,8 +1,8 @@
-"""A software project that never was: tasks, their handoffs and what they taught, in repeating words. Seeded.
+"""Generates the tasks and handoffs of an invented software project, from a seed.
 
-Real data of this shape there is none that anybody may ship: finished tasks with handoffs, by the thousand. Words repeat as
-they do in one code base: forty components with ten things each, common verbs and troubles, and a long tail of symbols.
-Plants come from another trade altogether, so that no word of theirs is in any task.
+No public data set has thousands of finished tasks with handoffs. The words repeat as they do in one code base: forty
+components with ten nouns each, common verbs and problems, and a long tail of symbols. Planted sentences use words of another
+trade, so that they share no word with any task.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ _DEEDS = "capsizes corrodes drowns founders frays splinters drags floods tangles
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One task of the project: how it was set and, where it is done, its handoff."""
+    """A task of the project, with its handoff if it is finished."""
 
     name: str
     values: dict[str, Any]
@@ -151,34 +151,34 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Plants:
-    """What was put into one handoff to be found again, by marker -> text."""
+    """Sentences planted in one handoff that a later context must contain, by their marker."""
 
-    wanted: dict[str, str]
+    gotchas: dict[str, str]
     """Gotchas above low severity."""
-    asked: dict[str, str]
+    questions: dict[str, str]
     """Blocking questions."""
-    low: dict[str, str]
-    """Gotchas of low severity: not to be handed on."""
+    low_gotchas: dict[str, str]
+    """Gotchas of low severity. No other task may inherit them."""
 
 
 class Writer:
-    """Writes one task after another; the same seed writes the same ones."""
+    """Writes tasks. The same seed writes the same tasks."""
 
     def __init__(self, seed: str) -> None:
         self.chance = random.Random(seed)
         self._paths: dict[str, list[str]] = {name: [] for name in COMPONENTS}
 
     def task(self, *, done: bool) -> Work:
-        """A task of some component; two in three of its words are that component's own."""
+        """Write a task of a random component. Two in three of its words belong to that component."""
         component = self._component()
         verb, past = self._pick(_VERBS)
         noun, other = self.chance.sample(COMPONENTS[component].split(), 2)
         quality = self._pick(QUALITIES)
         name = f"{verb.capitalize()} the {quality} {noun} in {component}"
-        effect = self._filled(EFFECTS, component)
+        effect = self._fill(EFFECTS, component)
         objective = f"{verb.capitalize()} the {quality} {noun} of {component} so that the {other} {effect}."
         criteria = [
-            f"The {self._noun(component)} {self._filled(EFFECTS, component)}" for _ in range(self.chance.randint(2, 3))
+            f"The {self._noun(component)} {self._fill(EFFECTS, component)}" for _ in range(self.chance.randint(2, 3))
         ]
         path = self._path(component)
         values = {
@@ -191,42 +191,42 @@ class Writer:
         if not done:
             return Work(name, values)
         summary = (
-            f"{past.capitalize()} the {quality} {noun} of {component}: the {other} {self._filled(EFFECTS, component)}. "
-            f"The {self._noun(component)} in `{path}` {self._filled(EFFECTS, component)}, and {self._symbol(component)} "
+            f"{past.capitalize()} the {quality} {noun} of {component}: the {other} {self._fill(EFFECTS, component)}. "
+            f"The {self._noun(component)} in `{path}` {self._fill(EFFECTS, component)}, and {self._symbol(component)} "
             f"is what other code calls."
         )
-        return Work(name, values, {"status": "completed", "summary": summary, **self._taught(component, path)})
+        return Work(name, values, {"status": "completed", "summary": summary, **self._learned(component, path)})
 
     def plants(self, first: int, gotchas: list[str], *, question: bool) -> tuple[dict[str, Any], Plants]:
-        """Lists to add to a handoff, and what is in them. Markers are numbered from `first`."""
+        """Return lists to add to a handoff, and the planted sentences in them. Markers are numbered from `first`."""
         numbers = iter(range(first, first + len(gotchas) + 1))
         marked = [(severity, *self._plant(next(numbers))) for severity in gotchas]
-        asked = [self._plant(next(numbers))] if question else []
+        questions = [self._plant(next(numbers))] if question else []
         lists = {
             "gotchas": [{"issue": text, "severity": severity} for severity, _, text in marked],
-            "open_questions": [{"question": f"{text}?", "context": self._sea(6), "blocking": True} for _, text in asked],
+            "open_questions": [{"question": f"{text}?", "context": self._sea(6), "blocking": True} for _, text in questions],
         }
         return lists, Plants(
             {marker: text for severity, marker, text in marked if severity != "low"},
-            {marker: f"{text}?" for marker, text in asked},
+            {marker: f"{text}?" for marker, text in questions},
             {marker: text for severity, marker, text in marked if severity == "low"},
         )
 
     # --- words -------------------------------------------------------------------------------------------------
 
-    def _taught(self, component: str, path: str) -> dict[str, Any]:
-        """Four records: a file, a pattern, a gotcha, and a decision or a question."""
+    def _learned(self, component: str, path: str) -> dict[str, Any]:
+        """Write the lists of a handoff: a file, a pattern, a gotcha, and a decision or a question."""
         tags = [component, *([_DOMAIN[component]] if component in _DOMAIN else [])]
         verb, _ = self._pick(_VERBS)
         pattern = {
             "pattern": f"{verb.capitalize()} every {self._noun(component)} through {self._symbol(component)} before the "
-            f"{self._noun(component)} {self._filled(EFFECTS, component)}",
+            f"{self._noun(component)} {self._fill(EFFECTS, component)}",
             "location": f"{path}:{self.chance.randint(1, 400)}",
             "applies_to": tags,
         }
         gotcha = {
-            "issue": f"{self._symbol(component)} {self._filled(TROUBLES, component)} when the {self._noun(component)} is "
-            f"{self._pick(QUALITIES)}; {self._filled(REMEDIES, component)}.",
+            "issue": f"{self._symbol(component)} {self._fill(TROUBLES, component)} when the {self._noun(component)} is "
+            f"{self._pick(QUALITIES)}; {self._fill(REMEDIES, component)}.",
             "severity": self._pick(SEVERITIES),
         }
         quality, noun, other = self._pick(QUALITIES), self._noun(component), self._noun(component)
@@ -241,27 +241,27 @@ class Writer:
         if self.chance.random() < 0.5:
             chosen, *rejected = self.chance.sample(_CHOICES, 3)
             decision = f"Use {chosen} for the {self._pick(QUALITIES)} {self._noun(component)} of {component}"
-            reason = self._filled(REASONS, component)
+            reason = self._fill(REASONS, component)
             return {**out, "decisions": [{"decision": decision, "rationale": reason, "alternatives": rejected}]}
-        asked = {
-            "question": f"Should the {quality} {noun} keep its {other} when it {self._filled(TROUBLES, component)}?",
+        question = {
+            "question": f"Should the {quality} {noun} keep its {other} when it {self._fill(TROUBLES, component)}?",
             "context": f"{self._effect(component)}.",
-            "recommendation": self._filled(REMEDIES, component),
+            "recommendation": self._fill(REMEDIES, component),
             "blocking": self.chance.random() < 0.25,
         }
-        return {**out, "open_questions": [asked]}
+        return {**out, "open_questions": [question]}
 
     def _component(self) -> str:
-        """Some are worked on more than others, as everywhere."""
+        """Pick a component. Some are picked more often than others, as in real projects."""
         names = list(COMPONENTS)
         return names[min(int(self.chance.random() ** 1.5 * len(names)), len(names) - 1)]
 
     def _noun(self, component: str) -> str:
-        """Mostly of the component, now and then of another: work crosses borders."""
+        """Pick a noun, mostly of the component and sometimes of another one."""
         return self._pick(COMPONENTS[component if self.chance.random() < 0.8 else self._component()].split())
 
     def _effect(self, component: str) -> str:
-        return f"The {self._noun(component)} {self._filled(EFFECTS, component)}"
+        return f"The {self._noun(component)} {self._fill(EFFECTS, component)}"
 
     def _symbol(self, component: str) -> str:
         one, two = (self._noun(component).replace("-", "_") for _ in range(2))
@@ -276,7 +276,7 @@ class Writer:
         known.append(path)
         return path
 
-    def _filled(self, templates: tuple[str, ...], component: str) -> str:
+    def _fill(self, templates: tuple[str, ...], component: str) -> str:
         return self._pick(templates).format(
             number=self.chance.choice((5, 10, 20, 50, 100, 200, 500, 1000)),
             noun=self._noun(component),
@@ -286,8 +286,10 @@ class Writer:
         )
 
     def _plant(self, number: int) -> tuple[str, str]:
-        """A marker that stands nowhere else, and a sentence of 10 to 18 words that begins with it."""
-        marker = "Wreck" + "".join("bdfgklmnprstvz"[number // 14**place % 14] for place in range(4))  # digits are words, too
+        """Return a unique marker, and a sentence of 10 to 18 words that begins with it."""
+        marker = "Wreck" + "".join(
+            "bdfgklmnprstvz"[number // 14**place % 14] for place in range(4)
+        )  # no digits: they would be words of their own
         return marker, f"{marker} {self._pick(_DEEDS)} {self._sea(self.chance.randint(8, 16))}"
 
     def _sea(self, words: int) -> str:

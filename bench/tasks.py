@@ -1,10 +1,9 @@
-"""000's promise: a task's context stays at 500 to 2,000 tokens however much was done before, and nothing that it inherits
-is lost.
+"""Benchmark of task contexts: they stay at 500 to 2,000 tokens while a project grows, and inherit every gotcha (000).
 
-Two projects of the same year, one with ten times the finished tasks of the other; the smaller one's tasks are all in the
-larger one, on the same days. In both the same new tasks are asked about, each with four finished dependencies whose
-handoffs hold planted gotchas and blocking questions in words that no task uses: similarity cannot find them. Beside it,
-the prompt of everything and the prompt of the latest twenty tasks, in the same lines and by the same counter.
+There are two projects, one with ten times the finished tasks of the other. The larger one contains all tasks of the smaller
+one, on the same days. Both compute contexts for the same new tasks. Each of these has four finished dependencies, whose
+handoffs contain planted gotchas and blocking questions in words that no task uses, so that similarity cannot find them. The
+baselines are a prompt of everything and a prompt of the latest twenty tasks, in the same lines and with the same counter.
 """
 
 from __future__ import annotations
@@ -27,52 +26,52 @@ from foveate.tasks.task import state_of
 from foveate.text import analysis, tokens
 from foveate.types import Record
 
-ASKED = 30
-DEPENDENCIES = 4
-REPEATS = 3
-"""Times that each task is asked about: one slow moment of the machine must not be the 95th percentile."""
+NEW_TASKS = 30
+DEPENDENCY_COUNT = 4
+REPEAT_COUNT = 3
+"""Contexts of each task that are timed, so that one slow moment of the machine is not the 95th percentile."""
 
-LEAST, MOST = 500, 2000
-"""Tokens that 000 promises."""
-GROWTH = 10
-"""Per cent that a context may grow while the project grows tenfold."""
+MIN_TOKENS, MAX_TOKENS = 500, 2000
+"""Size of a context that 000 requires."""
+MAX_GROWTH = 10
+"""Percentage by which a context may grow while the project grows tenfold."""
 
-AMPLE = 20_000
-"""A budget that nothing here fills: whether a context keeps its size by itself, or only because it is cut."""
+AMPLE_BUDGET = 20_000
+"""A budget that no context fills. It shows if contexts stay small by themselves, or only because they are cut."""
 
-LATEST = 20
-"""Tasks of the short memory that the figures are compared with."""
+LATEST_TASKS = 20
+"""Tasks in the prompt that represents a short memory."""
 
-START, YEAR = 1_735_689_600_000, 365 * 24 * 3_600_000
-SHOWN = ("task", "pattern", "gotcha", "decision", "question", "component")
+START_MS, YEAR_MS = 1_735_689_600_000, 365 * 24 * 3_600_000
+PROMPT_KINDS = ("task", "pattern", "gotcha", "decision", "question", "component")
 LOADS = ("usual", "crowded")
-"""Handoffs with one or two gotchas, and with one or two of every severity from medium on."""
+"""Handoffs with one or two gotchas, and with one or two of each severity from medium up."""
 
 
 class Clock:
-    """A calendar that the benchmark turns."""
+    """A clock that the benchmark sets."""
 
     def __init__(self) -> None:
-        self.at = START
+        self.at = START_MS
 
     def __call__(self) -> int:
         return self.at
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A new task, and which of the shared finished tasks it builds on."""
+class NewTask:
+    """A new task, and the numbers of the shared finished tasks that it depends on."""
 
     work: Work
-    needs: tuple[int, ...]
+    dependencies: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What both projects have in common."""
+    """The tasks that both projects contain."""
 
-    done: list[Work]
-    asked: dict[str, list[Asked]]
+    finished: list[Work]
+    new: dict[str, list[NewTask]]
     plants: dict[int, Plants]
 
 
@@ -80,23 +79,23 @@ class Plan:
 
 
 def plan(size: int) -> Plan:
-    """The shared finished tasks, plants in the handoffs of those that will be built on, and the new tasks."""
+    """Write the shared finished tasks, the new tasks, and the plants in the handoffs that new tasks depend on."""
     chance, writer = random.Random("plan"), Writer("shared")
-    done = [writer.task(done=True) for _ in range(size)]
-    asked: dict[str, list[Asked]] = {}
+    finished = [writer.task(done=True) for _ in range(size)]
+    new: dict[str, list[NewTask]] = {}
     plants: dict[int, Plants] = {}
     for n, load in enumerate(LOADS):
-        pool = range(n, size, len(LOADS))  # nobody's handoff is both
-        asked[load] = [
-            Asked(writer.task(done=False), tuple(sorted(chance.sample(pool, DEPENDENCIES)))) for _ in range(ASKED)
+        pool = range(n, size, len(LOADS))  # each finished task belongs to one load
+        new[load] = [
+            NewTask(writer.task(done=False), tuple(sorted(chance.sample(pool, DEPENDENCY_COUNT)))) for _ in range(NEW_TASKS)
         ]
-        for at in sorted({at for task in asked[load] for at in task.needs}):
+        for at in sorted({at for task in new[load] for at in task.dependencies}):
             severities = _severities(load, chance)
             lists, plants[at] = writer.plants(len(plants) * 10, [*severities, "low"], question=chance.random() < 0.5)
             for name, more in lists.items():
-                done[at].handoff[name] = [*done[at].handoff.get(name, ()), *more]
-    _check_words(asked, plants)
-    return Plan(done, asked, plants)
+                finished[at].handoff[name] = [*finished[at].handoff.get(name, ()), *more]
+    _check_words(new, plants)
+    return Plan(finished, new, plants)
 
 
 def _severities(load: str, chance: random.Random) -> list[str]:
@@ -105,95 +104,103 @@ def _severities(load: str, chance: random.Random) -> list[str]:
     return [severity for severity in ("medium", "high", "critical") for _ in range(chance.randint(1, 2))]
 
 
-def _check_words(asked: dict[str, list[Asked]], plants: dict[int, Plants]) -> None:
-    """The benchmark's own claim: no plant shares a term with a task that it is for."""
-    for task in (task for group in asked.values() for task in group):
+def _check_words(new: dict[str, list[NewTask]], plants: dict[int, Plants]) -> None:
+    """Check that no plant shares a term with a task that must inherit it."""
+    for task in (task for group in new.values() for task in group):
         values = task.work.values
-        said = set(analysis.terms(" ".join((task.work.name, values["objective"], *values["acceptance_criteria"]))))
-        for at in task.needs:
-            planted = (*plants[at].wanted.values(), *plants[at].asked.values(), *plants[at].low.values())
-            common = said & set(analysis.terms(" ".join(planted)))
+        task_terms = set(analysis.terms(" ".join((task.work.name, values["objective"], *values["acceptance_criteria"]))))
+        for at in task.dependencies:
+            planted = (*plants[at].gotchas.values(), *plants[at].questions.values(), *plants[at].low_gotchas.values())
+            common = task_terms & set(analysis.terms(" ".join(planted)))
             assert not common, f"Plants share {common} with {task.work.name!r}."
 
 
 def build(folder: Path, size: int, shared: Plan) -> tuple[Engine, dict[str, list[str]]]:
-    """A store with so many finished tasks, every handoff taken in as an agent's would be, and the ids of the new tasks."""
+    """Fill a store with this number of finished tasks and their handoffs, and return it with the ids of the new tasks."""
     clock, numbers = Clock(), count(1)
     engine = testing.engine(folder, personal=False, clock=clock, ids=lambda kind, _: f"{kind}_{next(numbers):026d}")
     others, chance = Writer("others"), random.Random("links")
-    each = size // len(shared.done)
+    each = size // len(shared.finished)
     ids: list[str] = []
-    for n, work in enumerate(shared.done):
+    for n, work in enumerate(shared.finished):
         row = [work, *(others.task(done=True) for _ in range(each - 1))]
         for step, one in enumerate(row):
-            clock.at = START + (n * each + step) * YEAR // size
+            clock.at = START_MS + (n * each + step) * YEAR_MS // size
             before = chance.sample(ids[-50:], min(len(ids), chance.randint(0, 2))) if one is work else ()
             _touch(folder, one)
             task = engine.tasks.add(one.name, depends_on=before, **one.values).id
             engine.tasks.handoff(task, one.handoff)
             if one is work:
                 ids.append(task)
-    clock.at = START + YEAR
+    clock.at = START_MS + YEAR_MS
     new = {
-        load: [engine.tasks.add(t.work.name, depends_on=[ids[at] for at in t.needs], **t.work.values).id for t in group]
-        for load, group in shared.asked.items()
+        load: [
+            engine.tasks.add(t.work.name, depends_on=[ids[at] for at in t.dependencies], **t.work.values).id for t in group
+        ]
+        for load, group in shared.new.items()
     }
     return engine, new
 
 
 def _touch(folder: Path, work: Work) -> None:
-    """The files of a task: what points to a file that is gone would be marked so."""
+    """Create the files of a task. Records that name a missing file would be marked as outdated."""
     for path in (folder / name for name in work.values["files"]):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
 
 
-# --- the other prompts ---------------------------------------------------------------------------------------------
+# --- baselines -----------------------------------------------------------------------------------------------------
 
 
-def accumulated(records: Iterable[Record]) -> str:
-    """Everything known, kind by kind, in the lines of the computed context."""
-    found: dict[str, list[str]] = {kind: [] for kind in SHOWN}
+def render_all(records: Iterable[Record]) -> str:
+    """Render records by kind, in the lines that a computed context has."""
+    lines_by_kind: dict[str, list[str]] = {kind: [] for kind in PROMPT_KINDS}
     for record in records:
-        if record.kind in found and record.status == "active" and (record.kind != "task" or state_of(record) == "completed"):
-            found[record.kind].append(kind_of(record.kind).line(record, "summary"))
-    return "\n".join(f"## {kind_of(kind).heading}\n{''.join(lines)}" for kind, lines in found.items() if lines)
+        if (
+            record.kind in lines_by_kind
+            and record.status == "active"
+            and (record.kind != "task" or state_of(record) == "completed")
+        ):
+            lines_by_kind[record.kind].append(kind_of(record.kind).render(record, "summary"))
+    return "\n".join(f"## {kind_of(kind).heading}\n{''.join(lines)}" for kind, lines in lines_by_kind.items() if lines)
 
 
-def others(engine: Engine) -> tuple[dict[str, Any], str]:
-    """Sizes of the prompt of everything and of the latest tasks with all that they taught; the latter's text."""
+def baselines(engine: Engine) -> tuple[dict[str, Any], str]:
+    """Return the sizes of both baseline prompts, and the text of the one with the latest tasks and their records."""
+    known = list(engine.records(status=None))
     with engine.store.data.reader() as reader:
-        known = list(reader.records())
         tasks = [record for record in known if record.kind == "task" and state_of(record) == "completed"]
-        latest = sorted(tasks, key=lambda record: -record.updated)[:LATEST]
-        taught = reader.get([link.src for link in reader.links([task.id for task in latest], [LEARNED_FROM], incoming=True)])
+        latest = sorted(tasks, key=lambda record: -record.updated)[:LATEST_TASKS]
+        learned = reader.get(
+            [link.src for link in reader.links([task.id for task in latest], [LEARNED_FROM], incoming=True)]
+        )
     counter = engine.store.data.rules.counter
-    short = accumulated([*latest, *taught.values()])
+    short = render_all([*latest, *learned.values()])
     figures = {
         "finished tasks": len(tasks),
-        "learned records": sum(record.kind in SHOWN[1:] for record in known),
-        "accumulated prompt, tokens": tokens.count(accumulated(known), counter),
-        f"prompt of the latest {LATEST} tasks, tokens": tokens.count(short, counter),
+        "learned records": sum(record.kind in PROMPT_KINDS[1:] for record in known),
+        "accumulated prompt, tokens": tokens.count(render_all(known), counter),
+        f"prompt of the latest {LATEST_TASKS} tasks, tokens": tokens.count(short, counter),
     }
     return figures, short
 
 
-# --- asking --------------------------------------------------------------------------------------------------------
+# --- measuring -----------------------------------------------------------------------------------------------------
 
 
-def ask(engine: Engine, ids: Sequence[str], group: Sequence[Asked], shared: Plan) -> dict[str, Any]:
-    """Figures of the contexts of some tasks."""
-    sizes, whole, times, considered = [], [], [], []
-    found = {"wanted": [0, 0, 0], "asked": [0, 0, 0], "low": [0, 0, 0]}
+def measure(engine: Engine, ids: Sequence[str], group: Sequence[NewTask], shared: Plan) -> dict[str, Any]:
+    """Compute the contexts of some tasks, and return their metrics."""
+    sizes, truncated, times, considered = [], [], [], []
+    found = {"gotchas": [0, 0, 0], "questions": [0, 0, 0], "low_gotchas": [0, 0, 0]}
     engine.context(task=ids[0])
     for id, task in zip(ids, group, strict=True):
         context = engine.context(task=id)
-        times += [cpu(lambda id=id: engine.context(task=id)) for _ in range(REPEATS)]
+        times += [cpu(lambda id=id: engine.context(task=id)) for _ in range(REPEAT_COUNT)]
         sizes.append(context.tokens)
-        whole.append(context.truncated)
+        truncated.append(context.truncated)
         considered.append(sum(context.considered.values()))
         for sort, counts in found.items():
-            for marker, text in (pair for at in task.needs for pair in getattr(shared.plants[at], sort).items()):
+            for marker, text in (pair for at in task.dependencies for pair in getattr(shared.plants[at], sort).items()):
                 counts[0] += 1
                 counts[1] += marker in context.text
                 counts[2] += text in context.text
@@ -202,13 +209,13 @@ def ask(engine: Engine, ids: Sequence[str], group: Sequence[Asked], shared: Plan
         "tokens median": statistics.median(sizes),
         "tokens mean": round(statistics.mean(sizes), 1),
         "tokens max": max(sizes),
-        "gotchas planted": found["wanted"][0],
-        "gotchas present %": share(*found["wanted"][:2]),
-        "gotchas word for word %": share(found["wanted"][0], found["wanted"][2]),
-        "blocking questions planted": found["asked"][0],
-        "blocking questions present %": share(*found["asked"][:2]),
-        "low gotchas present": found["low"][1],
-        "contexts that lack room %": share(len(whole), sum(whole)),
+        "gotchas planted": found["gotchas"][0],
+        "gotchas present %": share(*found["gotchas"][:2]),
+        "gotchas word for word %": share(found["gotchas"][0], found["gotchas"][2]),
+        "blocking questions planted": found["questions"][0],
+        "blocking questions present %": share(*found["questions"][:2]),
+        "low gotchas present": found["low_gotchas"][1],
+        "contexts that lack room %": share(len(truncated), sum(truncated)),
         "candidates median": statistics.median(considered),
         "compute ms median": round(statistics.median(times), 2),
         "compute ms p95": round(sorted(times)[int(len(times) * 0.95)], 2),
@@ -220,7 +227,7 @@ def share(of: int, number: int) -> float:
 
 
 def by_source(engine: Engine, ids: Sequence[str]) -> dict[str, float]:
-    """Median wall milliseconds of each source, as the receipts tell."""
+    """Return the median wall time of each source in milliseconds, from the receipts."""
     took: dict[str, list[float]] = {}
     for id in ids:
         for report in engine.receipts.get(engine.context(task=id)).document["sources"]:
@@ -228,24 +235,28 @@ def by_source(engine: Engine, ids: Sequence[str]) -> dict[str, float]:
     return {name: round(statistics.median(ms), 2) for name, ms in sorted(took.items()) if statistics.median(ms) >= 0.05}
 
 
-def missed(out: dict[str, Any], small: str, large: str) -> list[str]:
-    """Every target that was not reached, in a sentence."""
-    found = []
+def missed_targets(out: dict[str, Any], small: str, large: str) -> list[str]:
+    """Return a sentence for each target that was not reached."""
+    missed = []
     for load in LOADS:
         for size in (small, large):
             row = out[load][size]
             where = f"{load} handoffs, {size}"
-            if row["tokens min"] < LEAST or row["tokens max"] > MOST:
-                found.append(f"{where}: {row['tokens min']} to {row['tokens max']} tokens, not {LEAST} to {MOST}.")
-            wanted = ("gotchas present %", "blocking questions present %")
-            found += [f"{where}: {name.removesuffix(' %')}: {row[name]} %, not 100 %." for name in wanted if row[name] < 100]
+            if row["tokens min"] < MIN_TOKENS or row["tokens max"] > MAX_TOKENS:
+                missed.append(
+                    f"{where}: {row['tokens min']} to {row['tokens max']} tokens, not {MIN_TOKENS} to {MAX_TOKENS}."
+                )
+            complete = ("gotchas present %", "blocking questions present %")
+            missed += [
+                f"{where}: {name.removesuffix(' %')}: {row[name]} %, not 100 %." for name in complete if row[name] < 100
+            ]
             if row["low gotchas present"]:
-                found.append(f"{where}: {row['low gotchas present']} gotchas of low severity were handed on.")
+                missed.append(f"{where}: {row['low gotchas present']} gotchas of low severity were inherited.")
         for name in ("tokens median", "tokens mean"):
             growth = out[load]["growth %"][name]
-            if growth >= GROWTH:
-                found.append(f"{load} handoffs: {name} grew by {growth} %, not less than {GROWTH} %.")
-    return found
+            if growth >= MAX_GROWTH:
+                missed.append(f"{load} handoffs: {name} grew by {growth} %, not less than {MAX_GROWTH} %.")
+    return missed
 
 
 def run() -> dict:
@@ -260,15 +271,17 @@ def run() -> dict:
             made: list[Any] = []
             took = cpu(lambda folder=folder, size=size, made=made: made.extend(build(folder, size, shared)))
             engine, ids = made
-            state, latest = others(engine)
+            state, latest = baselines(engine)
             out["states"][name] = state | {"build ms a task": round(took / size, 2)}
-            for load, group in shared.asked.items():
-                row = ask(engine, ids[load], group, shared)
-                wanted = [marker for task in group for at in task.needs for marker in shared.plants[at].wanted]
-                row["gotchas in the latest tasks' prompt %"] = share(len(wanted), sum(marker in latest for marker in wanted))
+            for load, group in shared.new.items():
+                row = measure(engine, ids[load], group, shared)
+                markers = [marker for task in group for at in task.dependencies for marker in shared.plants[at].gotchas]
+                row["gotchas in the latest tasks' prompt %"] = share(
+                    len(markers), sum(marker in latest for marker in markers)
+                )
                 row["accumulated to computed"] = round(state["accumulated prompt, tokens"] / row["tokens median"], 1)
-                ample = [engine.context(task=id, budget=AMPLE).tokens for id in ids[load]]
-                row[f"tokens median with {AMPLE} allowed"] = statistics.median(ample)
+                ample = [engine.context(task=id, budget=AMPLE_BUDGET).tokens for id in ids[load]]
+                row[f"tokens median with {AMPLE_BUDGET} allowed"] = statistics.median(ample)
                 out[load][name] = row
             out["states"][name]["ms by source, wall"] = by_source(engine, ids["usual"])
             engine.close()
@@ -276,16 +289,16 @@ def run() -> dict:
     small, large = names[0], names[-1]
     for load in LOADS:
         first, last = out[load][small], out[load][large]
-        grown = ("tokens median", "tokens mean", f"tokens median with {AMPLE} allowed")
+        grown = ("tokens median", "tokens mean", f"tokens median with {AMPLE_BUDGET} allowed")
         out[load]["growth %"] = {name: round(100 * (last[name] / first[name] - 1), 1) for name in grown}
         out[load]["compute, largest to smallest"] = round(last["compute ms median"] / first["compute ms median"], 2)
         show(load, out[load], names)
-    out["missed"] = missed(out, small, large)
+    out["missed"] = missed_targets(out, small, large)
     return out
 
 
 def show(load: str, rows: dict[str, Any], names: Sequence[str]) -> None:
-    """A table: a line for each figure, a column for each size."""
+    """Print a table with a line for each metric and a column for each size."""
     print(f"{load + ' handoffs':42}" + "".join(f"{name:>14}" for name in names))
     for figure in rows[names[0]]:
         print(f"  {figure:40}" + "".join(f"{rows[name][figure]:>14}" for name in names))

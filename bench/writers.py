@@ -1,11 +1,11 @@
-"""Many processes write to one SQLite store at once, while others compute: errors, losses, fairness and the log.
+"""Benchmark of concurrent writers: many processes write to one SQLite store while others compute contexts.
 
-Targets: no error reaches a caller, every acknowledged record is there, the slowest writer does at least a third of what the
-fastest does, and the write-ahead log stays bounded.
+Targets: no error reaches a caller, every acknowledged record is stored, the slowest writer writes at least a third of what
+the fastest does, and the write-ahead log stays bounded. The environment may set:
 
-    FOVEATE_BENCH_SECONDS    how long they write (120)
-    FOVEATE_BENCH_WRITERS    writing processes (8)
-    FOVEATE_BENCH_READERS    computing processes (2)
+    FOVEATE_BENCH_SECONDS    duration in seconds (120)
+    FOVEATE_BENCH_WRITERS    number of writing processes (8)
+    FOVEATE_BENCH_READERS    number of processes that compute contexts (2)
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ SECONDS = float(os.environ.get("FOVEATE_BENCH_SECONDS", 120))
 WRITERS = int(os.environ.get("FOVEATE_BENCH_WRITERS", 8))
 READERS = int(os.environ.get("FOVEATE_BENCH_READERS", 2))
 
-FAIR = 1 / 3
-"""Asked: the slowest writer does at least this share of what the fastest does."""
+MIN_FAIRNESS = 1 / 3
+"""Target: the slowest writer writes at least this share of what the fastest does."""
 
-LOG_BYTES = 128 * 2**20
-"""Asked: the log never grows beyond this, four times what a writer lets stand: on a busy machine a read takes a second."""
+MAX_LOG_BYTES = 128 * 2**20
+"""Target: the log never grows beyond this size. It is four times the size at which a writer truncates it, because on a busy
+machine a read transaction may last a second."""
 
-BEGUN = 50
-"""Records that are there before anybody measures: a reader should have something to compute from."""
+INITIAL_RECORDS = 50
+"""Records stored before the start, so that readers find something."""
 
 WRITER = """
 import json, sys, time, foveate
@@ -45,7 +46,7 @@ with foveate.open(folder, personal=False, code=False) as engine, open(f"{folder}
         began = time.perf_counter()
         try:
             if calls % 10 == 9:
-                ids = engine.add_many(("note", f"{words} part {part}", {}) for part in range(50))
+                ids = engine.store.add_many(("note", f"{words} part {part}", {}) for part in range(50))
             else:
                 ids = [engine.add("note", words).record.id]
         except Exception as error:
@@ -80,20 +81,22 @@ print(json.dumps({"calls": calls, "errors": errors, "slowest": max(waits), "p99"
 
 def run() -> dict:
     with tempfile.TemporaryDirectory() as name:
-        figures = written(Path(name), SECONDS, WRITERS, READERS)
+        figures = measure(Path(name), SECONDS, WRITERS, READERS)
     for title, value in figures.items():
         print(f"{title.replace('_', ' '):24} {value}")
     return figures
 
 
-def written(folder: Path, seconds: float, writers: int, readers: int) -> dict:
-    """The figures of one run in an empty folder, and what it misses of the targets."""
+def measure(folder: Path, seconds: float, writers: int, readers: int) -> dict:
+    """Run all processes in an empty folder, and return the metrics with the missed targets."""
     with foveate.open(folder, personal=False, code=False) as engine:
-        engine.store.add_many(("note", f"note {n} about caches, queues and {n % 97} other things", {}) for n in range(BEGUN))
+        engine.store.add_many(
+            ("note", f"note {n} about caches, queues and {n % 97} other things", {}) for n in range(INITIAL_RECORDS)
+        )
     started = [_start(WRITER, folder, f"w{n}") for n in range(writers)]
     started += [_start(READER, folder, f"r{n}") for n in range(readers)]
     for process in started:
-        process.stdout.readline()  # it is ready
+        process.stdout.readline()  # wait until it is ready
     end = time.time() + seconds
     for process in started:
         process.stdin.write(f"{end}\n")
@@ -103,7 +106,7 @@ def written(folder: Path, seconds: float, writers: int, readers: int) -> dict:
         logs.append(_size(folder))
         time.sleep(0.05)
     done = [json.loads(process.communicate()[0]) for process in started]
-    return _judged(done[:writers], done[writers:], max(logs), _lost(folder), seconds)
+    return _metrics(done[:writers], done[writers:], max(logs), _stored(folder), seconds)
 
 
 def _start(code: str, folder: Path, name: str) -> subprocess.Popen:
@@ -117,30 +120,31 @@ def _size(folder: Path) -> int:
     return log.stat().st_size if log.exists() else 0
 
 
-def _lost(folder: Path) -> tuple[int, int, tuple[str, ...]]:
-    """How many records were acknowledged, how many of them are not there, and what is wrong with the store."""
-    said = {line for file in folder.glob("*.ids") for line in file.read_text().split()}
+def _stored(folder: Path) -> tuple[int, int, tuple[str, ...]]:
+    """Return the numbers of acknowledged and of lost records, and the problems of the store."""
+    acknowledged = {line for file in folder.glob("*.ids") for line in file.read_text().split()}
     with foveate.open(folder, personal=False, code=False) as engine:
-        with engine.store.data.reader() as reader:
-            here = {record.id for record in reader.records()}
-        return len(said), len(said - here), engine.store.health().problems
+        stored = {record.id for record in engine.records(status=None)}
+        return len(acknowledged), len(acknowledged - stored), engine.store.health().problems
 
 
-def _judged(writers: list[dict], readers: list[dict], log: int, kept: tuple, seconds: float) -> dict:
+def _metrics(writers: list[dict], readers: list[dict], log: int, stored: tuple, seconds: float) -> dict:
     calls = sorted(one["calls"] for one in writers)
     errors = [error for one in (*writers, *readers) for error in one["errors"]]
-    said, lost, problems = kept
+    acknowledged, lost, problems = stored
     fair = calls[0] / max(calls[-1], 1)
     missed = [f"{len(errors)} errors reached a caller, such as {errors[0]}"] if errors else []
-    missed += [f"{lost} of {said} acknowledged records are lost"] if lost else []
-    missed += [f"the slowest writer did {fair:.2f} of the fastest, less than {FAIR:.2f}"] if fair < FAIR else []
-    missed += [f"the log grew to {log / 2**20:.0f} MB"] if log > LOG_BYTES else []
+    missed += [f"{lost} of {acknowledged} acknowledged records are lost"] if lost else []
+    missed += (
+        [f"the slowest writer did {fair:.2f} of the fastest, less than {MIN_FAIRNESS:.2f}"] if fair < MIN_FAIRNESS else []
+    )
+    missed += [f"the log grew to {log / 2**20:.0f} MB"] if log > MAX_LOG_BYTES else []
     missed += list(problems)
     return {
         "seconds": seconds,
         "calls_of_each_writer": calls,
         "slowest_to_fastest": round(fair, 3),
-        "records": said,
+        "records": acknowledged,
         "lost": lost,
         "errors": len(errors),
         "writes_a_second": round(sum(calls) / seconds, 1),
