@@ -103,6 +103,21 @@ def test_the_best_definition_comes_first(ask: Ask, text: str, best: str) -> None
     assert paths(found)[0] == best.partition("::")[0]
 
 
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("Cart.total is off by one", {"shop/cart.py::Cart.total"}),
+        ("shop.stock.total is off by one", {"shop/stock.py::Shelf.total"}),
+        ("Basket.total is off by one", {"shop/cart.py::Cart.total", "shop/stock.py::Shelf.total"}),
+    ],
+)
+def test_a_dotted_name_means_the_method_of_its_class_else_that_of_its_module_else_any(
+    ask: Ask, text: str, named: set[str]
+) -> None:
+    totals = [hit for hit in ask(text).definitions if hit.symbol.name == "total"]
+    assert {f"{hit.symbol.path}::{hit.symbol.qualified_name}" for hit in totals if hit.features.get("named")} == named
+
+
 def test_relevance_falls_from_the_best_to_the_worst(ask: Ask) -> None:
     found = ask("redeem a voucher")
     for hits in (found.definitions, found.files):
