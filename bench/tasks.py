@@ -230,8 +230,8 @@ def by_source(engine: Engine, ids: Sequence[str]) -> dict[str, float]:
     """Return the median wall time of each source in milliseconds, from the receipts."""
     took: dict[str, list[float]] = {}
     for id in ids:
-        for report in engine.receipts.get(engine.context(task=id)).document["sources"]:
-            took.setdefault(report["source"], []).append(report["ms"])
+        for report in engine.receipts.get(engine.context(task=id)).sources:
+            took.setdefault(report.source, []).append(report.ms)
     return {name: round(statistics.median(ms), 2) for name, ms in sorted(took.items()) if statistics.median(ms) >= 0.05}
 
 

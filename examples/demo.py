@@ -36,7 +36,7 @@ def main() -> None:
         print_lines(spent(engine.receipts.get(context), context.counter, width()))
         print("\nLeft out, for example:")
         for id in three(context, known):
-            print(f"- {engine.get(id).micro}\n  {engine.why(id, context)['sentence']}")
+            print(f"- {engine.get(id).micro}\n  {engine.why(id, context)}")
 
 
 def three(context: foveate.Context, known: list[str]) -> list[str]:

@@ -38,21 +38,21 @@ def test_it_holds_records_of_every_kind_and_status(engine: Engine) -> None:
 
 
 def test_something_is_left_out_for_every_reason(receipts: list[Receipt]) -> None:
-    reasons = {entry["reason"] for receipt in receipts for entry in receipt.candidates if not entry["kept"]}
+    reasons = {entry.reason for receipt in receipts for entry in receipt.left_out}
     assert reasons == set(get_args(Reason))
 
 
 def test_three_sessions_have_several_contexts_each_refreshed_for_several_reasons(receipts: list[Receipt]) -> None:
-    sessions = [receipt.document["request"]["scope"]["session"] for receipt in receipts]
+    sessions = [receipt.request.scope.session for receipt in receipts]
     assert all(sessions.count(session) >= 3 for session in SESSIONS)
-    notes = [receipt.document.get("notes", {}) for receipt in receipts]
-    assert {note["refresh"]["reason"] for note in notes if "refresh" in note} == {"new information", "decision", "pressure"}
-    assert any("used" in note and len(note.get("marks", ())) == 2 for note in notes)
+    notes = [receipt.notes for receipt in receipts]
+    assert {note.refresh.reason for note in notes if note.refresh} == {"new information", "decision", "pressure"}
+    assert any(note.used is not None and len(note.marks or ()) == 2 for note in notes)
 
 
 def test_contexts_can_be_replayed_but_for_those_with_given_or_forgotten_texts(engine: Engine, seeded: Seeded) -> None:
     names = ("context", "tight", "map", "given", "forgotten")
-    assert [engine.receipts.replay(seeded.names[name])["identical"] for name in names] == [True, True, True, False, False]
+    assert [engine.receipts.replay(seeded.names[name]).same for name in names] == [True, True, True, False, False]
     with pytest.raises(NotFound):
         engine.get(seeded.names["gone"])
 

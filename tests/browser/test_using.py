@@ -45,7 +45,7 @@ def test_the_prompt_is_copied_as_it_was_sent(page: Page, site: Site, seeded: See
     page.get_by_role("button", name="Copy the prompt").click()
     expect(page.locator("#status")).to_contain_text("Copied")
     copied = page.evaluate("navigator.clipboard.readText()")
-    assert copied == site.engine.replay(seeded.names["context"])["text"]
+    assert copied == site.engine.receipts.replay(seeded.names["context"]).text
 
 
 # --- keys --------------------------------------------------------------------------------------------------------------

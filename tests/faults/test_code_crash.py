@@ -150,7 +150,7 @@ with foveate.open(root, agent=name) as engine:
             part.write_text(f"def handle_{n}(order):\\n    return {n}\\n")
         engine.code.workspace.refresh()
         context = engine.context("handle the order, own_1, shared helper", budget=3000)
-        failed = [report for report in engine.receipt(context).document["sources"] if report.get("error")]
+        failed = [report for report in engine.receipts.get(context).sources if report.error]
         if failed:
             sys.exit(str(failed))
 """
@@ -348,7 +348,7 @@ def test_a_damaged_index_is_built_again_and_every_context_is_computed(root: Path
     with foveate.open(root) as engine:
         for _ in range(2):
             context = engine.context("handle the order of part 7", budget=3000)
-            warned = " ".join(engine.receipts.validate(context)["warnings"])
+            warned = " ".join(engine.receipts.validate(context).warnings)
             assert context.text == before.text or "It is built again at the next look." in warned
             engine.code.workspace._walked_at = 0.0  # as if a second had passed
         assert engine.context("handle the order of part 7", budget=3000).text == before.text
@@ -406,7 +406,7 @@ def test_without_an_index_there_is_a_context_that_says_why(root: Path, obstacle:
             (root / ".foveate").chmod(0o755)
         assert "Orders are handled in parts." in context.text
         assert "```" not in context.text
-        warned = engine.receipts.validate(context)["warnings"]
+        warned = engine.receipts.validate(context).warnings
         assert any("code.db' cannot be opened" in warning for warning in warned), warned
         with pytest.raises(StoreError, match="Delete it, or check who may write there"):
             engine.code.workspace.refresh()

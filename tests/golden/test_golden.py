@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from foveate import Context
+from foveate.receipts.codec import to_json
 from foveate.receipts.receipt import Receipt
 from worlds import WORLDS, World
 
@@ -24,7 +25,9 @@ def as_markdown(world: World, context: Context) -> str:
 
 def as_json(receipt: Receipt) -> str:
     """The receipt without times and without the profile's data; one candidate a line."""
-    document: dict[str, Any] = {k: v for k, v in receipt.document.items() if k not in ("created", "ms", "candidates")}
+    document: dict[str, Any] = to_json(receipt)
+    candidates = document.pop("candidates")
+    document = {name: value for name, value in document.items() if name not in ("created", "ms")}
     document["request"] = {name: value for name, value in document["request"].items() if name != "now"}
     document["profile"] = {
         name: document["profile"][name] for name in ("name", "total", "written_for", "reserve", "weights")
@@ -32,7 +35,7 @@ def as_json(receipt: Receipt) -> str:
     document["sources"] = [{k: v for k, v in report.items() if k != "ms"} for report in document["sources"]]
     slots = document["budget"].pop("slots")
     body = json.dumps(document, ensure_ascii=False, indent=1)[:-2]
-    return f'{body},\n "slots": [\n{_rows(slots)}\n ],\n "candidates": [\n{_rows(receipt.candidates)}\n ]\n}}\n'
+    return f'{body},\n "slots": [\n{_rows(slots)}\n ],\n "candidates": [\n{_rows(candidates)}\n ]\n}}\n'
 
 
 def _rows(rows: Any) -> str:

@@ -250,8 +250,8 @@ def test_compactions_are_on_the_timeline_of_the_session(host: str) -> None:
             handle(engine, host, {**base, "hook_event_name": COMPACT[host]})
             clock.tick(1000)
         found = engine.receipts.timeline(S)
-    assert len(found["turns"]) == 1
-    assert [one["now"] for one in found["compactions"]] == [clock.now - 2000, clock.now - 1000]
+    assert len(found.turns) == 1
+    assert [one.at for one in found.compactions] == [clock.now - 2000, clock.now - 1000]
 
 
 @pytest.mark.parametrize("session", [S, None, "another"])
@@ -262,7 +262,7 @@ def test_no_prompt_shows_that_a_conversation_was_compacted(session: str | None) 
             found = engine.context("When was the conversation compacted?", session=session, profile=profile)
             assert "compacted" not in found.text
         assert engine.search("conversation compacted") == []
-        assert len(engine.receipts.timeline(S)["compactions"]) == 1
+        assert len(engine.receipts.timeline(S).compactions) == 1
 
 
 def test_a_session_that_goes_on_starts_with_what_it_asked_last(engine: foveate.Engine) -> None:

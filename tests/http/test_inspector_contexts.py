@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -68,11 +69,11 @@ def test_a_session_is_a_timeline_of_its_turns(client: TestClient, engine: Engine
 
 
 def test_left_out_says_of_every_candidate_why_and_what_it_lacked(client: TestClient, engine: Engine, asked: str) -> None:
-    lost = [entry for entry in engine.receipts.get(asked).candidates if not entry["kept"]]
+    lost = list(engine.receipts.get(asked).left_out)
     shown = document(client, f"/ui/left-out?id={asked}")
-    assert shown["reasons"] == Counter(entry["reason"] for entry in lost)
-    assert {row["id"] for row in shown["left_out"]} == {entry["id"] for entry in lost}
-    room = [entry["needs_tokens"] for entry in lost if entry["reason"] == "budget"]
+    assert shown["reasons"] == Counter(entry.reason for entry in lost)
+    assert {row["id"] for row in shown["left_out"]} == {entry.id for entry in lost}
+    room = [entry.needs_tokens for entry in lost if entry.reason == "budget"]
     number = len(engine.receipts.get(asked).candidates)
     summary = f"{len(room)} of {number} candidates did not fit; the smallest shortfall was {min(room)} tokens"
     assert summary in shown["summary"]
@@ -131,7 +132,7 @@ def test_left_out_comes_in_pages(client: TestClient, asked: str) -> None:
 
 def test_why_answers_for_any_record(client: TestClient, engine: Engine, asked: str) -> None:
     other = engine.add("note", "Bread rises overnight", created=1).record.id
-    kept = next(entry["id"] for entry in engine.receipts.get(asked).candidates if entry["kept"])
+    kept = next(entry.id for entry in engine.receipts.get(asked).kept)
     for id, words in ((other, "shares no word"), (kept, "kept in"), ("note_<b>none</b>", "No record")):
         shown, html = page(client, "/ui/left-out", params={"id": asked, "why": id})
         assert words in shown["why"]["sentence"]
@@ -166,10 +167,10 @@ def test_compare_shows_the_engines_diff_with_titles_and_lines(client: TestClient
     rows = shown["diff"]["items"]
     for name in ("added", "withdrawn", "moved", "re_detailed", "changed"):
         found = [row["id"] for row in rows if row["change"] == name.replace("_", "-")]
-        assert found == [entry["id"] for entry in diff[name]]
-    assert shown["diff"]["tokens"] == diff["tokens"] > 0
-    assert diff["shared_prefix"].items() <= shown["diff"]["shared_prefix"].items()
-    texts = [engine.receipts.replay(id)["text"].split("\n") for id in (asked, later)]
+        assert found == [entry.id for entry in getattr(diff, name)]
+    assert shown["diff"]["tokens"] == diff.tokens > 0
+    assert asdict(diff.shared_prefix).items() <= shown["diff"]["shared_prefix"].items()
+    texts = [engine.receipts.replay(id).text.split("\n") for id in (asked, later)]
     added = [line["text"] for line in shown["diff"]["text"]["lines"] if line["op"] == "added"]
     assert added == [line for line in texts[1] if line not in texts[0]]
     assert ESCAPED in html
@@ -212,8 +213,8 @@ def test_compare_renders_the_contexts_of_a_strategy_again(engine: Engine) -> Non
     expected = developer.receipts.diff(one, other)
     with TestClient(create_app(developer), base_url=BASE) as client:
         diff = document(client, f"/ui/compare?id={other}&from={one}")["diff"]
-    assert diff["unread"] == expected["unread"] == []
-    assert expected["shared_prefix"].items() <= diff["shared_prefix"].items()
+    assert (diff["unread"], expected.unread) == ([], ())
+    assert asdict(expected.shared_prefix).items() <= diff["shared_prefix"].items()
 
 
 def test_prompts_that_cannot_be_rendered_again_are_named(client: TestClient, engine: Engine, asked: str) -> None:

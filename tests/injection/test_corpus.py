@@ -136,7 +136,7 @@ def test_a_case_stands_in_a_fence_and_never_in_the_system_part(text: str) -> Non
                 assert "4471" not in rules
                 assert context.tag not in rules
             assert context.tokens == tokens.count_messages(context.messages(), context.counter) <= BUDGET
-            assert engine.receipts.replay(context)["identical"]
+            assert engine.receipts.replay(context).same
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=NAMES)

@@ -178,7 +178,7 @@ def test_interrupted_context_is_computed_again(url: str, verb: str, accident: ty
         context, receipt = COMPUTES[verb](engine, "Which cache did we choose?", budget=1000)
         assert "Redis" in context.text
         assert store.accidents == 0
-        assert not [report for report in receipt.document["sources"] if report.get("error")]
+        assert not [report for report in receipt.sources if report.error]
 
 
 def test_after_some_tries_the_caller_is_told(url: str) -> None:

@@ -11,7 +11,7 @@ from shapes import facts_of_life, few_rules, texts
 
 import foveate
 from foveate import BudgetError
-from foveate.receipts.receipt import context_json
+from foveate.receipts.codec import context_to_json
 from foveate.text import tokens
 from property_settings import examples
 from worlds import open_engine
@@ -81,17 +81,17 @@ def test_every_candidate_of_a_context_is_kept_or_has_one_reason(
         except BudgetError:
             return
         receipt = engine.receipts.get(context)
-        found = Counter((entry["id"], entry["slot"]) for entry in receipt.candidates)
+        found = Counter((entry.id, entry.slot) for entry in receipt.candidates)
         shown = Counter((item.id, item.section) for item in context.items)
         lost = Counter((o.id, o.section) for o in context.left_out)
         assert shown + lost == found
         assert found == Counter(dict.fromkeys(found, 1))
         assert sum(context.considered.values()) == len(receipt.candidates)
         for entry in receipt.candidates:
-            assert entry["kept"] is ((entry["id"], entry["slot"]) in shown)
-            assert entry["kept"] or entry["reason"]
-            assert engine.why(entry["id"], context)["sentence"]
-            assert all(0.0 <= value <= 1.0 for value in entry["features"].values()), entry
+            assert entry.kept is ((entry.id, entry.slot) in shown)
+            assert entry.kept or entry.reason
+            assert str(engine.why(entry.id, context))
+            assert all(0.0 <= value <= 1.0 for value in entry.features.values()), entry
 
 
 @examples(150)
@@ -119,7 +119,7 @@ def test_the_same_state_request_and_clock_give_the_same_bytes(rows: Rows, rules:
     for _ in range(2):
         with open_engine() as engine:
             fill(engine, rows + rules)
-            documents.append(context_json(engine.context(query, profile=profile)))
+            documents.append(context_to_json(engine.context(query, profile=profile)))
     assert documents[0] == documents[1]
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from foveate import NotFound, Scope, testing
 from foveate.engine.engine import view_of
-from foveate.receipts.receipt import context_json
+from foveate.receipts.codec import context_to_json, to_json
 from property_settings import examples
 from records import add_record
 from worlds import counting_ids, open_engine
@@ -45,7 +45,7 @@ def test_no_read_crosses_a_scope(records: list[tuple[Scope, str, bool]], reader:
         context = view_of(engine, reader).context(
             "What is known of the deploy of the archive?", profile=profile, budget=6000
         )
-        document = json.dumps([context_json(context), dict(engine.receipts.get(context).document)], default=list)
+        document = json.dumps([context_to_json(context), dict(to_json(engine.receipts.get(context)))], default=list)
         for id, word in foreign.items():
             assert word not in document
             assert f'"{id}"' not in document
@@ -70,7 +70,7 @@ def test_the_latest_receipt_is_ones_own(tmp_path: object) -> None:
     with opened("bob") as bob, pytest.raises(NotFound, match="No context was computed yet"):
         bob.receipts.get()
     with opened("ana") as ana:
-        assert ana.receipts.get().document["request"]["scope"]["user"] == "ana"
+        assert ana.receipts.get().request.scope.user == "ana"
 
 
 @examples(40)

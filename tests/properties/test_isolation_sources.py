@@ -14,7 +14,7 @@ from foveate import Engine, Scope
 from foveate.engine.engine import view_of
 from foveate.pipeline.profiles import names, resolve
 from foveate.pipeline.sources import SHIPPED
-from foveate.receipts.receipt import context_json
+from foveate.receipts.codec import context_to_json, to_json
 from foveate.records.kinds import DEPENDS_ON, LEARNED_FROM, PART_OF
 from foveate.types import Link
 from records import add_record
@@ -135,8 +135,8 @@ def test_nothing_of_another_owner_comes_through_any_source(seed: int) -> None:
             view = view_of(engine, reader)
             context = view.context("What is known of the login token of the archive?", **options)
             brought |= {item.candidate.source for item in context.items}
-            receipt = dict(view.receipts.get(context).document)
-            document = json.dumps([context_json(context), receipt, context.computed()], default=list)
+            receipt = dict(to_json(view.receipts.get(context)))
+            document = json.dumps([context_to_json(context), receipt, context.computed()], default=list)
             for id, (word, owner, kind) in known.items():
                 if not may_see(reader, owner, kind):
                     assert word not in document, (kind, owner, options)

@@ -72,7 +72,7 @@ def test_every_world_begins_with_its_stable_part(world: World) -> None:
         context = world.context(engine)
         assert context.text.startswith(context.stable)
         assert cached_part(context) == context.stable
-        assert engine.receipts.diff(context, context)["same_prefix"]
+        assert engine.receipts.diff(context, context).same_prefix
 
 
 def test_a_diff_gives_the_shared_beginning_in_tokens_and_as_a_share() -> None:
@@ -81,10 +81,10 @@ def test_a_diff_gives_the_shared_beginning_in_tokens_and_as_a_share() -> None:
         engine.add("fact", "The parser reads UTF-8")
         engine.add("fact", "The linter reads settings")
         one, other = engine.context("parser"), engine.context("linter")
-        shared = engine.receipts.diff(one, other)["shared_prefix"]
-        assert shared["chars"] >= one.prefix.chars
-        assert one.text[: shared["chars"]] == other.text[: shared["chars"]]
-        assert one.text[: shared["chars"] + 1] != other.text[: shared["chars"] + 1]
-        assert 0 < shared["tokens"] < other.tokens
-        assert 0 < shared["share"] < 1
-        assert engine.receipts.diff(one, one)["shared_prefix"]["share"] == 1.0
+        shared = engine.receipts.diff(one, other).shared_prefix
+        assert shared.chars >= one.prefix.chars
+        assert one.text[: shared.chars] == other.text[: shared.chars]
+        assert one.text[: shared.chars + 1] != other.text[: shared.chars + 1]
+        assert 0 < shared.tokens < other.tokens
+        assert 0 < shared.share < 1
+        assert engine.receipts.diff(one, one).shared_prefix.share == 1.0

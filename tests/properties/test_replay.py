@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from shapes import facts_of_life, few_rules, sentences, texts
 
 from foveate import BudgetError, Conflict, Engine, InputError
-from foveate.receipts.receipt import FORGOTTEN, context_json
+from foveate.pipeline.request_summary import FORGOTTEN
+from foveate.receipts.codec import context_to_json, to_json
 from property_settings import examples
 from worlds import WORLDS, open_engine
 
@@ -24,11 +25,11 @@ HERE = Path(__file__).parents[1]
 CHILD = """
 import json, sys
 from worlds import WORLDS, open_engine
-from foveate.receipts.receipt import context_json
+from foveate.receipts.codec import context_to_json
 out = {}
 for name, world in WORLDS.items():
     with world.open() as engine:
-        out[name] = json.dumps(context_json(world.context(engine)), ensure_ascii=False)
+        out[name] = json.dumps(context_to_json(world.context(engine)), ensure_ascii=False)
 json.dump(out, sys.stdout)
 """
 
@@ -45,7 +46,7 @@ def test_another_process_gives_the_same_bytes(hash_seed: str) -> None:
     there = in_another_process(hash_seed)
     for name, world in WORLDS.items():
         with world.open() as engine:
-            assert json.dumps(context_json(world.context(engine)), ensure_ascii=False) == there[name]
+            assert json.dumps(context_to_json(world.context(engine)), ensure_ascii=False) == there[name]
 
 
 @pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
@@ -53,8 +54,8 @@ def test_every_world_replays_to_the_same_bytes(world: object) -> None:
     with world.open() as engine:  # type: ignore[attr-defined]
         context = world.context(engine)  # type: ignore[attr-defined]
         again = engine.receipts.replay(context, extra=world.options.get("extra", ()))  # type: ignore[attr-defined]
-        assert again["text"] == context.text
-        assert (again["identical"], again["missing"], again["tokens"]) == (True, [], context.tokens)
+        assert again.text == context.text
+        assert (again.same, again.missing, again.tokens) == (True, (), context.tokens)
 
 
 verbs = st.sampled_from(("edit", "retire", "confirm", "outcome", "pin", "undo", "supersede"))
@@ -106,8 +107,8 @@ def test_a_replay_is_identical_whatever_happened_to_the_records_since(
         for verb, n, text in later:
             change(engine, verb, ids[n % len(ids)], text)
         again = engine.receipts.replay(context)
-        assert again["text"] == context.text
-        assert (again["identical"], again["missing"]) == (True, [])
+        assert again.text == context.text
+        assert (again.same, again.missing) == (True, ())
 
 
 @examples(60)
@@ -116,26 +117,26 @@ def test_a_replay_says_what_was_forgotten(rows: Rows, query: str, which: int) ->
     with open_engine() as engine:
         ids = list(dict.fromkeys(engine.add(kind, text).record.id for kind, text in rows))
         context = engine.context(query)
-        considered = {entry["id"] for entry in engine.receipts.get(context).candidates}
+        considered = {entry.id for entry in engine.receipts.get(context).candidates}
         engine.receipts.flush()
         gone = ids[which % len(ids)]
         engine.forget(gone)
         again = engine.receipts.replay(context)
         receipt = engine.receipts.get(context)
         if gone in considered:
-            assert FORGOTTEN in again["missing"]
-            assert receipt.document["request"]["query"] == FORGOTTEN
-            assert gone not in json.dumps(receipt.document)
+            assert FORGOTTEN in again.missing
+            assert receipt.request.query == FORGOTTEN
+            assert gone not in json.dumps(to_json(receipt))
         else:
-            assert (again["identical"], again["missing"]) == (True, [])
+            assert (again.same, again.missing) == (True, ())
 
 
 def test_given_texts_are_missing_from_a_replay_unless_they_are_given_again() -> None:
     with open_engine() as engine:
         context = engine.context("upload", extra=["The nightly upload failed"])
-        assert engine.receipts.replay(context)["missing"] == [context.items[0].id]
-        assert engine.receipts.replay(context)["identical"] is False
-        assert engine.receipts.replay(context, extra=["The nightly upload failed"])["identical"] is True
+        assert engine.receipts.replay(context).missing == (context.items[0].id,)
+        assert engine.receipts.replay(context).same is False
+        assert engine.receipts.replay(context, extra=["The nightly upload failed"]).same is True
 
 
 def test_an_append_only_record_cannot_be_rewritten_under_a_context() -> None:

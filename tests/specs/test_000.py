@@ -11,7 +11,7 @@ import pytest
 import foveate
 from foveate import Context, InputError, NotFound, testing
 from foveate.pipeline.signals import DOMAINS
-from foveate.receipts.debug import debug
+from foveate.receipts.codec import to_json
 from foveate.tasks.task import Task
 from records import add_record
 from worlds import ALONE, DEPENDENT, TASK, clock, counting_ids, open_engine
@@ -181,7 +181,7 @@ def test_a_task_says_itself_how_complex_it_is(
     upload(plain, complexity=complexity)
     context = plain.context(task="upload", budget=4000)
     assert counts(context) == [patterns, gotchas, references, tasks]
-    signals = plain.receipts.get(context).document["signals"]
+    signals = to_json(plain.receipts.get(context))["signals"]
     assert (signals["complexity"], signals["because"]) == (complexity, "the task says so")
 
 
@@ -203,7 +203,7 @@ def test_the_receipt_says_why_a_task_is_taken_to_be_so_complex(
 ) -> None:
     """000-89"""
     plain.tasks.add("Work", key="work", **values)
-    document = plain.receipts.get(plain.context(task="work")).document
+    document = to_json(plain.receipts.get(plain.context(task="work")))
     assert (document["signals"]["complexity"], document["signals"]["because"]) == (complexity, because)
     patterns = next(slot for slot in document["profile"]["slots"] if slot["name"] == "patterns")
     assert patterns["max_items"] == {"easy": 3, "normal": 5, "complex": 10}[complexity]
@@ -241,10 +241,10 @@ def test_the_signals_and_every_choice_can_be_seen(engine: foveate.Engine) -> Non
     """000-64, 000-100"""
     engine.add("gotcha", "Login tokens expire at midnight")
     context = engine.context("login tokens in src/login.py")
-    document = engine.receipts.get(context).document
+    document = to_json(engine.receipts.get(context))
     assert document["signals"]["keywords"][0] == "login"
     assert document["signals"]["paths"] == ["src/login.py"]
-    assert engine.why("gotcha_1", context)["sentence"].startswith("kept in 'warnings'")
+    assert str(engine.why("gotcha_1", context)).startswith("kept in 'warnings'")
 
 
 @pytest.mark.slow
@@ -380,7 +380,7 @@ def test_a_domain_that_is_no_list_of_words_is_refused(tmp_path: Path) -> None:
 def brought(engine: foveate.Engine, context: Context, slot: str, source: str) -> int:
     """How many candidates a source brought for a slot."""
     entries = engine.receipts.get(context).candidates
-    return sum(entry["slot"] == slot and entry["source"] == source for entry in entries)
+    return sum(entry.slot == slot and entry.source == source for entry in entries)
 
 
 def test_tags_that_equal_keywords_find_20_at_most(engine: foveate.Engine) -> None:
@@ -410,10 +410,10 @@ def test_a_record_that_both_queries_find_stands_once(engine: foveate.Engine) -> 
     """000-28"""
     id = engine.add("gotcha", "Passwords are logged", tags=["auth"]).record.id
     context = engine.context("Rotate the password")
-    entries = [entry for entry in engine.receipts.get(context).candidates if entry["id"] == id]
+    entries = [entry for entry in engine.receipts.get(context).candidates if entry.id == id]
     assert len(entries) == 1
-    assert entries[0]["features"]["relevance"] > 0
-    assert entries[0]["features"]["domain"] > 0
+    assert entries[0].features["relevance"] > 0
+    assert entries[0].features["domain"] > 0
 
 
 def test_a_task_that_matches_is_one_line_and_five_at_most(plain: foveate.Engine) -> None:
@@ -499,7 +499,7 @@ def test_dependencies_hand_on_patterns_and_decisions(plain: foveate.Engine) -> N
     assert content(context, "patterns").endswith("- **Return a tree** (see: src/tree.py) (from Parser)\n")
     assert content(context, "decisions").endswith("- Recursive descent — plain (from Parser)\n")
     entry = plain.why(shown(context, "patterns")[0], context)
-    assert (entry["features"]["inherited"], entry["score_parts"]["inherited"]) == (1.0, 0.4)
+    assert (entry.candidate.features["inherited"], entry.score_parts["inherited"]) == (1.0, 0.4)
 
 
 def test_dependencies_hand_on_gotchas_above_low_the_worst_first(plain: foveate.Engine) -> None:
@@ -619,8 +619,8 @@ def test_an_entry_of_the_map_gets_the_documents_points(
     context = engine.context(query)
     why = engine.why(id, context)
     names = ("map_component", "map_location", "map_domain", "map_file")
-    assert tuple(round(why["features"][name] * 10) for name in names) == matches
-    assert round(sum(why["score_parts"][name] for name in names) * 10, 6) == points
+    assert tuple(round(why.candidate.features[name] * 10) for name in names) == matches
+    assert round(sum(why.score_parts[name] for name in names) * 10, 6) == points
     found = context.computed()["code_references"]
     assert [(each["component"], each["file"], each["notes"]) for each in found] == [known]
 
@@ -706,7 +706,7 @@ def test_the_steps_run_in_the_documents_order() -> None:
         handing_on(engine)
         slots = {"slots": {"late": {"source": "late", "share": 1}}}
         context = engine.context(task="report", overrides=slots)
-        asked = [report["source"] for report in engine.receipts.get(context).document["sources"]]
+        asked = [report.source for report in engine.receipts.get(context).sources]
     assert seen == [(("print",), "Report")]
     steps = ("search", "domains", "dependencies", "context_map")
     assert [name for name in asked if name in steps] == list(steps)
@@ -886,7 +886,7 @@ def test_a_receipt_can_be_rendered_as_the_documents_debug_section(monkeypatch: p
     """000-84, 000-85, 000-86, 000-87, 000-88"""
     monkeypatch.setenv("FOVEATE_DEBUG_CONTEXT", "true")
     with DEPENDENT.open() as engine:
-        text = debug(engine.receipts.get(DEPENDENT.context(engine)))
+        text = engine.receipts.get(DEPENDENT.context(engine)).debug()
     parts = dict(part.split("\n", 1) for part in text.split("### ")[1:])
     assert text.startswith("## Context Debug\n")
     signals = parts["Signals Extracted"]
@@ -907,7 +907,7 @@ def test_a_receipt_can_be_rendered_as_the_documents_debug_section(monkeypatch: p
 def test_debug_of_a_task_about_which_nothing_is_known() -> None:
     """000-84"""
     with ALONE.open() as engine:
-        text = debug(engine.receipts.get(ALONE.context(engine)))
+        text = engine.receipts.get(ALONE.context(engine)).debug()
     assert "- Keywords: draw, first, sketch\n- Domains: none\n- Files Mentioned: none\n- Task Type: none\n" in text
     assert "- Task IDs: none\n" in text
     assert "- Total entries: 0\n- Entries after filter: 0\n- Top relevance score: 0\n" in text
@@ -920,7 +920,7 @@ def test_every_context_is_explained_where_the_environment_asks_for_it(
     monkeypatch.setenv("FOVEATE_DEBUG_CONTEXT", "true")
     with DEPENDENT.open() as engine:
         context = DEPENDENT.context(engine)
-        said = debug(engine.receipts.get(context))
+        said = engine.receipts.get(context).debug()
     captured = capsys.readouterr()
     assert captured.err == said + "\n"
     assert captured.out == ""

@@ -11,6 +11,7 @@ import foveate
 from foveate import Context
 from foveate.pipeline.budget import Demand, allocate
 from foveate.pipeline.profiles import resolve
+from foveate.receipts.codec import to_json
 from foveate.text import tokens
 from worlds import GIVEN, NOW, open_engine
 
@@ -138,8 +139,8 @@ def test_a_context_has_an_id_a_count_and_a_time_in_its_receipt(engine: foveate.E
     receipt = engine.receipts.get(context)
     assert context.id.startswith("ctx_")
     assert receipt.id == context.id
-    assert receipt.document["created"] == "2026-09-21T14:13:20.000Z"
-    assert receipt.document["request"]["now"] == NOW
+    assert to_json(receipt)["created"] == "2026-09-21T14:13:20.000Z"
+    assert receipt.request.now == NOW
 
 
 def test_validation() -> None:
@@ -147,13 +148,13 @@ def test_validation() -> None:
     with GIVEN.open() as engine:
         context = GIVEN.context(engine)
         found = engine.receipts.validate(context)
-    assert (found["valid"], found["token_count"]) == (True, context.tokens)
-    assert found["max_tokens"] == 20_000 - context.budget.reserve
+    assert (found.valid, found.token_count) == (True, context.tokens)
+    assert found.max_tokens == 20_000 - context.budget.reserve
     parts = ("system_prompt", "repo_map", "codebase_docs", "task_spec", "files", "code", "memories")
-    assert set(found["breakdown"]) == {*parts, "reserved", "total"}
-    assert found["breakdown"]["total"] == context.tokens + found["breakdown"]["reserved"]
-    assert isinstance(found["warnings"], list)
-    assert isinstance(found["suggestions"], list)
+    assert set(found.breakdown) == {*parts, "reserved", "total"}
+    assert found.breakdown["total"] == context.tokens + found.breakdown["reserved"]
+    assert isinstance(found.warnings, tuple)
+    assert isinstance(found.suggestions, tuple)
 
 
 def test_four_characters_a_token_is_a_named_estimate() -> None:

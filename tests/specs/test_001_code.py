@@ -13,6 +13,7 @@ import pytest
 
 import foveate
 from foveate.pipeline.profiles import resolve
+from foveate.receipts.codec import to_json
 from foveate.testing import FixedClock, counting_ids, engine
 
 PARCEL: Mapping[str, str] = {
@@ -135,7 +136,7 @@ def test_the_code_is_searched_for_what_the_call_says(parcel: foveate.Engine) -> 
     assert len(ids(tokens, "code")) <= 5
     rows = parcel.context(task="task-001", code_query="query_one", overrides=ALONE)
     assert ids(rows, "code") == ["code:src/parcel/store.py::query_one"]
-    assert parcel.receipts.get(rows).document["request"]["code_query"] == "query_one"
+    assert parcel.receipts.get(rows).request.code_query == "query_one"
     assert ids(parcel.context(task="task-001", code_query="zeppelin hangar", overrides=ALONE), "code") == []
 
 
@@ -166,7 +167,7 @@ def test_structural_parts_are_the_same_for_each_task_and_hold_no_clock(parcel: f
     assert one.prefix == other.prefix
     assert one.text[: one.prefix.chars].rstrip().endswith(parts(one)["codebase_docs"].rstrip())
     assert parcel.context(task="task-001", now="2030-01-01T00:00Z").text == one.text
-    assert parcel.receipts.get(one).document["created"] == "2026-01-05T09:00:00.000Z"
+    assert to_json(parcel.receipts.get(one))["created"] == "2026-01-05T09:00:00.000Z"
 
 
 def test_a_project_can_be_indexed_and_is_looked_at_as_it_is_now(parcel: foveate.Engine) -> None:
@@ -219,7 +220,7 @@ def test_small_files_are_whole_and_large_ones_come_in_whole_parts() -> None:
         assert f"\ndef ruleak(note):\n    return '{'ruleak' * 200}'\n" in shown
         assert "wide.py (198 lines, in parts)" in shown
         assert len(shown) < 20_000
-        assert "Shown in parts: large.py and 1 more." in " ".join(bills.receipts.validate(context)["suggestions"])
+        assert "Shown in parts: large.py and 1 more." in " ".join(bills.receipts.validate(context).suggestions)
         assert wide in parts(bills.context(task="t"))["files"]  # 100,000 characters unless told
     assert resolve("task-files").max_file_chars == 100_000
 
@@ -255,10 +256,10 @@ def test_without_code_to_look_at_the_rest_is_built_and_the_receipt_says_so() -> 
         context = blind.context("How are shipments tracked by users?")
         assert ids(context, "memories") == ["decision_0001"]
         assert [section.name for section in context.sections] == ["memories"]
-        notes = {report["source"]: report["note"] for report in blind.receipts.get(context).document["sources"]}
+        notes = {report["source"]: report["note"] for report in to_json(blind.receipts.get(context))["sources"]}
         assert notes["code"].startswith("No code to look at")
         assert notes["search"] == ""
-        (warning,) = blind.receipts.validate(context)["warnings"]
+        (warning,) = blind.receipts.validate(context).warnings
         assert warning.endswith("Left empty: codebase_docs, repo_map, files, code.")
 
 
@@ -277,8 +278,7 @@ def test_a_file_that_the_task_names_and_that_is_not_there_is_a_warning(parcel: f
     parcel.tasks.add("Write the audit", files=["src/parcel/audit.py"], key="audit")
     context = parcel.context(task="audit")
     assert (
-        "src/parcel/audit.py is not shown: there is no such file in the index."
-        in parcel.receipts.validate(context)["warnings"]
+        "src/parcel/audit.py is not shown: there is no such file in the index." in parcel.receipts.validate(context).warnings
     )
 
 
@@ -289,26 +289,26 @@ def test_validation_breaks_the_tokens_down_by_part(parcel: foveate.Engine) -> No
     """001-42, 001-79, 001-80, 001-81, 001-82"""
     context = parcel.context(task="task-001", code_query=TASK["description"], overrides=ALONE)
     found = parcel.receipts.validate(context)
-    assert (found["valid"], found["token_count"], found["max_tokens"]) == (True, context.tokens, 134_000)
+    assert (found.valid, found.token_count, found.max_tokens) == (True, context.tokens, 134_000)
     filled = ("system_prompt", "codebase_docs", "task_spec", "repo_map", "files", "code", "memories")
-    assert list(found["breakdown"]) == [*filled, "reserved", "total"]
-    assert all(found["breakdown"][name] > 0 for name in filled)
-    assert abs(sum(found["breakdown"][name] for name in filled) + context.budget.framing - context.tokens) <= len(filled)
-    assert found["breakdown"]["total"] == context.tokens + 16_000
-    assert found["warnings"] == []
+    assert list(found.breakdown) == [*filled, "reserved", "total"]
+    assert all(found.breakdown[name] > 0 for name in filled)
+    assert abs(sum(found.breakdown[name] for name in filled) + context.budget.framing - context.tokens) <= len(filled)
+    assert found.breakdown["total"] == context.tokens + 16_000
+    assert found.warnings == ()
 
 
 def test_a_suggested_budget_gives_the_same_context(parcel: foveate.Engine) -> None:
     """001-84, 001-119, 001-122"""
     options: dict[str, Any] = {"task": "task-001", "code_query": TASK["description"], "overrides": ALONE}
     context = parcel.context(**options)
-    (said,) = [line for line in parcel.receipts.validate(context)["suggestions"] if "would do" in line]
+    (said,) = [line for line in parcel.receipts.validate(context).suggestions if "would do" in line]
     enough = int(said.partition("a budget of ")[2].partition(" ")[0].replace(",", ""))
     assert 16_000 < enough < 40_000
     smaller = parcel.context(**options, budget=enough)
     assert smaller.text == context.text
     assert not [
-        line for line in parcel.receipts.validate(smaller)["suggestions"] if "would do" in line or "did not fit" in line
+        line for line in parcel.receipts.validate(smaller).suggestions if "would do" in line or "did not fit" in line
     ]
 
 
@@ -316,7 +316,7 @@ def test_suggestions_say_what_was_left_out_and_which_setting_would_show_it(parce
     """001-84"""
 
     def said(**options: Any) -> str:
-        return " ".join(parcel.receipts.validate(parcel.context(**options))["suggestions"])
+        return " ".join(parcel.receipts.validate(parcel.context(**options)).suggestions)
 
     small = said(task="task-001", budget=1500)
     assert "in 'codebase_docs' did not fit" in small
@@ -326,10 +326,10 @@ def test_suggestions_say_what_was_left_out_and_which_setting_would_show_it(parce
     assert "slots.memories.min_score is 0.99" in said(task="task-001", overrides=floor)
     few = {"slots": {"files": {"max_items": 1}}}
     assert "1 for slots.files.max_items (1)" in said(task="task-001", code_query="zeppelin", overrides=few)
-    assert "Say in `code_query` what to look for" in said(query="zeppelin hangar")
+    assert "Pass `code_query` with words that the code uses" in said(query="zeppelin hangar")
     parcel.tasks.add("Think about users", key="bare")
-    assert "The task points to no file that is here" in said(task="bare")
-    assert "points to no file" not in said(task="task-001")
+    assert "The task names no file that exists here" in said(task="bare")
+    assert "names no file" not in said(task="task-001")
 
 
 def test_statistics_over_contexts(parcel: foveate.Engine) -> None:

@@ -11,6 +11,7 @@ import pytest
 import foveate
 import foveate.types
 from foveate import Context
+from foveate.receipts.codec import to_json
 from foveate.types import Section
 from worlds import DEBUGGING, WORLDS, World, open_engine
 
@@ -57,7 +58,7 @@ def test_sections_stand_under_headings_with_one_blank_line_between(world: World)
     """002-08, 002-19, 002-55"""
     with world.open() as engine:
         context = world.context(engine)
-        headings = {slot["name"]: slot["heading"] for slot in engine.receipts.get(context).document["profile"]["slots"]}
+        headings = {slot["name"]: slot["heading"] for slot in to_json(engine.receipts.get(context))["profile"]["slots"]}
     for section in context.sections:
         heading = headings[section.name]
         if heading:
@@ -94,7 +95,7 @@ def test_an_agent_may_have_a_profile_of_its_own(engine: foveate.Engine, tmp_path
 def test_metadata_without_content_can_be_kept(engine: foveate.Engine) -> None:
     """002-48, 002-56, 002-66"""
     engine.add("fact", "The parser reads the wonderful UTF-8")
-    document = engine.receipts.get(engine.context("parser")).document
+    document = to_json(engine.receipts.get(engine.context("parser")))
     assert "wonderful" not in json.dumps(document)
     assert {"id", "budget", "candidates", "profile", "sources"} <= set(document)
 

@@ -14,6 +14,7 @@ from foveate.pipeline.budget import own_room
 from foveate.pipeline.profiles import resolve
 from foveate.pipeline.scoring import features, weigh
 from foveate.pipeline.signals import intent
+from foveate.receipts.codec import to_json
 from foveate.records.kinds import KINDS
 from foveate.text import tokens
 from foveate.text.embed import open_embedder
@@ -39,7 +40,7 @@ def test_stored_memory_becomes_a_prompt(engine: foveate.Engine) -> None:
     engine.add("fact", "The upload runs at night")
     context = engine.context("When does the upload run?")
     assert context.text == "## Known Information\n- The upload runs at night\n"
-    assert engine.receipts.get(context).document["request"]["query"] == "When does the upload run?"
+    assert engine.receipts.get(context).request.query == "When does the upload run?"
 
 
 def test_the_request_has_its_options(engine: foveate.Engine) -> None:
@@ -56,7 +57,7 @@ def test_the_request_has_its_options(engine: foveate.Engine) -> None:
     assert context.budget.total == 400
     assert context.text.startswith("## Additional Context\n- The upload failed again\n\n## Known Information\n")
     assert len(context.items) == 3
-    assert engine.receipts.get(context).document["request"]["scope"]["session"] == "s1"
+    assert engine.receipts.get(context).request.scope.session == "s1"
 
 
 def test_filters(engine: foveate.Engine) -> None:
@@ -66,8 +67,8 @@ def test_filters(engine: foveate.Engine) -> None:
     other = engine.add("fact", "The upload host is full", created=ago(1)).record.id
     context = engine.context("upload", filters=Filters(since=ago(5), exclude=(other,)))
     assert [item.id for item in context.items] == [new]
-    assert engine.why(old, context)["reason"] == "filtered"
-    assert engine.why(other, context)["reason"] == "excluded"
+    assert engine.why(old, context).reason == "filtered"
+    assert engine.why(other, context).reason == "excluded"
 
 
 def test_the_result_has_its_parts(engine: foveate.Engine) -> None:
@@ -84,7 +85,7 @@ def test_the_result_has_its_parts(engine: foveate.Engine) -> None:
     assert context.truncated
     assert (context.profile, context.considered["recent"]) == ("default", 1)
     assert context.considered["search"] == 20
-    document = engine.receipts.get(context).document
+    document = to_json(engine.receipts.get(context))
     assert document["ms"] > 0
     assert all(report["ms"] >= 0 for report in document["sources"])
     assert not engine.context("upload", budget=250, overrides={"slots": {"facts": {"max_items": 1}}}).truncated
@@ -169,7 +170,7 @@ def test_scores_are_weighted_sums_and_best_comes_first() -> None:
         engine.add("fact", "The upload of the upload host runs", created=ago(1))
         engine.add("event", "upload started")
         context = engine.context("upload")
-        weights = engine.receipts.get(context).document["profile"]["weights"]
+        weights = engine.receipts.get(context).profile.weights
     assert set(weights) - {"success", "applies", "stage"} == {"relevance", "recency", "salience"}
     for item in context.items:
         features = item.candidate.features
@@ -315,7 +316,7 @@ def test_the_profile_asks_the_documents_sources_in_one_go() -> None:
     assert slots["patterns"].share
     with open_engine(profile="subtask") as engine:
         engine.add("fact", "The uploader retries three times")
-        reports = engine.receipts.get(engine.context("uploader retries")).document["sources"]
+        reports = to_json(engine.receipts.get(engine.context("uploader retries")))["sources"]
         assert {report["source"] for report in reports} >= set(asked.values())
 
 

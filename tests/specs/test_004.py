@@ -12,6 +12,7 @@ from foveate import Context
 from foveate.pipeline.budget import Demand, allocate
 from foveate.pipeline.profiles import resolve
 from foveate.pipeline.scoring import features, weigh
+from foveate.receipts.codec import to_json
 from foveate.text import tokens
 from foveate.types import Record, Scope, Slot
 from worlds import REDIS, ago, open_engine
@@ -247,7 +248,7 @@ def test_a_frames_priorities_move_its_types(engine: foveate.Engine) -> None:
     plain, framed = engine.context("deploy", overrides=PLAIN), engine.context("deploy", frame="decision")
     more = framed.items[-1].score - plain.items[-1].score
     assert more == pytest.approx(0.15 * 0.5)
-    slots = {slot["name"]: slot["priority"] for slot in engine.receipts.get(framed).document["profile"]["slots"]}
+    slots = {slot["name"]: slot["priority"] for slot in to_json(engine.receipts.get(framed))["profile"]["slots"]}
     assert {name: slots[name] for name in PRIORITIES} == PRIORITIES
 
 
@@ -259,7 +260,7 @@ def test_search_limits(engine: foveate.Engine) -> None:
     context = engine.context("deploy", frame="none")
     found: dict[str, int] = {}
     for entry in engine.receipts.get(context).candidates:
-        found[entry["slot"]] = found.get(entry["slot"], 0) + 1
+        found[entry.slot] = found.get(entry.slot, 0) + 1
     assert found == {"decisions": 20, "facts": 30, "procedures": 10, "episodes": 10}
 
 
@@ -290,7 +291,7 @@ def test_a_newer_value_supersedes_and_the_older_is_left_out_with_the_reason(engi
     new = engine.add("fact", "The region is eu-central-1", subject="API", attribute="region").record.id
     context = engine.context("Which region?")
     assert shown(context, "facts") == ["The region is eu-central-1"]
-    assert engine.why(old, context)["sentence"] == f"left out: superseded by {new}, in 'facts'"
+    assert str(engine.why(old, context)) == f"left out: superseded by {new}, in 'facts'"
 
 
 def test_what_was_proven_wrong_is_not_searched(engine: foveate.Engine) -> None:

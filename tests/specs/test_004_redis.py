@@ -10,6 +10,7 @@ import pytest
 
 import foveate
 from foveate import Context
+from foveate.receipts.codec import to_json
 from foveate.text import tokens
 from records import add_record
 from worlds import ago, open_engine
@@ -111,12 +112,12 @@ def section(context: Context, name: str) -> str:
 
 def test_the_redis_question_selects_the_frame_decision(engine: foveate.Engine, context: Context) -> None:
     """004-48, 004-49, 004-50, 004-52, 004-93"""
-    document = engine.receipts.get(context).document
+    document = to_json(engine.receipts.get(context))
     assert (document["signals"]["frame"], document["signals"]["frame_because"]) == (
         "decision",
         "it begins with 'should we'",
     )
-    assert document["profile"]["frame"]["domains"] == ("architecture", "infrastructure")
+    assert document["profile"]["frame"]["domains"] == ["architecture", "infrastructure"]
     priorities = {slot["name"]: slot["priority"] for slot in document["profile"]["slots"]}
     expected = {"decisions": 1.0, "procedures": 0.8, "facts": 0.6, "episodes": 0.4}
     assert {slot: priorities[slot] for slot in expected} == expected
@@ -124,7 +125,7 @@ def test_the_redis_question_selects_the_frame_decision(engine: foveate.Engine, c
 
 def test_so_many_come_back_before_ranking(engine: foveate.Engine, context: Context) -> None:
     """004-94"""
-    found = Counter(entry["slot"] for entry in engine.receipts.get(context).candidates if entry["source"] == "search")
+    found = Counter(entry.slot for entry in engine.receipts.get(context).candidates if entry.source == "search")
     assert found == {"decisions": 12, "facts": 25, "procedures": 3, "episodes": 5}
 
 
@@ -183,7 +184,7 @@ def test_a_replay_gives_the_same_bytes_frame_and_focus_included(engine: foveate.
     """004-17, 004-18"""
     context = engine.context(QUERY)
     found = engine.receipts.replay(context)
-    assert (found["identical"], found["text"]) == (True, context.text)
+    assert (found.same, found.text) == (True, context.text)
 
 
 # --- step 2: the budget follows the frame and the question ----------------------------------------------------------

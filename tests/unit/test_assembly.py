@@ -8,6 +8,7 @@ import pytest
 
 import foveate
 from foveate.pipeline.assembly import empty_cost, head, line, measured, messages, overhead, section
+from foveate.receipts.codec import to_json
 from foveate.text import tokens
 from foveate.types import Candidate, Item, Record, Scope, Slot
 from worlds import REDIS, WORLDS, World, open_engine
@@ -90,7 +91,7 @@ def test_sections_of_a_role_are_one_message_with_blank_lines_between() -> None:
 def test_stable_sections_come_first_then_the_profiles_order(world: World) -> None:
     with world.open() as engine:
         context = world.context(engine)
-        profile = engine.receipts.get(context).document["profile"]
+        profile = to_json(engine.receipts.get(context))["profile"]
     order = [found["name"] for found in profile["slots"]]
     names = [s.name for s in context.sections]
     assert names == [name for name in order if name in names]

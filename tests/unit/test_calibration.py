@@ -118,9 +118,9 @@ def test_replay_gives_the_same_note_whatever_was_reviewed_since() -> None:
             engine.edit(f"decision_{n + 1}", outcome="failure")
         assert NOTE not in engine.context("crawler").text
         again = engine.receipts.replay(context)
-        assert again["identical"]
-        assert again["missing"] == []
-        assert NOTE in again["text"]
+        assert again.same
+        assert again.missing == ()
+        assert NOTE in again.text
 
 
 def test_a_note_that_is_handed_in_is_shown_beside_it() -> None:

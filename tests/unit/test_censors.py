@@ -215,9 +215,9 @@ def test_a_censor_with_a_domain_is_shown_where_the_question_speaks_of_it(profile
         assert off.prefix == on.prefix
         assert "Changing a column in place — it locks" in on.text
         assert not on.warnings
-        assert engine.receipts.replay(on)["identical"]
+        assert engine.receipts.replay(on).same
         why = engine.why(bound, off)
-        assert why["sentence"] == "not considered: the request does not speak of its domain"
+        assert str(why) == "not considered: the request does not concern its domain"
 
 
 def test_a_profile_without_a_slot_for_domains_loses_no_rule(engine: foveate.Engine) -> None:

@@ -18,7 +18,7 @@ import foveate
 from foveate.cli import cli
 from foveate.cli.bars import proportional
 from foveate.engine.store_tools import StoreTools
-from foveate.receipts import receipt
+from foveate.receipts import codec
 
 ESCAPE = "\x1b["
 
@@ -292,7 +292,7 @@ def test_json_may_be_asked_for_on_either_side_of_the_verb(known: dict[str, str],
     before = json.loads(run("--json", "context", "Redis?").stdout)
     assert before.keys() == document("context", "Redis?").keys()
     with foveate.open(project) as engine:
-        assert json.loads(json.dumps(receipt.context_json(engine.context("Redis?")))).keys() == before.keys()
+        assert json.loads(json.dumps(codec.context_to_json(engine.context("Redis?")))).keys() == before.keys()
 
 
 def test_explain_draws_the_budget_after_the_text(known: dict[str, str]) -> None:
@@ -534,7 +534,7 @@ def test_replay_needs_the_given_texts_again() -> None:
     ok("context", "What now?", "--given", "The plan is blue")
     result = run("replay", "last")
     assert result.exit_code == 1
-    assert "--given" in result.stdout
+    assert "pass them again" in result.stdout
     assert "identical" in ok("replay", "last", "--given", "The plan is blue")
 
 

@@ -334,12 +334,12 @@ def test_no_code_does_not_make_a_store(shop: Path) -> None:
     ("id", "reason", "said"),
     [
         ("code:shop/cart.py::Cart.add", "no shared term", "shares no word"),
-        ("file:package-lock.json", "set aside", "lock file; `include` in [code] brings it back"),
-        ("file:logo.png", "set aside", "set aside: binary"),
-        ("file:drafts/out.py", "set aside", "excluded by `exclude` in [code]"),
+        ("file:package-lock.json", "skipped", "lock file; add it to `include` in [code]"),
+        ("file:logo.png", "skipped", "skipped: binary"),
+        ("file:drafts/out.py", "skipped", "excluded by `exclude` in [code]"),
         ("file:local.py", "not indexed", ".gitignore"),
-        ("file:README.md", "unrelated", "neither the task nor the question points to"),
-        ("map:notes/plan.rst", "limit", "files that weigh the most"),
+        ("file:README.md", "unrelated", "neither the task nor the query names"),
+        ("map:notes/plan.rst", "limit", "files with the most weight"),
     ],
 )
 def test_code_that_was_no_candidate_has_a_reason(shop: Path, id: str, reason: str, said: str) -> None:
@@ -364,16 +364,16 @@ def test_rank_beyond_the_limit_is_told(shop: Path) -> None:
     with foveate.open(shop) as engine:
         engine.context("discount price", budget=4000)
         reasons = [engine.why(f"code:shop/many.py::discount_{n}") for n in range(120)]
-        beyond = [found for found in reasons if found.get("reason") == "limit"]
+        beyond = [found for found in reasons if found.reason == "limit"]
         assert beyond
-        assert "beyond the 100 that are asked for; shares discount" in beyond[-1]["sentence"]
+        assert "beyond the limit of 100; shares discount" in str(beyond[-1])
 
 
 def test_profile_without_a_slot_for_code_is_the_reason(shop: Path) -> None:
     with foveate.open(shop) as engine:
         engine.context("discount", profile="default")
         found = engine.why("code:shop/prices.py::price_of")
-        assert found["reason"] == "no slot"
+        assert found.reason == "no slot"
 
 
 @pytest.mark.parametrize("id", ["code:shop/prices.py::price", "code:price.py::price_of", "file:gone.py", "docs:gone"])

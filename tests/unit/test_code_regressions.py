@@ -10,7 +10,8 @@ import pytest
 import foveate
 from foveate.code.index import CodeIndex
 from foveate.code.query import parse_query
-from foveate.receipts.receipt import FORGOTTEN
+from foveate.pipeline.request_summary import FORGOTTEN
+from foveate.receipts.codec import to_json
 from foveate.testing import engine
 
 GO = (
@@ -101,7 +102,7 @@ def test_ids_that_are_printed_lead_back() -> None:
         assert "colonist" in shop.expand("code:x:y.py::colonist")["content"]
         assert "colonist" in shop.expand("file:x:y.py")["content"]
         context = shop.context("colonist")
-        assert "shared_prefix" in shop.receipts.diff(context, context)
+        assert shop.receipts.diff(context, context).shared_prefix
 
 
 def test_a_context_whose_question_was_forgotten_is_still_read() -> None:
@@ -109,10 +110,10 @@ def test_a_context_whose_question_was_forgotten_is_still_read() -> None:
         gone = shop.add("fact", "The redis_cache of Zanzibar holds keys").record.id
         context = shop.context("Which keys does redis_cache hold in Zanzibar?", code_query="redis_cache of Zanzibar")
         shop.forget(gone)
-        assert "zanzibar" not in str(shop.receipts.get(context.id).document).lower()
-        assert FORGOTTEN in shop.receipts.replay(context.id)["missing"]
-        assert not shop.receipts.prompt(context.id).identical
-        assert shop.receipts.diff(context.id, context.id)["unread"] == [context.id, context.id]
+        assert "zanzibar" not in str(to_json(shop.receipts.get(context.id))).lower()
+        assert FORGOTTEN in shop.receipts.replay(context.id).missing
+        assert not shop.receipts.replay(context.id).prompt.identical
+        assert shop.receipts.diff(context.id, context.id).unread == (context.id, context.id)
 
 
 def test_no_answer_about_files_outside_of_the_root() -> None:

@@ -336,7 +336,7 @@ def test_a_file_that_the_question_names_is_whole_or_its_definitions_are(tmp_path
     assert ("```" in whole.record.text) is fits
     assert (definition is None) is fits
     assert context.text.count("    first = value + 3\n") == 1
-    assert last["reason"] == ("in its file" if fits else "limit")
+    assert last.reason == ("in its file" if fits else "limit")
 
 
 @pytest.mark.parametrize(
@@ -514,7 +514,7 @@ def test_a_context_says_what_changed_while_it_was_computed(root: Path, text: str
     with foveate.open(root, sources=[Meanwhile(root, text)]) as engine:
         context = engine.context("How is the door opened by the shop: open_door?", budget=4000)
         assert warning in context.warnings
-        assert warning in engine.receipts.validate(context)["warnings"]
+        assert warning in engine.receipts.validate(context).warnings
         assert_stands_in_files(root, context.text)
 
 

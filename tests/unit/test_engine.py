@@ -9,6 +9,7 @@ import pytest
 import foveate
 from foveate import BudgetError, Context, Filters, InputError
 from foveate.errors import ProfileError
+from foveate.receipts.codec import to_json
 from worlds import NOW, WORLDS, World, ago, open_engine
 
 RULE = "Rule number {0}: never promise a date for area {0}, name the ticket instead, and say who decided it, briefly."
@@ -58,7 +59,7 @@ def test_a_call_can_override_a_profile(engine: foveate.Engine) -> None:
     context = engine.context("deploy", overrides={"slots": {"facts": {"max_items": 2, "heading": "Facts"}}})
     assert context.text.startswith("## Facts\n")
     assert len(context.items) == 2
-    layers = engine.receipts.get(context).document["profile"]["layers"]
+    layers = engine.receipts.get(context).profile.layers
     assert (layers["slots.facts.max_items"], layers["slots.facts.share"]) == ("call", "default")
 
 
@@ -104,7 +105,7 @@ def test_one_text_for_a_slot_need_not_be_a_list(engine: foveate.Engine) -> None:
 
 def test_secrets_in_a_question_do_not_reach_the_receipt(engine: foveate.Engine) -> None:
     context = engine.context("Why does ghp_0123456789abcdefghijklmnopqrstuvwxyzAB fail?")
-    assert "ghp_0123456789" not in str(engine.receipts.get(context).document)
+    assert "ghp_0123456789" not in str(to_json(engine.receipts.get(context)))
 
 
 # --- state -> context ----------------------------------------------------------------------------------------------
@@ -148,7 +149,7 @@ def test_every_world_validates(world: World) -> None:
     with world.open() as engine:
         context = world.context(engine)
         found = engine.receipts.validate(context)
-    assert found["valid"] is True
+    assert found.valid is True
     assert context.tokens <= context.budget.ceiling
 
 
@@ -273,7 +274,7 @@ def test_forgetting_reaches_receipts_that_are_not_yet_written(engine: foveate.En
     id = engine.add("fact", "The deploy takes four minutes").record.id
     context = engine.context("deploy")
     engine.forget(id)
-    assert id not in str(engine.receipts.get(context).document)
+    assert id not in str(to_json(engine.receipts.get(context)))
 
 
 def test_a_confirmed_fact_can_be_edited(engine: foveate.Engine) -> None:

@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 from foveate import Engine, Filters
 from foveate.cli import cli
+from foveate.pipeline.request_summary import FORGOTTEN
 from foveate.pipeline.sources.entities import MAX_SALIENT
-from foveate.receipts.receipt import FORGOTTEN
 from worlds import ago, open_engine
 
 
@@ -152,17 +152,17 @@ def test_why_not_says_that_an_entity_is_neither_named_nor_salient(engine: Engine
         engine.add("entity", f"Thing-{'abcdefghij'[n]}", salience=0.9)
     least = engine.add("entity", "Least", salience=0.1).record.id
     context = engine.context("anything", profile="subtask")
-    assert engine.why(least, context)["reason"] == "unrelated"
-    assert "ten others matter more" in engine.why(least, context)["sentence"]
+    assert engine.why(least, context).reason == "unrelated"
+    assert "ten others matter more" in str(engine.why(least, context))
 
 
 def test_a_context_with_entities_is_had_again_until_one_is_forgotten(engine: Engine) -> None:
     id = engine.add("entity", "Mira").record.id
     context = engine.context("Who is Mira?", profile="subtask")
     engine.edit(id, text="Mirabelle")
-    assert engine.receipts.replay(context)["text"] == context.text
+    assert engine.receipts.replay(context).text == context.text
     engine.forget(id)
-    assert FORGOTTEN in engine.receipts.replay(context)["missing"]
+    assert FORGOTTEN in engine.receipts.replay(context).missing
 
 
 # --- the command line ----------------------------------------------------------------------------------------------

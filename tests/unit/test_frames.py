@@ -16,7 +16,7 @@ from foveate.pipeline.profiles import add_frame, resolve
 from foveate.pipeline.profiles.choose import extent_of
 from foveate.pipeline.profiles.frames import frames, score
 from foveate.pipeline.signals import intent
-from foveate.receipts.receipt import profile_from_json, profile_json
+from foveate.receipts.codec import profile_from_json, profile_to_json, to_json
 from foveate.types import Frame, Request, Signals
 from worlds import open_engine
 
@@ -221,7 +221,7 @@ def test_a_complex_question_raises_decisions_and_procedures() -> None:
 
 def test_a_profile_with_a_frame_reads_back_from_its_receipt() -> None:
     profile = resolve(["assistant", "frames.decision", "input.complex"])
-    assert profile_from_json(json.loads(json.dumps(profile_json(profile)))) == profile
+    assert profile_from_json(json.loads(json.dumps(profile_to_json(profile)))) == profile
     assert isinstance(profile.frame, Frame)
 
 
@@ -231,7 +231,7 @@ def test_a_profile_with_a_frame_reads_back_from_its_receipt() -> None:
 def test_the_frame_is_in_the_prompt_and_in_the_receipt() -> None:
     with open_engine(profile="assistant") as engine:
         context = engine.context("Should we use Redis?")
-        document = engine.receipts.get(context).document
+        document = to_json(engine.receipts.get(context))
         replayed = engine.receipts.replay(context)
     assert context.text == (
         "## Current Approach: Decision\n"
@@ -244,7 +244,7 @@ def test_the_frame_is_in_the_prompt_and_in_the_receipt() -> None:
     assert document["signals"]["frame"] == document["profile"]["frame"]["title"].lower() == "decision"
     assert document["signals"]["frame_because"] == "it begins with 'should we'"
     assert {"architecture", "infrastructure"} <= set(document["signals"]["domains"])
-    assert (replayed["identical"], replayed["missing"]) == (True, [])
+    assert (replayed.same, replayed.missing) == (True, ())
 
 
 def test_a_replay_makes_the_frame_from_the_stored_receipt(tmp_path: Path) -> None:
@@ -256,7 +256,7 @@ def test_a_replay_makes_the_frame_from_the_stored_receipt(tmp_path: Path) -> Non
     assert "## Current Approach: Incident\nUsers are affected.\nConsider:\n- Who is on call?\n" in context.text
     own.write_text(OWN.replace("Users", "Customers"), encoding="utf-8")
     with foveate.open(tmp_path) as engine:
-        assert engine.receipts.replay(context.id)["text"] == context.text
+        assert engine.receipts.replay(context.id).text == context.text
 
 
 def test_whoever_hands_in_an_approach_has_chosen_one() -> None:
@@ -322,7 +322,7 @@ def test_the_current_focus_is_the_task_on_top_and_what_is_still_open() -> None:
         assert context.text.count("## Current Focus\n") == 1
         assert focus(context)[0] == "Design the storage"
         assert sorted(focus(context)[1:]) == ["Come back to the licence", "Who owns the backups?"]
-        assert engine.receipts.replay(context)["identical"]
+        assert engine.receipts.replay(context).same
         engine.edit(thread, status="retired")
         assert focus(engine.context("Anything else?"))[1:] == ["Who owns the backups?"]
 

@@ -59,7 +59,7 @@ def test_both_are_kept_linked_and_shown_together_with_their_dates() -> None:
         context = engine.context("How long does the session cache live?")
         assert "- The session cache lives 300 seconds (2026-02-14; 2026-01-05 said otherwise)\n" in context.text
         assert "- The session cache lives 30 seconds (2026-01-05; 2026-02-14 says otherwise)\n" in context.text
-        assert engine.receipts.replay(context)["identical"]
+        assert engine.receipts.replay(context).same
 
 
 def test_the_other_side_comes_along_even_where_the_question_does_not_find_it() -> None:
@@ -110,5 +110,5 @@ def test_forgetting_one_leaves_the_other_in_the_replay() -> None:
         context = engine.context("upload limit")
         engine.forget(other)
         replayed = engine.receipts.replay(context)
-        assert len(replayed["missing"]) == 1
-        assert "30 seconds" in replayed["text"]
+        assert len(replayed.missing) == 1
+        assert "30 seconds" in replayed.text

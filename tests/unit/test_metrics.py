@@ -11,6 +11,8 @@ from click.testing import CliRunner
 
 import foveate
 from foveate.cli import cli
+from foveate.receipts.codec import notes_to_json, to_json
+from foveate.receipts.parts import Notes, RefreshNote
 from foveate.testing import FixedClock
 from worlds import DAY, NOW, ago, open_engine
 
@@ -58,7 +60,7 @@ def test_uses_are_counted_once_and_the_receipt_holds_ids_only(engine: foveate.En
     for _ in range(2):
         engine.feedback(context, answer="it is in deploy/redis.conf, secretly")
     assert (engine.get("fact_2").uses, engine.get("fact_1").uses) == (1, 0)
-    document = engine.receipts.get(context).document
+    document = to_json(engine.receipts.get(context))
     assert document["notes"] == {"used": ["fact_2"]}
     assert "secretly" not in json.dumps(document)
 
@@ -67,10 +69,10 @@ def test_notes_survive_the_store_and_a_context_computed_again(engine: foveate.En
     context = engine.context(ASK, frame="none")
     engine.feedback(context, answer="it is in deploy/redis.conf")
     engine.receipts.flush()
-    assert engine.receipts.get(context.id).document["notes"] == {"used": ["fact_2"]}
+    assert notes_to_json(engine.receipts.get(context.id).notes) == {"used": ["fact_2"]}
     engine.feedback(context, useful=["fact_1"])
     engine.receipts.flush()
-    assert engine.receipts.get(context.id).document["notes"] == {"used": ["fact_2"], "marks": {"fact_1": "useful"}}
+    assert notes_to_json(engine.receipts.get(context.id).notes) == {"used": ["fact_2"], "marks": {"fact_1": "useful"}}
 
 
 def test_marks_change_what_they_say(engine: foveate.Engine) -> None:
@@ -97,7 +99,7 @@ def test_a_forgotten_record_leaves_the_notes(engine: foveate.Engine) -> None:
     engine.feedback(context, answer="it is in deploy/redis.conf and fact_4")
     engine.feedback(context, outdated=["fact_2"])
     engine.forget("fact_2")
-    assert engine.receipts.get(context.id).document["notes"] == {"used": ["fact_4"], "marks": {}}
+    assert notes_to_json(engine.receipts.get(context.id).notes) == {"used": ["fact_4"], "marks": {}}
 
 
 # --- metrics ---------------------------------------------------------------------------------------------------------
@@ -170,7 +172,7 @@ def test_a_context_from_scratch_is_timed(engine: foveate.Engine) -> None:
     """004-139"""
     context = engine.context(ASK, frame="none")
     metric = engine.store.metrics()["cold_start_ms"]
-    assert metric["value"] == pytest.approx(engine.receipts.get(context).document["ms"])
+    assert metric["value"] == pytest.approx(engine.receipts.get(context).ms)
     assert metric["holds"] is (metric["value"] < 500)
 
 
@@ -196,7 +198,7 @@ def test_figures_by_day_are_those_of_the_day(engine: foveate.Engine) -> None:
     for day, budgets in ((29, (300, 600)), (1, (4000,)), (0, (4000, 2000))):
         for n, budget in enumerate(budgets):
             context = engine.context(ASK, frame="none", now=ago(day) + n, budget=budget)
-            engine.receipts.note(context.id, turns=2, **({"refresh": {"reason": "topic", "previous": "x"}} if n else {}))
+            engine.receipts.note(context.id, Notes(turns=2, refresh=RefreshNote("topic", "x") if n else None))
     engine.feedback(context, answer="it is in deploy/redis.conf")
     found = engine.store.metrics_by_day()
     days = found["days"]
@@ -207,13 +209,13 @@ def test_figures_by_day_are_those_of_the_day(engine: foveate.Engine) -> None:
     assert days[2] == {
         "day": "2026-09-21",
         "contexts": 2,
-        "tokens": round(sum(line["tokens"] for line in today) / 2),
-        "context_relevance": pytest.approx(sum(line["relevance"] for line in today) / 2, abs=1e-4),
-        "budget_utilisation": pytest.approx(sum(line["tokens"] / line["total"] for line in today) / 2, abs=1e-4),
+        "tokens": round(sum(line.tokens for line in today) / 2),
+        "context_relevance": pytest.approx(sum(line.relevance for line in today) / 2, abs=1e-4),
+        "budget_utilisation": pytest.approx(sum(line.tokens / line.total for line in today) / 2, abs=1e-4),
         "refresh_rate": 0.25,
         "recall_precision": 0.25,
-        "ms_p50": max(line["ms"] for line in today),
-        "ms_p95": max(line["ms"] for line in today),
+        "ms_p50": max(line.ms for line in today),
+        "ms_p95": max(line.ms for line in today),
     }
     assert (days[0]["refresh_rate"], days[1]["refresh_rate"], days[1]["recall_precision"]) == (0.25, 0.0, None)
     assert (found["growth"], found["cut"]) == ({"2026-09-21": 5}, False)

@@ -174,7 +174,7 @@ def test_what_another_memory_knows_is_shown_ranked_and_explained(source: Any) ->
         relevances = [item.candidate.features["relevance"] for item in shown]
         assert relevances == sorted(relevances, reverse=True)
         assert all(0 <= relevance <= 1 for relevance in relevances)
-        assert engine.why(first.record.id, context)["sentence"].startswith("kept in")
+        assert str(engine.why(first.record.id, context)).startswith("kept in")
         assert not engine.store.stats()["records"], "nothing of it is kept"
 
 
@@ -184,9 +184,9 @@ def test_ids_stay_and_open_again_in_full(source: Any) -> None:
         assert [item.id for item in one.items] == [item.id for item in two.items]
         id = one.items[0].id
         assert engine.expand(id) == {"role": "user", "content": f"- {TEA}\n"}
-        assert engine.receipts.diff(one, two)["added"] == []
+        assert engine.receipts.diff(one, two).added == ()
         replay = engine.receipts.replay(one)
-        assert (replay["identical"], replay["missing"]) == (True, [])
+        assert (replay.same, replay.missing) == (True, ())
 
 
 def test_what_is_not_there_has_a_clear_answer(source: Any) -> None:
@@ -194,9 +194,9 @@ def test_what_is_not_there_has_a_clear_answer(source: Any) -> None:
         context = engine.context(QUESTION, overrides=slot(source.name))
         absent = f"{source.name}:00000000-0000-0000-0000-000000000000"
         answer = engine.why(absent, context)
-        assert answer["reason"] == "not found"
-        assert f"source {source.name!r} brought" in answer["sentence"]
-        assert engine.why(absent, engine.context(QUESTION))["reason"] == "no slot"
+        assert answer.reason == "not found"
+        assert f"source {source.name!r} returned" in str(answer)
+        assert engine.why(absent, engine.context(QUESTION)).reason == "no slot"
         with pytest.raises((NotFound, SourceError), match=source.name):
             engine.expand(absent)
         with pytest.raises(InputError, match="belongs to another memory"):
@@ -210,7 +210,7 @@ def test_a_fact_of_a_graph_that_no_longer_holds_is_left_out(graph: Any) -> None:
         context = engine.context(QUESTION, overrides=slot("graphiti"))
         past = next(omission for omission in context.left_out if "coffee" in omission.record.text)
         assert past.reason == "not valid"
-        assert engine.why(past.id, context)["reason"] == "not valid"
+        assert engine.why(past.id, context).reason == "not valid"
 
 
 def test_a_graph_can_be_asked_in_the_loop_that_it_lives_in(graph: Any) -> None:
@@ -256,7 +256,7 @@ def asked(answer: Any, /, limit: int | None = None, filters: Filters | None = No
     with open_engine(sources=[Mem0(Fake(answer), user_id="ada", **options)]) as engine:
         engine.add("fact", "Ada has a tea pot")
         context = engine.context(QUESTION, overrides=overrides, filters=filters)
-        report = next(r for r in engine.receipts.get(context).document["sources"] if r["source"] == "mem0")
+        report = next(r for r in engine.receipts.get(context).sources if r.source == "mem0")
         assert "Ada has a tea pot" in context.text, "the rest is there, whatever happens"
         return context, report, engine.why("mem0:gone", context)
 
@@ -272,9 +272,9 @@ async def async_raising(query: str, **options: Any) -> Any:
 @pytest.mark.parametrize("answer", [raising, async_raising])
 def test_a_backend_that_raises_is_reported(answer: Any) -> None:
     context, report, why = asked(answer)
-    assert report["error"] == "ConnectionError: no route"
+    assert report.error == "ConnectionError: no route"
     assert any("mem0" in warning for warning in context.warnings)
-    assert (why["reason"], "no route" in why["sentence"]) == ("source failed", True)
+    assert (why.reason, "no route" in str(why)) == ("source failed", True)
 
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
@@ -291,8 +291,8 @@ def test_a_backend_that_hangs_is_given_up_at_its_deadline(kind: str) -> None:
         _, report, why = asked(hang if kind == "sync" else never, deadline=0.05)
     finally:
         release.set()
-    assert report["error"] == "no answer within 0.05 s"
-    assert why["reason"] == "source failed"
+    assert report.error == "no answer within 0.05 s"
+    assert why.reason == "source failed"
 
 
 @pytest.mark.slow
@@ -322,7 +322,7 @@ def test_a_backend_that_hangs_does_not_keep_the_process_alive() -> None:
 @pytest.mark.parametrize("answer", ["a page of HTML", 42, {"results": 7}, {"detail": "quota"}, [1, 2], None])
 def test_rubbish_is_reported_and_not_shown(answer: Any) -> None:
     context, report, _ = asked(answer)
-    assert "cannot be read as memories" in report["error"]
+    assert "cannot be read as memories" in report.error
     assert context.considered["mem0"] == 0
 
 
@@ -331,13 +331,13 @@ def test_rubbish_is_reported_and_not_shown(answer: Any) -> None:
 )
 def test_a_hit_that_cannot_be_used_is_passed_over(wrong: dict[str, Any]) -> None:
     _, report, _ = asked({"results": [wrong, hit("good")]})
-    assert (report["found"], report["error"]) == (1, "")
+    assert (report.found, report.error) == (1, "")
 
 
 def test_ten_thousand_hits_are_as_many_as_were_asked_for() -> None:
     hits = [hit(str(n), f"{TEA} {n}") for n in range(10_000)]
     context, report, _ = asked({"results": [hits[0], *hits]}, limit=30)
-    assert report["found"] == context.considered["mem0"] == 30
+    assert report.found == context.considered["mem0"] == 30
     assert context.tokens <= context.budget.ceiling
 
 
@@ -382,7 +382,7 @@ def test_text_is_cleaned_redacted_and_shortened_like_any_other() -> None:
 def test_any_time_will_do(when: Any) -> None:
     context, report, _ = asked({"results": [hit(created_at=when)]})
     created = next(item.record.created for item in context.items if item.candidate.source == "mem0")
-    assert report["error"] == ""
+    assert report.error == ""
     assert 0 <= created <= NOW
 
 
@@ -407,11 +407,11 @@ def test_a_replay_without_the_backend_says_what_is_missing() -> None:
     with open_engine(sources=[Mem0(fake, user_id="ada", deadline=0.05)]) as engine:
         context = engine.context(QUESTION, overrides=slot("mem0"))
         fake.answer = raising
-        assert engine.receipts.replay(context)["missing"] == ["mem0:1"]
+        assert engine.receipts.replay(context).missing == ("mem0:1",)
         with pytest.raises(SourceError, match="failed to return 'mem0:1'"):
             engine.expand("mem0:1")
         fake.answer = hit(text="Ada drinks nothing any more")
-        assert engine.receipts.replay(context)["missing"] == ["mem0:1"], "what reads otherwise now is not what was shown"
+        assert engine.receipts.replay(context).missing == ("mem0:1",), "what reads otherwise now is not what was shown"
         assert engine.expand("mem0:1")["content"] == "- Ada drinks nothing any more\n"
 
 

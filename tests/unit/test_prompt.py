@@ -22,20 +22,20 @@ def engine(tmp_path: Path) -> foveate.Engine:
 def test_the_spans_joined_are_the_text_that_was_sent(engine: foveate.Engine) -> None:
     context = engine.context("How long do tokens last, and where are they kept?", budget=2000, extra="A text of the caller.")
     for prompt in (
-        engine.receipts.prompt(context, extra="A text of the caller."),
-        engine.receipts.prompt(context.id, extra="A text of the caller."),
+        engine.receipts.replay(context, extra="A text of the caller.").prompt,
+        engine.receipts.replay(context.id, extra="A text of the caller.").prompt,
     ):
         assert prompt.identical
         assert prompt.text == context.text
-        shown = [span.id for part in prompt.parts for span in part.spans if span.id]
+        shown = [span.id for part in prompt.parts for span in part.pieces if span.id]
         assert shown == [item.id for item in context.items]
     quoted = next(part for part in prompt.parts if "forever" in part.text)
-    assert [bool(span.id) for span in quoted.spans].count(False) >= 2, "a heading and a fence show no record"
+    assert [bool(span.id) for span in quoted.pieces].count(False) >= 2, "a heading and a fence show no record"
 
 
 def test_what_can_no_longer_be_read_is_named_and_the_rest_is_shown(engine: foveate.Engine) -> None:
     context = engine.context("How long do tokens last?", budget=2000, extra="A text of the caller.")
-    prompt = engine.receipts.prompt(context.id)
+    prompt = engine.receipts.replay(context.id).prompt
     assert not prompt.identical
     (given,) = prompt.missing
     assert given.startswith("given_")
@@ -47,7 +47,7 @@ def test_an_edit_does_not_change_a_past_prompt(engine: foveate.Engine) -> None:
     context = engine.context("How long do tokens last?", budget=2000)
     fact = next(item.record for item in context.items if "every hour" in item.record.text)
     engine.edit(fact.id, text="Tokens rotate every day.")
-    assert engine.receipts.prompt(context.id).text == context.text
+    assert engine.receipts.replay(context.id).prompt.text == context.text
 
 
 def test_a_dry_run_leaves_no_trace(engine: foveate.Engine) -> None:
@@ -56,7 +56,7 @@ def test_a_dry_run_leaves_no_trace(engine: foveate.Engine) -> None:
     context = engine.context("How long do tokens last?", budget=2000, now="2026-11-15", dry_run=True)
     receipt = engine.receipts.get(context)
     assert (context.text, context.id) == (kept.text, kept.id)
-    assert receipt.document["text_hash"] == engine.receipts.get(kept).document["text_hash"]
+    assert receipt.text_hash == engine.receipts.get(kept).text_hash
     smaller = engine.context("How long do tokens last?", budget=200, now="2026-11-15", dry_run=True)
     assert smaller.tokens <= 200
     assert (len(engine.receipts.page()), engine.store.stats()["revision"]) == (before, revision)

@@ -9,6 +9,7 @@ from itertools import combinations
 
 import pytest
 
+from foveate.receipts.codec import to_json
 from foveate.store.sql import postings
 from foveate.text import analysis
 from foveate.text.query_expansion import MAX_EXPANSIONS, MAX_QUERY_TERMS, TABLES, expand_query
@@ -136,7 +137,7 @@ def test_what_is_explained_knows_the_other_words() -> None:
         engine.add("note", f"The kids of class {n} like the playground")
     far = engine.add("note", "Anna's daughter starts school in May").record
     context = engine.context("Which kids?", profile="chat", budget=120)
-    assert "rank 61" in engine.why(far.id, context)["sentence"]
+    assert "rank 61" in str(engine.why(far.id, context))
 
 
 def test_what_is_explained_knows_the_loose_words_of_talks_alone() -> None:
@@ -147,15 +148,15 @@ def test_what_is_explained_knows_the_loose_words_of_talks_alone() -> None:
     said = {
         name: engine.why(far.id, engine.context("Which sports?", profile=name, budget=120)) for name in ("chat", "default")
     }
-    assert "rank 61" in said["chat"]["sentence"]
-    assert said["default"]["reason"] == "no shared term"
+    assert "rank 61" in str(said["chat"])
+    assert said["default"].reason == "no shared term"
 
 
 def test_other_words_stand_in_no_receipt() -> None:
     engine = open_engine()
     engine.add("note", "The kids like the playground")
     receipt = engine.receipts.get(engine.context("Which kids?", profile="chat"))
-    assert "toddler" not in json.dumps(dict(receipt.document))
+    assert "toddler" not in json.dumps(dict(to_json(receipt)))
 
 
 def test_other_words_weigh_less_and_are_not_asked_for() -> None:

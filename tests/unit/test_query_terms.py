@@ -84,7 +84,7 @@ def test_a_word_of_the_task_counts_no_less_because_the_question_has_it_too() -> 
     with open_engine() as engine:
         engine.tasks.add("Add a type to every answer", key="t")
         terms = [
-            engine.receipts.get(engine.context(query, task="t")).document["signals"]["terms"]
+            engine.receipts.get(engine.context(query, task="t")).signals.terms
             for query in ("Does the parser work?", "Does the answer work?")
         ]
         assert terms[0]["answer"] == terms[1]["answer"] == TASK_WEIGHT
@@ -99,4 +99,4 @@ def test_the_answer_comes_before_what_repeats_the_question() -> None:
             engine.add("note", f"A shop {number} sells food for every pet.")
         assert engine.search("What kind of pet did Sam mention?")[0].record.id == right
         receipt = engine.receipts.get(engine.context("What kind of pet did Sam mention?"))
-        assert receipt.document["signals"]["terms"]["kind"] < receipt.document["signals"]["terms"]["pet"]
+        assert receipt.signals.terms["kind"] < receipt.signals.terms["pet"]

@@ -10,7 +10,11 @@ import pytest
 
 import foveate
 from foveate import Filters, InputError, NotFound, testing
-from foveate.receipts.receipt import FORGOTTEN, context_json, pack, scrub, unpack
+from foveate.clock import iso
+from foveate.pipeline.request_summary import FORGOTTEN
+from foveate.receipts.codec import context_to_json, line_to_json, pack, scrub, to_json, unpack
+from foveate.receipts.diff import Step
+from foveate.receipts.parts import Notes, RefreshNote
 from worlds import NOW, ago, clock, counting_ids, open_engine
 
 
@@ -28,14 +32,14 @@ def test_a_line_says_what_the_receipt_says(engine: foveate.Engine) -> None:
     used, marked = (engine.add("fact", f"The deploy takes {n} minutes").record.id for n in ("four", "some"))
     context = engine.context("How long does a deploy take?", session="s1", budget=500)
     engine.receipts.note(
-        context.id, turns=2, refresh={"reason": "topic", "previous": "ctx_0"}, used=[used], marks={marked: "wrong"}
+        context.id, Notes(turns=2, refresh=RefreshNote("topic", "ctx_0"), used=(used,), marks={marked: "wrong"})
     )
     (line,) = engine.receipts.list()
     receipt = engine.receipts.get(context.id)
-    found = [entry["features"]["relevance"] for entry in receipt.candidates if entry["source"] == "search" and entry["kept"]]
-    assert line == {
+    found = [entry.features["relevance"] for entry in receipt.candidates if entry.source == "search" and entry.kept]
+    assert line_to_json(line) == {
         "id": context.id,
-        "created": receipt.document["created"],
+        "created": iso(NOW),
         "now": NOW,
         "query": "How long does a deploy take?",
         "profile": "default",
@@ -47,8 +51,8 @@ def test_a_line_says_what_the_receipt_says(engine: foveate.Engine) -> None:
         "slots": {grant.slot: grant.used for grant in context.budget.grants if grant.used},
         "items": len(context.items),
         "left_out": len(context.left_out),
-        "ms": receipt.document["ms"],
-        "text_hash": receipt.document["text_hash"],
+        "ms": receipt.ms,
+        "text_hash": receipt.text_hash,
         "prefix": {"hash": context.prefix.hash, "tokens": context.prefix.tokens},
         "relevance": pytest.approx(sum(found) / len(found), abs=1e-6),
         "precision": 0.5,
@@ -59,30 +63,30 @@ def test_a_line_says_what_the_receipt_says(engine: foveate.Engine) -> None:
 
 def test_a_line_shows_the_beginning_of_a_long_question(engine: foveate.Engine) -> None:
     engine.context("deploy " * 1000)
-    assert len(engine.receipts.list()[0]["query"]) == 1001
+    assert len(engine.receipts.list()[0].query) == 1001
 
 
 def test_lines_come_in_pages_and_by_session(engine: foveate.Engine) -> None:
     ids = [engine.context(f"deploy {n}", session=f"s{n % 2}", now=NOW + n).id for n in range(5)]
     first = engine.receipts.list(limit=2)
-    assert [line["id"] for line in first] == [ids[4], ids[3]]
-    assert [line["id"] for line in engine.receipts.list(limit=9, after=(first[-1]["now"], first[-1]["id"]))] == [
+    assert [line.id for line in first] == [ids[4], ids[3]]
+    assert [line.id for line in engine.receipts.list(limit=9, after=(first[-1].created, first[-1].id))] == [
         ids[2],
         ids[1],
         ids[0],
     ]
-    assert [line["id"] for line in engine.receipts.list(session="s1")] == [ids[3], ids[1]]
-    named = [(found["name"], found["contexts"]) for found in engine.receipts.sessions()]
+    assert [line.id for line in engine.receipts.list(session="s1")] == [ids[3], ids[1]]
+    named = [(found.name, found.contexts) for found in engine.receipts.sessions()]
     assert named == [("s0", 3), ("s1", 2)]
 
 
 def test_forgetting_a_record_empties_it_out_of_the_lines(engine: foveate.Engine) -> None:
     id = engine.add("fact", "The password of Mallory is xyzzy").record.id
     engine.context("What is the xyzzy of Mallory?")
-    assert "xyzzy" in engine.receipts.list()[0]["query"]
+    assert "xyzzy" in engine.receipts.list()[0].query
     engine.forget(id)
     (line,) = engine.receipts.list()
-    assert (line["query"], line["forgotten"], line["items"], line["relevance"]) == (FORGOTTEN, 1, 0, None)
+    assert (line.query, line.forgotten, line.items, line.relevance) == (FORGOTTEN, 1, 0, None)
 
 
 @pytest.mark.parametrize(("session", "said"), [("s" * 501, "500 bytes"), ("a\0b", "NUL")])
@@ -98,10 +102,10 @@ def test_why_takes_a_score_apart(engine: foveate.Engine) -> None:
     id = engine.add("fact", "The deploy takes four minutes").record.id
     engine.context("How long does a deploy take?")
     why = engine.why(id)
-    assert why["kept"] is True
-    assert why["sentence"].startswith("kept in 'facts' at level summary, ")
-    assert sum(why["score_parts"].values()) == pytest.approx(why["score"], abs=1e-5)
-    assert set(why["score_parts"]) == set(engine.receipts.get().document["profile"]["weights"])
+    assert (why.included, why.reason, why.needs_tokens) == (True, "", 0)
+    assert str(why).startswith("kept in 'facts' at level summary, ")
+    assert sum(why.score_parts.values()) == pytest.approx(why.candidate.score, abs=1e-5)
+    assert set(why.score_parts) == set(engine.receipts.get().profile.weights)
 
 
 def test_why_says_what_was_missing(engine: foveate.Engine) -> None:
@@ -110,16 +114,16 @@ def test_why_says_what_was_missing(engine: foveate.Engine) -> None:
     context = engine.context("How long does a deploy take?", budget=120)
     lost = next(omission for omission in context.left_out if omission.reason == "budget")
     why = engine.why(lost.id, context)
-    assert why["sentence"].startswith("left out: budget, in 'facts'; needs +")
-    assert why["needs_tokens"] == lost.needs_tokens > 0
+    assert str(why).startswith("left out: budget, in 'facts'; needs +")
+    assert why.needs_tokens == lost.needs_tokens > 0
     assert context.truncated
 
 
 def test_why_prefers_the_slot_in_which_a_record_is_shown(engine: foveate.Engine) -> None:
     id = engine.add("fact", "The deploy takes four minutes", pinned=True).record.id
     context = engine.context("How long does a deploy take?")
-    assert len([entry for entry in engine.receipts.get(context).candidates if entry["id"] == id]) == 2
-    assert engine.why(id, context)["slot"] == "pinned"
+    assert len([entry for entry in engine.receipts.get(context).candidates if entry.id == id]) == 2
+    assert engine.why(id, context).candidate.slot == "pinned"
 
 
 def test_every_reason_has_a_sentence(engine: foveate.Engine) -> None:
@@ -134,7 +138,7 @@ def test_every_reason_has_a_sentence(engine: foveate.Engine) -> None:
         filters=Filters(exclude=(out,)),
         overrides={"slots": {"warnings": {"max_items": 1}, "decisions": {"min_score": 0.9}}},
     )
-    why = {id: engine.why(id, context)["sentence"] for id in (old, new, twin, out, bad, *many)}
+    why = {id: str(engine.why(id, context)) for id in (old, new, twin, out, bad, *many)}
     assert why[old] == f"left out: superseded by {new}, in 'facts'"
     assert why[new].startswith("kept in 'facts'")
     assert why[twin] == f"left out: duplicate of {new}, in 'facts'"
@@ -148,8 +152,8 @@ def test_every_reason_has_a_sentence(engine: foveate.Engine) -> None:
 
 def not_in(engine: foveate.Engine, id: str, context: foveate.Context) -> tuple[str, str]:
     found = engine.why(id, context)
-    assert found["kept"] is False
-    return found["reason"], found["sentence"]
+    assert not found.included
+    return found.reason, str(found)
 
 
 def test_no_slot_asks_for_it(engine: foveate.Engine) -> None:
@@ -185,7 +189,7 @@ def test_it_shares_no_word(engine: foveate.Engine) -> None:
     engine.add("fact", "The deploy is slow")
     id = engine.add("fact", "Lunch is at noon").record.id
     reason, sentence = not_in(engine, id, engine.context("Why is the deploy slow?"))
-    assert (reason, sentence) == ("no shared term", "not considered: it shares no word with the question (lunch, noon)")
+    assert (reason, sentence) == ("no shared term", "not considered: it shares no word with the query (lunch, noon)")
 
 
 def test_its_rank_is_beyond_the_limit(engine: foveate.Engine) -> None:
@@ -235,7 +239,7 @@ def test_its_source_failed() -> None:
 
 def test_an_unknown_id_is_not_found(engine: foveate.Engine) -> None:
     context = engine.context("anything")
-    with pytest.raises(NotFound, match="no record 'fact_99' in this scope"):
+    with pytest.raises(NotFound, match="No record 'fact_99' in this scope"):
         engine.why("fact_99", context)
 
 
@@ -258,31 +262,32 @@ def test_diff_lists_what_changed(engine: foveate.Engine) -> None:
     new = engine.add("fact", "The deploy needs a token").record.id
     other = engine.context("Tell me about the deploy")
     diff = engine.receipts.diff(one, other)
-    assert [entry["id"] for entry in diff["added"]] == [new]
-    assert [entry["id"] for entry in diff["withdrawn"]] == [gone]
-    assert diff["changed"] == [{"id": stays, "from": 1, "to": 2}]
-    assert diff["tokens"] == other.tokens - one.tokens
-    assert diff["same_prefix"] is True
-    assert diff["shared_prefix"]["chars"] >= one.prefix.chars
-    assert (diff["from"], diff["to"]) == (one.id, other.id)
+    assert [entry.id for entry in diff.added] == [new]
+    assert [entry.id for entry in diff.withdrawn] == [gone]
+    assert diff.changed == (Step(stays, 1, 2),)
+    assert diff.tokens == other.tokens - one.tokens
+    assert diff.same_prefix is True
+    assert diff.shared_prefix.chars >= one.prefix.chars
+    assert diff.texts == (one.text, other.text)
+    assert (diff.before, diff.after) == (one.id, other.id)
 
 
 def test_diff_lists_what_moved_and_what_has_another_level(engine: foveate.Engine) -> None:
     long = " ".join(f"The deploy of host{n} takes {n} minutes and then some." for n in range(40))
     id = engine.add("fact", long).record.id
     one, other = (engine.context("deploy", budget=budget, profile="coding") for budget in (3000, 300))
-    assert engine.receipts.diff(one, other)["re_detailed"] == [{"id": id, "from": "full", "to": "summary"}]
+    assert engine.receipts.diff(one, other).re_detailed == (Step(id, "full", "summary"),)
     engine.edit(id, pinned=True)
-    moved = engine.receipts.diff(one, engine.context("deploy", budget=3000))["moved"]
-    assert moved == [{"id": id, "from": "facts 1", "to": "pinned 1"}]
+    moved = engine.receipts.diff(one, engine.context("deploy", budget=3000)).moved
+    assert moved == (Step(id, "facts 1", "pinned 1"),)
 
 
 def test_a_context_differs_from_itself_in_nothing(engine: foveate.Engine) -> None:
     engine.add("fact", "The deploy takes four minutes")
     context = engine.context("deploy")
     diff = engine.receipts.diff(context, context)
-    assert not any(diff[name] for name in ("added", "withdrawn", "moved", "re_detailed", "changed", "tokens"))
-    assert diff["shared_prefix"]["chars"] == len(context.text)
+    assert not any((diff.added, diff.withdrawn, diff.moved, diff.re_detailed, diff.changed, diff.tokens))
+    assert diff.shared_prefix.chars == len(context.text)
 
 
 # --- validate ------------------------------------------------------------------------------------------------------
@@ -292,25 +297,25 @@ def test_validate_gives_001s_answer(engine: foveate.Engine) -> None:
     engine.add("identity", "You implement one task at a time.")
     context = engine.context("Add retries", profile="task-files", extra={"files": ["def f(): ..."]})
     found = engine.receipts.validate(context)
-    assert found["valid"] is True
-    assert (found["token_count"], found["max_tokens"]) == (context.tokens, 134_000)
-    breakdown = found["breakdown"]
+    assert found.valid is True
+    assert (found.token_count, found.max_tokens) == (context.tokens, 134_000)
+    breakdown = found.breakdown
     slots = ("system_prompt", "repo_map", "codebase_docs", "task_spec", "files", "code", "memories")
     assert set(breakdown) == {*slots, "reserved", "total"}
     assert breakdown["reserved"] == 16_000
     assert breakdown["total"] == context.tokens + 16_000
-    assert [warning.partition("Left empty: ")[2] for warning in found["warnings"]] == ["codebase_docs, repo_map, code."]
-    assert found["suggestions"] == [
+    assert [warning.partition("Left empty: ")[2] for warning in found.warnings] == ["codebase_docs, repo_map, code."]
+    assert found.suggestions == (
         "Nothing was found for 'memories'.",
         f"{context.tokens} of 134,000 tokens are used; a budget of 18,000 would do.",
-    ]
+    )
 
 
 def test_validate_suggests_more_room_where_something_did_not_fit(engine: foveate.Engine) -> None:
     for n in range(30):
         engine.add("fact", f"The deploy of host{'abcdefghij'[n % 10]}{n} takes long and nobody knows why it does")
     context = engine.context("deploy", budget=150)
-    (suggestion,) = engine.receipts.validate(context)["suggestions"]
+    (suggestion,) = engine.receipts.validate(context).suggestions
     lost = sum(omission.reason == "budget" for omission in context.left_out)
     assert suggestion.startswith(f"{lost} in 'facts' did not fit")
     got = next(grant.granted for grant in context.budget.grants if grant.slot == "facts")
@@ -323,14 +328,14 @@ def test_validate_suggests_more_room_where_something_did_not_fit(engine: foveate
 def test_a_receipt_holds_no_text_of_a_record(engine: foveate.Engine) -> None:
     engine.add("fact", "The deploy takes fourteen wonderful minutes")
     context = engine.context("deploy")
-    assert "wonderful" not in json.dumps(engine.receipts.get(context).document)
+    assert "wonderful" not in json.dumps(to_json(engine.receipts.get(context)))
 
 
 def test_a_receipt_survives_packing(engine: foveate.Engine) -> None:
     engine.add("fact", "Ein Café in 東京")
     receipt = engine.receipts.get(engine.context("café"))
-    assert unpack(pack(receipt, NOW).body).document == json.loads(json.dumps(receipt.document))
-    assert pack(receipt, NOW).kept == ("fact_1",)
+    assert unpack(pack(receipt).body) == receipt
+    assert pack(receipt).kept == ("fact_1",)
 
 
 def test_receipts_are_kept_in_the_store(tmp_path: Path) -> None:
@@ -339,7 +344,7 @@ def test_receipts_are_kept_in_the_store(tmp_path: Path) -> None:
         context = engine.context("deploy")
     with testing.engine(tmp_path, clock=clock, ids=counting_ids()) as engine:
         assert engine.receipts.get().id == context.id
-        assert engine.receipts.replay(context.id)["text"] == context.text
+        assert engine.receipts.replay(context.id).text == context.text
         with pytest.raises(NotFound, match="There is no receipt 'ctx_0'"):
             engine.receipts.get("ctx_0")
 
@@ -359,10 +364,10 @@ def test_no_receipt_before_the_first_context(engine: foveate.Engine) -> None:
 def test_scrub_takes_out_a_record_its_twins_and_the_question(engine: foveate.Engine) -> None:
     old = engine.add("fact", "The deploy region is eu-west-1", subject="deploy", attribute="region").record.id
     new = engine.add("fact", "The deploy region is eu-central-1", subject="deploy", attribute="region").record.id
-    body = pack(engine.receipts.get(engine.context("Which deploy region?", filters=Filters(exclude=(old,)))), NOW).body
+    body = pack(engine.receipts.get(engine.context("Which deploy region?", filters=Filters(exclude=(old,))))).body
     cleaned = scrub(body, frozenset([new]))
     assert cleaned is not None
-    document, short = unpack(cleaned[0]).document, json.loads(cleaned[1])
+    document, short = to_json(unpack(cleaned[0])), json.loads(cleaned[1])
     assert new not in json.dumps(document)
     assert (short["query"], short["forgotten"], short["items"]) == (FORGOTTEN, 2, 0)
     assert document["request"]["query"] == FORGOTTEN
@@ -376,18 +381,18 @@ def test_why_not_owns_up_when_the_question_was_forgotten(engine: foveate.Engine)
     context = engine.context("deploy")
     engine.receipts.flush()
     engine.forget(gone)
-    assert engine.why(other, context.id)["reason"] == "forgotten"
+    assert engine.why(other, context.id).reason == "forgotten"
 
 
 def test_the_same_text_given_twice_is_kept_once_in_the_receipt_too(engine: foveate.Engine) -> None:
     context = engine.context("deploy", extra=["The deploy failed", "The deploy failed"])
-    kept = [(entry["kept"], entry.get("reason")) for entry in engine.receipts.get(context).candidates]
-    assert kept == [(True, None), (False, "duplicate")]
+    kept = [entry.kept or entry.reason for entry in engine.receipts.get(context).candidates]
+    assert kept == [True, "duplicate"]
 
 
 def test_the_document_of_a_context_has_the_promised_fields(engine: foveate.Engine) -> None:
     engine.add("fact", "The deploy takes four minutes")
-    document = context_json(engine.context("deploy"))
+    document = context_to_json(engine.context("deploy"))
     assert list(document) == [
         "schema_version", "id", "text", "messages", "tokens", "budget", "sections", "items", "left_out", "truncated",
         "considered", "profile", "prefix", "warnings",
@@ -407,13 +412,13 @@ def test_notes_on_ones_receipt_survive_anothers_save() -> None:
         alice.feedback(context.id, useful=[fact.id])
         bob.receipts.page(1)
         alice.feedback(context.id, useful=[fact.id])
-        assert alice.receipts.get(context.id).document["notes"]["marks"] == {fact.id: "useful"}
+        assert alice.receipts.get(context.id).notes.marks == {fact.id: "useful"}
         assert alice.get(fact.id).wins == 1
         later = alice.context("On which day do deploys happen?")
         alice.receipts.flush()
         alice.feedback(later.id, useful=[fact.id])
         bob.receipts.page(1)
-        assert alice.receipts.get(later.id).document["notes"]["marks"] == {fact.id: "useful"}
+        assert alice.receipts.get(later.id).notes.marks == {fact.id: "useful"}
 
 
 @pytest.mark.parametrize("written", [False, True])
@@ -437,10 +442,10 @@ def test_why_reports_the_slot_that_shows_the_record_and_else_the_first(tmp_path:
         for order in (1, 999):  # before and after the slot that shows it
             overrides = {"slots": {"strict": {**strict, "order": order}}}
             context = engine.context("Where does the walrus sleep?", overrides=overrides)
-            entries = [entry for entry in engine.receipts.get(context).candidates if entry["id"] == id]
+            entries = [entry for entry in engine.receipts.get(context).candidates if entry.id == id]
             shown = [("strict", False), ("facts", True)]
-            assert [(entry["slot"], entry["kept"]) for entry in entries] == (shown if order == 1 else shown[::-1])
-            assert engine.why(id, context)["slot"] == "facts"
-            assert engine.why(id, context)["sentence"].startswith("kept in 'facts'")
+            assert [(entry.slot, entry.kept) for entry in entries] == (shown if order == 1 else shown[::-1])
+            assert engine.why(id, context).candidate.slot == "facts"
+            assert str(engine.why(id, context)).startswith("kept in 'facts'")
         both = {"slots": {"strict": strict, "facts": {"min_score": 0.999}}}
-        assert engine.why(id, engine.context("Where does the walrus sleep?", overrides=both))["reason"] == "min_score"
+        assert engine.why(id, engine.context("Where does the walrus sleep?", overrides=both)).reason == "min_score"

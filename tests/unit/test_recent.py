@@ -14,7 +14,6 @@ from foveate import Filters, InputError, Scope
 from foveate.cli import cli
 from foveate.pipeline.profiles import resolve
 from foveate.pipeline.sources.recent import MAX_HIGHLIGHTS
-from foveate.receipts.receipt import filters_from_json
 from records import add_record
 from worlds import NOW, open_engine
 
@@ -30,7 +29,7 @@ def happened(engine: foveate.Engine, session: str | None, minute: int, text: str
 def brought(engine: foveate.Engine, source: str, **options: Any) -> list[str]:
     """Ids of what a source brought for a request, in its order."""
     context = engine.context("Anything at all?", **options)
-    return [entry["id"] for entry in engine.receipts.get(context).candidates if entry["source"] == source]
+    return [entry.id for entry in engine.receipts.get(context).candidates if entry.source == source]
 
 
 def test_the_figures_are_profile_data() -> None:
@@ -91,7 +90,7 @@ def test_a_highlight_says_its_session_and_is_replayed_as_it_was() -> None:
     assert "Executed: `make x` [failure] (session blue-green)\n  ```\n  no room\n" in context.text
     assert "Smoke test (session 0192f3a2…)\n" in context.text
     assert context.text.count("session") == 2
-    assert engine.receipts.replay(context)["identical"]
+    assert engine.receipts.replay(context).same
     assert context.budget.used <= context.budget.ceiling
 
 
@@ -119,7 +118,7 @@ def test_why_not_says_that_an_event_is_of_another_session() -> None:
     happened(engine, "other", 1, "Newest of the other session")
     hidden = happened(engine, "other", 2, "An older event of the other session")
     context = engine.context("Tell me about bananas", session="mine")
-    assert engine.why(hidden, context)["reason"] == "other session"
+    assert engine.why(hidden, context).reason == "other session"
 
 
 # --- filters by type -----------------------------------------------------------------------------------------------
@@ -151,7 +150,7 @@ def test_only_events_of_the_wanted_types_are_considered_by_any_source(session: s
     engine = world()
     filters = Filters(event_types=("error", "deploy"))
     context = engine.context("the parser", session=session, filters=filters, overrides=EVERY_SLOT)
-    found = [engine.get(entry["id"]) for entry in engine.receipts.get(context).candidates]
+    found = [engine.get(entry.id) for entry in engine.receipts.get(context).candidates]
     assert {record.data.get("type") for record in found if record.kind == "event"} == {"error", "deploy"}
     assert {record.data.get("type") for record in found if record.kind == "entity"} == {"service", "person"}
     assert any(record.kind == "fact" for record in found)
@@ -160,7 +159,7 @@ def test_only_events_of_the_wanted_types_are_considered_by_any_source(session: s
 def test_only_entities_of_the_wanted_types_are_considered() -> None:
     engine = world()
     context = engine.context("the parser", filters=Filters(entity_types=("person",)), overrides=EVERY_SLOT)
-    found = [engine.get(entry["id"]) for entry in engine.receipts.get(context).candidates]
+    found = [engine.get(entry.id) for entry in engine.receipts.get(context).candidates]
     assert {record.data.get("type") for record in found if record.kind == "entity"} == {"person"}
     assert {record.data.get("type") for record in found if record.kind == "event"} == {"error", "deploy", "file_read", None}
 
@@ -169,12 +168,12 @@ def test_why_not_names_the_filter_and_a_receipt_keeps_it() -> None:
     engine = world()
     filters = Filters(event_types=("error",), entity_types=("person",))
     context = engine.context("the parser", filters=filters)
-    assert filters_from_json(engine.receipts.get(context).document["request"]["filters"]) == filters
-    assert engine.receipts.replay(context)["identical"]
+    assert engine.receipts.get(context).request.filters == filters
+    assert engine.receipts.replay(context).same
     (service,) = [
         hit.record for hit in engine.search("parser service", kinds=["entity"]) if hit.record.data["type"] == "service"
     ]
-    assert engine.why(service.id, context)["sentence"] == "not considered: the request's filter on entity_types"
+    assert str(engine.why(service.id, context)) == "not considered: the request's filter on entity_types"
 
 
 @pytest.mark.parametrize("wrong", ["error", ("error", 7), (None,), ("",), 3])

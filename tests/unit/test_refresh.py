@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import foveate
+from foveate.receipts.codec import notes_to_json
 from foveate.receipts.refresh import is_decision, share_held
 from foveate.testing import FixedClock
 from worlds import open_engine
@@ -162,9 +163,9 @@ def test_turns_and_reasons_are_noted_on_the_receipts(engine: foveate.Engine) -> 
     before = engine.refresh(None, QUESTION, frame="none").context
     plain(engine, "which policy for sessions?", before)
     new = plain(engine, "why are Kafka partitions rebalanced?", before).context
-    assert engine.receipts.get(before).document["notes"] == {"turns": 2}
+    assert notes_to_json(engine.receipts.get(before).notes) == {"turns": 2}
     noted = {"turns": 1, "refresh": {"reason": "new information", "previous": before.id}}
-    assert engine.receipts.get(new).document["notes"] == noted
+    assert notes_to_json(engine.receipts.get(new).notes) == noted
 
 
 class Topics:
@@ -234,7 +235,7 @@ def test_a_receipt_opens_no_wall(tmp_path: Path) -> None:
         context = engine.context(QUESTION)
     with foveate.open(tmp_path, session="two") as engine:
         found = engine.refresh(context.id, "what is the Redis secret?", acting=True)
-        assert engine.receipts.get(found.context).document["request"]["scope"]["session"] == "two"
+        assert engine.receipts.get(found.context).request.scope.session == "two"
 
 
 def test_a_context_that_fills_its_own_budget_is_no_pressure_by_itself() -> None:

@@ -15,9 +15,10 @@ import foveate
 from foveate import Context, Engine, Filters, InputError, NotFound, Scope
 from foveate.cli import cli
 from foveate.memory.relations import ends_of, id_of, load_relation, walk
+from foveate.pipeline.request_summary import FORGOTTEN
 from foveate.pipeline.sources.entities import MAX_RELATIONS
 from foveate.project import project
-from foveate.receipts.receipt import FORGOTTEN
+from foveate.receipts.codec import to_json
 from foveate.records.kinds import STRUCTURAL_LINKS
 from foveate.store.sqlite.store import SQLiteStore
 from foveate.types import Link
@@ -227,7 +228,7 @@ def test_what_another_owner_knows_is_never_walked_through(engine: Engine) -> Non
         writer.link(Link("entity_2", "lies above", "entity_3"))
     context = compute(engine, "What does Mira guard in the vault?")
     assert lines(context) == []
-    assert "entity_2" not in json.dumps(dict(engine.receipts.get(context).document), default=list)
+    assert "entity_2" not in json.dumps(dict(to_json(engine.receipts.get(context))), default=list)
     assert lines(compute(engine, "What does Mira guard?", user="ana")) == [
         "Mira --[guards]--> Vault",
         "Vault --[lies above]--> Cellar",
@@ -262,7 +263,7 @@ def test_a_hostile_name_stays_on_its_line(engine: Engine, name: str) -> None:
     assert [line for line in section.content.splitlines() if line.startswith("#")] == ["## Relationships"]
     assert len(section.content.strip().splitlines()) == 3
     assert all(len(line) < 250 for line in section.content.splitlines())
-    assert engine.receipts.replay(context)["identical"]
+    assert engine.receipts.replay(context).same
 
 
 @pytest.mark.parametrize(
@@ -287,12 +288,12 @@ def test_a_context_is_had_again_after_an_entity_was_renamed(people: Engine) -> N
     people.edit("entity_2", text="Downloader")
     people.link("Mira", "owns", "Downloader", weight=0.1)
     again = people.receipts.replay(context)
-    assert (again["text"], again["identical"], again["missing"]) == (context.text, True, [])
+    assert (again.text, again.same, again.missing) == (context.text, True, ())
     now = compute(people, "Mira")
     assert lines(now)[-1] == "Mira --[owns]--> Downloader"
     id = id_of(Link("entity_1", "owns", "entity_2"))
-    assert id in [row["id"] for row in people.receipts.diff(context, now)["changed"]]
-    assert people.why(id, context)["kept"]
+    assert id in [step.id for step in people.receipts.diff(context, now).changed]
+    assert people.why(id, context).included
 
 
 def test_a_relation_that_is_gone_is_missing_from_a_replay(people: Engine) -> None:
@@ -301,7 +302,7 @@ def test_a_relation_that_is_gone_is_missing_from_a_replay(people: Engine) -> Non
     with people.store.data.store.write(people.scope) as writer:
         assert writer.unlink(link)
     again = people.receipts.replay(context)
-    assert (again["identical"], again["missing"]) == (False, [id_of(link)])
+    assert (again.same, again.missing) == (False, (id_of(link),))
 
 
 def test_forgetting_an_entity_takes_its_relations_out_of_every_receipt(people: Engine) -> None:
@@ -311,10 +312,10 @@ def test_forgetting_an_entity_takes_its_relations_out_of_every_receipt(people: E
     with people.store.data.reader() as reader:
         assert [stored.id for stored in reader.receipts(5, "entity_2")] == [context.id]
     people.forget("entity_2")
-    document = dict(people.receipts.get(context).document)
+    document = dict(to_json(people.receipts.get(context)))
     assert "entity_2" not in json.dumps(document, default=list)
     assert document["request"]["query"] == FORGOTTEN
-    assert FORGOTTEN in people.receipts.replay(context)["missing"]
+    assert FORGOTTEN in people.receipts.replay(context).missing
     with people.store.data.reader() as reader:
         assert reader.receipts(5, "entity_2") == []
         assert reader.receipts(5, id_of(Link("entity_1", "owns", "entity_2"))) == []
@@ -324,8 +325,8 @@ def test_forgetting_an_entity_takes_its_relations_out_of_every_receipt(people: E
 def test_why_not_answers_for_a_relation_too(people: Engine) -> None:
     context = compute(people, "Mira")
     found = people.why(id_of(Link("entity_5", "reads", "entity_4")), context)
-    assert found["reason"] == "unrelated"
-    assert "no entity that the request names leads to it" in found["sentence"]
+    assert found.reason == "unrelated"
+    assert "no entity that the request names leads to it" in str(found)
     with pytest.raises(NotFound):
         people.why(id_of(Link("entity_4", "reads", "entity_5")), context)  # it was not drawn that way
 

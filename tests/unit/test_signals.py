@@ -7,6 +7,7 @@ from typing import get_args
 import pytest
 
 from foveate.pipeline.signals import ALIAS_WEIGHT, EVENT_TYPES, MAX_ABOUT, extract, intent
+from foveate.receipts.codec import to_json
 from foveate.types import Intent, Record, Request, Scope, Signals
 from worlds import NOW, open_engine
 
@@ -78,7 +79,7 @@ def test_each_intent_calls_for_types_of_events() -> None:
 
 def test_the_types_of_events_are_in_the_receipt() -> None:
     with open_engine() as engine:
-        found = engine.receipts.get(engine.context("Fix the upload")).document["signals"]
+        found = to_json(engine.receipts.get(engine.context("Fix the upload")))["signals"]
     assert (found["intent"], found["event_types"]) == ("fix", list(EVENT_TYPES["fix"]))
 
 

@@ -73,7 +73,7 @@ def compute(source: Any, **options: Any) -> tuple[foveate.Context, dict[str, Any
     with open_engine(sources=[source]) as engine:
         engine.add("fact", "The deploy takes four minutes")
         context = engine.context("deploy", overrides=TICKETS, **options)
-        report = next(r for r in engine.receipts.get(context).document["sources"] if r["source"] == "tickets")
+        report = next(r for r in engine.receipts.get(context).sources if r.source == "tickets")
     return context, report
 
 
@@ -81,8 +81,8 @@ def compute(source: Any, **options: Any) -> tuple[foveate.Context, dict[str, Any
 def test_a_users_own_source_fills_a_slot(source: Any) -> None:
     context, report = compute(source)
     assert "## Tickets\n- T-1 asks for deploy\n" in context.text
-    assert context.considered["tickets"] == report["found"] == 1
-    assert (report["slots"], report["error"]) == (("tickets",), "")
+    assert context.considered["tickets"] == report.found == 1
+    assert (report.slots, report.error) == (("tickets",), "")
 
 
 def test_an_async_source_works_inside_a_running_loop_too() -> None:
@@ -103,14 +103,14 @@ def test_acompute_is_compute_in_a_thread() -> None:
 def test_a_source_that_fails_is_reported_and_the_rest_goes_on() -> None:
     context, report = compute(Broken())
     assert "four minutes" in context.text
-    assert report["error"] == "RuntimeError: no connection"
+    assert report.error == "RuntimeError: no connection"
     assert context.warnings == ("Source 'tickets' failed: RuntimeError: no connection",)
 
 
 def test_a_source_that_brings_something_else_is_reported() -> None:
     context, report = compute(Strange())
     assert "four minutes" in context.text
-    assert report["error"] == "TypeError: find() must return candidates, got str"
+    assert report.error == "TypeError: find() must return candidates, got str"
 
 
 def test_a_slow_source_has_a_deadline() -> None:
@@ -120,7 +120,7 @@ def test_a_slow_source_has_a_deadline() -> None:
     finally:
         source.release.set()
     assert "four minutes" in context.text
-    assert report["error"] == "no answer within 0.02 s"
+    assert report.error == "no answer within 0.02 s"
 
 
 @pytest.mark.parametrize("source", [Broken(), TooSlow()], ids=["broken", "slow"])
@@ -197,11 +197,11 @@ def test_what_two_sources_bring_for_a_slot_stands_once_with_what_each_knows() ->
     with open_engine(sources=[Twice()]) as engine:
         engine.add("fact", "The deploy takes four minutes")
         context = engine.context("deploy", overrides={"slots": {"facts": {"also": {"tickets": 5}}}})
-        entries = [entry for entry in engine.receipts.get(context).candidates if entry["id"] == "fact_1"]
+        entries = [entry for entry in engine.receipts.get(context).candidates if entry.id == "fact_1"]
     assert len(entries) == 1
-    assert entries[0]["source"] == "search"
-    assert entries[0]["features"]["relevance"] > 0
-    assert entries[0]["features"]["domain"] == 0.7
+    assert entries[0].source == "search"
+    assert entries[0].features["relevance"] > 0
+    assert entries[0].features["domain"] == 0.7
 
 
 def test_a_further_source_that_is_not_there_is_named() -> None:

@@ -74,12 +74,12 @@ def test_a_receipt_explains_a_compilation_and_a_replay_gives_its_bytes() -> None
         strategy = strategy_of("developer")
         compiled = strategy.compile(engine, session=None)
         steps = next(section for section in compiled.context.sections if section.name == "steps")
-        assert engine.why(steps.items[1].id)["sentence"].startswith("kept in 'steps' at level full")
+        assert str(engine.why(steps.items[1].id)).startswith("kept in 'steps' at level full")
         prompt = compiled.context.sections[0]
-        assert (prompt.source, engine.why(prompt.items[0].id)["kept"]) == ("text", True)
+        assert (prompt.source, engine.why(prompt.items[0].id).included) == ("text", True)
         again = engine.receipts.replay(compiled.context)
-        assert (again["identical"], again["text"]) == (True, compiled.context.text)
-        assert engine.receipts.get(compiled.context).document["request"]["task"] == task
+        assert (again.same, again.text) == (True, compiled.context.text)
+        assert engine.receipts.get(compiled.context).request.task == task
 
 
 def test_the_record_that_is_the_system_prompt_is_in_no_store_and_never_missing() -> None:
@@ -88,7 +88,7 @@ def test_the_record_that_is_the_system_prompt_is_in_no_store_and_never_missing()
         says = {"slots": {"prompt": {"source": "text", "text": "Be brief.", "tokens": 50, "stable": True, "order": 0}}}
         context = engine.context("parser", overrides=says)
         assert context.messages()[0] == {"role": "system", "content": "Be brief.\n"}
-        assert engine.receipts.replay(context)["identical"]
+        assert engine.receipts.replay(context).same
 
 
 def test_an_agent_sees_its_own_records_and_not_those_of_others() -> None:
@@ -198,7 +198,7 @@ def test_a_replay_makes_the_parts_of_a_task_again_as_they_were() -> None:
         engine.tasks.edit(task, steps=["Three"])
         assert "Three" in engine.context(profile="developer").text
         replay = engine.receipts.replay(context)
-        assert (replay["identical"], replay["text"]) == (True, context.text)
+        assert (replay.same, replay.text) == (True, context.text)
         engine.forget(task)
         assert task not in [entry["id"] for entry in engine.receipts.get(context.id).candidates]
         assert not [entry for entry in engine.receipts.get(context.id).candidates if entry["id"].startswith(task)]

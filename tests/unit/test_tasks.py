@@ -192,7 +192,7 @@ def test_a_query_beside_a_task_is_what_is_asked() -> None:
         context = engine.context("Which timeout applies?", task=task)
         assert context.signals.terms["timeout"] == 1.0
         assert context.signals.terms["redi"] == 0.5
-        assert engine.receipts.get(context).document["request"]["task"] == task
+        assert engine.receipts.get(context).request.task == task
         assert context.profile == "task"
 
 
@@ -332,7 +332,7 @@ def test_current_names_the_task_of_the_scope_or_the_top_of_the_stack() -> None:
             engine.context("Anything", task="current")
         goal = engine.tasks.push("Ship it")
         assert engine.tasks.get("current") == goal
-        assert engine.receipts.get(engine.context(task="current")).document["request"]["task"] == goal.id
+        assert engine.receipts.get(engine.context(task="current")).request.task == goal.id
         here = engine.scoped(task=login)
         assert here.tasks.current() == login
         assert here.tasks.complete(result="It works").id == login.id

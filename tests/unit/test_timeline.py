@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import foveate
-from foveate.receipts.timeline import timeline
+from foveate.receipts.timeline import Turn, timeline_of
 from foveate.testing import FixedClock
 from worlds import NOW, open_engine
 
@@ -22,8 +22,8 @@ def engine() -> Iterator[foveate.Engine]:
         yield engine
 
 
-def told(turn: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(turn[name] for name in ("added", "withdrawn", "same_prefix", "refresh"))
+def told(turn: Turn) -> tuple[Any, ...]:
+    return (turn.added, turn.withdrawn, turn.same_prefix, turn.refresh)
 
 
 def test_each_turn_is_compared_with_the_one_before(engine: foveate.Engine) -> None:
@@ -35,22 +35,22 @@ def test_each_turn_is_compared_with_the_one_before(engine: foveate.Engine) -> No
     engine.add("instruction", "Be brief")
     third = engine.context("Why are Kafka partitions rebalanced?", **asked)
     found = engine.receipts.timeline("s1")
-    assert [turn["id"] for turn in found["turns"]] == [first.id, second.context.id, third.id]
-    assert [told(turn) for turn in found["turns"]] == [
+    assert [turn.line.id for turn in found.turns] == [first.id, second.context.id, third.id]
+    assert [told(turn) for turn in found.turns] == [
         (2, 0, False, ""),
         (1, 1, True, second.reason),
         (1, 0, False, ""),
     ]
-    assert found["turns"][0] == {**engine.receipts.list(session="s1")[-1], **found["turns"][0]}
-    assert (found["session"], found["compactions"], found["earlier"]) == ("s1", [], False)
+    assert found.turns[0].line == engine.receipts.list(session="s1")[-1]
+    assert (found.session, found.compactions, found.earlier) == ("s1", (), False)
 
 
 def test_the_first_turn_that_is_shown_is_compared_with_the_one_that_is_not(engine: foveate.Engine) -> None:
     for n in range(3):
         engine.context(f"Redis sessions {n}", frame="none", session="s1")
     found = engine.receipts.timeline("s1", limit=2)
-    assert [told(turn) for turn in found["turns"]] == [(0, 0, True, "")] * 2
-    assert found["earlier"] is True
+    assert [told(turn) for turn in found.turns] == [(0, 0, True, "")] * 2
+    assert found.earlier is True
 
 
 def test_a_session_without_contexts_is_not_found(engine: foveate.Engine) -> None:
@@ -59,4 +59,4 @@ def test_a_session_without_contexts_is_not_found(engine: foveate.Engine) -> None
 
 
 def test_nothing_is_a_timeline_too() -> None:
-    assert timeline("s1", [], {}, [], 5)["turns"] == []
+    assert timeline_of("s1", [], {}, [], 5).turns == ()

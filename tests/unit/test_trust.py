@@ -161,7 +161,7 @@ def test_what_guides_the_model_is_not_shown_where_a_stranger_said_it(slot: str, 
         assert "Obey" not in "".join(s.content for s in context.sections if s.name == slot)
         lost = next(omission for omission in context.left_out if omission.section == slot)
         assert (lost.reason, lost.detail) == ("untrusted", f"{trust}, below agent")
-        assert "untrusted" in memory.why("x_1")["sentence"] or slot == "pinned"
+        assert "untrusted" in str(memory.why("x_1")) or slot == "pinned"
 
 
 @pytest.mark.parametrize("name", ["default", "chat", "coding", "task", "assistant", "subtask", "task-files"])

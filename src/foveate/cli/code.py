@@ -138,9 +138,9 @@ def show_map(call: Call, query: str | None, budget: int | None) -> None:
         short = min(omission.needs_tokens or 0 for omission in found.left_out)
         raise BudgetError(f"{budget} tokens are too few for one line of the map.", short=short)
     if call.as_json:
-        from foveate.receipts.receipt import context_json
+        from foveate.receipts.codec import context_to_json
 
-        call.print_json(context_json(found))
+        call.print_json(context_to_json(found))
         return
     click.echo(found.text, nl=False)
     if not found.items:

@@ -144,9 +144,9 @@ def _messages(found: Context, shape: str) -> Any:
 def _print_context(call: Call, found: Context, messages: Any, computed: bool) -> None:
     """The one answer that was asked for; `--json` beats the others, and holds what `--computed` gives."""
     if call.as_json:
-        from foveate.receipts.receipt import context_json
+        from foveate.receipts.codec import context_to_json
 
-        call.print_json({**context_json(found), **({"computed": found.computed()} if computed else {})})
+        call.print_json({**context_to_json(found), **({"computed": found.computed()} if computed else {})})
     elif messages or computed:
         import json
 

@@ -49,9 +49,9 @@ def show(call: Call, name: str) -> None:
 
     found = profiles.resolve(name, _places(call))
     if call.as_json:
-        from foveate.receipts.receipt import profile_json
+        from foveate.receipts.codec import profile_to_json
 
-        call.print_json({"profile": profile_json(found)})
+        call.print_json({"profile": profile_to_json(found)})
     else:
         click.echo(profiles.to_toml(found), nl=False)
 

@@ -6,28 +6,24 @@ It reads the context's receipt and nothing else, so that a past context is drawn
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from foveate.cli import bars
 from foveate.cli.render import Line, plain, table, title
-from foveate.receipts.receipt import Receipt, parts_of, sentence
+from foveate.receipts.parts import BudgetLedger, KeptCandidate, LeftOutCandidate, SignalsSummary, SlotLedger
+from foveate.receipts.receipt import Receipt
 
 SCORE = 12
 """Columns of an item's score: seven features in words fit beside it on two lines of a pipe."""
 
-Entry = Mapping[str, Any]
-
 
 def explain(receipt: Receipt, counter: str, columns: int) -> list[Line]:
     """Everything that a person may want to know about a context's budget."""
-    weights = receipt.document["profile"]["weights"]
-    kept = [entry for entry in receipt.candidates if entry["kept"]]
-    order = {slot["name"]: n for n, slot in enumerate(receipt.document["budget"]["slots"])}
-    kept.sort(key=lambda entry: (order[entry["slot"]], entry["rank"]))
-    left_out = [entry for entry in receipt.candidates if not entry["kept"]]
-    left_out.sort(key=lambda entry: (-entry["score"], entry["id"]))
+    weights = receipt.profile.weights
+    order = {slot.name: n for n, slot in enumerate(receipt.budget.slots)}
+    kept = sorted(receipt.kept, key=lambda entry: (order[entry.slot], entry.rank))
+    left_out = sorted(receipt.left_out, key=lambda entry: (-entry.score, entry.id))
     lines = [*spent(receipt, counter, columns), [], title(f"Kept ({len(kept)})")]
-    most = max((entry["score"] for entry in kept), default=0.0)
+    most = max((entry.score for entry in kept), default=0.0)
     lines += [line for entry in kept for line in _kept(entry, weights, most, columns)]
     lines += [[], title(f"Left out ({len(left_out)})")]
     lines += [line for entry in left_out for line in _left_out(entry)]
@@ -36,78 +32,77 @@ def explain(receipt: Receipt, counter: str, columns: int) -> list[Line]:
 
 def spent(receipt: Receipt, counter: str, columns: int) -> list[Line]:
     """Where the tokens went: the bar and its table."""
-    budget = receipt.document["budget"]
+    budget = receipt.budget
     return [*_head(receipt, counter), _bar(budget, columns), [], *_slots(budget)]
 
 
 def _head(receipt: Receipt, counter: str) -> list[Line]:
-    budget, profile = receipt.document["budget"], receipt.document["profile"]["name"]
-    free, marks = budget["total"] - budget["reserve"] - budget["used"], bars.marks()
+    budget, marks = receipt.budget, bars.marks()
     return [
-        title(f"{receipt.id}  profile {profile}  counter {counter}"),
+        title(f"{receipt.id}  profile {receipt.profile.name}  counter {counter}"),
         plain(
-            f"{budget['total']} tokens: {budget['used']} used, {budget['framing']} of them framing {marks['framing']}, "
-            f"{free} free {marks['free']}, {budget['reserve']} reserve {marks['reserve']}"
+            f"{budget.total} tokens: {budget.used} used, {budget.framing} of them framing {marks['framing']}, "
+            f"{budget.free} free {marks['free']}, {budget.reserve} reserve {marks['reserve']}"
         ),
-        *_approach(receipt.document["signals"]),
+        *_approach(receipt.signals),
     ]
 
 
-def _approach(signals: Mapping[str, Any]) -> list[Line]:
+def _approach(signals: SignalsSummary) -> list[Line]:
     """Which frame was laid and how much the question was taken to ask, where that was judged at all."""
-    named = [(name, signals.get(name), signals.get(f"{name}_because")) for name in ("frame", "input")]
+    named = (("frame", signals.frame, signals.frame_because), ("input", signals.input, signals.input_because))
     return [plain(f"{name} {value}: {because}") for name, value, because in named if value]
 
 
-def _bar(budget: Mapping[str, Any], columns: int) -> Line:
+def _bar(budget: BudgetLedger, columns: int) -> Line:
     """One bar of the total: what each slot used, what is free, what is held in reserve."""
     marks = bars.marks()
-    parts: list[tuple[float, str, str]] = [(slot["used"], *bars.swatch(n)) for n, slot in enumerate(_filled(budget))]
-    rest = budget["used"] - sum(slot["used"] for slot in budget["slots"])
+    parts: list[tuple[float, str, str]] = [(slot.used, *bars.swatch(n)) for n, slot in enumerate(_filled(budget))]
+    rest = budget.used - sum(slot.used for slot in budget.slots)
     parts.append((max(0, rest), marks["framing"], ""))
-    parts.append((budget["total"] - budget["reserve"] - budget["used"], marks["free"], "dim"))
-    parts.append((budget["reserve"], marks["reserve"], "dim"))
+    parts.append((budget.free, marks["free"], "dim"))
+    parts.append((budget.reserve, marks["reserve"], "dim"))
     return bars.stacked(parts, columns)
 
 
-def _filled(budget: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [slot for slot in budget["slots"] if slot["used"]]
+def _filled(budget: BudgetLedger) -> list[SlotLedger]:
+    return [slot for slot in budget.slots if slot.used]
 
 
-def _slots(budget: Mapping[str, Any]) -> list[Line]:
-    filled = [slot["name"] for slot in _filled(budget)]
+def _slots(budget: BudgetLedger) -> list[Line]:
+    filled = [slot.name for slot in _filled(budget)]
     swatches = {name: bars.swatch(n) for n, name in enumerate(filled)}
     rows = [
         (
-            swatches.get(slot["name"], (" ", ""))[0],
-            slot["name"],
-            str(slot["own"]),
-            str(slot["granted"]),
+            swatches.get(slot.name, (" ", ""))[0],
+            slot.name,
+            str(slot.own),
+            str(slot.granted),
             _flow(slot),
-            str(slot["used"]),
-            str(slot["items"]),
+            str(slot.used),
+            str(slot.items),
         )
-        for slot in budget["slots"]
+        for slot in budget.slots
     ]
     heads = (" ", "slot", "own", "granted", "flow", "used", "items")
-    styles = [swatches.get(slot["name"], (" ", ""))[1] for slot in budget["slots"]]
+    styles = [swatches.get(slot.name, (" ", ""))[1] for slot in budget.slots]
     return table(heads, rows, left=2, styles=styles)
 
 
-def _flow(slot: Mapping[str, Any]) -> str:
+def _flow(slot: SlotLedger) -> str:
     """What a slot borrowed from others, or lent to them."""
-    if slot["borrowed"]:
-        return f"+{slot['borrowed']}"
-    return f"-{slot['lent']}" if slot["lent"] else "0"
+    if slot.borrowed:
+        return f"+{slot.borrowed}"
+    return f"-{slot.lent}" if slot.lent else "0"
 
 
-def _kept(entry: Entry, weights: Mapping[str, float], most: float, columns: int) -> list[Line]:
-    head = f"  {entry['slot']} {entry['level']}, {entry['shown_tokens']} tokens, score {entry['score']:.3f}"
-    parts = parts_of(entry, weights)
+def _kept(entry: KeptCandidate, weights: Mapping[str, float], most: float, columns: int) -> list[Line]:
+    head = f"  {entry.slot} {entry.level}, {entry.tokens} tokens, score {entry.score:.3f}"
+    parts = entry.score_parts(weights)
     first, *rest = bars.words(parts, columns - SCORE - 6)
     drawn: Line = [("    ", ""), *bars.score(parts, most, SCORE), ("  ", ""), *first]
-    return [[(entry["id"], "cyan"), (head, "")], drawn, *([(" " * (SCORE + 6), ""), *line] for line in rest)]
+    return [[(entry.id, "cyan"), (head, "")], drawn, *([(" " * (SCORE + 6), ""), *line] for line in rest)]
 
 
-def _left_out(entry: Entry) -> list[Line]:
-    return [[(entry["id"], "cyan"), (f"  score {entry['score']:.3f}", "")], [(f"    {sentence(entry)}", "dim")]]
+def _left_out(entry: LeftOutCandidate) -> list[Line]:
+    return [[(entry.id, "cyan"), (f"  score {entry.score:.3f}", "")], [(f"    {entry}", "dim")]]

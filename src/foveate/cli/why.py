@@ -14,7 +14,10 @@ from foveate.operations.inputs import LAST, context_named
 
 if TYPE_CHECKING:
     from foveate.cli.render import Line
+    from foveate.receipts.diff import Diff, SharedPrefix
+    from foveate.receipts.parts import CandidateEntry
     from foveate.receipts.receipt import Receipt
+    from foveate.receipts.why import Why
 
 MOST_COLUMNS = 100
 """Of what is drawn: bars that are longer say no more."""
@@ -34,7 +37,7 @@ def why(call: Call, context: str, item: str, **scope: Any) -> None:
         receipt = engine.receipts.get(context_named(context))
         found = engine.why(item, receipt.id)
     if call.as_json:
-        call.print_json(found)
+        call.print_json(json.why(found))
     else:
         _print_why(found, receipt)
 
@@ -53,28 +56,28 @@ def why_not(call: Call, item: str, context: str, **scope: Any) -> None:
         receipt = engine.receipts.get(context_named(context))
         found = engine.why(item, receipt.id)
     if call.as_json:
-        call.print_json(found)
+        call.print_json(json.why(found))
     else:
         _print_why(found, receipt)
 
 
-def _print_why(found: Mapping[str, Any], receipt: Receipt) -> None:
+def _print_why(found: Why, receipt: Receipt) -> None:
     from foveate.cli.render import print_lines, width
 
-    lines: list[Line] = [[(found["id"], "cyan"), (f" in {found['context']}: {found['sentence']}", "")]]
-    if "score" in found:
-        lines += [[], *_score_lines(found, min(MOST_COLUMNS, width()))]
-    if "score" in found and not found["kept"]:
-        lines += _lack_lines(found, receipt, min(MOST_COLUMNS, width()))
+    lines: list[Line] = [[(found.id, "cyan"), (f" in {found.context}: {found}", "")]]
+    if found.candidate is not None:
+        lines += [[], *_score_lines(found.candidate, found.score_parts, min(MOST_COLUMNS, width()))]
+        if not found.included:
+            lines += _lack_lines(found, found.candidate, receipt, min(MOST_COLUMNS, width()))
     print_lines(lines)
 
 
-def _score_lines(found: Mapping[str, Any], columns: int) -> list[Line]:
+def _score_lines(entry: CandidateEntry, score_parts: Mapping[str, float], columns: int) -> list[Line]:
     """The score as one bar of its parts, and below it a bar for each: what it adds, its share, and the feature itself."""
     from foveate.cli import bars
 
-    whole = found["score"]
-    parts = {name: part for name, part in found["score_parts"].items() if part or found["features"].get(name)}
+    whole = entry.score
+    parts = {name: part for name, part in score_parts.items() if part or entry.features.get(name)}
     size = max(len(name) for name in ("score", *parts))
     heads = f"  {'':{size}}  {'part':>5}  {'share':>5}  {'feature':>7}"
     bar = bars.score(parts, whole, columns - len(heads) - 2)
@@ -82,21 +85,21 @@ def _score_lines(found: Mapping[str, Any], columns: int) -> list[Line]:
     lines: list[Line] = [[(heads, "dim")], [(f"  {'score':{size}}  {whole:.3f}  {'':5}  {'':7}  ", "bold"), *bar]]
     for name, part in parts.items():
         share = part / whole if whole else 0.0
-        said = f"  {name:{size}}  {part:.3f}  {share:5.0%}  {found['features'].get(name, 0.0):7.3f}  "
+        said = f"  {name:{size}}  {part:.3f}  {share:5.0%}  {entry.features.get(name, 0.0):7.3f}  "
         lines.append([(said, "" if part else "dim"), drawn.get(name, ("", ""))])
     return lines
 
 
-def _lack_lines(found: Mapping[str, Any], receipt: Receipt, columns: int) -> list[Line]:
+def _lack_lines(found: Why, entry: CandidateEntry, receipt: Receipt, columns: int) -> list[Line]:
     """What a candidate lacked, drawn against what it had."""
     from foveate.cli import bars
 
-    granted = {slot["name"]: slot["granted"] for slot in receipt.document["budget"]["slots"]}.get(found["slot"], 0)
-    lacks = []
-    if tokens := found.get("needs_tokens"):
+    granted = {slot.name: slot.granted for slot in receipt.budget.slots}.get(entry.slot, 0)
+    lacks: list[tuple[float, float, str]] = []
+    if tokens := found.needs_tokens:
         lacks.append((granted, tokens, f"lacked +{tokens} tokens of {granted + tokens}"))
-    if short := found.get("needs_score"):
-        lacks.append((found["score"], short, f"lacked +{short:.3f} score of {found['score'] + short:.3f}"))
+    if short := found.needs_score:
+        lacks.append((entry.score, short, f"lacked +{short:.3f} score of {entry.score + short:.3f}"))
     return [[], *([(f"  {said}  ", ""), *bars.lacking(has, lack, columns - len(said) - 4)] for has, lack, said in lacks)]
 
 
@@ -113,38 +116,38 @@ def diff(call: Call, one: str, other: str, **scope: Any) -> None:
     with call.open(**scope) as engine:
         found = engine.receipts.diff(engine.receipts.get(context_named(one)), engine.receipts.get(context_named(other)))
     if call.as_json:
-        call.print_json(found)
+        call.print_json(json.diff(found))
         return
     from foveate.cli.render import print_lines, width
 
     print_lines(_diff_lines(found, min(MOST_COLUMNS, width())))
 
 
-def _diff_lines(found: Mapping[str, Any], columns: int) -> list[Line]:
-    entries = (("+", "green", found["added"]), ("-", "red", found["withdrawn"]))
-    steps = (("moved", found["moved"]), ("level", found["re_detailed"]), ("version", found["changed"]))
-    lines: list[Line] = [[(f"{found['from']} -> {found['to']}: {found['tokens']:+d} tokens", "bold")]]
+def _diff_lines(found: Diff, columns: int) -> list[Line]:
+    entries = (("+", "green", found.added), ("-", "red", found.withdrawn))
+    steps = (("moved", found.moved), ("level", found.re_detailed), ("version", found.changed))
+    lines: list[Line] = [[(f"{found.before} -> {found.after}: {found.tokens:+d} tokens", "bold")]]
     lines += [
-        [(f"{mark} {entry['id']}", color), (f"  {entry['slot']} {entry['level']}, {entry['shown_tokens']} tokens", "")]
+        [(f"{mark} {entry.id}", color), (f"  {entry.slot} {entry.level}, {entry.tokens} tokens", "")]
         for mark, color, group in entries
         for entry in group
     ]
     lines += [
-        [(f"~ {step['id']}", "yellow"), (f"  {what} {step['from']} -> {step['to']}", "")]
+        [(f"~ {step.id}", "yellow"), (f"  {what} {step.before} -> {step.after}", "")]
         for what, group in steps
         for step in group
     ]
     if len(lines) == 1:
         lines.append([("no item changed", "")])
-    return [*lines, *_prefix_lines(found["shared_prefix"], columns)] if "shared_prefix" in found else lines
+    return [*lines, *_prefix_lines(found.shared_prefix, columns)] if found.shared_prefix else lines
 
 
-def _prefix_lines(shared: Mapping[str, Any], columns: int) -> list[Line]:
+def _prefix_lines(shared: SharedPrefix, columns: int) -> list[Line]:
     from foveate.cli import bars
 
-    size = f"{shared['tokens']} tokens, {shared['share']:.0%} of the second"
-    bar = bars.lacking(shared["share"], 1 - shared["share"], columns)
-    return [bar, [(f"the first {shared['chars']} characters ({size}) are the same", "")]]
+    size = f"{shared.tokens} tokens, {shared.share:.0%} of the second"
+    bar = bars.lacking(shared.share, 1 - shared.share, columns)
+    return [bar, [(f"the first {shared.chars} characters ({size}) are the same", "")]]
 
 
 @click.command(cls=Verb)
@@ -161,15 +164,15 @@ def replay(call: Call, context: str, given: tuple[str, ...], **scope: Any) -> No
     with call.open(**scope) as engine:
         receipt = engine.receipts.get(context_named(context))
         handed = given_texts(given)
-        found = json.replayed(engine.receipts.replay(receipt.id, extra=handed), receipt)
-    reason = found["reason"]
+        found = engine.receipts.replay(receipt, extra=handed)
+    reason = found.reason
     if call.as_json:
-        call.print_json(found)
+        call.print_json(json.replay(found))
     else:
         from foveate.cli.render import print_text
 
         verdict = f"differs: {reason}" if reason else "identical"
-        print_text(f"{found['id']}  {found['tokens']} tokens, {verdict}")
+        print_text(f"{found.id}  {found.tokens} tokens, {verdict}")
     if reason:
         raise click.exceptions.Exit(1)
 

@@ -39,11 +39,13 @@ from foveate.pipeline.run import Pipeline, Run
 from foveate.pipeline.signals import extended
 from foveate.pipeline.sources import SHIPPED, Source
 from foveate.pipeline.sources.gather import by_name, open_snapshot
-from foveate.receipts import receipt
-from foveate.receipts.debug import debug
+from foveate.receipts import codec
 from foveate.receipts.feedback import Feedback
 from foveate.receipts.history import LAST, ContextRef, Receipts
-from foveate.receipts.refresh import PRESSURE, Refresh, budget_left, judge, match_of, options_of
+from foveate.receipts.parts import Notes, RefreshNote
+from foveate.receipts.receipt import write
+from foveate.receipts.refresh import PRESSURE, Refresh, budget_left, judge, match_of
+from foveate.receipts.why import Why
 from foveate.records.kinds import kind_of
 from foveate.records.lifecycle import DEFAULT_THRESHOLDS, Thresholds
 from foveate.records.make import Rules
@@ -134,7 +136,7 @@ class Engine:
         data = data.within(with_task_id(data, data.scope))
         self._data = data
         self._workspace = workspace
-        self._memory = Memory(data, thresholds=thresholds, scrub=receipt.scrub)
+        self._memory = Memory(data, thresholds=thresholds, scrub=codec.scrub)
         if receipts is None:
             sources = self._shared.pipeline.sources
             self.receipts = Receipts(self._memory, sources=sources, root=root, workspace=workspace)
@@ -190,13 +192,12 @@ class Engine:
             if event is not None:
                 self.add("event", event)
             context = self.context(query, **options)
-            self.receipts.note(context.id, turns=1)
+            self.receipts.note(context.id, Notes(turns=1))
             return Refresh(context, "first", "there is no previous context", 0.0)
         before = self.receipts.get(previous)
-        scope = receipt.scope_within(before, self.scope)
-        merged: dict[str, Any] = {**options_of(before), **options}
-        asked = merged.pop("query", None) if query is None else query
-        merged.pop("query", None)
+        scope = before.scope_within(self.scope)
+        merged: dict[str, Any] = {**before.request.options(), **options}
+        asked = before.request.query if query is None and not before.request.is_forgotten else query
         if event is not None:
             self._memory.add("event", event, scope=scope)
         request = resolve_request(asked, merged, self._data, self._shared.defaults, scope)
@@ -211,12 +212,12 @@ class Engine:
         elif not reason and left is not None:
             reason, detail = "pressure", f"conversation and context take more than {pressure:.0%} of their window"
         if not reason:
-            self.receipts.note(before.id, turns=1)
+            self.receipts.note(before.id, Notes(turns=1))
             return Refresh(None, "", detail, match)
         if left is not None:
             merged["budget"] = left
         context = self._smallest_fitting(asked, merged, scope)
-        self.receipts.note(context.id, turns=1, refresh={"reason": reason, "previous": before.id})
+        self.receipts.note(context.id, Notes(turns=1, refresh=RefreshNote(reason, before.id)))
         return Refresh(context, reason, detail, match)
 
     def _smallest_fitting(self, query: str | None, options: dict[str, Any], scope: Scope) -> Context:
@@ -255,7 +256,7 @@ class Engine:
     def _record(self, run: Run) -> None:
         self.receipts.record(run)
         if self._shared.debug:
-            print(debug(receipt.write(run)), file=sys.stderr)
+            print(write(run).debug(), file=sys.stderr)
 
     def _query_vector(self, request: Request) -> tuple[Vector | None, list[str]]:
         if self._data.embedder is None:
@@ -411,7 +412,7 @@ class Engine:
 
     # --- explaining and feedback -------------------------------------------------------------------------------
 
-    def why(self, item: str, context: ContextRef | None = LAST) -> dict[str, Any]:
+    def why(self, item: str, context: ContextRef | None = LAST) -> Why:
         """Explain why an item is in a context or not."""
         return self.receipts.why(item, context)
 

@@ -20,8 +20,8 @@ from foveate.engine import Engine
 from foveate.errors import InputError, NotFound, StoreError
 from foveate.eval.datasets.own import OPTION_FIELDS, SCOPE_FIELDS
 from foveate.eval.reading import read_jsonl
-from foveate.pipeline import profiles
-from foveate.receipts.receipt import FORGOTTEN, Receipt, scope_within
+from foveate.pipeline import profiles, request_summary
+from foveate.receipts.receipt import Receipt
 from foveate.records.kinds import kind_of
 from foveate.records.make import to_json
 from foveate.types import Record
@@ -38,7 +38,7 @@ def record_case(
     `expected` and `forbidden` add to the feedback on the context, or replace missing feedback. They may name any record.
     """
     receipt = engine.receipts.get(context)
-    if receipt.document["request"]["query"] == FORGOTTEN:
+    if receipt.request.is_forgotten:
         raise InputError(
             f"The query of {receipt.id!r} was forgotten together with a record that it was about; use another context."
         )
@@ -63,11 +63,10 @@ def _split_by_feedback(
     both = sorted(set(expected) & set(forbidden))
     if both:
         raise InputError(f"{both[0]!r} cannot be both expected and forbidden.")
-    feedback = receipt.document.get("notes", {})
-    marks = feedback.get("marks", {})
+    marks = receipt.notes.marks or {}
     # A person's mark counts more than a trace of use in the answer.
     bad = dict.fromkeys([*forbidden, *(id for id, mark in marks.items() if mark != "useful" and id not in expected)])
-    useful = [*expected, *feedback.get("used", ()), *(id for id, mark in marks.items() if mark == "useful")]
+    useful = [*expected, *(receipt.notes.used or ()), *(id for id, mark in marks.items() if mark == "useful")]
     good = dict.fromkeys(id for id in useful if id not in bad)
     if not good and not bad:
         raise InputError(
@@ -83,9 +82,9 @@ def _records_as_seen(
     engine: Engine, receipt: Receipt, judged: Sequence[str], named: Iterable[str]
 ) -> tuple[dict[str, Record], list[str]]:
     """Return the records of a case by id, as the context saw them, and which of the judged ones are deleted."""
-    seen = {entry["id"]: entry["version"] for entry in receipt.candidates if not kind_of(entry["kind"]).is_derived}
+    seen = {entry.id: entry.version for entry in receipt.candidates if not kind_of(entry.kind).is_derived}
     copies: dict[str, Record] = {}
-    with engine.store.data.reader(scope_within(receipt, engine.scope)) as reader:
+    with engine.store.data.reader(receipt.scope_within(engine.scope)) as reader:
         for id in dict.fromkeys((*judged, *seen)):
             copy = reader.version(id, seen[id]) if id in seen else reader.get([id]).get(id)
             if copy is not None:
@@ -100,10 +99,11 @@ def _records_as_seen(
 
 def _request_fields(receipt: Receipt) -> tuple[dict[str, Any], list[str]]:
     """Return the request as fields of a case, and notes on what was dropped."""
-    request = receipt.document["request"]
-    case = {"id": receipt.id, "question": request["query"], "type": "recorded", "now": iso(request["now"])}
-    case |= {name: request["scope"][name] for name in SCOPE_FIELDS if request["scope"].get(name)}
-    case |= {name: request[name] for name in (*OPTION_FIELDS, "budget") if request.get(name) and name not in case}
+    request = receipt.request
+    options = request_summary.to_json(request)
+    case = {"id": receipt.id, "question": request.query, "type": "recorded", "now": iso(request.now)}
+    case |= {name: value for name in SCOPE_FIELDS if (value := getattr(request.scope, name))}
+    case |= {name: options[name] for name in (*OPTION_FIELDS, "budget") if options.get(name) and name not in case}
     if case.get("profile") in (None, *profiles.names()):
         return case, []
     # The project's own profiles do not exist in the temporary store in which the case will run.

@@ -24,8 +24,15 @@ if TYPE_CHECKING:
     from foveate.integrations.importers import ImportReport
     from foveate.memory.entities import Proposal
     from foveate.pipeline.profiles import ProfileInfo
+    from foveate.receipts.diff import Diff, Step
     from foveate.receipts.feedback import Feedback
+    from foveate.receipts.lines import ReceiptLine
+    from foveate.receipts.parts import KeptCandidate
     from foveate.receipts.receipt import Receipt
+    from foveate.receipts.replay import Replay
+    from foveate.receipts.timeline import SessionLine, Timeline
+    from foveate.receipts.validation import Validation
+    from foveate.receipts.why import Why
     from foveate.records.triggers import CensorMatch
     from foveate.store.protocol import Added, Forgotten, Hit
     from foveate.tasks.claims import Claim
@@ -220,21 +227,21 @@ def claim(found: Claim) -> dict[str, Any]:
 
 def claim_with_context(found: ClaimWithContext) -> dict[str, Any]:
     """A claim with its task and its context."""
-    from foveate.receipts.receipt import context_json
+    from foveate.receipts.codec import context_to_json
 
-    return {"claim": claim(found), "task": task(found.task), "context": context_json(found.context)}
+    return {"claim": claim(found), "task": task(found.task), "context": context_to_json(found.context)}
 
 
 def compiled(strategy: ContextStrategy, done: CompiledContext) -> dict[str, Any]:
     """What an agent's strategy compiled: the context's document, and 002's view of it."""
-    from foveate.receipts.receipt import context_json
+    from foveate.receipts.codec import context_to_json
 
     return {
         "agent": strategy.name,
         "system_prompt": done.system_prompt or None,
         "sections": [{"name": each.name, "content": each.content, "source": each.source} for each in done.sections],
         "messages": strategy.to_messages(done),
-        "context": context_json(done.context),
+        "context": context_to_json(done.context),
         "warnings": list(done.warnings),
     }
 
@@ -270,47 +277,123 @@ def trips(found: Sequence[CensorMatch]) -> dict[str, Any]:
 # --- contexts ------------------------------------------------------------------------------------------------------
 
 
-def listed(line: Mapping[str, Any]) -> dict[str, Any]:
-    """A context as a line of a list: the receipt's line, whose `created` is its time for people."""
-    return {name: value for name, value in line.items() if name != "now"}
+def listed(line: ReceiptLine) -> dict[str, Any]:
+    """A line of the list of contexts."""
+    from foveate.receipts.codec import line_to_json
+
+    return {name: value for name, value in line_to_json(line).items() if name != "now"}
+
+
+def why(found: Why) -> dict[str, Any]:
+    """Why an item is in a context or not."""
+    from foveate.receipts.codec import candidate_to_json
+
+    if found.candidate is None:
+        decision = {"id": found.id, "kind": found.kind, "kept": False, "reason": found.reason}
+        return {"context": found.context, **decision, "sentence": found.sentence}
+    entry = candidate_to_json(found.candidate)
+    return {"context": found.context, **entry, "score_parts": dict(found.score_parts), "sentence": found.sentence}
 
 
 def receipt(engine: Engine, found: Receipt, parts: Iterable[str] = ()) -> dict[str, Any]:
     """Return the receipt of a context, with the parts of `RECEIPT_PARTS` that are named."""
-    from foveate.receipts.debug import debug
+    from foveate.receipts.codec import to_json
 
-    document = {name: value for name, value in found.document.items() if name != "candidates" or name in parts}
+    document = {name: value for name, value in to_json(found).items() if name != "candidates" or name in parts}
     if "text" in parts:
-        document["text"] = engine.receipts.replay(found)["text"]
+        document["text"] = engine.receipts.replay(found).text
     if "validation" in parts:
-        document["validation"] = engine.receipts.validate(found)
+        document["validation"] = validation(engine.receipts.validate(found))
     if "markdown" in parts:
-        document["markdown"] = debug(found)
+        document["markdown"] = found.debug()
     return document
 
 
-def replayed(found: Mapping[str, Any], receipt: Receipt) -> dict[str, Any]:
-    """A replay and, where its bytes are not the same, why."""
-    return {**found, "reason": "" if found["identical"] else _why_it_differs(found["missing"], receipt.document)}
+def diff(found: Diff) -> dict[str, Any]:
+    """What changed between two contexts."""
+
+    def shown(entries: Iterable[KeptCandidate]) -> list[dict[str, Any]]:
+        return [
+            {
+                "id": entry.id,
+                "kind": entry.kind,
+                "slot": entry.slot,
+                "level": entry.level,
+                "shown_tokens": entry.tokens,
+                "score": entry.score,
+            }
+            for entry in entries
+        ]
+
+    def steps(changed: Iterable[Step]) -> list[dict[str, Any]]:
+        return [{"id": step.id, "from": step.before, "to": step.after} for step in changed]
+
+    return {
+        "from": found.before,
+        "to": found.after,
+        "added": shown(found.added),
+        "withdrawn": shown(found.withdrawn),
+        "moved": steps(found.moved),
+        "re_detailed": steps(found.re_detailed),
+        "changed": steps(found.changed),
+        "tokens": found.tokens,
+        "same_prefix": found.same_prefix,
+        "unread": list(found.unread),
+        **({"shared_prefix": asdict(found.shared_prefix)} if found.shared_prefix else {}),
+    }
 
 
-def _why_it_differs(missing: Sequence[str], document: Mapping[str, Any]) -> str:
-    from foveate.receipts.receipt import FORGOTTEN
-    from foveate.records.kinds import RENDERER_VERSION
+def replay(found: Replay) -> dict[str, Any]:
+    """A past context, computed again, and why its bytes are not the same."""
+    return {
+        "id": found.id,
+        "text": found.text,
+        "tokens": found.tokens,
+        "identical": found.same,
+        "missing": list(found.missing),
+        "reason": found.reason,
+    }
 
-    reasons = []
-    given = [id for id in missing if id.startswith("given_")]
-    forgotten = missing.count(FORGOTTEN)
-    gone = [id for id in missing if id not in given and id != FORGOTTEN]
-    if given:
-        reasons.append(f"{len(given)} given texts are not kept; pass them again with --given")
-    if forgotten:
-        reasons.append(f"{forgotten} of its records were forgotten")
-    if gone:
-        reasons.append(f"{', '.join(gone)} can no longer be read at the version it had")
-    if document["renderer"] != RENDERER_VERSION:
-        reasons.append("records are rendered differently since")
-    return "; ".join(reasons) or "the stages that it went through have changed since"
+
+def validation(found: Validation) -> dict[str, Any]:
+    """001's validation of a context."""
+    return {
+        "valid": found.valid,
+        "token_count": found.token_count,
+        "max_tokens": found.max_tokens,
+        "breakdown": dict(found.breakdown),
+        "warnings": list(found.warnings),
+        "suggestions": list(found.suggestions),
+    }
+
+
+def session(found: SessionLine) -> dict[str, Any]:
+    """A line of the list of sessions."""
+    from foveate.clock import iso
+
+    return {"name": found.name, "contexts": found.contexts, "last": iso(found.last)}
+
+
+def timeline(found: Timeline) -> dict[str, Any]:
+    """A session turn by turn, oldest first."""
+    from foveate.clock import iso
+    from foveate.receipts.codec import line_to_json
+
+    return {
+        "session": found.session,
+        "turns": [
+            {
+                **line_to_json(turn.line),
+                "added": turn.added,
+                "withdrawn": turn.withdrawn,
+                "same_prefix": turn.same_prefix,
+                "refresh": turn.refresh,
+            }
+            for turn in found.turns
+        ],
+        "compactions": [{"id": event.id, "at": iso(event.at), "now": event.at} for event in found.compactions],
+        "earlier": found.earlier,
+    }
 
 
 def feedback(context: str, found: Feedback | None, marks: Mapping[str, str]) -> dict[str, Any]:

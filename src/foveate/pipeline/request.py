@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from foveate.clock import parse_time
@@ -19,7 +19,6 @@ from foveate.store.retry import retried
 from foveate.store.scoped import ScopedStore
 from foveate.tasks.task import CURRENT, current, lookup
 from foveate.text import tokens
-from foveate.text.redact import redact
 from foveate.text.summarize import ExtractiveSummarizer
 from foveate.types import Filters, Record, Request, Scope
 
@@ -178,23 +177,3 @@ def _extra_record(text: Text, scope: Scope, at: int, rules: Rules) -> Record:
 
 def _is_text(extra: Any) -> bool:
     return isinstance(extra, str) or (isinstance(extra, Mapping) and isinstance(extra.get("text"), str))
-
-
-def request_json(request: Request) -> dict[str, Any]:
-    """Return the request as receipts store it, without secrets and without the extra texts."""
-    return {
-        "query": redact(request.query).text,
-        "scope": asdict(request.scope),
-        "now": request.now,
-        "budget": request.budget,
-        "profile": request.profile,
-        "agent": request.agent,
-        "complexity": request.complexity,
-        "frame": request.frame,
-        "code_query": request.code_query and redact(request.code_query).text,
-        "task": None if request.task is None else request.task.id,
-        "counter": request.counter,
-        "filters": {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(request.filters).items()},
-        "given": {slot: [record.id for record in records] for slot, records in request.given.items()},
-        "overrides": dict(request.overrides),
-    }

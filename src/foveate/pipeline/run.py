@@ -16,11 +16,10 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from foveate.errors import InputError, ProfileError, near
-from foveate.pipeline import profiles
+from foveate.pipeline import profiles, request_summary
 from foveate.pipeline.assembly import joined
 from foveate.pipeline.context import Context
 from foveate.pipeline.fill import Composed, compose
-from foveate.pipeline.request import request_json
 from foveate.pipeline.scoring import score
 from foveate.pipeline.signals import extract
 from foveate.pipeline.sources import Gathered, Source, SourceContext, SourceReport, gather
@@ -122,7 +121,8 @@ def text_hash(text: str) -> str:
 
 def context_id(request: Request, revision: str, text: str) -> str:
     """Return the id of a context: the same for the same request on the same state, in any process."""
-    parts = json.dumps([request_json(request), revision, text_hash(text)], sort_keys=True, ensure_ascii=False)
+    asked = request_summary.to_json(request_summary.summarize(request))
+    parts = json.dumps([asked, revision, text_hash(text)], sort_keys=True, ensure_ascii=False)
     return "ctx_" + blake2b(parts.encode(), digest_size=12).hexdigest()
 
 

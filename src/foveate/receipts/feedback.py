@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from foveate.code.model import CODE_ID_PREFIXES
 from foveate.errors import InputError, NotFound, near
 from foveate.pipeline.context import Context
-from foveate.receipts.receipt import Receipt, recalled
+from foveate.receipts.receipt import Receipt
 from foveate.receipts.refresh import shown
 from foveate.records.kinds import kind_of
 from foveate.store.protocol import Reader
@@ -64,17 +64,17 @@ def feedback(
     """Compare an answer with the items that its context found for the question; `code`: what it showed of the code."""
     if not isinstance(answer, str) or not answer.strip():
         raise InputError("The answer is empty; hand in the text that the model gave.")
-    found = recalled(receipt)
+    found = receipt.found()
     lines = {id: pair for id, pair in shown(receipt, state, context).items() if id in found}
-    for entry in receipt.candidates:
-        record = code.get((entry["source"], entry["id"]))
-        if record is not None and entry["kept"] and entry["id"] in found:
-            lines.setdefault(record.id, (record, kind_of(record.kind).render(record, entry["level"])))
+    for entry in receipt.kept:
+        record = code.get((entry.source, entry.id))
+        if record is not None and entry.id in found:
+            lines.setdefault(record.id, (record, kind_of(record.kind).render(record, entry.level)))
     found = [
         id for id in found if id in lines or not id.startswith(CODE_ID_PREFIXES)
     ]  # of code that is gone nobody can tell
     said = analysis.terms(answer)
-    asked = frozenset(receipt.document["signals"].get("terms", ()))
+    asked = frozenset(receipt.signals.terms)
     rarity = state.idf([term for _, line in lines.values() for term in analysis.terms(line)])
     runs = _runs(said)
     used: dict[str, How] = {}
@@ -95,8 +95,8 @@ def checked_mark(receipt: Receipt, id: str, mark: str) -> str:
         raise InputError(f"There is no mark {mark!r}.{near(mark, MARKS)}")
     if id.startswith(CODE_ID_PREFIXES):
         raise InputError(f"{id!r} is code and not kept: only records can be marked.")
-    entry: Mapping[str, Any] | None = receipt.of(id)
-    if entry is None or not entry["kept"]:
+    entry = receipt.candidate(id)
+    if entry is None or not entry.kept:
         raise NotFound(f"{id!r} is not shown in {receipt.id!r}. `foveate why-not {id}` says why.")
     return ADVICE[mark].format(id=id)
 

@@ -11,22 +11,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from foveate.clock import iso
 from foveate.code.model import CODE_ID_PREFIXES
 from foveate.errors import InputError, NotFound, SourceError
 from foveate.memory.memory import Memory
+from foveate.options import Extra
 from foveate.pipeline.context import Context
 from foveate.pipeline.request import extra_records
 from foveate.pipeline.run import Run
 from foveate.pipeline.signals import extract
 from foveate.pipeline.sources import Source, SourceContext
 from foveate.pipeline.sources.gather import candidates_of, open_snapshot, requests_of
-from foveate.receipts import receipt as receipts
-from foveate.receipts.prompt import Prompt
-from foveate.receipts.receipt import Receipt, scope_within
-from foveate.receipts.replay import Replay, changes, replay
-from foveate.receipts.validation import validate
-from foveate.receipts.why import why_not_considered
+from foveate.receipts.diff import Diff, diff_of_replays
+from foveate.receipts.lines import ReceiptLine
+from foveate.receipts.parts import Notes
+from foveate.receipts.receipt import Receipt, write
+from foveate.receipts.replay import Replay, replay
+from foveate.receipts.timeline import COMPACTION, SessionLine, Timeline, timeline_of
+from foveate.receipts.validation import Validation, validate
+from foveate.receipts.why import Why, why_candidate, why_not_considered
 from foveate.receipts.writer import Journal
 from foveate.records import fence
 from foveate.records.kinds import kind_of
@@ -80,7 +82,7 @@ class Receipts:
         if isinstance(context, Receipt):
             return context
         if isinstance(context, Context) and isinstance(context.run, Run) and not self._journal.has(context.id):
-            return receipts.write(context.run)  # a dry run, or a context whose receipt was dropped
+            return write(context.run)  # a dry run, or a context whose receipt was dropped
         return self._journal.receipt(None if context is None or context == LAST else context)
 
     @retried
@@ -91,8 +93,8 @@ class Receipts:
         agent: str | None = None,
         limit: int = 50,
         after: tuple[int, str] | None = None,
-    ) -> Sequence[dict[str, Any]]:
-        """List past contexts as summary rows, newest first. `after` is (`now`, id) of the last row of the previous page."""
+    ) -> Sequence[ReceiptLine]:
+        """List past contexts, newest first. `after` is (created, id) of the last line of the previous page."""
         if agent is not None:
             data = self._data.within(replace(self._data.scope, agent=agent))
             return self._journal.seen_by(data.project_reader).lines(limit, after, session)
@@ -111,77 +113,63 @@ class Receipts:
             return reader.receipt_agents()
 
     @retried
-    def sessions(self, *, limit: int = 50) -> Sequence[dict[str, Any]]:
+    def sessions(self, *, limit: int = 50) -> Sequence[SessionLine]:
         """List the sessions that contexts were computed in, newest first, with their number and last time."""
         self.flush()
         with self._data.store.read(self._data.scope) as reader:
             rows = reader.receipt_sessions(limit)
-        return [{"name": name, "contexts": number, "last": iso(last)} for name, number, last in rows]
+        return [SessionLine(name, number, last) for name, number, last in rows]
 
     @retried
-    def timeline(self, session: str, *, limit: int = 200) -> dict[str, Any]:
+    def timeline(self, session: str, *, limit: int = 200) -> Timeline:
         """Return the latest turns of a session, oldest first, each compared with the one before, and its compactions."""
-        from foveate.receipts.timeline import COMPACTION, timeline
-
-        rows = self._journal.lines(limit + 1, session=session)  # one more, to compare the first turn with
+        lines = self._journal.lines(limit + 1, session=session)  # one more, to compare the first turn with
         with self._data.project_reader() as reader:
-            shown = reader.items_shown_by([row["id"] for row in rows])
+            shown = reader.items_shown_by([line.id for line in lines])
             compacted = Filters(event_types=(COMPACTION,))
             compactions = reader.recent(["event"], limit, compacted, archived=True, session=session)
-        if not rows and not compactions:
-            raise NotFound(f"No context of session {session!r}: none was computed, or its receipts have expired.")
-        return timeline(session, rows, shown, compactions, limit)
+        if not lines and not compactions:
+            raise NotFound(f"There is no context of session {session!r}: none was computed, or its receipts have expired.")
+        return timeline_of(session, lines, shown, compactions, limit)
 
     # --- explaining --------------------------------------------------------------------------------------------
 
     @retried
-    def why(self, item: str, context: ContextRef | None = LAST) -> dict[str, Any]:
+    def why(self, item: str, context: ContextRef | None = LAST) -> Why:
         """Explain why an item is in a context or not, even if it was no candidate at all."""
         item, receipt = self._full_id(item), self.get(context)
-        if receipt.of(item) is not None:
-            return receipts.why(receipt, item)
+        entry = receipt.candidate(item)
+        if entry is not None:
+            return why_candidate(receipt, entry)
         if item.startswith(CODE_ID_PREFIXES) and self._workspace is not None:
-            from foveate.receipts.why_code import why_not_shown
+            from foveate.receipts.why_code import why_code_not_shown  # loads the code index
 
             with self._workspace.snapshot() as snapshot:
-                return why_not_shown(receipt, item, snapshot)
+                return why_code_not_shown(receipt, item, snapshot)
         others = [name for name in self._sources if self.keeper_of(f"{name}:")]
-        with self._data.reader(scope_within(receipt, self._data.scope)) as reader:
+        with self._data.reader(receipt.scope_within(self._data.scope)) as reader:
             return why_not_considered(receipt, item, reader, others)
 
-    def validate(self, context: ContextRef = LAST) -> dict[str, Any]:
-        """Return 001's validation: is it within its budget, where did the tokens go, what could be better."""
+    def validate(self, context: ContextRef | None = LAST) -> Validation:
+        """Validate a context (001): is it within its budget, where did the tokens go, what could be better."""
         return validate(self.get(context))
 
     @retried
-    def diff(
-        self, before: ContextRef, after: ContextRef = LAST, *, extra: tuple[Any, Any] = ((), ()), texts: bool = False
-    ) -> dict[str, Any]:
-        """Compare two contexts: what changed, and how much of their beginning they share.
+    def diff(self, before: ContextRef, after: ContextRef | None = LAST) -> Diff:
+        """Compare two contexts: which items changed, and how much of their beginning they share.
 
-        `extra` are the extra texts of either, as for `replay`. `unread` names a context that cannot be rendered as it was.
-        `texts` adds both prompts.
+        `Diff.unread` names a context whose text cannot be computed again, such as one with extra texts.
         """
-        first, second = (self._replayed(context, given) for context, given in zip((before, after), extra, strict=True))
-        return changes(first, second, texts=texts)
+        return diff_of_replays(self.replay(before), self.replay(after))
 
     @retried
-    def replay(self, context: ContextRef | None = LAST, *, extra: Any = ()) -> dict[str, Any]:
-        """Compute a past context again from its receipt and say whether the bytes are the same, and why if not."""
-        return self._replayed(context, extra).document()
-
-    @retried
-    def prompt(self, context: ContextRef | None = LAST, *, extra: Any = ()) -> Prompt:
-        """Return the text of a context in pieces, each with the item that it shows."""
-        return self._replayed(context, extra).prompt()
-
-    def _replayed(self, context: ContextRef | None, extra: Any) -> Replay:
+    def replay(self, context: ContextRef | None = LAST, *, extra: Extra = ()) -> Replay:
+        """Compute a past context again from its receipt. Extra texts are not stored: pass them again."""
         receipt = self.get(context)
-        scope = receipts.scope_from_json(receipt.document["request"]["scope"])
-        given = extra_records(extra, scope, self._data.clock(), self._data.rules)
-        elsewhere = self._recalled(receipt)
-        with self._data.reader(scope_within(receipt, self._data.scope)) as reader:
-            return replay(receipt, reader, given, elsewhere, counter=getattr(self._data.store, "counter", None))
+        given = extra_records(extra, receipt.request.scope, self._data.clock(), self._data.rules)
+        external = self._external_records(receipt)
+        with self._data.reader(receipt.scope_within(self._data.scope)) as reader:
+            return replay(receipt, reader, given, external, counter=getattr(self._data.store, "counter", None))
 
     @retried
     def render(self, record: Record, level: Level = "full", *, session: str | None = None) -> str:
@@ -196,8 +184,8 @@ class Receipts:
         """Remember a computed context; its receipt is written later, with others."""
         self._journal.remember(run)
 
-    def note(self, context: str, **notes: Any) -> None:
-        """Add results to a receipt: `turns`, `refresh`, `used`, `marks`. Ids only, no texts."""
+    def note(self, context: str, notes: Notes) -> None:
+        """Add to a receipt what became of its context."""
         self._journal.note(context, notes)
 
     @retried
@@ -206,11 +194,11 @@ class Receipts:
         from foveate.receipts.feedback import feedback
 
         receipt = self.get(context)
-        elsewhere = {} if isinstance(context, Context) else self._recalled(receipt)
-        with self._data.reader(scope_within(receipt, self._data.scope)) as state:
-            result = feedback(receipt, context, answer, state, elsewhere)
-        counted = set(receipt.document.get("notes", {}).get("used", ()))
-        self.note(receipt.id, used=list(result.used))
+        external = {} if isinstance(context, Context) else self._external_records(receipt)
+        with self._data.reader(receipt.scope_within(self._data.scope)) as reader:
+            result = feedback(receipt, context, answer, reader, external)
+        counted = set(receipt.notes.used or ())
+        self.note(receipt.id, Notes(used=tuple(result.used)))
         records = [id for id in result.used if not id.startswith(CODE_ID_PREFIXES) and self.keeper_of(id) is None]
         self._memory.count_uses([id for id in records if id not in counted])
         return result
@@ -223,12 +211,12 @@ class Receipts:
         if self.keeper_of(id) is not None:
             raise InputError(f"{id!r} belongs to another memory; only records of this store can be marked.")
         advice = checked_mark(receipt, id, mark)
-        if receipt.document.get("notes", {}).get("marks", {}).get(id) != mark:
+        if (receipt.notes.marks or {}).get(id) != mark:
             if mark == "useful":
                 self._memory.count_uses([id], successful=True)
             elif mark == "wrong":
                 self._memory.edit(id, outcome="failure")
-        self.note(receipt.id, marks={id: mark})
+        self.note(receipt.id, Notes(marks={id: mark}))
         return advice
 
     def mark_record(self, id: str, mark: str) -> str:
@@ -301,32 +289,30 @@ class Receipts:
         with self._workspace.snapshot() as snapshot:
             return canonical(id, snapshot)
 
-    def _recalled(self, receipt: Receipt) -> dict[tuple[str, str], Record]:
-        """Return what a past context showed of the code and of other memories, as it would be shown now."""
-        found, failed = self._code_again(receipt), set()
+    def _external_records(self, receipt: Receipt) -> dict[tuple[str, str], Record]:
+        """Return the code and the records of other memories that a past context considered, as they are now."""
+        found, failed = self._code_records(receipt), set()
         for entry in receipt.candidates:
-            keeper = self.keeper_of(entry["id"])
+            keeper = self.keeper_of(entry.id)
             if keeper is None or keeper in failed:
                 continue
             try:
-                found[entry["source"], entry["id"]] = keeper.recall(entry["id"], self._data.scope, self._data.clock())
+                found[entry.source, entry.id] = keeper.recall(entry.id, self._data.scope, self._data.clock())
             except NotFound:  # deleted there: it is missing here
                 continue
             except SourceError:  # do not wait for the same memory twice
                 failed.add(keeper)
         return found
 
-    def _code_again(self, receipt: Receipt) -> dict[tuple[str, str], Record]:
-        if self._workspace is None or not any(entry["id"].startswith(CODE_ID_PREFIXES) for entry in receipt.candidates):
+    def _code_records(self, receipt: Receipt) -> dict[tuple[str, str], Record]:
+        if self._workspace is None or not any(entry.id.startswith(CODE_ID_PREFIXES) for entry in receipt.candidates):
             return {}
-        request_document, scope = receipt.document["request"], scope_within(receipt, self._data.scope)
-        profile = receipts.profile_from_json(receipt.document["profile"])
+        profile, scope, task_id = receipt.profile, receipt.scope_within(self._data.scope), receipt.request.task
         requests = requests_of(profile, self._sources)
-        with open_snapshot(profile, self._sources, self._workspace) as (look, _), self._data.reader(scope) as state:
-            task_id = request_document.get("task")
-            task = state.get([task_id]).get(task_id) if task_id else None
-            request = receipts.request_from_json(request_document, scope, task)
-            context = SourceContext(request, extract(request, state.entities_by_name), profile, state, self._root, look)
+        with open_snapshot(profile, self._sources, self._workspace) as (code, _), self._data.reader(scope) as reader:
+            task = reader.get([task_id]).get(task_id) if task_id else None
+            request = receipt.request.as_request(scope, task)
+            context = SourceContext(request, extract(request, reader.entities_by_name), profile, reader, self._root, code)
             sources = [(self._sources[name], group) for name, group in requests.items() if self._sources[name].reads_code]
             found = [each for source, group in sources for each in candidates_of(source, group, context)]
         return {(candidate.source, candidate.record.id): candidate.record for candidate in found}

@@ -15,7 +15,9 @@ from statistics import fmean
 from typing import Any
 
 from foveate.clock import iso
-from foveate.receipts.receipt import Receipt, unpack
+from foveate.receipts.codec import unpack
+from foveate.receipts.lines import ReceiptLine
+from foveate.receipts.receipt import Receipt
 from foveate.store.protocol import Store, StoredReceipt
 from foveate.tasks.claims import active_claims
 from foveate.types import Scope
@@ -34,9 +36,6 @@ DAY = 86_400_000
 SLOWEST = 0.95
 """Cold start is the time that this share of contexts stays within; the mean would hide the slow ones."""
 
-Line = Mapping[str, Any]
-"""What `receipts.line` gives."""
-
 
 @dataclass(frozen=True, slots=True)
 class Metric:
@@ -49,14 +48,14 @@ class Metric:
     """Contexts, answers, turns or facts that it was measured on."""
 
 
-def measure(lines: Sequence[Line], growth: Mapping[str, int], now: int) -> dict[str, dict[str, Any]]:
+def measure(lines: Sequence[ReceiptLine], growth: Mapping[str, int], now: int) -> dict[str, dict[str, Any]]:
     """Every metric by name. `growth` is the reader's, over the last DAYS; a younger store is taken over its own age."""
     days = min(DAYS, max(1.0, (now - growth["first"]) / DAY))
     found = {
-        "context_relevance": _over([line["relevance"] for line in lines], 0.6),
+        "context_relevance": _over([line.relevance for line in lines], 0.6),
         "budget_utilisation": _utilisation(lines),
         "refresh_rate": _refresh_rate(lines),
-        "recall_precision": _over([line["precision"] for line in lines], 0.4),
+        "recall_precision": _over([line.precision for line in lines], 0.4),
         "cold_start_ms": _cold_start(lines),
         "memory_growth_per_day": Metric(round(growth["added"] / days, 2), "monitored", None, growth["added"]),
         "fact_confirmation": _over([growth["confirmed"] / growth["facts"]] if growth["facts"] else [], 0.2, growth["facts"]),
@@ -69,7 +68,7 @@ def since(now: int, days: int = DAYS) -> int:
     return (now // DAY + 1 - days) * DAY
 
 
-def over_time(lines: Iterable[Line], *, cut: bool = False) -> dict[str, Any]:
+def over_time(lines: Iterable[ReceiptLine], *, cut: bool = False) -> dict[str, Any]:
     """The figures of each day, oldest first, from lines that come newest first; a day without contexts is left out, and what
     was not measured is None.
 
@@ -77,20 +76,20 @@ def over_time(lines: Iterable[Line], *, cut: bool = False) -> dict[str, Any]:
     """
     days = [
         {"day": iso(day * DAY)[:10], **_figures(list(those))}
-        for day, those in groupby(lines, lambda line: line["now"] // DAY)
+        for day, those in groupby(lines, lambda line: line.created // DAY)
     ]
     return {"days": days[: len(days) - cut][::-1], "cut": cut}
 
 
-def _figures(lines: Sequence[Line]) -> dict[str, Any]:
-    times = [line["ms"] for line in lines]
+def _figures(lines: Sequence[ReceiptLine]) -> dict[str, Any]:
+    times = [line.ms for line in lines]
     return {
         "contexts": len(lines),
-        "tokens": round(fmean(line["tokens"] for line in lines)),
-        "context_relevance": _over([line["relevance"] for line in lines], 0).value,
+        "tokens": round(fmean(line.tokens for line in lines)),
+        "context_relevance": _over([line.relevance for line in lines], 0).value,
         "budget_utilisation": _utilisation(lines).value,
         "refresh_rate": _refresh_rate(lines).value,
-        "recall_precision": _over([line["precision"] for line in lines], 0).value,
+        "recall_precision": _over([line.precision for line in lines], 0).value,
         "ms_p50": _within(times, 0.5),
         "ms_p95": _within(times, SLOWEST),
     }
@@ -103,22 +102,22 @@ def _over(values: Sequence[float | None], target: float, measured: int | None = 
     return Metric(mean, f"> {target}", None if mean is None else mean > target, len(known) if measured is None else measured)
 
 
-def _utilisation(lines: Sequence[Line]) -> Metric:
-    rooms = [(line["tokens"], line["total"] - line["reserve"]) for line in lines]
+def _utilisation(lines: Sequence[ReceiptLine]) -> Metric:
+    rooms = [(line.tokens, line.total - line.reserve) for line in lines]
     shares = [used / room for used, room in rooms if room > 0]
     mean = round(fmean(shares), 4) if shares else None
     return Metric(mean, "0.5 to 0.9", None if mean is None else 0.5 <= mean <= 0.9, len(shares))
 
 
-def _refresh_rate(lines: Sequence[Line]) -> Metric:
-    turns = sum(line["notes"].get("turns", 0) for line in lines)
-    refreshed = sum("refresh" in line["notes"] for line in lines)
+def _refresh_rate(lines: Sequence[ReceiptLine]) -> Metric:
+    turns = sum(line.notes.turns for line in lines)
+    refreshed = sum(bool(line.notes.refresh) for line in lines)
     rate = round(refreshed / turns, 4) if turns else None
     return Metric(rate, "< 0.3 per turn", None if rate is None else rate < 0.3, turns)
 
 
-def _cold_start(lines: Sequence[Line]) -> Metric:
-    slow = _within([line["ms"] for line in lines], SLOWEST)
+def _cold_start(lines: Sequence[ReceiptLine]) -> Metric:
+    slow = _within([line.ms for line in lines], SLOWEST)
     return Metric(slow, "< 500", None if slow is None else slow < 500, len(lines))
 
 
@@ -147,17 +146,17 @@ def context_stats(store: Store, scope: Scope, now: int) -> dict[str, Any]:
 
 
 def _sizes_of(receipts: Sequence[Receipt]) -> dict[str, Any]:
-    budgets = [receipt.document["budget"] for receipt in receipts]
-    rooms = [(budget["used"], budget["total"] - budget["reserve"]) for budget in budgets]
+    budgets = [receipt.budget for receipt in receipts]
+    rooms = [(budget.used, budget.ceiling) for budget in budgets]
     parts: dict[str, list[int]] = {}
     for budget in budgets:
-        for slot in budget["slots"]:
-            parts.setdefault(slot["name"], []).append(slot["used"])
+        for slot in budget.slots:
+            parts.setdefault(slot.name, []).append(slot.used)
     return {
         "contexts": len(receipts),
         "tokens": _sizes([used for used, _ in rooms]),
         "full": _shares([used / room for used, room in rooms if room > 0]),
-        "by_profile": dict(sorted(Counter(receipt.document["profile"]["name"] for receipt in receipts).items())),
+        "by_profile": dict(sorted(Counter(receipt.profile.name for receipt in receipts).items())),
         "by_part": {name: _sizes(used) for name, used in sorted(parts.items(), key=lambda part: (-sum(part[1]), part[0]))},
     }
 

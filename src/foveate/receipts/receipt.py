@@ -1,442 +1,187 @@
 """Receipts: why each item is in a context, and why the others are not.
 
-Comes in: what the stages decided. Goes out: one document that answers `why`, `why_not`, `diff`, validation and replay. A
-receipt holds ids, versions and hashes, never the texts of records; forgetting a record empties it out of every receipt.
+A receipt is a tree of frozen values with ids, versions and hashes, never the texts of records. `why`, `diff`, validation
+and replay read it. Forgetting a record removes it from every receipt. `codec` has the JSON form.
 """
 
 from __future__ import annotations
 
-import json
-import zlib
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
-from math import fsum
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from foveate.clock import iso
 from foveate.code.model import is_shown_in_parts
-from foveate.errors import NotFound
 from foveate.memory.relations import KIND as RELATION
-from foveate.memory.relations import ends_of
 from foveate.pipeline.context import Context
-from foveate.pipeline.request import request_json
+from foveate.pipeline.request_summary import RequestSummary, summarize
 from foveate.pipeline.run import Run, text_hash
 from foveate.pipeline.signals import ALIAS_WEIGHT
-from foveate.pipeline.sources.parts import stored_id
+from foveate.pipeline.sources import SourceReport
+from foveate.pipeline.sources.context_map import FULL_COUNT, total
+from foveate.receipts.parts import (
+    NO_NOTES,
+    AnyCandidate,
+    BudgetLedger,
+    KeptCandidate,
+    LeftOutCandidate,
+    Notes,
+    RecordRef,
+    SignalsSummary,
+    SlotLedger,
+    names_one_of,
+)
 from foveate.records.kinds import RENDERER_VERSION
-from foveate.store.protocol import StoredReceipt
-from foveate.types import Candidate, Filters, Frame, Item, LeftOut, Profile, Record, Request, Scope, Signals, Slot
+from foveate.types import Candidate, Item, LeftOut, Prefix, Profile, Record, Scope, Signals
 
-SCHEMA = 1
-FORGOTTEN = "[forgotten]"
-
-AROUND = ("always", "text", "project", "docs", "repo_map", "neighbours")
-"""Sources of what is around an answer and not found for it: rules and pins, system prompts, the codebase, the map."""
-
-SHOWN = 1_000
-"""Characters of a question in a line: it may be a whole task, and a list shows its beginning."""
+CONTEXT_SOURCES = ("always", "text", "project", "docs", "repo_map", "neighbours")
+"""Sources of what surrounds an answer and was not found for it: rules, pins, system prompts, the codebase, the map."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """A receipt as a JSON document."""
+    """Why a context is as it is."""
 
-    document: Mapping[str, Any]
+    id: str
+    request: RequestSummary
+    signals: SignalsSummary
+    profile: Profile
+    """The profile as resolved, with the layer that set each value."""
+    revision: str
+    renderer: int
+    measured_by: str
+    """Token counter of the store."""
+    sources: tuple[SourceReport, ...]
+    candidates: tuple[AnyCandidate, ...]
+    budget: BudgetLedger
+    prefix: Prefix
+    text_hash: str
+    warnings: tuple[str, ...]
+    ms: float
+    notes: Notes = NO_NOTES
+    forgotten: int = 0
+    """Candidates that were removed because their records were forgotten."""
 
     @property
-    def id(self) -> str:
-        return str(self.document["id"])
+    def created(self) -> int:
+        """Return the time of the request, in milliseconds since 1970."""
+        return self.request.now
 
     @property
-    def candidates(self) -> Sequence[Mapping[str, Any]]:
-        return self.document["candidates"]  # type: ignore[no-any-return]
+    def kept(self) -> Iterator[KeptCandidate]:
+        """Iterate over the candidates that the context shows."""
+        return (entry for entry in self.candidates if entry.kept)
 
-    def of(self, id: str) -> Mapping[str, Any] | None:
-        """The entry of a record: the kept one, where it was a candidate in several slots."""
-        entries = [entry for entry in self.candidates if entry["id"] == id]
-        return next((entry for entry in entries if entry["kept"]), entries[0] if entries else None)
+    @property
+    def left_out(self) -> Iterator[LeftOutCandidate]:
+        """Iterate over the candidates that the context does not show."""
+        return (entry for entry in self.candidates if not entry.kept)
+
+    def candidate(self, id: str) -> AnyCandidate | None:
+        """Return the entry of a record: the one that is shown, if it was a candidate for several slots."""
+        entries = [entry for entry in self.candidates if entry.id == id]
+        return next((entry for entry in entries if entry.kept), entries[0] if entries else None)
+
+    def found(self) -> list[str]:
+        """Return the ids of the items that were chosen for the query, without the rules that are always shown."""
+        return list(dict.fromkeys(entry.id for entry in self.kept if entry.source not in CONTEXT_SOURCES))
+
+    def debug(self) -> str:
+        """Return 000's debug section as Markdown."""
+        return _debug(self)
+
+    def scope_within(self, mine: Scope) -> Scope:
+        """Return the receipt's scope, limited to the caller's own session and task: a receipt gives no further access."""
+        asked = self.request.scope
+        return replace(asked, session=mine.session or asked.session, task=mine.task or asked.task)
+
+    def noted(self, notes: Notes) -> Receipt:
+        """Return the receipt with more notes on its context."""
+        return self if notes == NO_NOTES else replace(self, notes=self.notes.merged(notes))
+
+    def without(self, ids: frozenset[str], terms: frozenset[str] = frozenset()) -> Receipt | None:
+        """Return the receipt without some records and without the query that found or quotes them; None if it has none.
+
+        `terms` are words that no other record holds: a query with one of them quotes what is to be forgotten.
+        """
+        left = tuple(entry for entry in self.candidates if not names_one_of(ids, *_mentioned(entry)))
+        contradicted = [entry for entry in left if entry.conflict and names_one_of(ids, entry.conflict.id)]
+        named = (*self.request.filters.exclude, *self.signals.entities, self.request.task)
+        gone = len(self.candidates) - len(left)
+        if not gone and not contradicted and not names_one_of(ids, *named) and terms.isdisjoint(self.signals.terms):
+            return None
+        return replace(
+            self,
+            request=self.request.without_query(),
+            signals=SignalsSummary(),
+            candidates=tuple(replace(entry, conflict=None) if entry in contradicted else entry for entry in left),
+            notes=self.notes.without(ids),
+            forgotten=self.forgotten + gone,
+        )
 
 
-def write(facts: Run) -> Receipt:
-    """The document of a computed context."""
-    context = facts.context
+def _mentioned(entry: AnyCandidate) -> tuple[str | None, ...]:
+    """Return the ids that an entry holds, apart from that of a contradicting record."""
+    detail = None if entry.kept else entry.detail
+    return (entry.id, detail, entry.overruled_by, entry.via.id if entry.via else None)
+
+
+# --- writing -------------------------------------------------------------------------------------------------------
+
+
+def write(run: Run) -> Receipt:
+    """Return the receipt of a computed context."""
+    context = run.context
     kept = {_key(item.candidate): item for item in context.items}
     lost = {_key(omission.candidate): omission for omission in context.left_out}
-    entries = [_entry(candidate, kept, lost) for candidate in facts.candidates]
     return Receipt(
-        {
-            "schema_version": SCHEMA,
-            "id": context.id,
-            "created": iso(facts.request.now),
-            "request": request_json(facts.request),
-            "signals": _signals(context.signals),
-            "profile": profile_json(facts.profile),
-            "revision": facts.revision,
-            "renderer": RENDERER_VERSION,
-            "measured_by": facts.measured_by,
-            "sources": [asdict(report) for report in facts.reports],
-            "candidates": entries,
-            "budget": budget_json(context),
-            "prefix": asdict(context.prefix),
-            "text_hash": text_hash(context.text),
-            "warnings": list(context.warnings),
-            "ms": round((facts.ended - facts.began) * 1000, 3),
-        }
+        id=context.id,
+        request=summarize(run.request),
+        signals=_signals(context.signals),
+        profile=run.profile,
+        revision=run.revision,
+        renderer=RENDERER_VERSION,
+        measured_by=run.measured_by,
+        sources=run.reports,
+        candidates=tuple(_entry(candidate, kept, lost) for candidate in run.candidates),
+        budget=ledger_of(context),
+        prefix=context.prefix,
+        text_hash=text_hash(context.text),
+        warnings=context.warnings,
+        ms=round((run.ended - run.began) * 1000, 3),
     )
 
 
-def pack(receipt: Receipt, created: int) -> StoredReceipt:
-    """A receipt as the store keeps it."""
-    body = zlib.compress(_json(receipt.document).encode(), 3)
-    shown = [entry["id"] for entry in receipt.candidates if entry["kept"]]
-    kept = tuple(dict.fromkeys(part for id in shown for part in ends_of(id) or (id,)))  # a relation by its entities
-    return StoredReceipt(
-        receipt.id, created, body, kept, receipt.document["request"]["scope"]["session"], _json(line(receipt))
-    )
-
-
-def _json(document: Mapping[str, Any]) -> str:
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
-
-
-def line(receipt: Receipt) -> dict[str, Any]:
-    """What lists, a session's timeline and the metrics show of a context: figures, no candidate and no record's id."""
-    document = receipt.document
-    asked, budget = document["request"], document["budget"]
-    kept = [entry for entry in receipt.candidates if entry["kept"]]
-    return {
-        "id": receipt.id,
-        "created": document["created"],
-        "now": asked["now"],
-        "query": asked["query"] if len(asked["query"]) <= SHOWN else f"{asked['query'][:SHOWN]}…",
-        "profile": document["profile"]["name"],
-        "scope": asked["scope"],
-        "tokens": budget["used"],
-        "total": budget["total"],
-        "reserve": budget["reserve"],
-        "framing": budget["framing"],
-        "slots": {slot["name"]: slot["used"] for slot in budget["slots"] if slot["used"]},
-        "items": len(kept),
-        "left_out": len(receipt.candidates) - len(kept),
-        "ms": document["ms"],
-        "text_hash": document["text_hash"],
-        "prefix": {name: document["prefix"][name] for name in ("hash", "tokens")},
-        "relevance": _relevance(kept),
-        "precision": _precision(receipt),
-        "notes": _counted(document.get("notes", {})),
-        "warnings": len(document["warnings"]),
-        **({"forgotten": document["forgotten"]} if document.get("forgotten") else {}),
-    }
-
-
-def recalled(receipt: Receipt) -> list[str]:
-    """The ids of the items that were chosen for the question: not the rules, which are always there."""
-    return list(
-        dict.fromkeys(entry["id"] for entry in receipt.candidates if entry["kept"] and entry["source"] not in AROUND)
-    )
-
-
-def _relevance(kept: Sequence[Mapping[str, Any]]) -> float | None:
-    """The mean calibrated relevance of what was found for the question."""
-    found = [entry["features"].get("relevance", 0.0) for entry in kept if entry["source"] not in AROUND]
-    return round(fsum(found) / len(found), 6) if found else None
-
-
-def _precision(receipt: Receipt) -> float | None:
-    """The share of found items that an answer used, or a person called useful; None where nobody said."""
-    notes = receipt.document.get("notes", {})
-    if not ("used" in notes or "marks" in notes):
-        return None
-    found = recalled(receipt)
-    useful = {id for id, mark in notes.get("marks", {}).items() if mark == "useful"} | set(notes.get("used", ()))
-    return round(len(useful.intersection(found)) / len(found), 6) if found else None
-
-
-def _counted(notes: Mapping[str, Any]) -> dict[str, Any]:
-    """Notes without ids: turns, why the context was computed anew, how many items were used, and of each mark how many."""
-    counted = {
-        "turns": notes.get("turns"),
-        "refresh": notes.get("refresh", {}).get("reason"),
-        "used": len(notes["used"]) if "used" in notes else None,
-        "marks": dict(Counter(notes["marks"].values())) if "marks" in notes else None,
-    }
-    return {name: value for name, value in counted.items() if value is not None}
-
-
-def noted(receipt: Receipt, notes: Mapping[str, Any]) -> Receipt:
-    """A receipt with what became of its context: turns that it served, why it was computed anew, what an answer used."""
-    if not notes:
-        return receipt
-    return Receipt({**receipt.document, "notes": merged(receipt.document.get("notes", {}), notes)})
-
-
-def merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """Two notes on one context: turns add up, used records and marks join, and the later reason holds."""
-    out = {**old, **new}
-    if "turns" in old and "turns" in new:
-        out["turns"] = old["turns"] + new["turns"]
-    if "used" in old and "used" in new:
-        out["used"] = list(dict.fromkeys((*old["used"], *new["used"])))
-    if "marks" in old and "marks" in new:
-        out["marks"] = {**old["marks"], **new["marks"]}
-    return out
-
-
-def unpack(body: bytes) -> Receipt:
-    return Receipt(json.loads(zlib.decompress(body)))
-
-
-def scrub(body: bytes, ids: frozenset[str], words: frozenset[str] = frozenset()) -> tuple[bytes, str] | None:
-    """A receipt without these records, and without the question that found or quotes them, and its line; None where there
-    is nothing.
-
-    `words` are terms that no other record holds: a question with one of them quotes what is to be forgotten.
-    """
-    document = json.loads(zlib.decompress(body))
-    names = ("id", "detail", "overruled_by", "via")
-
-    def free(*given: str | None) -> bool:
-        """Whether none of these is to be forgotten, nor an entity whose relation it is."""
-        return ids.isdisjoint(part for id in given if id for part in (stored_id(id), *ends_of(id)))
-
-    left = [entry for entry in document["candidates"] if free(*(entry.get(name) for name in names))]
-    gone = len(document["candidates"]) - len(left)
-    contradicted = [entry for entry in left if not free(entry.get("conflict"))]
-    for entry in contradicted:  # it stands alone now, and says so
-        del entry["conflict"], entry["conflict_version"]
-    signals, asked = document["signals"], document["request"]
-    named = (*asked["filters"]["exclude"], *signals.get("entities", ()), asked.get("task"))
-    if not gone and not contradicted and free(*named) and words.isdisjoint(signals.get("terms", ())):
-        return None
-    document["candidates"] = left
-    notes = document.get("notes", {})
-    if "used" in notes:
-        notes["used"] = [id for id in notes["used"] if free(id)]
-    if "marks" in notes:
-        notes["marks"] = {id: mark for id, mark in notes["marks"].items() if free(id)}
-    document["forgotten"] = document.get("forgotten", 0) + gone
-    asked["query"] = FORGOTTEN
-    if asked.get("code_query"):
-        asked["code_query"] = FORGOTTEN
-    asked["filters"]["exclude"] = []
-    document["signals"] = {}
-    return zlib.compress(_json(document).encode(), 3), _json(line(Receipt(document)))
-
-
-# --- questions -----------------------------------------------------------------------------------------------------
-
-
-def why(receipt: Receipt, id: str) -> dict[str, Any]:
-    """Why a record is in this context, or why it is not, with its score taken apart."""
-    entry = receipt.of(id)
-    if entry is None:
-        raise NotFound(f"{id!r} was no candidate of {receipt.id!r}. `foveate why-not` works out why.")
-    parts = parts_of(entry, receipt.document["profile"]["weights"])
-    return {"context": receipt.id, **entry, "score_parts": parts, "sentence": sentence(entry)}
-
-
-def parts_of(entry: Mapping[str, Any], weights: Mapping[str, float]) -> dict[str, float]:
-    """A candidate's score taken apart: what each feature adds, in the profile's order."""
-    return {name: round(weight * entry["features"].get(name, 0.0), 6) for name, weight in weights.items()}
-
-
-def sentence(entry: Mapping[str, Any]) -> str:
-    """The decision on a candidate, in words."""
-    if entry["kept"]:
-        return f"kept in {entry['slot']!r} at level {entry['level']}, {entry['shown_tokens']} tokens, rank {entry['rank']}"
-    needs = _needs(entry)
-    detail = entry.get("detail") or ""
-    words = {
-        "budget": "left out: budget",
-        "max_items": f"left out: max_items ({detail})",
-        "min_score": f"left out: below min_score ({detail})",
-        "duplicate": f"left out: duplicate of {detail}",
-        "superseded": f"left out: superseded by {detail}" if detail else "left out: superseded",
-        "disputed": f"left out: disputed by {detail}, which is more trusted" if detail else "left out: disputed",
-        "not valid": f"left out: not valid at that time ({detail})",
-        "excluded": f"left out: excluded {detail}",
-        "untrusted": f"left out: untrusted ({detail}); a person can promote it",
-    }[entry["reason"]]
-    return f"{words}, in {entry['slot']!r}" + (f"; needs {needs}" if needs else "")
-
-
-def _needs(entry: Mapping[str, Any]) -> str:
-    parts = []
-    if entry.get("needs_tokens"):
-        parts.append(f"+{entry['needs_tokens']} tokens")
-    if entry.get("needs_score"):
-        parts.append(f"+{entry['needs_score']:.3f} score")
-    return ", ".join(parts)
-
-
-def diff(one: Receipt, other: Receipt) -> dict[str, Any]:
-    """What changed between two contexts: added, withdrawn, moved, re-detailed."""
-    before = {entry["id"]: entry for entry in one.candidates if entry["kept"]}
-    after = {entry["id"]: entry for entry in other.candidates if entry["kept"]}
-    both = [(before[id], after[id]) for id in after if id in before]
-    return {
-        "from": one.id,
-        "to": other.id,
-        "added": [_short(entry) for id, entry in after.items() if id not in before],
-        "withdrawn": [_short(entry) for id, entry in before.items() if id not in after],
-        "moved": [
-            {"id": new["id"], "from": _place(old), "to": _place(new)} for old, new in both if _place(old) != _place(new)
-        ],
-        "re_detailed": [
-            {"id": new["id"], "from": old["level"], "to": new["level"]} for old, new in both if old["level"] != new["level"]
-        ],
-        "changed": [
-            {"id": new["id"], "from": old["version"], "to": new["version"]}
-            for old, new in both
-            if old["version"] != new["version"]
-        ],
-        "tokens": other.document["budget"]["used"] - one.document["budget"]["used"],
-        "same_prefix": one.document["prefix"]["hash"] == other.document["prefix"]["hash"],
-    }
-
-
-def _place(entry: Mapping[str, Any]) -> str:
-    return f"{entry['slot']} {entry['rank']}"
-
-
-def _short(entry: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: entry[name] for name in ("id", "kind", "slot", "level", "shown_tokens", "score")}
-
-
-# --- JSON forms ----------------------------------------------------------------------------------------------------
-
-
-def budget_json(context: Context) -> dict[str, Any]:
-    """The ledger, as the command line and the receipt show it."""
+def ledger_of(context: Context) -> BudgetLedger:
+    """Return where the tokens of a context went."""
     shown = {section.name: len(section.items) for section in context.sections}
-    return {
-        "total": context.budget.total,
-        "reserve": context.budget.reserve,
-        "used": context.budget.used,
-        "framing": context.budget.framing,
-        "slots": [
-            {
-                "name": grant.slot,
-                "granted": grant.granted,
-                "own": grant.own,
-                "borrowed": grant.borrowed,
-                "lent": grant.lent,
-                "used": grant.used,
-                "items": shown.get(grant.slot, 0),
-            }
-            for grant in context.budget.grants
-        ],
-    }
-
-
-def context_json(context: Context) -> dict[str, Any]:
-    """A context as one document. Times are in the receipt only, so that the same context is the same bytes."""
-    return {
-        "schema_version": SCHEMA,
-        "id": context.id,
-        "text": context.text,
-        "messages": context.messages(),
-        "tokens": context.tokens,
-        "budget": budget_json(context),
-        "sections": [{"name": s.name, "content": s.content, "source": s.source} for s in context.sections],
-        "items": [
-            {
-                "id": item.id,
-                "kind": item.kind,
-                "slot": item.section,
-                "level": item.level,
-                "tokens": item.tokens,
-                "score": item.score,
-                "features": dict(item.candidate.features),
-                "source": item.candidate.source,
-            }
-            for item in context.items
-        ],
-        "left_out": [
-            {
-                "id": omission.id,
-                "kind": omission.kind,
-                "slot": omission.section,
-                "score": omission.score,
-                "reason": omission.reason,
-                "detail": omission.detail,
-                "needs": {"tokens": omission.needs_tokens, "score": omission.needs_score},
-            }
-            for omission in context.left_out
-        ],
-        "truncated": context.truncated,
-        "considered": dict(context.considered),
-        "profile": context.profile,
-        "prefix": asdict(context.prefix),
-        "warnings": list(context.warnings),
-    }
-
-
-def profile_json(profile: Profile) -> dict[str, Any]:
-    values = {item.name: getattr(profile, item.name) for item in fields(Profile)}
-    slots = [{name: getattr(slot, name) for name in _SLOT} for slot in profile.slots]
-    return {**values, "slots": slots, "frame": asdict(profile.frame) if profile.frame else None}
-
-
-_SLOT = tuple(item.name for item in fields(Slot))
-
-
-def profile_from_json(value: Mapping[str, Any]) -> Profile:
-    slots = tuple(
-        Slot(**{**slot, "kinds": tuple(slot["kinds"]), "also": tuple((name, n) for name, n in slot.get("also", ()))})
-        for slot in value["slots"]
+    slots = (
+        SlotLedger(name=grant.slot, granted=grant.granted, own=grant.own, used=grant.used, items=shown.get(grant.slot, 0))
+        for grant in context.budget.grants
     )
-    frame = value.get("frame")
-    return Profile(**{**value, "slots": slots, "frame": _frame_from_json(frame) if frame else None})
+    budget = context.budget
+    return BudgetLedger(
+        total=budget.total, reserve=budget.reserve, used=budget.used, framing=budget.framing, slots=tuple(slots)
+    )
 
 
-def _frame_from_json(value: Mapping[str, Any]) -> Frame:
-    parts: dict[str, Any] = {name: tuple(part) if isinstance(part, list) else part for name, part in value.items()}
-    return Frame(**{**parts, "triggers": {name: tuple(texts) for name, texts in value["triggers"].items()}})
-
-
-def filters_from_json(value: Mapping[str, Any]) -> Filters:
-    parts: dict[str, Any] = {name: tuple(part) if isinstance(part, list) else part for name, part in value.items()}
-    return Filters(**parts)
-
-
-def scope_from_json(value: Mapping[str, Any]) -> Scope:
-    return Scope(**value)
-
-
-def scope_within(receipt: Receipt, mine: Scope) -> Scope:
-    """A receipt's scope, within the caller's own session and task: a receipt opens no wall."""
-    asked = scope_from_json(receipt.document["request"]["scope"])
-    return replace(asked, session=mine.session or asked.session, task=mine.task or asked.task)
-
-
-def request_from_json(value: Mapping[str, Any], scope: Scope, task: Record | None) -> Request:
-    """A past request as it was, seen from a scope; without what was handed in, which the caller has."""
-    apart = ("scope", "task", "filters", "given")
-    plain = {item.name: value[item.name] for item in fields(Request) if item.name in value and item.name not in apart}
-    return Request(**plain, scope=scope, task=task, filters=filters_from_json(value["filters"]))
-
-
-def _signals(signals: Signals) -> dict[str, Any]:
-    """What the question said. Entities by id, and no words that only their records hold: those can be forgotten."""
-    return {
-        "keywords": list(signals.keywords),
-        "terms": {term: weight for term, weight in signals.terms.items() if weight != ALIAS_WEIGHT},
-        "paths": list(signals.paths),
-        "symbols": list(signals.symbols),
-        "entities": list(signals.entities),
-        "intent": signals.intent,
-        "event_types": list(signals.event_types),
-        "domains": list(signals.domains),
-        "task_type": signals.task_type,
-        "complexity": signals.complexity,
-        "because": signals.because,
-        "frame": signals.frame,
-        "frame_because": signals.frame_because,
-        "input": signals.input,
-        "input_because": signals.input_because,
-    }
+def _signals(signals: Signals) -> SignalsSummary:
+    return SignalsSummary(
+        keywords=signals.keywords,
+        terms={term: weight for term, weight in signals.terms.items() if weight != ALIAS_WEIGHT},
+        paths=signals.paths,
+        symbols=signals.symbols,
+        entities=tuple(signals.entities),
+        intent=signals.intent,
+        event_types=signals.event_types,
+        domains=signals.domains,
+        task_type=signals.task_type,
+        complexity=signals.complexity,
+        because=signals.because,
+        frame=signals.frame,
+        frame_because=signals.frame_because,
+        input=signals.input,
+        input_because=signals.input_because,
+    )
 
 
 _Key = tuple[str, str, float]
@@ -446,9 +191,10 @@ def _key(candidate: Candidate) -> _Key:
     return (candidate.record.id, candidate.slot, candidate.score)
 
 
-def _entry(candidate: Candidate, kept: dict[_Key, Item], lost: Mapping[_Key, LeftOut]) -> dict[str, Any]:
+def _entry(candidate: Candidate, kept: dict[_Key, Item], lost: Mapping[_Key, LeftOut]) -> AnyCandidate:
     record = candidate.record
-    entry: dict[str, Any] = {
+    versions = record.data.get("versions") if record.kind == RELATION else None
+    common: dict[str, Any] = {
         "id": record.id,
         "version": record.version,
         "hash": record.hash,
@@ -458,28 +204,83 @@ def _entry(candidate: Candidate, kept: dict[_Key, Item], lost: Mapping[_Key, Lef
         "features": dict(candidate.features),
         "score": candidate.score,
         "overruled_by": candidate.overruled_by,
+        "via": _ref(candidate.via),
+        "stale": candidate.stale,
+        "text": record.text if candidate.source == "calibration" else None,
+        "versions": None if versions is None else tuple(versions),
+        "conflict": _ref(candidate.conflict),
     }
-    if candidate.via is not None:
-        entry |= {"via": candidate.via.id, "via_version": candidate.via.version}
-    if candidate.stale:
-        entry["stale"] = True
-    if candidate.source == "calibration":  # worked out for the call, and in no store: its figures are kept here
-        entry["text"] = record.text
-    if record.kind == RELATION and "versions" in record.data:
-        entry["versions"] = list(record.data["versions"])
-    if candidate.conflict is not None:
-        entry |= {"conflict": candidate.conflict.id, "conflict_version": candidate.conflict.version}
-    item = kept.pop(_key(candidate), None)  # once: the same record brought twice is kept once
+    item = kept.pop(_key(candidate), None)  # a record that two sources returned for a slot is kept once
     if item is not None:
-        if record.kind == "file" and item.level == "full" and is_shown_in_parts(record.text):
-            entry["in_parts"] = True
-        return {**entry, "kept": True, "level": item.level, "shown_tokens": item.tokens, "rank": item.rank}
+        in_parts = record.kind == "file" and item.level == "full" and is_shown_in_parts(record.text)
+        return KeptCandidate(**common, level=item.level, tokens=item.tokens, rank=item.rank, in_parts=in_parts)
     omission = lost[_key(candidate)]
-    return {
-        **entry,
-        "kept": False,
-        "reason": omission.reason,
-        "detail": omission.detail,
-        "needs_tokens": omission.needs_tokens,
-        "needs_score": omission.needs_score,
+    return LeftOutCandidate(
+        **common,
+        reason=omission.reason,
+        detail=omission.detail,
+        needs_tokens=omission.needs_tokens,
+        needs_score=omission.needs_score,
+    )
+
+
+def _ref(record: Record | None) -> RecordRef | None:
+    return None if record is None else RecordRef(record.id, record.version)
+
+
+# --- debug section -------------------------------------------------------------------------------------------------
+
+
+def _debug(receipt: Receipt) -> str:
+    """Return 000's debug section as Markdown: the signals, and how much each step found and let through."""
+    signals, budget = receipt.signals, receipt.budget
+    kept = sum(1 for _ in receipt.kept)
+    sources = {report.source: report for report in receipt.sources}
+    looked_up = [entry for entry in receipt.candidates if entry.kind in ("pattern", "gotcha", "decision")]
+    inherited = [entry for entry in receipt.candidates if entry.via]
+    map_entries = [entry for entry in receipt.candidates if entry.source == "context_map"]
+    map_report = sources.get("context_map")
+    parts: dict[str, dict[str, str | int]] = {
+        "Signals Extracted": {
+            "Keywords": _list(signals.keywords),
+            "Domains": _list(signals.domains),
+            "Files Mentioned": _list(signals.paths),
+            "Task Type": signals.task_type or "none",
+            "Complexity": f"{signals.complexity or 'none'} ({signals.because or 'no task'})",
+        },
+        "Knowledge Graph Query": {
+            "Nodes matched": len({entry.id for entry in looked_up}),
+            "Patterns found": _number(looked_up, "pattern"),
+            "Gotchas found": _number(looked_up, "gotcha"),
+            "Decisions found": _number(looked_up, "decision"),
+        },
+        "Dependencies Processed": {
+            "Task IDs": _list(e.id for e in receipt.candidates if e.source == "dependencies" and e.kind == "task"),
+            "Patterns inherited": _number(inherited, "pattern"),
+            "Warnings inherited": _number(inherited, "gotcha"),
+            "Blocking questions": _number(inherited, "question"),
+        },
+        "Context Map Filtering": {
+            "Total entries": (map_report.among if map_report else 0) or 0,
+            "Entries after filter": len(map_entries),
+            "Top relevance score": round(max((total(entry.features) * FULL_COUNT for entry in map_entries), default=0)),
+        },
+        "Result": {
+            "Context": f"{receipt.id}, profile {receipt.profile.name}",
+            "Tokens": f"{budget.used} of {budget.total}",
+            "Kept": kept,
+            "Left out": len(receipt.candidates) - kept,
+        },
     }
+    blocks = [
+        f"### {title}\n" + "".join(f"- {name}: {value}\n" for name, value in lines.items()) for title, lines in parts.items()
+    ]
+    return "\n".join(["## Context Debug\n", *blocks])
+
+
+def _number(entries: Sequence[AnyCandidate], kind: str) -> int:
+    return len({entry.id for entry in entries if entry.kind == kind})
+
+
+def _list(parts: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(parts)) or "none"

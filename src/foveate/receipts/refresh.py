@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from foveate.errors import InputError
 from foveate.pipeline.context import Context
 from foveate.pipeline.run import Plan
-from foveate.receipts.receipt import FORGOTTEN, Receipt, filters_from_json
+from foveate.receipts.receipt import Receipt
 from foveate.records.kinds import kind_of
 from foveate.store.protocol import Reader
 from foveate.text import analysis
@@ -25,7 +25,7 @@ MATCH = 0.5
 PRESSURE = 0.9
 """The share of the room that conversation and context may take before the least relevant items go."""
 
-Why = Literal["", "first", "frame", "decision", "new information", "pressure", "event"]
+Cause = Literal["", "first", "frame", "decision", "new information", "pressure", "event"]
 
 _DECIDES = re.compile(
     r"\b(?:decid(?:e|es|ed|ing)|decisions?|choos(?:e|es|ing)|approve|go ahead|commit to|settle on|sign off|trade-?offs?"
@@ -39,7 +39,7 @@ class Refresh:
     """The answer to "is the previous context still good?". False if it is."""
 
     context: Context | None
-    reason: Why
+    reason: Cause
     detail: str
     match: float = 1.0
     """How much of the new question the previous context covers, 0..1."""
@@ -48,18 +48,18 @@ class Refresh:
         return self.context is not None
 
 
-def judge(before: Receipt, plan: Plan, match: float, *, acting: bool) -> tuple[Why, str]:
+def judge(before: Receipt, plan: Plan, match: float, *, acting: bool) -> tuple[Cause, str]:
     """Return the first of 004's reasons to refresh, and its explanation; no reason if the context is still good.
 
     `acting` says that the agent is about to act.
     """
-    old, new = before.document["signals"].get("frame") or "", plan.signals.frame
+    old, new = before.signals.frame, plan.signals.frame
     if old != new:
         return "frame", f"the frame changes from {old or 'none'!r} to {new or 'none'!r}"
-    if before.document["profile"]["name"] != plan.profile.name:
-        return "frame", f"the profile changes from {before.document['profile']['name']!r} to {plan.profile.name!r}"
+    if before.profile.name != plan.profile.name:
+        return "frame", f"the profile changes from {before.profile.name!r} to {plan.profile.name!r}"
     # A series of steps is one decision: only the turn from talking to acting refreshes, or a caller who says so.
-    decided = is_decision(before.document["request"]["query"], before.document["signals"].get("intent", ""))
+    decided = is_decision(before.request.query, before.signals.intent)
     if acting or (is_decision(plan.request.query, plan.signals.intent) and not decided):
         return "decision", "a decision or an action is next"
     if match < MATCH:
@@ -93,17 +93,16 @@ def match_of(
     """
     query = plan.request.query
     terms = analysis.terms(query)
-    held = [*before.document["signals"].get("terms", ()), *_terms(shown(before, reader, previous))]
+    held = [*before.signals.terms, *_terms(shown(before, reader, previous))]
     by_words = share_held(terms, held, reader.idf(terms))
-    asked = before.document["request"]["query"]
-    if by_words >= MATCH or plan.signals.embedding is None or asked == FORGOTTEN:
+    if by_words >= MATCH or plan.signals.embedding is None or before.request.is_forgotten:
         return by_words
-    return max(by_words, similarity(asked, query))
+    return max(by_words, similarity(before.request.query, query))
 
 
 def shown(receipt: Receipt, state: Reader, context: str | Context | Receipt) -> dict[str, tuple[Record, str]]:
     """The records that a context showed, each with the line that it showed; given texts where the context is at hand."""
-    kept = {entry["id"]: entry["level"] for entry in receipt.candidates if entry["kept"]}
+    kept = {entry.id: entry.level for entry in receipt.kept}
     found = state.get(list(kept))
     if isinstance(context, Context):
         found |= {item.id: item.record for item in context.items}
@@ -127,16 +126,6 @@ def budget_left(before: Receipt, conversation_tokens: int, window: int | None, p
         raise InputError(f"pressure must be above 0 and at most 1, got {pressure!r}.")
     if not conversation_tokens and window is None:
         return None
-    budget = before.document["budget"]
-    whole = window if window is not None else int(budget["total"])
+    whole = window if window is not None else before.budget.total
     left = int(pressure * whole) - conversation_tokens
-    return None if budget["used"] <= left else max(1, left)
-
-
-def options_of(receipt: Receipt) -> dict[str, Any]:
-    """Return a past request as options for a new one, without its clock and extra texts, which receipts do not hold."""
-    request = receipt.document["request"]
-    names = ("query", "budget", "profile", "agent", "complexity", "counter", "overrides", "frame", "code_query")
-    return {name: request[name] for name in names if request.get(name) not in (None, FORGOTTEN)} | {
-        "filters": filters_from_json(request["filters"])
-    }
+    return None if before.budget.used <= left else max(1, left)

@@ -1,46 +1,83 @@
-"""A session turn by turn: what each context showed anew, what it withdrew, and why it was computed.
+"""A session turn by turn: what each context showed that the one before did not, what it withdrew, and why it was computed.
 
-Comes in: the lines of a session's receipts, newest first, the ids that each showed, and the events of its compactions. Goes
-out: one document, oldest first. Pure; what it compares are ids and hashes, never texts.
+It compares ids and hashes, never texts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
-from foveate.clock import iso
+from foveate.receipts.lines import ReceiptLine
 from foveate.types import Record
 
 COMPACTION = "compaction"
-"""The type of the event that a conversation was compacted: its host put a summary in place of what was said. It is archived
-from the start: it is for people who look, not for prompts."""
-
-Line = Mapping[str, Any]
-Shown = Mapping[str, Sequence[str]]
-"""The ids of what each context showed, by its own id."""
+"""Type of the event that a conversation was compacted. It is archived from the start: for people, not for prompts."""
 
 
-def timeline(session: str, lines: Sequence[Line], shown: Shown, compactions: Sequence[Record], limit: int) -> dict[str, Any]:
-    """The latest `limit` turns; one line more is what the first of them is compared with."""
+@dataclass(frozen=True, slots=True)
+class SessionLine:
+    """A session that contexts were computed in."""
+
+    name: str
+    contexts: int
+    last: int
+    """Time of its latest context."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A context of a session, compared with the one before it. Everything in the first one is new."""
+
+    line: ReceiptLine
+    added: int
+    withdrawn: int
+    same_prefix: bool
+
+    @property
+    def refresh(self) -> str:
+        """Return why it replaced the context before it; empty if it did not."""
+        return self.line.notes.refresh
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """The host replaced a part of the conversation by a summary."""
+
+    id: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """A session turn by turn, oldest first."""
+
+    session: str
+    turns: tuple[Turn, ...]
+    compactions: tuple[Compaction, ...]
+    earlier: bool
+    """There are turns before these."""
+
+
+def timeline_of(
+    session: str,
+    lines: Sequence[ReceiptLine],
+    shown: Mapping[str, Sequence[str]],
+    compactions: Sequence[Record],
+    limit: int,
+) -> Timeline:
+    """Return the latest `limit` turns. `lines` come newest first, with one more that the first turn is compared with.
+
+    `shown` has the ids that each context showed.
+    """
     in_order = [None, *reversed(lines)]
-    turns = [_turn(before, line, shown) for before, line in pairwise(in_order) if line is not None]
-    return {
-        "session": session,
-        "turns": turns[-limit:],
-        "compactions": [{"id": event.id, "at": iso(event.created), "now": event.created} for event in reversed(compactions)],
-        "earlier": len(lines) > limit,
-    }
+    turns = tuple(_turn(before, line, shown) for before, line in pairwise(in_order) if line is not None)
+    compacted = tuple(Compaction(event.id, event.created) for event in reversed(compactions))
+    return Timeline(session, turns[-limit:], compacted, earlier=len(lines) > limit)
 
 
-def _turn(before: Line | None, line: Line, shown: Shown) -> dict[str, Any]:
-    """A turn against the one before; of the first, everything is new."""
-    old, new = (set(shown.get(each["id"], ())) if each else set() for each in (before, line))
-    return {
-        **line,
-        "added": len(new - old),
-        "withdrawn": len(old - new),
-        "same_prefix": before is not None and before["prefix"]["hash"] == line["prefix"]["hash"],
-        "refresh": line["notes"].get("refresh", ""),
-    }
+def _turn(before: ReceiptLine | None, line: ReceiptLine, shown: Mapping[str, Sequence[str]]) -> Turn:
+    old, new = (set(shown.get(each.id, ())) if each else set() for each in (before, line))
+    same_prefix = before is not None and before.prefix_hash == line.prefix_hash
+    return Turn(line, len(new - old), len(old - new), same_prefix)

@@ -7,18 +7,20 @@ still waiting or already in the store.
 from __future__ import annotations
 
 import atexit
-import json
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from copy import copy
-from typing import Any
+from dataclasses import replace
 
 from foveate.errors import NotFound, StoreError
 from foveate.pipeline.context import Context
 from foveate.pipeline.run import Run
 from foveate.receipts import receipt as receipts
+from foveate.receipts.codec import line_from_json, pack, unpack
+from foveate.receipts.lines import ReceiptLine
+from foveate.receipts.parts import NO_NOTES, Notes
 from foveate.receipts.receipt import Receipt
 from foveate.store.protocol import ProjectReader, Store
 from foveate.types import Scope
@@ -42,7 +44,7 @@ class Journal:
         self._store = store
         self._readers = readers
         self._pending: list[Run] = []
-        self._notes: dict[str, dict[str, Any]] = {}
+        self._notes: dict[str, Notes] = {}
         self._noted_by: dict[str, Scope] = {}  # who noted: whoever saves for all cannot see the receipts of others
         self._lock = threading.Lock()
         self._saving = threading.Lock()
@@ -68,7 +70,7 @@ class Journal:
             self._pending.append(facts)
             del self._pending[:-MOST_PENDING]
 
-    def note(self, context: str, notes: Mapping[str, Any]) -> None:
+    def note(self, context: str, notes: Notes) -> None:
         """Add to a context's receipt what became of it; written with the next receipts."""
         if len(self._notes) >= PENDING and context not in self._notes:
             self.save()
@@ -77,7 +79,7 @@ class Journal:
         with self._lock:
             self._noted_by.pop(context, None)
             self._noted_by[context] = here
-            self._notes[context] = receipts.merged(self._notes.get(context, {}), notes)
+            self._notes[context] = self._notes.get(context, NO_NOTES).merged(notes)
             for oldest in list(self._notes)[:-MOST_PENDING]:
                 del self._notes[oldest]
             for oldest in list(self._noted_by)[: -2 * MOST_PENDING]:  # in place: views of other callers share it
@@ -117,8 +119,8 @@ class Journal:
                 with self._lock:
                     self._notes.pop(id, None)
                 continue
-            receipt = receipts.unpack(body)
-            self._write(_owner(receipts.scope_from_json(receipt.document["request"]["scope"])), [receipt])
+            receipt = unpack(body)
+            self._write(_owner(receipt.request.scope), [receipt])
 
     def _body(self, id: str) -> bytes | None:
         noted_by = self._noted_by.get(id)
@@ -130,21 +132,20 @@ class Journal:
     def _write(self, owner: Scope, group: Sequence[Receipt]) -> bool:
         """Keep receipts with the notes on them, and with those that a receipt of the same context has already."""
         with self._lock:
-            notes = {receipt.id: self._notes.pop(receipt.id, {}) for receipt in group}
+            notes = {receipt.id: self._notes.pop(receipt.id, NO_NOTES) for receipt in group}
         try:
             with self._store.read(owner) as reader:
                 bodies = [reader.receipt(receipt.id) for receipt in group]
-            known = [receipts.unpack(body).document.get("notes", {}) if body else {} for body in bodies]
+            known = [unpack(body).notes if body else NO_NOTES for body in bodies]
             whole = [
-                receipts.noted(Receipt({**receipt.document, "notes": held}) if held else receipt, notes[receipt.id])
-                for receipt, held in zip(group, known, strict=True)
+                replace(receipt, notes=held.merged(notes[receipt.id])) for receipt, held in zip(group, known, strict=True)
             ]
-            self._store.save_receipts(owner, [receipts.pack(each, each.document["request"]["now"]) for each in whole])
+            self._store.save_receipts(owner, [pack(each) for each in whole])
         except StoreError:
             with self._lock:
                 for id, held in notes.items():
-                    if held:
-                        self._notes[id] = receipts.merged(held, self._notes.get(id, {}))
+                    if held != NO_NOTES:
+                        self._notes[id] = held.merged(self._notes.get(id, NO_NOTES))
             return False
         return True
 
@@ -171,28 +172,28 @@ class Journal:
             body = reader.receipt(id)
         if body is None:
             raise NotFound(f"There is no receipt {id!r}: it was dropped by age, or never made.")
-        return self._noted(receipts.unpack(body))
+        return self._noted(unpack(body))
 
     def page(self, limit: int, after: tuple[int, str] | None = None) -> list[Receipt]:
         """Receipts, newest first; `after` is (created, id) of the last of the page before."""
         self.save()
         with self._readers(None) as reader:
             found = reader.receipts_page(limit, after)
-        return [self._noted(receipts.unpack(stored.body)) for stored in found]
+        return [self._noted(unpack(stored.body)) for stored in found]
 
-    def lines(self, limit: int, after: tuple[int, str] | None = None, session: str | None = None) -> list[dict[str, Any]]:
+    def lines(self, limit: int, after: tuple[int, str] | None = None, session: str | None = None) -> list[ReceiptLine]:
         """The lines of receipts, of a session where one is named; in the order and the pages of `page`."""
         self.save()
         with self._readers(None) as reader:
             found = reader.receipt_summaries(limit, after, session)
-        return [json.loads(line) for line in found]
+        return [line_from_json(line) for line in found]
 
-    def lines_since(self, since: int, limit: int) -> tuple[Iterator[dict[str, Any]], bool]:
+    def lines_since(self, since: int, limit: int) -> tuple[Iterator[ReceiptLine], bool]:
         """The lines of receipts that were created at this time or later, newest first, and whether there are more."""
         self.save()
         with self._readers(None) as reader:
             found, more = reader.receipt_summaries_since(since, limit)
-        return map(json.loads, found), more
+        return map(line_from_json, found), more
 
     def _waiting(self, *, held: bool) -> list[Run]:
         """What is not written yet, of those that the reader may see; whoever holds the context itself may see its own."""
@@ -209,7 +210,7 @@ class Journal:
             return _is_own(asked, reader.scope)
 
     def _noted(self, receipt: Receipt) -> Receipt:
-        return receipts.noted(receipt, self._notes.get(receipt.id, {}))
+        return receipt.noted(self._notes.get(receipt.id, NO_NOTES))
 
 
 def _owner(scope: Scope) -> Scope:
@@ -232,8 +233,8 @@ def _is_own(asked: Scope, here: Scope) -> bool:
 def _latest(reader: ProjectReader) -> Receipt:
     """The newest receipt that the reader's own user and agent may see: those of others are theirs."""
     for stored in reader.receipts(LATEST):
-        receipt = receipts.unpack(stored.body)
-        if _is_own(receipts.scope_from_json(receipt.document["request"]["scope"]), reader.scope):
+        receipt = unpack(stored.body)
+        if _is_own(receipt.request.scope, reader.scope):
             return receipt
     raise NotFound("No context was computed yet.")
 

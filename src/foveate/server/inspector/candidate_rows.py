@@ -7,12 +7,13 @@ from typing import Any
 
 from foveate.code.model import CODE_ID_PREFIXES
 from foveate.engine import Engine
-from foveate.receipts.receipt import Receipt, parts_of, scope_within, sentence
+from foveate.receipts.codec import candidate_to_json
+from foveate.receipts.parts import AnyCandidate
+from foveate.receipts.receipt import Receipt
 from foveate.records.render import display_name
 from foveate.types import Record
 
 Row = dict[str, Any]
-ReceiptEntry = Mapping[str, Any]
 
 DECISION_FIELDS = ("kept", "level", "rank", "reason", "detail", "needs_tokens", "needs_score")
 
@@ -20,39 +21,40 @@ DECISION_FIELDS = ("kept", "level", "rank", "reason", "detail", "needs_tokens", 
 def candidate_rows(
     engine: Engine,
     receipt: Receipt,
-    entries: Sequence[ReceiptEntry],
+    entries: Sequence[AnyCandidate],
     external_records: Mapping[str, Record] | None = None,
 ) -> list[Row]:
     """Return a row for each entry. `external_records` are records that no store holds."""
-    with engine.store.data.reader(scope_within(receipt, engine.scope)) as reader:
-        stored = reader.get([entry["id"] for entry in entries])
+    with engine.store.data.reader(receipt.scope_within(engine.scope)) as reader:
+        stored = reader.get([entry.id for entry in entries])
     records = {**stored, **(external_records or {})}
-    weights = receipt.document["profile"]["weights"]
+    weights = receipt.profile.weights
     return [
-        {**_row(entry, records.get(entry["id"]), weights), "is_record": entry["id"] in stored}  # others have no page
+        {**_row(entry, records.get(entry.id), weights), "is_record": entry.id in stored}  # others have no page
         for entry in entries
     ]
 
 
-def _row(entry: ReceiptEntry, record: Record | None, weights: Mapping[str, float]) -> Row:
-    is_code = str(entry["id"]).startswith(CODE_ID_PREFIXES)
+def _row(entry: AnyCandidate, record: Record | None, weights: Mapping[str, float]) -> Row:
+    decision = candidate_to_json(entry)
+    is_code = entry.id.startswith(CODE_ID_PREFIXES)
     return {
-        "id": entry["id"],
-        "title": display_name(record) if record else str(entry["id"]),
-        "kind": entry["kind"],
-        "slot": entry["slot"],
-        "source": entry["source"],
-        "score": entry["score"],
-        "parts": {name: part for name, part in parts_of(entry, weights).items() if part},
-        "features": dict(entry["features"]),
-        "tokens": entry.get("shown_tokens"),
+        "id": entry.id,
+        "title": display_name(record) if record else entry.id,
+        "kind": entry.kind,
+        "slot": entry.slot,
+        "source": entry.source,
+        "score": entry.score,
+        "parts": {name: part for name, part in entry.score_parts(weights).items() if part},
+        "features": dict(entry.features),
+        "tokens": entry.tokens if entry.kept else None,
         "trust": record.trust if record else "",
         "origin": (record.origin or "") if record else "",
-        "version": entry["version"],
-        "changed_since": bool(record and not is_code and record.version != entry["version"]),
-        "via": entry.get("via"),
-        "sentence": sentence(entry),
-        **{name: entry[name] for name in DECISION_FIELDS if name in entry},
+        "version": entry.version,
+        "changed_since": bool(record and not is_code and record.version != entry.version),
+        "via": entry.via.id if entry.via else None,
+        "sentence": str(entry),
+        **{name: decision[name] for name in DECISION_FIELDS if name in decision},
     }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from foveate.code.snapshot import CodeSnapshot
 from foveate.engine.code import MAP_PROFILE, MAP_QUERY
 from foveate.operations import json
-from foveate.receipts.receipt import sentence
+from foveate.receipts.parts import AnyCandidate
 from foveate.server.http.responses import encode_cursor
 from foveate.server.inspector.page import Page, PageRequest
 
@@ -35,7 +35,7 @@ def _indexed_view(request: PageRequest, snapshot: CodeSnapshot, query: str, budg
     context = engine.context(query or MAP_QUERY, profile=MAP_PROFILE, code_query=query, budget=budget, dry_run=True)
     receipt = engine.receipts.get(context)
     index = json.code_index(engine.code.workspace)
-    ranked = sorted(receipt.candidates, key=lambda entry: (-entry["score"], entry["id"]))
+    ranked = sorted(receipt.candidates, key=lambda entry: (-entry.score, entry.id))
     return {
         "state": "indexed",
         "query": query,
@@ -53,15 +53,15 @@ def _indexed_view(request: PageRequest, snapshot: CodeSnapshot, query: str, budg
     }
 
 
-def _ranked_file(entry: Mapping[str, Any]) -> dict[str, Any]:
+def _ranked_file(entry: AnyCandidate) -> dict[str, Any]:
     return {
-        "path": str(entry["id"]).removeprefix("map:"),
-        "score": entry["score"],
-        "kept": entry["kept"],
-        "level": entry.get("level", ""),
-        "tokens": entry.get("shown_tokens"),
-        "needs_tokens": entry.get("needs_tokens", 0),
-        "sentence": sentence(entry),
+        "path": entry.id.removeprefix("map:"),
+        "score": entry.score,
+        "kept": entry.kept,
+        "level": entry.level if entry.kept else "",
+        "tokens": entry.tokens if entry.kept else None,
+        "needs_tokens": 0 if entry.kept else entry.needs_tokens,
+        "sentence": str(entry),
     }
 
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any, get_args
 
+from foveate.clock import iso
 from foveate.engine import Engine
 from foveate.engine.engine import view_of
 from foveate.errors import BudgetError, InputError, NotFound, ProfileError, SourceError
+from foveate.operations import json
 from foveate.pipeline import profiles
-from foveate.receipts import receipt as receipts
-from foveate.receipts.prompt import whole
-from foveate.receipts.receipt import Receipt, line, scope_within
-from foveate.receipts.refresh import options_of
+from foveate.receipts.codec import budget_to_json
+from foveate.receipts.diff import Diff, diff_of
+from foveate.receipts.lines import line_of
+from foveate.receipts.receipt import Receipt
+from foveate.receipts.replay import prompt_of
 from foveate.records.render import display_name
 from foveate.server.inspector.candidate_rows import Row, candidate_rows, features
 from foveate.server.inspector.contexts import budget_view, context_header, context_view, receipt_of
@@ -34,7 +38,7 @@ ROWS_PER_PAGE = 100
 def left_out_page(request: PageRequest) -> dict[str, Any]:
     """List the candidates of a context that were left out, with the reason and what each lacked."""
     receipt = receipt_of(request)
-    every = candidate_rows(request.engine, receipt, [entry for entry in receipt.candidates if not entry["kept"]])
+    every = candidate_rows(request.engine, receipt, list(receipt.left_out))
     reason, words = request.choice("reason", get_args(Reason)), request.text("q")
     sort = request.choice("sort", SORT_COLUMNS, "score")
     rows = _sort_rows([row for row in every if _matches(row, reason, words)], sort)
@@ -43,7 +47,7 @@ def left_out_page(request: PageRequest) -> dict[str, Any]:
     page = min(request.integer("page", 1) or 1, pages)
     shown = rows[(page - 1) * limit : page * limit]
     return {
-        "subject": f"Left out: {receipt.document['request']['query'][:60]}",
+        "subject": f"Left out: {receipt.request.query[:60]}",
         "context": context_header(receipt),
         "summary": summary(receipt),
         "reasons": dict(Counter(row["reason"] for row in every).most_common()),
@@ -63,15 +67,15 @@ def left_out_page(request: PageRequest) -> dict[str, Any]:
 
 def summary(receipt: Receipt) -> str:
     """Return one or two sentences about what was left out."""
-    lost = [entry for entry in receipt.candidates if not entry["kept"]]
+    lost = list(receipt.left_out)
     total = len(receipt.candidates)
     if not lost:
         return f"Nothing was left out of {total} candidates." if total else "No source returned a candidate."
     parts = []
-    if too_large := [entry["needs_tokens"] for entry in lost if entry["reason"] == "budget"]:
+    if too_large := [entry.needs_tokens for entry in lost if entry.reason == "budget"]:
         tokens = "1 token" if min(too_large) == 1 else f"{min(too_large):,} tokens"
         parts.append(f"{len(too_large)} of {total} candidates did not fit; the smallest shortfall was {tokens}")
-    if too_low := [entry["needs_score"] for entry in lost if entry["needs_score"] > 0]:
+    if too_low := [entry.needs_score for entry in lost if entry.needs_score > 0]:
         score = f"{min(too_low):.3f}" if min(too_low) >= 0.0005 else "less than 0.001"
         parts.append(f"{len(too_low)} of {total} scored too low; the smallest shortfall was {score}")
     if others := len(lost) - len(too_large) - len(too_low):
@@ -95,7 +99,7 @@ def _sort_rows(rows: list[Row], sort: str) -> list[Row]:
 def _with_related_records(request: PageRequest, receipt: Receipt, rows: Sequence[Row]) -> list[Row]:
     """Add to each row the record that it repeats or that superseded it."""
     ids = list(dict.fromkeys(row["detail"] for row in rows if row["reason"] in REASONS_NAMING_RECORD and row["detail"]))
-    with request.engine.store.data.reader(scope_within(receipt, request.engine.scope)) as reader:
+    with request.engine.store.data.reader(receipt.scope_within(request.engine.scope)) as reader:
         records = reader.get(ids) if ids else {}
     others = {id: {"id": id, "title": id, "is_record": False} for id in ids}
     others |= {id: {"id": id, "title": display_name(record), "is_record": True} for id, record in records.items()}
@@ -108,7 +112,7 @@ def _why(request: PageRequest, receipt: Receipt) -> dict[str, Any] | None:
     if not id:
         return None
     try:
-        return {"id": id, "found": True, "sentence": request.engine.why(id, receipt.id)["sentence"]}
+        return {"id": id, "found": True, "sentence": str(request.engine.why(id, receipt.id))}
     except (NotFound, InputError) as error:
         return {"id": id, "found": False, "sentence": str(error)}
 
@@ -125,58 +129,60 @@ def compare_page(request: PageRequest) -> dict[str, Any]:
     after = receipt_of(request)
     before = receipt_of(request, "from") if request.text("from") else _previous_context(request.engine, after)
     latest = request.engine.receipts.list(limit=MAX_CONTEXT_CHOICES)
-    if before is not None and before.id not in {row["id"] for row in latest}:
-        latest = [*latest, line(before)]
+    if before is not None and before.id not in {line.id for line in latest}:
+        latest = [*latest, line_of(before)]
     return {
-        "subject": f"Compare: {after.document['request']['query'][:60]}",
+        "subject": f"Compare: {after.request.query[:60]}",
         "context": context_header(after),
         "before": before and context_header(before),
-        "choices": [{name: row[name] for name in ("id", "created", "query")} for row in latest if row["id"] != after.id],
+        "choices": [
+            {"id": line.id, "created": iso(line.created), "query": line.query} for line in latest if line.id != after.id
+        ],
         "diff": before and _diff_view(request, before, after),
     }
 
 
 def _previous_context(engine: Engine, receipt: Receipt) -> Receipt | None:
     """Return the context before another one: of its session, or else of any."""
-    request = receipt.document["request"]
-    at, session = (request["now"], receipt.id), request["scope"]["session"]
+    at, session = (receipt.created, receipt.id), receipt.request.scope.session
     found = engine.receipts.list(limit=1, after=at, session=session) if session else []
     found = found or engine.receipts.list(limit=1, after=at)
-    return engine.receipts.get(found[0]["id"]) if found else None
+    return engine.receipts.get(found[0].id) if found else None
 
 
 def _diff_view(request: PageRequest, before: Receipt, after: Receipt) -> dict[str, Any]:
-    diff = request.engine.receipts.diff(before, after, texts=True)
+    diff = request.engine.receipts.diff(before, after)
     view = {
-        "tokens": diff["tokens"],
-        "same_prefix": diff["same_prefix"],
+        "tokens": diff.tokens,
+        "same_prefix": diff.same_prefix,
         "items": changed_items(request, before, after, diff),
-        "budgets": [budget_view(receipt.document["budget"]) for receipt in (before, after)],
+        "budgets": [budget_view(budget_to_json(receipt.budget)) for receipt in (before, after)],
         "shared_prefix": None,
         "text": None,
-        "unread": diff["unread"],
+        "unread": list(diff.unread),
     }
-    if not diff["unread"]:
-        first, second = diff["texts"]
-        view |= {"shared_prefix": {**diff["shared_prefix"], "of": len(second)}, "text": diff_lines(first, second)}
+    if diff.texts and diff.shared_prefix:
+        first, second = diff.texts
+        view |= {"shared_prefix": {**asdict(diff.shared_prefix), "of": len(second)}, "text": diff_lines(first, second)}
     return view
 
 
-def changed_items(request: PageRequest, before: Receipt, after: Receipt, diff: Mapping[str, Any]) -> list[Row]:
+def changed_items(request: PageRequest, before: Receipt, after: Receipt, diff: Diff) -> list[Row]:
     """Return a row for each item that was added, withdrawn, moved to another place or shown at another level or version."""
-    rows = {receipt.id: _kept_rows(request, receipt, diff) for receipt in (before, after)}
+    document = json.diff(diff)
+    ids = {entry["id"] for change in CHANGES for entry in document[change]}
+    rows = {receipt.id: _kept_rows(request, receipt, ids) for receipt in (before, after)}
     found = []
     for change in CHANGES:
         receipt = before if change == "withdrawn" else after
-        for entry in diff[change]:
+        for entry in document[change]:
             steps = {"from": entry.get("from"), "to": entry.get("to")}
             found.append({**rows[receipt.id][entry["id"]], "change": change.replace("_", "-"), **steps})
     return found
 
 
-def _kept_rows(request: PageRequest, receipt: Receipt, diff: Mapping[str, Any]) -> dict[str, Row]:
-    ids = {entry["id"] for change in CHANGES for entry in diff[change]}
-    kept = [entry for entry in receipt.candidates if entry["kept"] and entry["id"] in ids]
+def _kept_rows(request: PageRequest, receipt: Receipt, ids: set[str]) -> dict[str, Row]:
+    kept = [entry for entry in receipt.kept if entry.id in ids]
     return {row["id"]: row for row in candidate_rows(request.engine, receipt, kept)}
 
 
@@ -188,30 +194,32 @@ def try_page(request: PageRequest) -> dict[str, Any]:
     start = receipt_of(request)
     form = {"query": request.text("query"), "budget": request.integer("budget"), "profile": request.text("profile")}
     document = {
-        "subject": f"Try changes: {start.document['request']['query'][:60]}",
+        "subject": f"Try changes: {start.request.query[:60]}",
         "context": context_header(start),
         "form": form,
-        "total": start.document["budget"]["total"],
+        "total": start.budget.total,
         "profiles": [each.name for each in profiles.known(request.engine.store.profile_dirs)],
-        "has_extra": bool(start.document["request"]["given"]),
+        "has_extra": bool(start.request.given),
         "problem": "",
         "result": None,
     }
-    options = {**options_of(start), **{name: value for name, value in form.items() if value}}
+    query = request.text("query") or (None if start.request.is_forgotten else start.request.query)
+    changes = {name: form[name] for name in ("budget", "profile") if form[name]}
+    options: dict[str, Any] = {**start.request.options(), **changes}
     try:
-        view = view_of(request.engine, scope_within(start, request.engine.scope))
-        context = view.context(dry_run=True, **options)
+        view = view_of(request.engine, start.scope_within(request.engine.scope))
+        context = view.context(query, dry_run=True, **options)
         receipt = view.receipts.get(context)
     except (InputError, ProfileError, BudgetError, NotFound, SourceError) as error:  # shown next to the form
         return {**document, "problem": str(error)}
     records = {item.id: item.record for item in context.items}
-    diff = receipts.diff(start, receipt)
+    diff = diff_of(start, receipt)
     return {
         **document,
         "result": {
-            **context_view(request, receipt, whole(context.sections, context.tag), records),
+            **context_view(request, receipt, prompt_of(context.sections, context.tag), records),
             "summary": summary(receipt),
-            "tokens": diff["tokens"],
+            "tokens": diff.tokens,
             "items_changed": changed_items(request, start, receipt, diff),
         },
     }

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
+from foveate.clock import iso
 from foveate.operations import json
 from foveate.operations.inputs import LAST
-from foveate.receipts.prompt import Prompt
+from foveate.receipts.codec import budget_to_json, report_to_json, signals_to_json
 from foveate.receipts.receipt import Receipt
+from foveate.receipts.replay import Prompt
 from foveate.server.http.responses import encode_cursor
 from foveate.server.inspector.candidate_rows import Row, candidate_rows, features
 from foveate.server.inspector.page import Page, PageRequest
@@ -25,11 +28,11 @@ def contexts_page(request: PageRequest) -> dict[str, Any]:
     shown = rows[:limit]
     groups: dict[str | None, list[dict[str, Any]]] = {}
     for row in shown:
-        groups.setdefault(row["scope"]["session"], []).append(json.listed(row))
+        groups.setdefault(row.scope.session, []).append(json.listed(row))
     speaks_for_one_agent = request.caller.principal.scope.agent and not request.caller.principal.is_owner
     return {
         "groups": [{"session": session, "contexts": contexts} for session, contexts in groups.items()],
-        "next": encode_cursor(shown[-1]["now"], shown[-1]["id"]) if len(rows) > limit else None,
+        "next": encode_cursor(shown[-1].created, shown[-1].id) if len(rows) > limit else None,
         "agents": [] if speaks_for_one_agent else request.engine.receipts.agents(),
         "agent": request.engine.scope.agent,
         "is_first_page": not request.text("after"),
@@ -39,7 +42,7 @@ def contexts_page(request: PageRequest) -> dict[str, Any]:
 def session_page(request: PageRequest) -> dict[str, Any]:
     """Show a session turn by turn: tokens by slot, what was added and withdrawn, and why contexts were refreshed."""
     name = request.require("name", "session")
-    timeline = request.engine.receipts.timeline(name, limit=request.limit(TURNS_PER_PAGE))
+    timeline = json.timeline(request.engine.receipts.timeline(name, limit=request.limit(TURNS_PER_PAGE)))
     turns, compactions = timeline["turns"], timeline["compactions"]
     order = [(turn["now"], "turn", n) for n, turn in enumerate(turns)]
     order += [(compaction["now"], "compaction", n) for n, compaction in enumerate(compactions)]
@@ -60,7 +63,11 @@ def session_page(request: PageRequest) -> dict[str, Any]:
 def context_page(request: PageRequest) -> dict[str, Any]:
     """Show a context: the prompt, the budget, and its items."""
     receipt = receipt_of(request)
-    return context_view(request, receipt, request.engine.receipts.prompt(receipt))
+    return context_view(request, receipt, _prompt(request, receipt))
+
+
+def _prompt(request: PageRequest, receipt: Receipt) -> Prompt:
+    return request.engine.receipts.replay(receipt).prompt
 
 
 def receipt_of(request: PageRequest, name: str = "id") -> Receipt:
@@ -71,47 +78,43 @@ def receipt_of(request: PageRequest, name: str = "id") -> Receipt:
     latest = request.engine.receipts.list(
         limit=1
     )  # the order of the list, which a receipt that is not written yet could differ from
-    return request.engine.receipts.get(latest[0]["id"] if latest else None)
+    return request.engine.receipts.get(latest[0].id if latest else None)
 
 
 def context_view(
     request: PageRequest, receipt: Receipt, prompt: Prompt, external_records: Mapping[str, Record] | None = None
 ) -> dict[str, Any]:
     """Return everything that the page of a context shows."""
-    document = receipt.document
-    kept = [entry for entry in receipt.candidates if entry["kept"]]
-    slots = [slot["name"] for slot in document["budget"]["slots"]]
-    kept.sort(key=lambda entry: (slots.index(entry["slot"]), entry["rank"]))
+    slots = [slot.name for slot in receipt.budget.slots]
+    kept = sorted(receipt.kept, key=lambda entry: (slots.index(entry.slot), entry.rank))
     items = _in_prompt_order(candidate_rows(request.engine, receipt, kept, external_records), prompt)
     return {
-        "subject": f"Context: {document['request']['query'][:60]}",
+        "subject": f"Context: {receipt.request.query[:60]}",
         "context": context_header(receipt),
-        "budget": budget_view(document["budget"]),
+        "budget": budget_view(budget_to_json(receipt.budget)),
         "prompt": _prompt_view(prompt, items),
         "items": items,
         "features": features(items),
-        "left_out": dict(Counter(entry["reason"] for entry in receipt.candidates if not entry["kept"]).most_common()),
-        "sources": document["sources"],
-        "signals": {name: value for name, value in document["signals"].items() if value},
+        "left_out": dict(Counter(entry.reason for entry in receipt.left_out).most_common()),
+        "sources": [report_to_json(report) for report in receipt.sources],
+        "signals": {name: value for name, value in signals_to_json(receipt.signals).items() if value},
     }
 
 
 def context_header(receipt: Receipt) -> dict[str, Any]:
     """Return the request of a context and what identifies it."""
-    document = receipt.document
-    query = document["request"]
     return {
         "id": receipt.id,
-        "created": document["created"],
-        "query": query["query"],
-        "profile": document["profile"]["name"],
-        "counter": query["counter"],
-        "scope": {level: name for level, name in query["scope"].items() if name},
-        "ms": document["ms"],
-        "prefix": document["prefix"],
-        "warnings": document["warnings"],
-        "forgotten": document.get("forgotten", 0),
-        "left_out": sum(not entry["kept"] for entry in receipt.candidates),
+        "created": iso(receipt.created),
+        "query": receipt.request.query,
+        "profile": receipt.profile.name,
+        "counter": receipt.request.counter,
+        "scope": {level: name for level, name in asdict(receipt.request.scope).items() if name},
+        "ms": receipt.ms,
+        "prefix": receipt.prefix,
+        "warnings": receipt.warnings,
+        "forgotten": receipt.forgotten,
+        "left_out": sum(1 for _ in receipt.left_out),
     }
 
 
@@ -128,7 +131,7 @@ def budget_view(budget: Mapping[str, Any]) -> dict[str, Any]:
 
 def _in_prompt_order(items: list[Row], prompt: Prompt) -> list[Row]:
     """Number the items in the order of the prompt. Those that can no longer be read come last."""
-    place = {id: n for n, id in enumerate(span.id for part in prompt.parts for span in part.spans if span.id)}
+    place = {id: n for n, id in enumerate(span.id for part in prompt.parts for span in part.pieces if span.id)}
     ordered = sorted(items, key=lambda item: place.get(item["id"], len(place)))
     return [{"n": n, **item, "missing": item["id"] not in place} for n, item in enumerate(ordered, 1)]
 
@@ -140,7 +143,7 @@ def _prompt_view(prompt: Prompt, items: list[Row]) -> dict[str, Any]:
             "name": part.name,
             "role": part.role,
             "stable": part.stable,
-            "spans": [{"text": span.text, "item": numbers.get(span.id)} for span in part.spans],
+            "spans": [{"text": span.text, "item": numbers.get(span.id)} for span in part.pieces],
         }
         for part in prompt.parts
     ]

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from foveate.clock import iso
-from foveate.receipts import receipt as receipts
+from foveate.receipts.codec import unpack
+from foveate.receipts.receipt import Receipt
 from foveate.records.kinds import SUPERSEDED_BY
 from foveate.records.make import to_json
 from foveate.records.render import display_name
@@ -96,23 +97,20 @@ def _follow_links(reader: Reader, id: str, *, incoming: bool) -> list[str]:
 
 def contexts_showing(reader: ProjectReader, id: str) -> list[dict[str, Any]]:
     """Return the latest contexts that showed a record, the level, and how the answer used it."""
-    return [
-        _context_row(stored.created, receipts.unpack(stored.body), id) for stored in reader.receipts(MAX_CONTEXTS, record=id)
-    ]
+    return [_context_row(stored.created, unpack(stored.body), id) for stored in reader.receipts(MAX_CONTEXTS, record=id)]
 
 
-def _context_row(created: int, receipt: receipts.Receipt, id: str) -> dict[str, Any]:
-    entry = receipt.of(id)  # None for an entity that was only named in a relation
-    notes = receipt.document.get("notes", {})
+def _context_row(created: int, receipt: Receipt, id: str) -> dict[str, Any]:
+    entry = receipt.candidate(id)  # None for an entity that was only named in a relation
     return {
         "context": receipt.id,
         "created": iso(created),
-        "query": receipt.document["request"]["query"],
-        "slot": entry["slot"] if entry else "",
-        "level": entry.get("level", "") if entry else "in a relation",
-        "tokens": entry.get("shown_tokens") if entry else None,
-        "answered": id in notes.get("used", ()),
-        "mark": notes.get("marks", {}).get(id, ""),
+        "query": receipt.request.query,
+        "slot": entry.slot if entry else "",
+        "level": (entry.level if entry.kept else "") if entry else "in a relation",
+        "tokens": entry.tokens if entry and entry.kept else None,
+        "answered": id in (receipt.notes.used or ()),
+        "mark": (receipt.notes.marks or {}).get(id, ""),
     }
 
 

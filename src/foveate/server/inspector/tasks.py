@@ -8,7 +8,9 @@ from typing import Any
 
 from foveate.clock import iso
 from foveate.operations import json
-from foveate.receipts.receipt import Receipt, line, unpack
+from foveate.receipts.codec import unpack
+from foveate.receipts.lines import line_of
+from foveate.receipts.receipt import Receipt
 from foveate.records.kinds import DEPENDS_ON, HANDOFF_OF, TASK_STATES
 from foveate.records.render import display_name, part_of_task
 from foveate.server.http.responses import encode_cursor
@@ -184,7 +186,7 @@ def task_page(request: PageRequest) -> dict[str, Any]:
         "waits_for_it": [_label(id, display_name(record), state_of(record)) for id, record in waiting.items()],
         "handoffs": [{**_handoff_view(handoff), "summary": handoff.summary, "raw": handoff.text} for handoff in handoffs],
         "claims": [json.claim(claim) for claim in engine.tasks.claims(task=task)],
-        "contexts": [json.listed(line(receipt)) for receipt in receipts if _is_for(receipt, task.id)],
+        "contexts": [json.listed(line_of(receipt)) for receipt in receipts if _is_for(receipt, task.id)],
     }
 
 
@@ -199,8 +201,7 @@ def _specification_lines(data: Mapping[str, Any]) -> dict[str, list[str]]:
 
 def _is_for(receipt: Receipt, task: str) -> bool:
     """Return whether a context that shows a task was computed for it."""
-    request = receipt.document["request"]
-    return task in (request.get("task"), request["scope"].get("task"))
+    return task in (receipt.request.task, receipt.request.scope.task)
 
 
 PAGES = (

@@ -18,7 +18,8 @@ from foveate.engine import Engine
 from foveate.operations import json
 from foveate.pipeline.context import Context
 from foveate.receipts.feedback import Feedback
-from foveate.receipts.receipt import Receipt, sentence
+from foveate.receipts.receipt import Receipt
+from foveate.receipts.why import Why
 from foveate.records.kinds import kind_of
 from foveate.records.triggers import CensorMatch
 from foveate.store.protocol import Added
@@ -88,25 +89,22 @@ def _is_shortened(item: Item) -> bool:
 
 def context_explanation(receipt: Receipt) -> str:
     """Return the budget of a context and what was left out, as Markdown."""
-    budget = receipt.document["budget"]
-    omissions = [entry for entry in receipt.candidates if not entry["kept"]]
-    lines = [f"{receipt.id}: {budget['used']:,} of {budget['total']:,} tokens."]
-    lines += [
-        f"- {slot['name']}: {slot['used']:,} tokens, {slot['items']} items" for slot in budget["slots"] if slot["used"]
-    ]
+    budget, omissions = receipt.budget, list(receipt.left_out)
+    lines = [f"{receipt.id}: {budget.used:,} of {budget.total:,} tokens."]
+    lines += [f"- {slot.name}: {slot.used:,} tokens, {slot.items} items" for slot in budget.slots if slot.used]
     if omissions:
-        reasons = Counter(entry["reason"] for entry in omissions).most_common()
+        reasons = Counter(entry.reason for entry in omissions).most_common()
         lines.append(f"Left out: {', '.join(f'{number} ({reason})' for reason, number in reasons)}.")
-    lines += [f"- {_id(entry['id'])}: {sentence(entry)}" for entry in omissions[:MAX_OMISSIONS]]
-    lines += [f"Warning: {warning}" for warning in receipt.document["warnings"]]
+    lines += [f"- {_id(entry.id)}: {entry}" for entry in omissions[:MAX_OMISSIONS]]
+    lines += [f"Warning: {warning}" for warning in receipt.warnings]
     return "\n".join(lines)
 
 
-def item_explanation(why: Mapping[str, Any]) -> str:
+def item_explanation(why: Why) -> str:
     """Return why an item is in a context or not, and its score taken apart, as Markdown."""
-    parts = sorted(why.get("score_parts", {}).items(), key=lambda pair: -pair[1])
-    lines = [f"{why['id']} in {why['context']}: {why['sentence']}"]
-    lines += [f"Score {why['score']:.3f}:"] if "score" in why else []
+    parts = sorted(why.score_parts.items(), key=lambda pair: -pair[1])
+    lines = [f"{why.id} in {why.context}: {why}"]
+    lines += [f"Score {why.candidate.score:.3f}:"] if why.candidate else []
     lines += [f"- {part:.3f} {name}" for name, part in parts if part]
     return "\n".join(lines)
 

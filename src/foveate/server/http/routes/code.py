@@ -12,7 +12,7 @@ from foveate.engine.code import Code
 from foveate.errors import NotFound, SourceError, near
 from foveate.operations import json
 from foveate.pipeline import profiles
-from foveate.receipts.receipt import context_json, profile_json
+from foveate.receipts.codec import context_to_json, profile_to_json
 from foveate.server.http.access import Caller, Computes, Reads, Writes
 from foveate.server.http.bodies import Arguments
 from foveate.server.http.responses import Document, Include, included
@@ -59,7 +59,7 @@ def show_map(
     context = caller.engine.code.map(query, budget=budget)
     if not context.items and context.warnings:
         raise SourceError(context.warnings[0])
-    return Document(context_json(context))
+    return Document(context_to_json(context))
 
 
 @router.get("/code/docs")
@@ -86,4 +86,4 @@ def show_profile(name: str, caller: Computes) -> Response:
     if problems:
         return Document({"profile": None, "toml": "", "problems": problems})
     profile = profiles.resolve(name, dirs)
-    return Document({"profile": profile_json(profile), "toml": profiles.to_toml(profile), "problems": []})
+    return Document({"profile": profile_to_json(profile), "toml": profiles.to_toml(profile), "problems": []})

@@ -12,7 +12,7 @@ from foveate.engine import Engine
 from foveate.errors import InputError
 from foveate.operations import json
 from foveate.pipeline.run import text_hash
-from foveate.receipts.receipt import context_json
+from foveate.receipts.codec import context_to_json
 from foveate.server.http.access import Caller, Computes, Writes
 from foveate.server.http.bodies import Arguments, parameters
 from foveate.server.http.responses import (
@@ -63,7 +63,7 @@ def compute(request: Request, body: NewContext, caller: Computes) -> Response:
     metrics = request.app.state.metrics
     metrics.computes.observe(perf_counter() - began)
     metrics.tokens.inc(context.tokens)
-    document: dict[str, Any] = context_json(context)
+    document: dict[str, Any] = context_to_json(context)
     if "anthropic" in include:
         document["anthropic"] = context.anthropic()
     if "computed" in include:
@@ -81,7 +81,7 @@ def _refreshed(body: dict[str, Any], caller: Caller, engine: Engine) -> Response
     if body.get("event") is not None:
         caller.require("memory:write")
     result = engine.refresh(body.pop("previous", None), **body)
-    context = context_json(result.context) if result.context else None
+    context = context_to_json(result.context) if result.context else None
     return Document({"reason": result.reason, "detail": result.detail, "match": result.match, "context": context})
 
 
@@ -92,10 +92,10 @@ def list_contexts(
     """List past contexts, newest first, or with `group=session` the sessions that they belong to."""
     receipts = caller.engine.receipts
     if group == "session":
-        return Document({"sessions": receipts.sessions(limit=limit)})
+        return Document({"sessions": [json.session(row) for row in receipts.sessions(limit=limit)]})
     rows = receipts.list(session=caller.scope.session, limit=limit + 1, after=decode_cursor(after, int, str))
     page = rows[:limit]
-    more = encode_cursor(page[-1]["now"], page[-1]["id"]) if len(rows) > limit else None
+    more = encode_cursor(page[-1].created, page[-1].id) if len(rows) > limit else None
     return Document({"contexts": [json.listed(row) for row in page], "next": more})
 
 
@@ -106,7 +106,7 @@ def show(
     """Show the receipt of a context; `last` is the latest. `include` adds `text`, `candidates`, `validation`, `markdown`."""
     parts = included(include, json.RECEIPT_PARTS)
     receipt = caller.engine.receipts.get(id)
-    headers = {"ETag": etag(receipt.document["text_hash"])}
+    headers = {"ETag": etag(receipt.text_hash)}
     if matches_etag(headers["ETag"], if_none_match):
         return Response(status_code=304, headers=headers)
     return Document(json.receipt(caller.engine, receipt, parts), headers=headers)
@@ -115,13 +115,13 @@ def show(
 @router.get("/contexts/{id}/why/{item:path}")
 def why(id: str, item: str, caller: Computes) -> Response:
     """Explain why an item is in a context or not."""
-    return Document(caller.engine.why(item, id))
+    return Document(json.why(caller.engine.why(item, id)))
 
 
 @router.get("/contexts/{id}/diff/{other}")
 def diff(id: str, other: str, caller: Computes) -> Response:
     """Compare a context with a later one."""
-    return Document(caller.engine.receipts.diff(id, other))
+    return Document(json.diff(caller.engine.receipts.diff(id, other)))
 
 
 @router.post("/contexts/{id}/replay")
@@ -130,7 +130,7 @@ def replay(id: str, caller: Computes, body: ReplayOptions = None) -> Response:
     engine = caller.engine
     receipt = engine.receipts.get(id)
     extra = (body or {}).get("extra") or ()
-    return Document(json.replayed(engine.receipts.replay(id, extra=extra), receipt))
+    return Document(json.replay(engine.receipts.replay(receipt, extra=extra)))
 
 
 @router.post("/feedback")

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Event
-from typing import Annotated, Any
+from typing import Annotated
 
 import anyio
 import anyio.to_thread
@@ -17,6 +17,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from foveate.engine import Engine
 from foveate.errors import StoreError
 from foveate.operations import json
+from foveate.receipts.lines import ReceiptLine
 from foveate.server.http.access import Computes
 from foveate.server.http.routes.router import new_router
 from foveate.types import Scope
@@ -29,7 +30,7 @@ MAX_ROWS = 64
 MAX_SENT_IDS = 1024
 """Ids of sent contexts that a stream remembers: a receipt of another process may be stored late."""
 
-Rows = Sequence[dict[str, Any]]
+Rows = Sequence[ReceiptLine]
 
 
 @dataclass(slots=True)
@@ -71,7 +72,7 @@ class ContextFeed:
             channels = list(self._channels.values())
             updates = await anyio.to_thread.run_sync(_updates, channels, limiter=self._limiter) if channels else []
             for channel, rows in updates:
-                channel.rows, channel.newest = rows, rows[-1]["id"]
+                channel.rows, channel.newest = rows, rows[-1].id
                 _wake(channel)
         for channel in self._channels.values():
             _wake(channel)
@@ -91,7 +92,7 @@ def _updates(channels: Sequence[Channel]) -> list[tuple[Channel, Rows]]:
     found = []
     for channel in channels:
         newest = _latest(channel.engine, 1)
-        if newest and newest[0]["id"] != channel.newest and (rows := _latest(channel.engine, MAX_ROWS)):
+        if newest and newest[0].id != channel.newest and (rows := _latest(channel.engine, MAX_ROWS)):
             found.append((channel, rows))
     return found
 
@@ -126,9 +127,9 @@ async def events(
         yield ServerSentEvent(comment="listening")
         while not stopping.is_set():
             changed = channel.changed
-            for row in [row for row in rows if row["id"] not in seen]:
-                seen.append(row["id"])
-                yield ServerSentEvent(data=json.listed(row), event="context", id=row["id"])
+            for row in [row for row in rows if row.id not in seen]:
+                seen.append(row.id)
+                yield ServerSentEvent(data=json.listed(row), event="context", id=row.id)
                 sent += 1
                 if sent == limit:
                     return
@@ -138,7 +139,7 @@ async def events(
 
 def _already_sent(rows: Rows, last_event_id: str | None) -> list[str]:
     """Return the ids that the client has: all of them, or those up to the last event of an earlier stream."""
-    ids = [row["id"] for row in rows]
+    ids = [row.id for row in rows]
     if last_event_id is None:
         return ids
     return ids[: ids.index(last_event_id) + 1] if last_event_id in ids else []

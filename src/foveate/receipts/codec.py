@@ -1,0 +1,471 @@
+"""The JSON forms of receipts, their lines and contexts, and the bytes that a store keeps.
+
+Keys and their order are a contract: stored receipts, HTTP documents and `--json` all have them. Keys whose value says
+nothing, such as `stale` of a file that exists, are left out.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+from foveate.clock import iso
+from foveate.memory.relations import ends_of
+from foveate.pipeline import request_summary
+from foveate.pipeline.context import Context
+from foveate.pipeline.request_summary import scope_to_json
+from foveate.pipeline.sources import SourceReport
+from foveate.receipts.lines import LineNotes, ReceiptLine, line_of
+from foveate.receipts.parts import (
+    NO_NOTES,
+    AnyCandidate,
+    BudgetLedger,
+    KeptCandidate,
+    LeftOutCandidate,
+    Notes,
+    RecordRef,
+    RefreshNote,
+    SignalsSummary,
+    SlotLedger,
+)
+from foveate.receipts.receipt import Receipt, ledger_of
+from foveate.store.protocol import StoredReceipt
+from foveate.types import Frame, Prefix, Profile, Scope, Slot
+
+SCHEMA = 1
+COMPRESSION_LEVEL = 3
+
+Json = dict[str, Any]
+
+
+# --- stored bytes --------------------------------------------------------------------------------------------------
+
+
+def pack(receipt: Receipt) -> StoredReceipt:
+    """Return a receipt as the store keeps it."""
+    shown = [part for entry in receipt.kept for part in ends_of(entry.id) or (entry.id,)]  # a relation by its entities
+    return StoredReceipt(
+        receipt.id,
+        receipt.created,
+        _compressed(receipt),
+        tuple(dict.fromkeys(shown)),
+        receipt.request.scope.session,
+        _dump(line_to_json(line_of(receipt))),
+    )
+
+
+def unpack(body: bytes) -> Receipt:
+    """Return the receipt that a store keeps."""
+    return from_json(json.loads(zlib.decompress(body)))
+
+
+def scrub(body: bytes, ids: frozenset[str], terms: frozenset[str] = frozenset()) -> tuple[bytes, str] | None:
+    """Return a stored receipt and its line without some records; None if it holds none of them.
+
+    See `Receipt.without`. The store calls this while it forgets records: it cannot read receipts itself.
+    """
+    left = unpack(body).without(ids, terms)
+    return None if left is None else (_compressed(left), _dump(line_to_json(line_of(left))))
+
+
+def _compressed(receipt: Receipt) -> bytes:
+    return zlib.compress(_dump(to_json(receipt)).encode(), COMPRESSION_LEVEL)
+
+
+def _dump(document: Json) -> str:
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+
+
+# --- receipts ------------------------------------------------------------------------------------------------------
+
+
+def to_json(receipt: Receipt) -> Json:
+    """Return a receipt as JSON values."""
+    is_forgotten = receipt.request.is_forgotten
+    return {
+        "schema_version": SCHEMA,
+        "id": receipt.id,
+        "created": iso(receipt.created),
+        "request": request_summary.to_json(receipt.request),
+        "signals": {} if is_forgotten else signals_to_json(receipt.signals),
+        "profile": profile_to_json(receipt.profile),
+        "revision": receipt.revision,
+        "renderer": receipt.renderer,
+        "measured_by": receipt.measured_by,
+        "sources": [report_to_json(report) for report in receipt.sources],
+        "candidates": [candidate_to_json(entry) for entry in receipt.candidates],
+        "budget": budget_to_json(receipt.budget),
+        "prefix": _prefix_to_json(receipt.prefix),
+        "text_hash": receipt.text_hash,
+        "warnings": list(receipt.warnings),
+        "ms": receipt.ms,
+        **({"notes": notes_to_json(receipt.notes)} if receipt.notes != NO_NOTES else {}),
+        **({"forgotten": receipt.forgotten} if is_forgotten or receipt.forgotten else {}),
+    }
+
+
+def from_json(value: Mapping[str, Any]) -> Receipt:
+    """Return the receipt of a JSON document."""
+    return Receipt(
+        id=value["id"],
+        request=request_summary.from_json(value["request"]),
+        signals=_signals_from_json(value["signals"]),
+        profile=profile_from_json(value["profile"]),
+        revision=value["revision"],
+        renderer=value["renderer"],
+        measured_by=value["measured_by"],
+        sources=tuple(SourceReport(**{**report, "slots": tuple(report["slots"])}) for report in value["sources"]),
+        candidates=tuple(_candidate_from_json(entry) for entry in value["candidates"]),
+        budget=_budget_from_json(value["budget"]),
+        prefix=Prefix(**value["prefix"]),
+        text_hash=value["text_hash"],
+        warnings=tuple(value["warnings"]),
+        ms=value["ms"],
+        notes=_notes_from_json(value.get("notes", {})),
+        forgotten=value.get("forgotten", 0),
+    )
+
+
+def signals_to_json(signals: SignalsSummary) -> Json:
+    """Return what a request was about as JSON values."""
+    return {
+        "keywords": list(signals.keywords),
+        "terms": dict(signals.terms),
+        "paths": list(signals.paths),
+        "symbols": list(signals.symbols),
+        "entities": list(signals.entities),
+        "intent": signals.intent,
+        "event_types": list(signals.event_types),
+        "domains": list(signals.domains),
+        "task_type": signals.task_type,
+        "complexity": signals.complexity,
+        "because": signals.because,
+        "frame": signals.frame,
+        "frame_because": signals.frame_because,
+        "input": signals.input,
+        "input_because": signals.input_because,
+    }
+
+
+def _signals_from_json(value: Mapping[str, Any]) -> SignalsSummary:
+    parts: Json = {name: tuple(part) if isinstance(part, list) else part for name, part in value.items()}
+    return SignalsSummary(**parts)
+
+
+def report_to_json(report: SourceReport) -> Json:
+    """Return the report on a source as JSON values."""
+    return {
+        "source": report.source,
+        "slots": list(report.slots),
+        "found": report.found,
+        "ms": report.ms,
+        "error": report.error,
+        "among": report.among,
+        "note": report.note,
+    }
+
+
+def budget_to_json(budget: BudgetLedger) -> Json:
+    """Return the budget of a context as JSON values."""
+    return {
+        "total": budget.total,
+        "reserve": budget.reserve,
+        "used": budget.used,
+        "framing": budget.framing,
+        "slots": [
+            {
+                "name": slot.name,
+                "granted": slot.granted,
+                "own": slot.own,
+                "borrowed": slot.borrowed,
+                "lent": slot.lent,
+                "used": slot.used,
+                "items": slot.items,
+            }
+            for slot in budget.slots
+        ],
+    }
+
+
+def _budget_from_json(value: Mapping[str, Any]) -> BudgetLedger:
+    names = ("name", "granted", "own", "used", "items")
+    slots = tuple(SlotLedger(**{name: slot[name] for name in names}) for slot in value["slots"])
+    return BudgetLedger(**{**value, "slots": slots})
+
+
+def _prefix_to_json(prefix: Prefix) -> Json:
+    return {"hash": prefix.hash, "chars": prefix.chars, "tokens": prefix.tokens}
+
+
+def notes_to_json(notes: Notes) -> Json:
+    """Return the notes on a context as JSON values, without those that nobody made."""
+    refresh = notes.refresh
+    return {
+        **({"turns": notes.turns} if notes.turns else {}),
+        **({"refresh": {"reason": refresh.reason, "previous": refresh.previous}} if refresh else {}),
+        **({} if notes.used is None else {"used": list(notes.used)}),
+        **({} if notes.marks is None else {"marks": dict(notes.marks)}),
+    }
+
+
+def _notes_from_json(value: Mapping[str, Any]) -> Notes:
+    refresh, used = value.get("refresh"), value.get("used")
+    return Notes(
+        turns=value.get("turns", 0),
+        refresh=RefreshNote(**refresh) if refresh else None,
+        used=None if used is None else tuple(used),
+        marks=value.get("marks"),
+    )
+
+
+# --- candidates ----------------------------------------------------------------------------------------------------
+
+
+def candidate_to_json(entry: AnyCandidate) -> Json:
+    """Return a candidate as JSON values."""
+    value: Json = {
+        "id": entry.id,
+        "version": entry.version,
+        "hash": entry.hash,
+        "kind": entry.kind,
+        "slot": entry.slot,
+        "source": entry.source,
+        "features": dict(entry.features),
+        "score": entry.score,
+        "overruled_by": entry.overruled_by,
+    }
+    if entry.via is not None:
+        value |= {"via": entry.via.id, "via_version": entry.via.version}
+    if entry.stale:
+        value["stale"] = True
+    if entry.text is not None:
+        value["text"] = entry.text
+    if entry.versions is not None:
+        value["versions"] = list(entry.versions)
+    if entry.conflict is not None:
+        value |= {"conflict": entry.conflict.id, "conflict_version": entry.conflict.version}
+    if entry.kept:
+        if entry.in_parts:
+            value["in_parts"] = True
+        return {**value, "kept": True, "level": entry.level, "shown_tokens": entry.tokens, "rank": entry.rank}
+    return {
+        **value,
+        "kept": False,
+        "reason": entry.reason,
+        "detail": entry.detail,
+        "needs_tokens": entry.needs_tokens,
+        "needs_score": entry.needs_score,
+    }
+
+
+def _candidate_from_json(value: Mapping[str, Any]) -> AnyCandidate:
+    versions = value.get("versions")
+    common: Json = {
+        "id": value["id"],
+        "version": value["version"],
+        "hash": value["hash"],
+        "kind": value["kind"],
+        "slot": value["slot"],
+        "source": value["source"],
+        "features": value["features"],
+        "score": value["score"],
+        "overruled_by": value["overruled_by"],
+        "via": _ref_from_json(value, "via"),
+        "stale": value.get("stale", False),
+        "text": value.get("text"),
+        "versions": None if versions is None else tuple(versions),
+        "conflict": _ref_from_json(value, "conflict"),
+    }
+    if value["kept"]:
+        return KeptCandidate(
+            **common,
+            level=value["level"],
+            tokens=value["shown_tokens"],
+            rank=value["rank"],
+            in_parts=value.get("in_parts", False),
+        )
+    return LeftOutCandidate(
+        **common,
+        reason=value["reason"],
+        detail=value["detail"],
+        needs_tokens=value["needs_tokens"],
+        needs_score=value["needs_score"],
+    )
+
+
+def _ref_from_json(value: Mapping[str, Any], name: str) -> RecordRef | None:
+    return RecordRef(value[name], value[f"{name}_version"]) if value.get(name) else None
+
+
+# --- profiles ------------------------------------------------------------------------------------------------------
+
+
+def profile_to_json(profile: Profile) -> Json:
+    """Return a resolved profile as JSON values."""
+    return {
+        "name": profile.name,
+        "total": profile.total,
+        "written_for": profile.written_for,
+        "reserve": profile.reserve,
+        "slots": [_slot_to_json(slot) for slot in profile.slots],
+        "weights": dict(profile.weights),
+        "half_life": profile.half_life,
+        "fields": dict(profile.fields),
+        "vector_weight": profile.vector_weight,
+        "related_weight": profile.related_weight,
+        "flexible": profile.flexible,
+        "max_file_chars": profile.max_file_chars,
+        "frames": profile.frames,
+        "frame": _frame_to_json(profile.frame) if profile.frame else None,
+        "layers": dict(profile.layers),
+    }
+
+
+def profile_from_json(value: Mapping[str, Any]) -> Profile:
+    """Return the profile of a JSON document."""
+    slots = tuple(_slot_from_json(slot) for slot in value["slots"])
+    frame = value.get("frame")
+    return Profile(**{**value, "slots": slots, "frame": _frame_from_json(frame) if frame else None})
+
+
+def _slot_to_json(slot: Slot) -> Json:
+    return {
+        "name": slot.name,
+        "source": slot.source,
+        "also": [list(pair) for pair in slot.also],
+        "kinds": list(slot.kinds),
+        "heading": slot.heading,
+        "intro": slot.intro,
+        "empty": slot.empty,
+        "tokens": slot.tokens,
+        "share": slot.share,
+        "max_items": slot.max_items,
+        "min_score": slot.min_score,
+        "limit": slot.limit,
+        "level": slot.level,
+        "deepest": slot.deepest,
+        "keep": slot.keep,
+        "stable": slot.stable,
+        "role": slot.role,
+        "order": slot.order,
+        "priority": slot.priority,
+        "pinned": slot.pinned,
+        "text": slot.text,
+        "min_trust": slot.min_trust,
+        "field": slot.field,
+        "required": slot.required,
+    }
+
+
+def _slot_from_json(value: Mapping[str, Any]) -> Slot:
+    also = tuple((name, limit) for name, limit in value.get("also", ()))
+    return Slot(**{**value, "kinds": tuple(value["kinds"]), "also": also})
+
+
+def _frame_to_json(frame: Frame) -> Json:
+    return {
+        "title": frame.title,
+        "description": frame.description,
+        "questions": list(frame.questions),
+        "domains": list(frame.domains),
+        "triggers": {name: list(texts) for name, texts in frame.triggers.items()},
+        "order": frame.order,
+    }
+
+
+def _frame_from_json(value: Mapping[str, Any]) -> Frame:
+    parts: Json = {name: tuple(part) if isinstance(part, list) else part for name, part in value.items()}
+    return Frame(**{**parts, "triggers": {name: tuple(texts) for name, texts in value["triggers"].items()}})
+
+
+# --- lines ---------------------------------------------------------------------------------------------------------
+
+
+def line_to_json(line: ReceiptLine) -> Json:
+    """Return a line as JSON values."""
+    notes = {
+        "turns": line.notes.turns or None,
+        "refresh": line.notes.refresh or None,
+        "used": line.notes.used,
+        "marks": None if line.notes.marks is None else dict(line.notes.marks),
+    }
+    return {
+        "id": line.id,
+        "created": iso(line.created),
+        "now": line.created,
+        "query": line.query,
+        "profile": line.profile,
+        "scope": scope_to_json(line.scope),
+        "tokens": line.tokens,
+        "total": line.total,
+        "reserve": line.reserve,
+        "framing": line.framing,
+        "slots": dict(line.slots),
+        "items": line.items,
+        "left_out": line.left_out,
+        "ms": line.ms,
+        "text_hash": line.text_hash,
+        "prefix": {"hash": line.prefix_hash, "tokens": line.prefix_tokens},
+        "relevance": line.relevance,
+        "precision": line.precision,
+        "notes": {name: value for name, value in notes.items() if value is not None},
+        "warnings": line.warnings,
+        **({"forgotten": line.forgotten} if line.forgotten else {}),
+    }
+
+
+def line_from_json(text: str) -> ReceiptLine:
+    """Return the line that a store keeps as JSON text."""
+    value = json.loads(text)
+    value["created"] = value.pop("now")
+    prefix = value.pop("prefix")
+    value |= {"prefix_hash": prefix["hash"], "prefix_tokens": prefix["tokens"]}
+    return ReceiptLine(**{**value, "scope": Scope(**value["scope"]), "notes": LineNotes(**value["notes"])})
+
+
+# --- contexts ------------------------------------------------------------------------------------------------------
+
+
+def context_to_json(context: Context) -> Json:
+    """Return a context as JSON values. Times are only in its receipt: the same context has the same bytes."""
+    return {
+        "schema_version": SCHEMA,
+        "id": context.id,
+        "text": context.text,
+        "messages": context.messages(),
+        "tokens": context.tokens,
+        "budget": budget_to_json(ledger_of(context)),
+        "sections": [{"name": s.name, "content": s.content, "source": s.source} for s in context.sections],
+        "items": [
+            {
+                "id": item.id,
+                "kind": item.kind,
+                "slot": item.section,
+                "level": item.level,
+                "tokens": item.tokens,
+                "score": item.score,
+                "features": dict(item.candidate.features),
+                "source": item.candidate.source,
+            }
+            for item in context.items
+        ],
+        "left_out": [
+            {
+                "id": omission.id,
+                "kind": omission.kind,
+                "slot": omission.section,
+                "score": omission.score,
+                "reason": omission.reason,
+                "detail": omission.detail,
+                "needs": {"tokens": omission.needs_tokens, "score": omission.needs_score},
+            }
+            for omission in context.left_out
+        ],
+        "truncated": context.truncated,
+        "considered": dict(context.considered),
+        "profile": context.profile,
+        "prefix": _prefix_to_json(context.prefix),
+        "warnings": list(context.warnings),
+    }

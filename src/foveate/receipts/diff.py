@@ -1,0 +1,94 @@
+"""Compare two past contexts: which items came, went or changed, and how much of their beginning they share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from foveate.receipts.parts import KeptCandidate
+from foveate.receipts.receipt import Receipt
+from foveate.receipts.replay import Replay
+from foveate.text import tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One property of an item that both contexts show: before and after."""
+
+    id: str
+    before: str | int
+    after: str | int
+
+
+@dataclass(frozen=True, slots=True)
+class SharedPrefix:
+    """How much of the second text is equal to the beginning of the first."""
+
+    chars: int
+    tokens: int
+    share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diff:
+    """What changed between two contexts."""
+
+    before: str
+    after: str
+    added: tuple[KeptCandidate, ...]
+    withdrawn: tuple[KeptCandidate, ...]
+    moved: tuple[Step, ...]
+    """Items in another slot or at another rank."""
+    re_detailed: tuple[Step, ...]
+    """Items at another level."""
+    changed: tuple[Step, ...]
+    """Items at another version."""
+    tokens: int
+    """Difference in tokens; positive if the second context is larger."""
+    same_prefix: bool
+    """Whether the stable parts are equal."""
+    unread: tuple[str, ...] = ()
+    """Ids of the contexts whose text can no longer be computed."""
+    texts: tuple[str, str] | None = None
+    shared_prefix: SharedPrefix | None = None
+    """None if a text can no longer be computed."""
+
+
+def diff_of(before: Receipt, after: Receipt) -> Diff:
+    """Compare two receipts, without their texts."""
+    old = {entry.id: entry for entry in before.kept}
+    new = {entry.id: entry for entry in after.kept}
+    both = [(old[id], new[id]) for id in new if id in old]
+    return Diff(
+        before=before.id,
+        after=after.id,
+        added=tuple(entry for id, entry in new.items() if id not in old),
+        withdrawn=tuple(entry for id, entry in old.items() if id not in new),
+        moved=tuple(Step(two.id, _place(one), _place(two)) for one, two in both if _place(one) != _place(two)),
+        re_detailed=tuple(Step(two.id, one.level, two.level) for one, two in both if one.level != two.level),
+        changed=tuple(Step(two.id, one.version, two.version) for one, two in both if one.version != two.version),
+        tokens=after.budget.used - before.budget.used,
+        same_prefix=before.prefix.hash == after.prefix.hash,
+    )
+
+
+def _place(entry: KeptCandidate) -> str:
+    return f"{entry.slot} {entry.rank}"
+
+
+def diff_of_replays(before: Replay, after: Replay) -> Diff:
+    """Compare two contexts and, if both can be computed again, their texts."""
+    found = diff_of(before.receipt, after.receipt)
+    unread = tuple(each.id for each in (before, after) if not each.same)
+    if unread:
+        return replace(found, unread=unread)
+    shared = _shared_prefix(before.text, after.text, before.receipt.request.counter)
+    return replace(found, texts=(before.text, after.text), shared_prefix=shared)
+
+
+def _shared_prefix(first: str, second: str, counter: str) -> SharedPrefix:
+    shared, end = 0, min(len(first), len(second))
+    while shared < end:  # a binary search over slices: comparing letter by letter takes long
+        half = (shared + end + 1) // 2
+        shared, end = (half, end) if first[shared:half] == second[shared:half] else (shared, half - 1)
+    same, whole = (tokens.count(text, counter) for text in (second[:shared], second))
+    return SharedPrefix(shared, same, round(same / whole, 4) if whole else 1.0)

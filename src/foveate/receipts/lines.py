@@ -1,0 +1,103 @@
+"""Lines: a context as lists, timelines and statistics show it, in figures, without candidates and ids of records."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import fsum
+
+from foveate.receipts.parts import KeptCandidate
+from foveate.receipts.receipt import CONTEXT_SOURCES, Receipt
+from foveate.types import Scope
+
+MAX_LINE_QUERY_CHARS = 1_000
+"""Characters of a query in a line. The query may be a whole task, and a list shows its beginning."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineNotes:
+    """Notes as counts, without ids."""
+
+    turns: int = 0
+    refresh: str = ""
+    used: int | None = None
+    marks: Mapping[str, int] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceiptLine:
+    """What lists, timelines and statistics show of a context: figures, without candidates and ids of records."""
+
+    id: str
+    created: int
+    query: str
+    profile: str
+    scope: Scope
+    tokens: int
+    total: int
+    reserve: int
+    framing: int
+    slots: Mapping[str, int]
+    """Tokens of each slot that shows something."""
+    items: int
+    left_out: int
+    ms: float
+    text_hash: str
+    prefix_hash: str
+    prefix_tokens: int
+    relevance: float | None
+    """Mean relevance of what was found for the query."""
+    precision: float | None
+    """Share of the found items that an answer used or a person called useful; None where nobody reported it."""
+    notes: LineNotes
+    warnings: int
+    forgotten: int = 0
+
+
+def line_of(receipt: Receipt) -> ReceiptLine:
+    """Return the line of a receipt."""
+    query, budget, notes = receipt.request.query, receipt.budget, receipt.notes
+    kept = list(receipt.kept)
+    return ReceiptLine(
+        id=receipt.id,
+        created=receipt.created,
+        query=query if len(query) <= MAX_LINE_QUERY_CHARS else f"{query[:MAX_LINE_QUERY_CHARS]}…",
+        profile=receipt.profile.name,
+        scope=receipt.request.scope,
+        tokens=budget.used,
+        total=budget.total,
+        reserve=budget.reserve,
+        framing=budget.framing,
+        slots={slot.name: slot.used for slot in budget.slots if slot.used},
+        items=len(kept),
+        left_out=len(receipt.candidates) - len(kept),
+        ms=receipt.ms,
+        text_hash=receipt.text_hash,
+        prefix_hash=receipt.prefix.hash,
+        prefix_tokens=receipt.prefix.tokens,
+        relevance=_relevance(kept),
+        precision=_precision(receipt),
+        notes=LineNotes(
+            turns=notes.turns,
+            refresh=notes.refresh.reason if notes.refresh else "",
+            used=None if notes.used is None else len(notes.used),
+            marks=None if notes.marks is None else dict(Counter(notes.marks.values())),
+        ),
+        warnings=len(receipt.warnings),
+        forgotten=receipt.forgotten,
+    )
+
+
+def _relevance(kept: Sequence[KeptCandidate]) -> float | None:
+    found = [entry.features.get("relevance", 0.0) for entry in kept if entry.source not in CONTEXT_SOURCES]
+    return round(fsum(found) / len(found), 6) if found else None
+
+
+def _precision(receipt: Receipt) -> float | None:
+    notes = receipt.notes
+    if notes.used is None and notes.marks is None:
+        return None
+    found = receipt.found()
+    useful = {id for id, mark in (notes.marks or {}).items() if mark == "useful"} | set(notes.used or ())
+    return round(len(useful.intersection(found)) / len(found), 6) if found else None

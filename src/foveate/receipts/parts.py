@@ -1,0 +1,217 @@
+"""The parts of a receipt: candidates, signals, the budget, and notes on what became of the context."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Literal
+
+from foveate.memory.relations import ends_of
+from foveate.pipeline.sources.parts import stored_id
+from foveate.types import Level, Reason
+
+# --- candidates ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRef:
+    """A record at the version that a context saw."""
+
+    id: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateEntry:
+    """A candidate of a past context: what it was, and how it scored."""
+
+    kept: ClassVar[bool]
+
+    id: str
+    version: int
+    hash: str
+    kind: str
+    slot: str
+    source: str
+    features: Mapping[str, float]
+    score: float
+    overruled_by: str | None = None
+    """Id of the record that superseded or disputes it."""
+    via: RecordRef | None = None
+    """The task that handed it on."""
+    stale: bool = False
+    """It points to a file that is gone."""
+    text: str | None = None
+    """Text of a record that was computed for the call and that no store holds."""
+    versions: tuple[int, ...] | None = None
+    """Versions of the two entities of a relation."""
+    conflict: RecordRef | None = None
+    """A record that contradicts it."""
+
+    def score_parts(self, weights: Mapping[str, float]) -> dict[str, float]:
+        """Return what each feature adds to the score, in the order of the profile's weights."""
+        return {name: round(weight * self.features.get(name, 0.0), 6) for name, weight in weights.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptCandidate(CandidateEntry):
+    """A candidate that the context shows."""
+
+    kept: ClassVar[Literal[True]] = True
+
+    level: Level
+    tokens: int
+    rank: int
+    in_parts: bool = False
+    """It is a file of which some lines are left out."""
+
+    def __str__(self) -> str:
+        return f"kept in {self.slot!r} at level {self.level}, {self.tokens} tokens, rank {self.rank}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOutCandidate(CandidateEntry):
+    """A candidate that the context does not show, the reason, and what it lacked."""
+
+    kept: ClassVar[Literal[False]] = False
+
+    reason: Reason
+    detail: str = ""
+    needs_tokens: int = 0
+    needs_score: float = 0.0
+
+    def __str__(self) -> str:
+        detail = self.detail
+        reason = {
+            "budget": "budget",
+            "max_items": f"max_items ({detail})",
+            "min_score": f"below min_score ({detail})",
+            "duplicate": f"duplicate of {detail}",
+            "superseded": f"superseded by {detail}" if detail else "superseded",
+            "disputed": f"disputed by {detail}, which is more trusted" if detail else "disputed",
+            "not valid": f"not valid at that time ({detail})",
+            "excluded": f"excluded {detail}",
+            "untrusted": f"untrusted ({detail}); a person can promote it",
+        }[self.reason]
+        needs = [f"+{self.needs_tokens} tokens"] if self.needs_tokens else []
+        needs += [f"+{self.needs_score:.3f} score"] if self.needs_score else []
+        return f"left out: {reason}, in {self.slot!r}" + (f"; needs {', '.join(needs)}" if needs else "")
+
+
+AnyCandidate = KeptCandidate | LeftOutCandidate
+
+
+# --- parts ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignalsSummary:
+    """What a past request was about. Words that only records hold are not in it: those can be forgotten."""
+
+    keywords: tuple[str, ...] = ()
+    terms: Mapping[str, float] = field(default_factory=dict)
+    paths: tuple[str, ...] = ()
+    symbols: tuple[str, ...] = ()
+    entities: tuple[str, ...] = ()
+    """Ids of the entities that the request names."""
+    intent: str = "other"
+    event_types: tuple[str, ...] = ()
+    domains: tuple[str, ...] = ()
+    task_type: str = ""
+    complexity: str = ""
+    because: str = ""
+    """Why the task has this complexity."""
+    frame: str = ""
+    frame_because: str = ""
+    input: str = ""
+    input_because: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotLedger:
+    """What one slot was granted and used."""
+
+    name: str
+    granted: int
+    own: int
+    used: int
+    items: int
+
+    @property
+    def borrowed(self) -> int:
+        """Return how many tokens it took from other slots."""
+        return max(0, self.granted - self.own)
+
+    @property
+    def lent(self) -> int:
+        """Return how many of its own tokens went to other slots."""
+        return max(0, self.own - self.granted)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetLedger:
+    """Where the tokens of a context went."""
+
+    total: int
+    reserve: int
+    used: int
+    framing: int
+    slots: tuple[SlotLedger, ...] = ()
+
+    @property
+    def ceiling(self) -> int:
+        """Return the most tokens that the context may take."""
+        return self.total - self.reserve
+
+    @property
+    def free(self) -> int:
+        """Return the tokens that were left."""
+        return self.ceiling - self.used
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshNote:
+    """Why a context replaced an earlier one."""
+
+    reason: str
+    previous: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notes:
+    """What became of a context. None where nobody reported it."""
+
+    turns: int = 0
+    """Turns of the conversation that it served."""
+    refresh: RefreshNote | None = None
+    used: tuple[str, ...] | None = None
+    """Ids of the items that an answer used."""
+    marks: Mapping[str, str] | None = None
+    """A person's verdict on an item, by its id."""
+
+    def merged(self, later: Notes) -> Notes:
+        """Return both notes: turns add up, used items and marks join, and the later reason replaces the earlier one."""
+        used = None if self.used is None and later.used is None else (*(self.used or ()), *(later.used or ()))
+        marks = None if self.marks is None and later.marks is None else {**(self.marks or {}), **(later.marks or {})}
+        return Notes(
+            turns=self.turns + later.turns,
+            refresh=later.refresh or self.refresh,
+            used=None if used is None else tuple(dict.fromkeys(used)),
+            marks=marks,
+        )
+
+    def without(self, ids: frozenset[str]) -> Notes:
+        """Return the notes without records that are forgotten."""
+        return replace(
+            self,
+            used=None if self.used is None else tuple(id for id in self.used if not names_one_of(ids, id)),
+            marks=None if self.marks is None else {id: mark for id, mark in self.marks.items() if not names_one_of(ids, id)},
+        )
+
+
+NO_NOTES = Notes()
+
+
+def names_one_of(ids: frozenset[str], *given: str | None) -> bool:
+    """Return whether one of the given ids is among `ids`, or is a relation of one of them."""
+    return any(part in ids for id in given if id for part in (stored_id(id), *ends_of(id)))
