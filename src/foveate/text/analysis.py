@@ -20,7 +20,7 @@ MAX_SIGNIFICANT_TERMS = 8
 """A record with all of the eight most significant terms of a question answers it in full, however long the question is."""
 
 MAX_TERM_CHARS = 64
-"""Longer runs (base64, hashes) are cut: nobody searches for the end of one."""
+"""Longer runs (base64, hashes) are cut, because no query contains the end of one."""
 
 MAX_CACHED_WORDS = 200_000
 """Nearly every word of a text occurred before. This many words take a few times ten megabytes."""

@@ -1,7 +1,7 @@
 """Shortens a text to a number of tokens by leaving out the sentences, lines and code blocks that say the least.
 
-What stays is word for word and in order, with a mark at every gap and a note of how much is missing. Sentences and code
-blocks are kept whole or left out whole, so that no number or negation loses its sentence. No model is asked.
+The rest stays unchanged and in order, with a mark at every gap and a note of how much is missing. Sentences and code blocks
+are kept or left out as a whole, so that no number or negation loses its sentence. No model is asked.
 """
 
 from __future__ import annotations

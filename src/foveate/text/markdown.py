@@ -165,7 +165,7 @@ _QUOTE = 0
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """What is open after a line: containers from the outside in, and a paragraph, code block or HTML block in them."""
+    """The open blocks after a line: containers from the outside in, and a paragraph, code block or HTML block in them."""
 
     containers: tuple[int, ...] = ()
     paragraph: bool = False

@@ -106,7 +106,7 @@ _PATTERNS_UNTRUSTED = (
     rf"\"(?i:(?=role\"{_SPACE}:{_SPACE}\"(?:system|developer|assistant)\"|(?:tool_calls?|function_call)\"{_SPACE}:))",
     rf"\"(?i:(?=type\"{_SPACE}:{_SPACE}\"(?:tool_use|tool_result|function_call)\"))",
     rf"```{_GAP}*(?=tool_(?:code|calls?|outputs?)\b|function_calls?\b)",
-    # Whoever displays an image fetches it, and its address could carry words away.
+    # Displaying an image fetches its address, which could carry words of the prompt to a stranger.
     rf"!(?=\[[^\]\n]{{0,300}}\]\({_SPACE}{_ADDRESS})",
     rf"<(?i:(?=img\b[^>\n]{{0,300}}\bsrc{_SPACE}={_SPACE}[\"']?{_ADDRESS}))",
 )

@@ -48,7 +48,7 @@ class Summarizer(Protocol):
     """Anything that shortens a text ahead of time."""
 
     def shorten(self, text: str, title: str = "") -> Lengths:
-        """Return a summary and a micro. Neither is longer than the text, and neither is empty unless the text is blank."""
+        """Return a summary and a micro, both no longer than the text, and empty only for a blank text."""
         ...
 
 

@@ -24,8 +24,8 @@ three for the start of the answer."""
 CHARS_PER_TOKEN = 4
 
 ANTHROPIC_PERCENT = 145
-"""Of o200k, for ASCII: the last public tokenizer gives up to 1.11 times as many tokens for prose and code, and models since
-Opus 4.7 about 1.3 times as many as those before."""
+"""Percentage of o200k for ASCII. The last public tokenizer gives up to 1.11 times as many tokens for prose and code, and
+models since Opus 4.7 about 1.3 times as many as those before."""
 NON_ASCII_PERCENT = 100
 """One more token for each character beyond ASCII: French measured 1.7 times o200k, Arabic 3.8, Greek 3.4."""
 FREQUENT_SCRIPT_PERCENT = -50
