@@ -26,7 +26,7 @@ import foveate
 from bench.service import corpus
 from foveate.engine import Engine
 from foveate.server.http import create_app
-from foveate.server.http.serving import settle
+from foveate.server.http.serving import freeze_gc
 
 RECORDS = int(os.environ.get("FOVEATE_BENCH_RECORDS", 100_000))
 RECEIPTS = int(os.environ.get("FOVEATE_BENCH_RECEIPTS", 500))
@@ -70,7 +70,7 @@ def run() -> dict:
         with foveate.open(name, personal=False, code=True) as engine:
             names = fill_store(engine)
             with TestClient(create_app(engine), base_url="http://127.0.0.1") as client:
-                settle()  # as the service does
+                freeze_gc()  # as the service does
                 pages = {
                     page: measure_page(client, _path(template, names))
                     for page, template in {"bare": BARE_PATH, **PAGES}.items()

@@ -22,7 +22,7 @@ from starlette.testclient import TestClient
 import foveate
 from foveate.engine import Engine
 from foveate.server.http import Settings, create_app
-from foveate.server.http.serving import settle
+from foveate.server.http.serving import freeze_gc
 from foveate.server.tokens import SCOPES, Tokens
 
 ROOT = Path(__file__).parents[2]
@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="session", autouse=True)
 def _imported_objects_are_not_collected() -> None:
     """Freeze what is there, as the service does: a full collection of all modules takes longer than most tests."""
-    settle()
+    freeze_gc()
 
 
 @pytest.fixture(scope="session")

@@ -387,7 +387,7 @@ def test_doctor_says_that_settings_which_came_with_a_repository_were_accepted(sh
     settings.write_text(settings.read_text().replace("$DATABASE_URL", url))
     assert run("doctor").exit_code == 1
     warnings = document("doctor", FOVEATE_ACCEPTED=str(shop))["warnings"]
-    (said,) = [warning for warning in warnings if "tracked by git and accepted by FOVEATE_ACCEPTED" in warning]
+    (said,) = [warning for warning in warnings if "tracked by git and trusted by FOVEATE_ACCEPTED" in warning]
     assert str(settings) in said
     assert masked(url) in said
     assert f"take {str(shop)!r} out of FOVEATE_ACCEPTED" in said

@@ -406,7 +406,7 @@ def test_doctor_tells_how_the_index_stands_without_touching_it(shop: Path) -> No
     ok("index")
     assert document("doctor")["facts"]["code"].endswith("definitions, up to date")
     write(shop, {"shop/prices.py": "BULK = 11\n"})
-    assert "1 files to look at again" in document("doctor")["facts"]["code"]
+    assert "1 files have changed" in document("doctor")["facts"]["code"]
 
 
 def test_doctor_misses_git_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -414,7 +414,7 @@ def test_doctor_misses_git_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     found = document("doctor")
     assert found["ok"]
-    assert any("There is no git" in warning for warning in found["warnings"])
+    assert any("git was not found" in warning for warning in found["warnings"])
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")

@@ -280,8 +280,8 @@ def test_whoever_accepts_it_has_it_opened_and_doctor_says_so(top: Path) -> None:
     accepted = {ACCEPTED: os.pathsep.join(("", "/nowhere", f"{top}/"))}
     assert "evil.example" in run(top, "search", "evil", **accepted).stdout
     said = run(top, "doctor", **accepted).stdout
-    assert f"state.db' is tracked by git and accepted by {ACCEPTED}" in said
-    assert f"take {str(top)!r} out of {ACCEPTED}" in said
+    assert f"state.db' is tracked by git and trusted by {ACCEPTED}" in said
+    assert f"remove {str(top)!r} from {ACCEPTED}" in said
 
 
 @pytest.mark.parametrize("tracked", [False, True])

@@ -24,7 +24,7 @@ def doctor(call: Call, fix: bool) -> None:
     The exit code is 1 where something is wrong, and each problem says what to do.
     """
     from foveate.memory.backfill import embed_missing
-    from foveate.server.doctor import around
+    from foveate.server.doctor import check_environment
 
     engine, lost = _opened(call, fix)
     with engine:
@@ -36,7 +36,7 @@ def doctor(call: Call, fix: bool) -> None:
             own_facts, own_problems = _store(engine.store.data.personal, fix)
             problems += [f"Your own store: {problem}" for problem in own_problems]
             facts["own store"] = own_facts.get("path", "")
-        found = around(engine, call.place(), call.store or Path(), readable=sound)
+        found = check_environment(engine, call.place(), call.store or Path(), readable=sound)
     facts |= found.facts
     problems += [*lost, *found.problems]
     if call.as_json:

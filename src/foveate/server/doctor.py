@@ -1,8 +1,7 @@
-"""Is everything that foveate relies on sound? What `doctor` prints and the inspector's page of health shows.
+"""Checks of everything around the store, for `foveate doctor` and the inspector's health page.
 
-Comes in: an engine and where its project is. Goes out: facts, problems (something is wrong) and warnings (something could be
-better), each with what to do. Nothing is changed, and the files of the store itself are not read through: `store.health()`
-does that.
+They give facts, problems (something is wrong) and warnings (something could be better), and each says what to do. Nothing is
+changed. The store itself is checked by `engine.store.health()`.
 """
 
 from __future__ import annotations
@@ -23,29 +22,29 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Findings:
-    """What was found, in the order in which it was looked at."""
+    """Results of the checks, in the order of the checks."""
 
     facts: dict[str, Any] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
-    def take(self, facts: dict[str, Any], problems: Iterable[str] = (), warnings: Iterable[str] = ()) -> None:
+    def add(self, facts: dict[str, Any], problems: Iterable[str] = (), warnings: Iterable[str] = ()) -> None:
         self.facts |= facts
         self.problems += problems
         self.warnings += warnings
 
 
-def around(engine: Engine, place: Place, here: Path, *, readable: bool = True) -> Findings:
-    """Everything around the store: settings, vectors, server, code, hooks, profiles. `readable`: whether records are."""
+def check_environment(engine: Engine, place: Place, cwd: Path, *, readable: bool = True) -> Findings:
+    """Check settings, vectors, database server, code, hooks and profiles. Without `readable`, no records are read."""
     found = Findings()
-    found.take(_settings(place, engine))
+    found.add(_settings(place, engine))
     if readable:
-        found.take(vectors(engine), (), engine.store.oversized_rules())
-    found.take(*_server(place, engine))
-    found.take({}, (), [*_accepted(place), *_kept(place)])
-    found.take(*code(engine))
-    found.take(*hooks(engine, place.root, here))
-    found.take({}, _profiles(place))
+        found.add(vectors(engine), (), engine.store.oversized_rules())
+    found.add(*_server(place, engine))
+    found.add({}, (), [*_tracked_file_warnings(place), *_leftover_file_warnings(place)])
+    found.add(*code(engine))
+    found.add(*hooks(engine, place.root, cwd))
+    found.add({}, _profile_problems(place))
     return found
 
 
@@ -66,7 +65,7 @@ def _settings(place: Place, engine: Engine) -> dict[str, Any]:
 
 
 def vectors(engine: Engine) -> dict[str, Any]:
-    """How far the records have vectors, and what those of other embedders take; nothing where there are none."""
+    """Return how many records have vectors, and the vectors of other embedders."""
     found = engine.store.vectors()
     facts = {}
     if found["embedder"]:
@@ -79,7 +78,7 @@ def vectors(engine: Engine) -> dict[str, Any]:
 
 
 def _server(place: Place, engine: Engine) -> tuple[dict[str, Any], list[str], list[str]]:
-    """Of a shared store: who we are there, what we see, how far away it is."""
+    """Return the role, the rights and the latency of a shared store."""
     if place.shared is None:
         return {}, [], []
     from foveate.store.postgres.server import facts
@@ -90,55 +89,55 @@ def _server(place: Place, engine: Engine) -> tuple[dict[str, Any], list[str], li
     return {"project": engine.scope.project, **found}, [], warnings
 
 
-def _accepted(place: Place) -> list[str]:
-    """What git tracks is believed only because a person said so: others can change it all the same."""
+def _tracked_file_warnings(place: Place) -> list[str]:
+    """Warn about settings that git tracks: a person trusted them, but other committers can change them."""
     file = str(place.trusted or "")
     if not file or not tracked(file) or shipped(file):
         return []
-    power = "sets rules for you"
+    power = "set rules for you"
     if place.shared is not None:
-        power += f", and says where what you ask is sent: now to {masked(place.shared)}"
+        power += f" and choose the server that your questions are sent to, now {masked(place.shared)}"
     return [
-        f"{file!r} is tracked by git and accepted by {ACCEPTED}: whoever commits to it {power}. To take that "
-        f"back, take {str(place.root)!r} out of {ACCEPTED}."
+        f"{file!r} is tracked by git and trusted by {ACCEPTED}: everyone who commits to it can {power}. To withdraw the "
+        f"trust, remove {str(place.root)!r} from {ACCEPTED}."
     ]
 
 
-def _kept(place: Place) -> list[str]:
-    """What restoring left beside the store, whole or half."""
+def _leftover_file_warnings(place: Place) -> list[str]:
+    """Warn about files that restoring a backup left next to the store."""
     if place.shared is not None:
         return []
     from foveate.store.sqlite.files import side_files
 
     return [
-        f"{str(file)!r} holds what was in the store, or was to be, when a backup was restored, and `foveate forget` does "
-        "not reach it. Delete it when you do not want it."
+        f"{str(file)!r} is left from restoring a backup and holds records that `foveate forget` does not reach. "
+        "Delete it if you do not need it."
         for file in side_files(place.store)
     ]
 
 
 def code(engine: Engine) -> tuple[dict[str, Any], list[str], list[str]]:
-    """How the code index stands, without bringing it up to date, and what keeps it from seeing more."""
+    """Return the state of the code index, without updating it, and warnings about what it cannot read."""
     if not engine.code.available:
-        return {"code": "not looked at: no repository, no manifest, no index; `foveate index` makes one"}, [], []
+        return {"code": "not used: no repository, manifest or index; `foveate init --code` builds one"}, [], []
     from foveate.code.languages import unavailable_grammars
 
     warnings = [
-        f"No grammar for {name}, so its files are read as lines: {reason}" for name, reason in unavailable_grammars().items()
+        f"No grammar for {name}; its files are read as lines: {reason}" for name, reason in unavailable_grammars().items()
     ]
     facts = {"code": _index(engine), "git": _git()}
     if not facts["git"]:
-        warnings.append("There is no git: files are listed by the rules of .gitignore, and history counts for nothing.")
+        warnings.append("git was not found: files are listed by the rules of .gitignore, and history is not used.")
     return facts, [], warnings
 
 
 def _index(engine: Engine) -> str:
     if not engine.code.workspace.is_indexed:
-        return "not indexed yet: the first context or `foveate index` does it"
+        return "not indexed yet; the first context does it"
     index = engine.code.workspace.index
     with index.open_reader() as reader:
         found, behind = reader.stats(), index.count_pending()
-    state = f"{behind:,} files to look at again, which the next context does" if behind else "up to date"
+    state = f"{behind:,} files have changed, which the next context reads" if behind else "up to date"
     return f"{found['files']:,} files, {found['definitions']:,} definitions, {state}"
 
 
@@ -152,26 +151,26 @@ def _git() -> str:
     return done.stdout.strip().removeprefix("git version ") if not done.returncode else ""
 
 
-def hooks(engine: Engine, root: Path, here: Path) -> tuple[dict[str, Any], list[str], list[str]]:
-    """Whether the hooks of coding agents are alive."""
+def hooks(engine: Engine, root: Path, cwd: Path) -> tuple[dict[str, Any], list[str], list[str]]:
+    """Check the hooks of coding agents."""
     from foveate.integrations.install.check import findings
     from foveate.integrations.install.hosts import install_paths
 
     try:
-        return findings(engine, install_paths(root), here)
+        return findings(engine, install_paths(root), cwd)
     except InputError as error:
         return {"hooks": str(error)}, [], []
 
 
-def _profiles(place: Place) -> list[str]:
-    """What keeps a profile from being resolved. Layers that need others below them are judged on base."""
+def _profile_problems(place: Place) -> list[str]:
+    """Return the problems of all profiles."""
     from foveate.pipeline import profiles
 
     found = profiles.places(place.root)
-    return [problem for name in profiles.names(found) for problem in _checked(name, found)]
+    return [problem for name in profiles.names(found) for problem in _check_profile(name, found)]
 
 
-def _checked(name: str, places: Any) -> list[str]:
+def _check_profile(name: str, places: Any) -> list[str]:
     from foveate.pipeline import profiles
 
     try:

@@ -1,7 +1,7 @@
-"""Bearer tokens of the service: who may do what, for which project, and until when.
+"""Bearer tokens of the service: what a caller may do, for which project, and until when.
 
-Kept in `.foveate/tokens.json`, readable by its owner alone. A token itself is shown once, when it is made; the file holds
-its SHA-256. The server reads the file again when it changed, so that a revoked token ends at once.
+They are stored in `.foveate/tokens.json`, which only its owner can read. The file holds the SHA-256 of each token; the token
+itself is shown once, when it is created. The server reads the file again when it changes, so a revoked token ends at once.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from foveate.errors import InputError, NotFound, StoreError, near
 from foveate.text.atomic_write import write_file
 
 SCOPES = ("context:read", "memory:read", "memory:write", "admin")
-"""What a token allows: contexts and why they are so; records; changing records; what cannot be undone, and whole stores."""
+"""What a token can allow: contexts and their receipts; reading records; changing them; what cannot be undone, and whole stores."""
 
 PREFIX = "fov_"
-"""How a token begins, so that people and scanners know it for one."""
+"""Beginning of every token, by which people and secret scanners recognize it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """A token as it is kept."""
+    """A stored token."""
 
     id: str
     name: str
@@ -50,7 +50,7 @@ class Tokens:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._held: tuple[tuple[int, ...], tuple[Token, ...]] = ((), ())
+        self._cache: tuple[tuple[int, ...], tuple[Token, ...]] = ((), ())
 
     def create(
         self,
@@ -62,14 +62,14 @@ class Tokens:
         agent: str | None = None,
         expires: int | None = None,
     ) -> tuple[Token, str]:
-        """A new token: as it is kept, and the secret that is shown this once."""
-        problems = [f"There is no scope {scope!r}.{near(scope, SCOPES)}" for scope in scopes if scope not in SCOPES]
+        """Create a token. Returns it and its secret, which cannot be shown again."""
+        problems = [f"Unknown scope {scope!r}.{near(scope, SCOPES)}" for scope in scopes if scope not in SCOPES]
         if not name.strip() or not project.strip():
             problems.append("A token needs a name and a project.")
         if not scopes:
             problems.append(f"A token needs a scope: {', '.join(SCOPES)}.")
         if expires is not None and expires <= now():
-            problems.append("A token that has expired already is of no use; name a time to come.")
+            problems.append("expires must be in the future.")
         if problems:
             raise InputError(problems)
         id, secret = secrets.token_hex(4), secrets.token_urlsafe(32)
@@ -85,33 +85,33 @@ class Tokens:
             created=iso(now()),
             expires=None if expires is None else iso(expires),
         )
-        with self._changing():
+        with self._locked():
             self._write([*self.list(), token])
         return token, whole
 
     def list(self) -> tuple[Token, ...]:
-        """Every token, in the order in which they were made."""
+        """List all tokens, oldest first."""
         try:
             found = os.stat(self._path)
             stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
-            if stamp != self._held[0]:
-                self._held = (stamp, _read(self._path))
+            if stamp != self._cache[0]:
+                self._cache = (stamp, _read(self._path))
         except FileNotFoundError:
-            self._held = ((), ())
-        return self._held[1]
+            self._cache = ((), ())
+        return self._cache[1]
 
     def revoke(self, id: str) -> Token:
-        """Have a token end now."""
-        with self._changing():
+        """End a token now."""
+        with self._locked():
             known = self.list()
             gone = next((token for token in known if token.id == id), None)
             if gone is None:
-                raise NotFound(f"There is no token {id!r}. `foveate token list` shows them.")
+                raise NotFound(f"No token {id!r}. `foveate token` lists the tokens.")
             self._write([token for token in known if token is not gone])
         return gone
 
     def find(self, secret: str, at: int) -> Token | None:
-        """The token that a secret belongs to, where it holds; every one is compared, in constant time."""
+        """Return the valid token with this secret. Every token is compared in constant time."""
         digest = _hash(secret)
         found = [token for token in self.list() if hmac.compare_digest(token.hash, digest)]
         return found[0] if found and not found[0].is_expired(at) else None
@@ -121,12 +121,12 @@ class Tokens:
         write_file(self._path, json.dumps(document, indent=1), private=True)
 
     @contextmanager
-    def _changing(self) -> Iterator[None]:
-        """One process at a time, so that no token is lost."""
+    def _locked(self) -> Iterator[None]:
+        """Hold the lock of the file, so that two processes do not lose a token."""
         with open(self._path.with_suffix(".lock"), "a") as lock:
             try:
                 import fcntl
-            except ImportError:  # no such locks on Windows: two administrators at once are rare
+            except ImportError:  # Windows has no such locks; two administrators at once are rare
                 yield
                 return
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -143,4 +143,6 @@ def _read(path: Path) -> tuple[Token, ...]:
         rows = json.loads(path.read_text("utf-8"))["tokens"]
         return tuple(Token(**{name: row[name] for name in names} | {"scopes": tuple(row["scopes"])}) for row in rows)
     except (ValueError, TypeError, KeyError, UnicodeDecodeError) as error:
-        raise StoreError(f"{str(path)!r} is no file of tokens ({error}). Remove it and make the tokens anew.") from None
+        raise StoreError(
+            f"{str(path)!r} does not contain tokens ({error}). Remove it and create the tokens again."
+        ) from None

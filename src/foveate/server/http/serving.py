@@ -1,6 +1,6 @@
-"""A server process: a socket, the app on it, and an end in good order.
+"""The server process: binds a socket, serves the app and shuts down in order.
 
-SIGTERM and Ctrl-C end it: streams of events are closed, requests at work are finished, receipts written, the service file
+On SIGTERM or Ctrl-C, event streams are closed, running requests are finished, receipts are written, and the service file is
 removed.
 """
 
@@ -29,48 +29,55 @@ from foveate.integrations.hooks.service_file import PORT, Service, remove_servic
 from foveate.server.http.app import create_app
 from foveate.server.http.settings import Settings
 
-GRACE = 20
-"""Seconds that requests have to finish."""
+SHUTDOWN_TIMEOUT_S = 20
+"""How long the shutdown waits for running requests."""
 
 RATE = "600/minute"
-"""Of one caller, where others than this machine's may call."""
+"""Default limit for one caller if other machines can reach the service."""
 
 BACKLOG = 1024
 
 
 def run(
-    engine: Engine, settings: Settings, port: int | None, file: Path, greet: Callable[[str], None] | None = None
+    engine: Engine, settings: Settings, port: int | None, file: Path, on_ready: Callable[[str], None] | None = None
 ) -> None:
-    """Serve until told to stop; without a port, at the usual one or, where that is taken, at any.
+    """Serve until a signal ends the process. Without a port, use the default one, or any free one if it is taken.
 
-    `greet` is told the address when somebody listens there; without it, the log is, and every request after it.
+    `on_ready` is called with the URL when the service can be reached. Without it, the URL and all requests are logged.
     """
     app = create_app(engine, settings=settings)
-    settle()
-    with _listening(settings.host, port) as listener:
+    freeze_gc()
+    with _bind(settings.host, port) as listener:
         url = _url(settings.host, listener.getsockname()[1])
         write_service_file(file, Service(url, os.getpid(), __version__, iso(now()), settings.own_token))
         try:
-            (greet or _begin_log)(url)
+            (on_ready or _start_log)(url)
             config = uvicorn.Config(
-                app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=GRACE, lifespan="on"
+                app,
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                timeout_graceful_shutdown=SHUTDOWN_TIMEOUT_S,
+                lifespan="on",
             )
-            signal.signal(signal.SIGTERM, _ended)  # what uvicorn hands a signal on to when it is done
+            signal.signal(signal.SIGTERM, _ignore)  # uvicorn raises the signal again after its shutdown
             with suppress(KeyboardInterrupt):
                 Server(config, app.state.stopping).run(sockets=[listener])
         finally:
             remove_service_file(file)
 
 
-def settle() -> None:
-    """What is there when a service starts stays until it ends. The collector need not look at all of it again and again,
-    in the middle of answers: that would take a tenth of a second each time."""
+def freeze_gc() -> None:
+    """Exclude all objects that exist now from garbage collection.
+
+    They live as long as the service. To examine them all again takes a tenth of a second, in the middle of a request.
+    """
     gc.collect()
     gc.freeze()
 
 
 class Server(uvicorn.Server):
-    """A server that tells streams of events to end when it is told to stop."""
+    """A server that ends event streams when a signal arrives: they would never end by themselves."""
 
     def __init__(self, config: uvicorn.Config, stopping: Any) -> None:
         super().__init__(config)
@@ -81,31 +88,33 @@ class Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
-def _ended(sig: int, frame: FrameType | None) -> None:
+def _ignore(sig: int, frame: FrameType | None) -> None:
     return
 
 
-def _listening(host: str, port: int | None) -> socket.socket:
+def _bind(host: str, port: int | None) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, PORT if port is None else port), family=family, backlog=BACKLOG)
     except OSError as error:
         if port is None:
-            return _listening(host, 0)
+            return _bind(host, 0)
         raise InputError(
             f"Cannot listen at {host}:{port}: {error.strerror or error}. Choose another --host or --port."
         ) from None
 
 
 def _url(host: str, port: int) -> str:
-    """How this machine reaches it."""
-    near = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-    return f"http://[{near}]:{port}" if ":" in near else f"http://{near}:{port}"
+    """Return the URL under which programs on this machine reach the service."""
+    local = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"http://[{local}]:{port}" if ":" in local else f"http://{local}:{port}"
 
 
-def _begin_log(url: str) -> None:
-    """One line of JSON for everything that the process says."""
-    logging.basicConfig(stream=sys.stderr, format="%(message)s", level=logging.WARNING, force=True)  # MCP sets up its own
+def _start_log(url: str) -> None:
+    """Log to stderr as lines of JSON."""
+    logging.basicConfig(
+        stream=sys.stderr, format="%(message)s", level=logging.WARNING, force=True
+    )  # replaces the handlers that MCP sets up
     logger = logging.getLogger("foveate.http")
     logger.setLevel(logging.INFO)
     logger.info(json.dumps({"at": iso(now()), "message": f"foveate serves {url}", "url": url}))

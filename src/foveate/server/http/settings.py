@@ -1,4 +1,4 @@
-"""How a service behaves: where it is reached, who may use it, and how much."""
+"""Settings of a service: its address, who may use it, and limits."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ from pathlib import Path
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 WORKERS = max(2, min(4, os.cpu_count() or 2))
-"""Requests at work at once; the rest wait in line. Computing is work for the processor: more threads on the same cores
-would make every answer slower, and the slowest ones much slower."""
+"""Requests that run at once; the rest wait in line. Computing a context keeps a core busy: more threads than cores would slow
+down every response, and the slowest ones most."""
 
 MAX_BODY = 16 * 2**20
-"""Bytes of a request: an export of some ten thousand records."""
+"""Bytes of a request body, enough for an export of some ten thousand records."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What `foveate serve` was told."""
+    """Options of `foveate serve`."""
 
     host: str = "127.0.0.1"
-    """The address that it listens at."""
+    """The address to listen on."""
     names: tuple[str, ...] = ()
-    """Further names under which it may be reached, such as that of a proxy."""
+    """Further host names of the service, such as that of a proxy."""
     require_token: bool = False
-    """Also where it can only be reached from this machine."""
+    """Require a token even if only this machine can reach the service."""
     tokens: Path | None = None
-    """The file that holds the tokens."""
+    """The file with the tokens."""
     own_token: str = ""
-    """A token of this run, for those who can read the project's files."""
+    """A token of this process, for programs that can read the project's files."""
     rate: str = ""
-    """Requests that one caller may make, such as `600/minute`."""
+    """Most requests of one caller, such as `600/minute`; empty for no limit."""
     workers: int = WORKERS
     max_body: int = MAX_BODY
     poll_seconds: float = 0.5
-    """How often `/v1/events` looks for contexts of other processes."""
+    """How often `/v1/events` looks for new contexts."""
 
     @property
     def needs_tokens(self) -> bool:
-        """Unless every way in is this machine's own."""
+        """Return whether callers need a token: always if another machine could reach the service."""
         return self.require_token or not all(is_loopback(name) for name in (self.host, *self.names))
 
 

@@ -10,7 +10,7 @@ from foveate.engine import Engine
 from foveate.errors import FoveateError
 from foveate.project.project import find
 from foveate.receipts.metrics import LATEST
-from foveate.server.doctor import Findings, around
+from foveate.server.doctor import Findings, check_environment
 from foveate.server.inspector.page import Page, PageRequest
 from foveate.store.open import read_schema_status
 
@@ -59,10 +59,10 @@ def _run_checks(engine: Engine, findings: Findings, full_check: bool) -> None:
             if store is not None:
                 health = store.health()
                 facts = {} if prefix else dict(health.facts)
-                findings.take(facts, [f"{prefix}{problem}" for problem in health.problems])
+                findings.add(facts, [f"{prefix}{problem}" for problem in health.problems])
     if engine.code.root is not None:
-        more = around(engine, find(engine.code.root), engine.code.root)
-        findings.take(more.facts, more.problems, more.warnings)
+        more = check_environment(engine, find(engine.code.root), engine.code.root)
+        findings.add(more.facts, more.problems, more.warnings)
 
 
 def _schema(engine: Engine) -> dict[str, Any] | None:

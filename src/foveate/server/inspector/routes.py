@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 from fastapi import APIRouter, Depends, FastAPI, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute
 from starlette.types import Scope
 
 from foveate.errors import NotFound
@@ -44,19 +46,25 @@ def install(app: FastAPI, authenticator: Authenticator) -> None:
     """Add the inspector to a service."""
     app.state.form_secret = secrets.token_bytes(32)
     app.state.authenticator = authenticator
+    app.router.routes.extend(_routes())
+    app.add_middleware(security.PageMiddleware, render_problem=_problem)
+
+
+@cache
+def _routes() -> Sequence[BaseRoute]:
+    """Return the routes of the inspector, which all apps share: building them takes longer than a page."""
     router = APIRouter(prefix=UI, include_in_schema=False)
     for page in PAGES:
         router.add_api_route(f"/{page.name}", _page_endpoint(page), methods=READ)
     for action in ACTIONS:
         router.add_api_route(f"/{action.name}", _action_endpoint(action), methods=["POST"])
     router.add_api_route("/", _home, methods=READ)
+    router.add_api_route("", _home, methods=READ)
     router.add_api_route("/static/{name}", _static, methods=READ)
-    app.include_router(router)
-    app.add_api_route(SIGN_IN, _sign_in_form, methods=READ, include_in_schema=False)
-    app.add_api_route(SIGN_IN, _sign_in, methods=["POST"], include_in_schema=False)
-    app.add_api_route(SIGN_OUT, _sign_out, methods=["POST"], include_in_schema=False)
-    app.add_api_route(UI, _home, methods=READ, include_in_schema=False)
-    app.add_middleware(security.PageMiddleware, render_problem=_problem)
+    router.add_api_route(SIGN_IN.removeprefix(UI), _sign_in_form, methods=READ)
+    router.add_api_route(SIGN_IN.removeprefix(UI), _sign_in, methods=["POST"])
+    router.add_api_route(SIGN_OUT.removeprefix(UI), _sign_out, methods=["POST"])
+    return router.routes
 
 
 # --- pages -----------------------------------------------------------------------------------------------------------
