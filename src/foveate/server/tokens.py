@@ -21,7 +21,7 @@ from foveate.errors import InputError, NotFound, StoreError, near
 from foveate.text.atomic_write import write_file
 
 SCOPES = ("context:read", "memory:read", "memory:write", "admin")
-"""What a token can allow: contexts and their receipts; reading records; changing them; what cannot be undone, and whole stores."""
+"""What a token can allow: contexts and their receipts; reading records; changing them; deletion, and whole stores."""
 
 PREFIX = "fov_"
 """Beginning of every token, by which people and secret scanners recognize it."""
