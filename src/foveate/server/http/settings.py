@@ -10,8 +10,8 @@ from pathlib import Path
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 WORKERS = max(2, min(4, os.cpu_count() or 2))
-"""Requests that run at once; the rest wait in line. Computing a context keeps a core busy: more threads than cores would slow
-down every response, and the slowest ones most."""
+"""Requests that run at once; the rest wait in line. Computing a context keeps a core busy: more threads than cores would
+slow down every response, and the slowest ones most."""
 
 MAX_BODY = 16 * 2**20
 """Bytes of a request body, enough for an export of some ten thousand records."""
