@@ -51,7 +51,7 @@ def texts(store: PostgresStore) -> list[str]:
 
 
 def wait(until: Callable[[], bool]) -> None:
-    last = time.monotonic() + 30
+    last = time.monotonic() + 300
     while not until():
         assert time.monotonic() < last
         time.sleep(0.01)
@@ -103,7 +103,7 @@ def test_writers_and_readers_go_on_when_another_server_takes_over(
         readers = [Reading(f"reader {n}", engine, stop) for n in range(2)]
         for worker in (*workers, *readers):
             worker.start()
-        time.sleep(0.5)
+        wait(lambda: all(each.failure or each.done for each in (*workers, *readers)))
         first.kill()
         before = {worker.name: len(worker.done) for worker in (*workers, *readers)}
         time.sleep(AWAY)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import pytest
@@ -140,9 +140,9 @@ def test_harmless_patterns_are_taken(pattern: str) -> None:
 @pytest.mark.parametrize("pattern", [r"a*a*b", r"\w*\w*!", r".*.*x"])
 def test_the_worst_pattern_stays_quick_on_a_long_line(pattern: str) -> None:
     assert pattern_problem(pattern) == ""
-    began = perf_counter()
+    began = process_time()
     assert match_censor(censor("W", pattern=pattern), "a" * 2_400) is None
-    assert perf_counter() - began < 10  # without windows it takes minutes
+    assert process_time() - began < 10  # without windows it takes minutes
 
 
 # --- check ---------------------------------------------------------------------------------------------------------

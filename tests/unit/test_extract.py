@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from time import perf_counter
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -93,17 +93,17 @@ def test_what_another_owner_knows_is_not_known_here() -> None:
 
 def test_a_long_text_is_read_in_time_and_gives_a_short_list() -> None:
     text = " ".join(f"then Name{n:05d} met someName{n % 300:03d}Here," for n in range(20_000))
-    began = perf_counter()
+    began = process_time()
     proposals = propose(text, lambda names: {})
-    assert perf_counter() - began < 5
+    assert process_time() - began < 5
     assert len(proposals) == MAX_PROPOSALS
 
 
 @pytest.mark.parametrize("text", ["A" * 100_000, "@" * 100_000, '"' * 100_000, "`a" * 50_000, "Aa " * 30_000, "a_" * 50_000])
 def test_no_text_takes_long(text: str) -> None:
-    began = perf_counter()
+    began = process_time()
     propose(text, lambda names: {})
-    assert perf_counter() - began < 5
+    assert process_time() - began < 5
 
 
 @given(st.text(max_size=300))

