@@ -35,7 +35,7 @@ from foveate.options import (
 from foveate.pipeline.cache import Cache, cache_key
 from foveate.pipeline.context import Context
 from foveate.pipeline.request import DEFAULT_PROFILE, Defaults, resolve_request
-from foveate.pipeline.run import Pipeline, Run
+from foveate.pipeline.run import Pipeline, Plan, Run
 from foveate.pipeline.signals import extended
 from foveate.pipeline.sources import SHIPPED, Source
 from foveate.pipeline.sources.gather import by_name, open_snapshot
@@ -50,7 +50,7 @@ from foveate.records.kinds import kind_of
 from foveate.records.lifecycle import DEFAULT_THRESHOLDS, Thresholds
 from foveate.records.make import Rules
 from foveate.records.triggers import CensorMatch
-from foveate.store.protocol import Added, Forgotten, Hit, Store
+from foveate.store.protocol import Added, Forgotten, Hit, Reader, Store
 from foveate.store.retry import retried
 from foveate.store.scoped import ScopedStore
 from foveate.tasks.task import with_task_id
@@ -161,7 +161,7 @@ class Engine:
         run = self._run(query, options)
         if not dry_run:
             self._record(run)
-        return run.result
+        return run.context
 
     async def acontext(self, query: str | None = None, **options: Unpack[ContextOptions]) -> Context:
         """Compute a context in a thread, for async callers."""
@@ -200,58 +200,68 @@ class Engine:
         asked = before.request.query if query is None and not before.request.is_forgotten else query
         if event is not None:
             self._memory.add("event", event, scope=scope)
-        request = resolve_request(asked, merged, self._data, self._shared.defaults, scope)
-        vector, _ = self._query_vector(request)
+        began = perf_counter()
+        request, vector, warnings = self._resolve(asked, merged, scope)
         with self._data.reader(request.scope) as reader:
             plan = self._shared.pipeline.prepare(request, vector, reader)
             match = match_of(before, plan, previous, reader, self._similarity)
-        left = budget_left(before, conversation_tokens, window, pressure)
-        reason, detail = judge(before, plan, match, acting=acting)
-        if event is not None:
-            reason, detail = "event", "an event was stored"
-        elif not reason and left is not None:
-            reason, detail = "pressure", f"conversation and context take more than {pressure:.0%} of their window"
-        if not reason:
+            left = budget_left(before, conversation_tokens, window, pressure)
+            reason, detail = judge(before, plan, match, acting=acting)
+            if event is not None:
+                reason, detail = "event", "an event was stored"
+            elif not reason and left is not None:
+                reason, detail = "pressure", f"conversation and context take more than {pressure:.0%} of their window"
+            if left is not None:
+                plan = self._shared.pipeline.with_budget(plan, left)
+            run = self._run_in_least_budget(plan, reader, warnings, began) if reason else None
+        if run is None:
             self.receipts.note(before.id, Notes(turns=1))
             return Refresh(None, "", detail, match)
-        if left is not None:
-            merged["budget"] = left
-        context = self._smallest_fitting(asked, merged, scope)
-        self.receipts.note(context.id, Notes(turns=1, refresh=RefreshNote(reason, before.id)))
-        return Refresh(context, reason, detail, match)
-
-    def _smallest_fitting(self, query: str | None, options: dict[str, Any], scope: Scope) -> Context:
-        """Compute a context in its budget, or in the least that what must be kept needs (004: censors and frame stay)."""
-        try:
-            run = self._run(query, options, scope)
-        except BudgetError as error:
-            if options.get("budget") is None:
-                raise
-            run = self._run(query, {**options, "budget": options["budget"] + error.short}, scope)
         self._record(run)
-        return run.result
+        self.receipts.note(run.context.id, Notes(turns=1, refresh=RefreshNote(reason, before.id)))
+        return Refresh(run.context, reason, detail, match)
 
-    def _run(self, query: str | None, options: Mapping[str, Any], scope: Scope | None = None) -> Run:
+    def _run_in_least_budget(self, plan: Plan, reader: Reader, warnings: Sequence[str], began: float) -> Run:
+        """Run a plan in its budget, or in the least that what must be kept needs (004: censors and frame stay)."""
+        try:
+            return self._run_plan(plan, reader, warnings, began)
+        except BudgetError as error:
+            if plan.request.budget is None:
+                raise
+            larger = self._shared.pipeline.with_budget(plan, plan.request.budget + error.short)
+            return self._run_plan(larger, reader, warnings, began)
+
+    def _run(self, query: str | None, options: Mapping[str, Any]) -> Run:
         """Run the line once: one request, one snapshot, one context."""
         began = perf_counter()
-        pipeline, cache = self._shared.pipeline, self._shared.cache
+        request, vector, warnings = self._resolve(query, options)
+        with self._data.reader(request.scope) as reader:
+            plan = self._shared.pipeline.prepare(request, vector, reader)
+            return self._run_plan(plan, reader, warnings, began)
+
+    def _resolve(
+        self, query: str | None, options: Mapping[str, Any], scope: Scope | None = None
+    ) -> tuple[Request, Vector | None, list[str]]:
+        """Return the request of a call, the vector of its query, and a warning if there is none."""
+        cache = self._shared.cache
         if cache.enabled:
             current, at = self._data.clock(), options.get("now")
             request_time = current if at is None else parse_time(at, "now", current=current)
             options = {**options, "now": cache.rounded(request_time)}
         request = resolve_request(query, options, self._data, self._shared.defaults, scope)
-        vector, warnings = self._query_vector(request)
-        with self._data.reader(request.scope) as reader:
-            plan = pipeline.prepare(request, vector, reader)
-            with open_snapshot(plan.profile, pipeline.sources, self._workspace) as (code, unavailable):
-                if not cache.enabled:
-                    return pipeline.run(plan, reader, code, unavailable, warnings, began)
-                key = cache_key(plan, reader.revision, code.generation if code else "")
-                run = cache.get(key)
-                if run is None:
-                    run = pipeline.run(plan, reader, code, unavailable, warnings, began)
-                    cache.put(key, request.now, run)
-                return run
+        return request, *self._query_vector(request)
+
+    def _run_plan(self, plan: Plan, reader: Reader, warnings: Sequence[str], began: float) -> Run:
+        pipeline, cache = self._shared.pipeline, self._shared.cache
+        with open_snapshot(plan.profile, pipeline.sources, self._workspace) as (code, unavailable):
+            if not cache.enabled:
+                return pipeline.run(plan, reader, code, unavailable, warnings, began)
+            key = cache_key(plan, reader.revision, code.generation if code else "")
+            run = cache.get(key)
+            if run is None:
+                run = pipeline.run(plan, reader, code, unavailable, warnings, began)
+                cache.put(key, plan.request.now, run)
+            return run
 
     def _record(self, run: Run) -> None:
         self.receipts.record(run)

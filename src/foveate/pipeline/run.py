@@ -61,11 +61,6 @@ class Run:
     began: float
     ended: float = field(default_factory=perf_counter)
 
-    @property
-    def result(self) -> Context:
-        """The context with this run, so that its receipt can be written although none is stored."""
-        return replace(self.context, run=self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline:
@@ -101,7 +96,14 @@ class Pipeline:
         candidates = score(found.candidates, profile, signals, request.now, self.thresholds)
         composed = compose(candidates, profile, request.filters, request.counter, self.measured_by, request.now, tag)
         context = _context(plan, found, composed, revision, notes, tag)
-        return Run(request, profile, context, tuple(candidates), found.reports, revision, self.measured_by, began)
+        run = Run(request, profile, context, tuple(candidates), found.reports, revision, self.measured_by, began)
+        object.__setattr__(context, "run", run)  # they refer to each other, so the second of two frozen values is set late
+        return run
+
+    def with_budget(self, plan: Plan, budget: int) -> Plan:
+        """Return the plan with another budget."""
+        request = replace(plan.request, budget=budget)
+        return Plan(request, plan.signals, self._resolve_profile(request, plan.signals))
 
     def _resolve_profile(self, request: Request, signals: Signals) -> Profile:
         user_profiles = profiles.names(self.profile_dirs, builtin=False) if request.agent else ()
