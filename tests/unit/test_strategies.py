@@ -200,8 +200,8 @@ def test_a_replay_makes_the_parts_of_a_task_again_as_they_were() -> None:
         replay = engine.receipts.replay(context)
         assert (replay.same, replay.text) == (True, context.text)
         engine.forget(task)
-        assert task not in [entry["id"] for entry in engine.receipts.get(context.id).candidates]
-        assert not [entry for entry in engine.receipts.get(context.id).candidates if entry["id"].startswith(task)]
+        left = engine.receipts.get(context.id).candidates
+        assert not [candidate for candidate in left if candidate.id.startswith(task)]
 
 
 def test_any_profile_is_an_agent_on_the_command_line(project: Path) -> None:
