@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from unittest.mock import Mock
 
 import pytest
 from opentelemetry import trace
@@ -20,6 +21,8 @@ from service_kit import BASE, Guarded, problem
 from starlette.testclient import TestClient
 
 from foveate.engine import Engine
+from foveate.engine.store_tools import StoreTools
+from foveate.errors import Busy, Denied, Interrupted, StoreError
 from foveate.server.http import Settings, create_app
 
 QUERY = {"query": "Which database do we use?", "budget": 2000}
@@ -188,6 +191,23 @@ def test_records_of_internal_kinds_are_in_no_list(client: TestClient) -> None:
     assert kinds == {"decision", "fact", "censor", "task"}
     assert client.get("/v1/stats").json()["records"].keys() == kinds
     assert "lease" not in problem(client.post("/v1/records", json={"kind": "rule", "text": "x"}))["detail"]
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "retry_after"),
+    [
+        (Busy("Others are writing."), 503, "1"),
+        (Interrupted("It went away."), 503, "1"),
+        (Denied("Not this role."), 403, None),
+    ],
+)
+def test_errors_of_the_database_are_problems(
+    client: TestClient, engine: Engine, monkeypatch: pytest.MonkeyPatch, error: StoreError, status: int, retry_after: str
+) -> None:
+    monkeypatch.setattr(StoreTools, "stats", Mock(side_effect=error))
+    answer = client.get("/v1/stats")
+    assert problem(answer)["type"] == f"urn:foveate:error:{type(error).__name__}"
+    assert (answer.status_code, answer.headers.get("retry-after")) == (status, retry_after)
 
 
 # --- records -------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What callers write, read the same way by every front end: texts that no store keeps, and which context is meant."""
+"""Checks of callers' input that all front ends share."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 from foveate.errors import InputError
 
 LAST = "last"
-"""What stands for the latest context, wherever one is named."""
+"""Names the latest context wherever an id of a context is expected."""
 
 
 def context_named(named: str) -> str | None:
-    """The id of the context that is named; none for the latest."""
+    """Return the id of a context, or None for the latest."""
     return None if named == LAST else named
 
 
 def refuse_unreadable(value: Any, name: str = "") -> None:
-    """No NUL and no bytes that are not UTF-8, at any depth: no store keeps them as text."""
+    """Raise an error for a NUL or a lone surrogate at any depth: no store keeps them as text."""
     if isinstance(value, str):
         if "\x00" in value:
             raise InputError(f"{name} contains a NUL character at {value.index(chr(0))}; remove it.")

@@ -1,7 +1,6 @@
-"""Answers as JSON documents: the same words on the command line, over HTTP and over MCP.
+"""Results of the engine as JSON documents, the same on the command line, over HTTP and over MCP.
 
-Comes in: values of the engine. Goes out: what `json.dumps` takes. A context's document is the receipts' (`context_json`), a
-record's own is the state's (`to_json`).
+Contexts and records have their documents elsewhere: `context_json` in `receipts`, `to_json` in `records`.
 """
 
 from __future__ import annotations
@@ -79,7 +78,7 @@ def whole_record(record: Record, links: Sequence[Link], history: Sequence[Change
 
 
 def changed(record: Record) -> dict[str, Any]:
-    """What became of a record that was changed."""
+    """Return a record after a change."""
     from foveate.records.make import to_json
 
     return {"id": record.id, "version": record.version, "record": to_json(record)}
@@ -108,7 +107,7 @@ def added(done: Added) -> dict[str, Any]:
 
 
 def hits(query: str, found: Iterable[Hit], unknown: str = "") -> dict[str, Any]:
-    """What was found; `unknown` says that there is no such project."""
+    """Return the hits of a search. `unknown` is a warning that the project does not exist."""
     from foveate.records.make import to_json
 
     rows = [{"lexical": hit.lexical, "vector": hit.vector, "record": to_json(hit.record)} for hit in found]
@@ -116,7 +115,7 @@ def hits(query: str, found: Iterable[Hit], unknown: str = "") -> dict[str, Any]:
 
 
 def task(found: Task) -> dict[str, Any]:
-    """A task and its links, without its further fields."""
+    """Return a task and its links, without its other fields."""
     return {
         "id": found.id,
         "key": found.record.key,
@@ -134,13 +133,13 @@ def task(found: Task) -> dict[str, Any]:
 
 
 def whole_task(engine: Engine, found: Task) -> dict[str, Any]:
-    """A task with its fields, the tasks around it, and what came of it."""
+    """Return a task with its fields, the tasks that it is linked to, its handoff and what was learned from it."""
     around, learned = around_task(engine, found)
     return task_with(found, around, handoff_of(engine, found), learned)
 
 
 def around_task(engine: Engine, found: Task) -> tuple[Mapping[str, Record], list[Record]]:
-    """The tasks that one is linked to, by id, and the records that it taught."""
+    """Return the tasks that a task is linked to, by id, and the records that were learned from it."""
     from foveate.records.kinds import LEARNED_FROM
 
     others = [*found.depends_on, *found.children, *([found.parent] if found.parent else [])]
@@ -175,7 +174,7 @@ def task_with(
 
 
 def handoff_of(engine: Engine, found: Task) -> Record | None:
-    """A task's latest handoff."""
+    """Return the latest handoff of a task."""
     from foveate.records.kinds import HANDOFF_OF
 
     with engine.store.data.reader() as reader:
@@ -185,7 +184,7 @@ def handoff_of(engine: Engine, found: Task) -> Record | None:
 
 
 def handoff_reading(handoff: Record | None) -> dict[str, Any] | None:
-    """How a handoff could be read, without its text."""
+    """Return how a handoff was read, without its text."""
     if handoff is None:
         return None
     data = handoff.data
@@ -193,7 +192,7 @@ def handoff_reading(handoff: Record | None) -> dict[str, Any] | None:
 
 
 def parsed_handoff(parsed: Parsed) -> dict[str, Any]:
-    """How a text would be read as a handoff."""
+    """Return how a text would be read as a handoff."""
     return {
         "rung": parsed.rung,
         "form": parsed.form,
@@ -204,12 +203,12 @@ def parsed_handoff(parsed: Parsed) -> dict[str, Any]:
 
 
 def entries(handoff: Mapping[str, Any]) -> dict[str, int]:
-    """How many entries each list of a handoff has."""
+    """Return the number of entries in each list of a handoff."""
     return {name: len(value) for name, value in handoff.items() if isinstance(value, list | tuple)}
 
 
 def claim(found: Claim) -> dict[str, Any]:
-    """A claim without its context."""
+    """Return a claim without its context."""
     from foveate.clock import iso
 
     return {
@@ -226,14 +225,14 @@ def claim(found: Claim) -> dict[str, Any]:
 
 
 def claim_with_context(found: ClaimWithContext) -> dict[str, Any]:
-    """A claim with its task and its context."""
+    """Return a claim with its task and its context."""
     from foveate.receipts.codec import context_to_json
 
     return {"claim": claim(found), "task": task(found.task), "context": context_to_json(found.context)}
 
 
 def compiled(strategy: ContextStrategy, done: CompiledContext) -> dict[str, Any]:
-    """What an agent's strategy compiled: the context's document, and 002's view of it."""
+    """Return the context that an agent's strategy compiled, with the sections and messages of 002."""
     from foveate.receipts.codec import context_to_json
 
     return {
@@ -247,7 +246,7 @@ def compiled(strategy: ContextStrategy, done: CompiledContext) -> dict[str, Any]
 
 
 def learned(done: Learned) -> dict[str, Any]:
-    """What was learned from a handoff."""
+    """Return the result of learning from a handoff."""
     return {
         "task": done.task,
         "handoff": done.handoff,
@@ -260,7 +259,7 @@ def learned(done: Learned) -> dict[str, Any]:
 
 
 def trips(found: Sequence[CensorMatch]) -> dict[str, Any]:
-    """The censors that a planned action trips."""
+    """Return the censors that a planned action violates."""
     rows = [
         {
             "id": trip.censor.id,
@@ -397,7 +396,7 @@ def timeline(found: Timeline) -> dict[str, Any]:
 
 
 def feedback(context: str, found: Feedback | None, marks: Mapping[str, str]) -> dict[str, Any]:
-    """What an answer used of a context, and how its items were marked."""
+    """Return the items of a context that an answer used, and the verdicts on items."""
     said = {} if found is None else {"used": dict(found.used), "unused": found.unused, "precision": found.precision}
     return {"context": context, **said, "marks": dict(marks)}
 
@@ -440,7 +439,7 @@ PROJECT = ("name", "language", "framework", "test_framework")
 
 
 def code_index(code: Workspace, done: IndexUpdate | None = None, seconds: float = 0.0) -> dict[str, Any]:
-    """What is indexed and, where it was just brought up to date, what that took in."""
+    """Return what the index holds and, after an update, what the update changed."""
     with code.index.open_reader() as reader:
         found = reader.stats()
     document = {"root": str(code.root), **found, "read_as_lines": read_as_lines(found["languages"])}
@@ -456,26 +455,26 @@ def code_index(code: Workspace, done: IndexUpdate | None = None, seconds: float 
 
 
 def read_as_lines(languages: Mapping[str, int]) -> dict[str, int]:
-    """The languages that no grammar reads: their files are cut into blocks of lines."""
+    """Return the languages without a grammar, whose files are split into blocks of lines."""
     from foveate.code.languages import grammar
 
     return {name: number for name, number in languages.items() if grammar(name) is None}
 
 
 def codebase(found: CodebaseDocs, code: Workspace, section: str | None = None) -> dict[str, Any]:
-    """What the repository says of itself, or one section of it."""
+    """Return the documentation of the repository, or one section of it."""
     from foveate.errors import NotFound, near
 
     names = [part.name for part in found.sections]
     if section is not None and section not in (*names, "project"):
-        raise NotFound(f"The repository says nothing under {section!r}.{near(section, (*names, 'project'))}")
+        raise NotFound(f"The documentation has no section {section!r}.{near(section, (*names, 'project'))}")
     told = {"project": project(found, code)} if section in (None, "project") else {}
     wanted = [asdict(part) for part in found.sections if section in (None, part.name)]
     return {**told, "sections": wanted, "notes": list(found.notes)}
 
 
 def project(codebase: CodebaseDocs, code: Workspace) -> dict[str, dict[str, str]]:
-    """Each value of the project's configuration, and where it comes from."""
+    """Return each value of the project's configuration with its source."""
     found = {}
     for name in PROJECT:
         value, source = getattr(codebase.project, name), getattr(codebase.project, f"{name}_source")
@@ -488,7 +487,7 @@ def project(codebase: CodebaseDocs, code: Workspace) -> dict[str, dict[str, str]
 
 
 def code_hits(query: str, found: CodeHits) -> dict[str, Any]:
-    """Definitions and files that a search in the code found."""
+    """Return the definitions and files of a code search."""
     definitions = [_definition(hit) for hit in found.definitions]
     return {"query": query, "definitions": definitions, "files": [_file(hit) for hit in found.files]}
 

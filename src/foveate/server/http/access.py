@@ -31,7 +31,7 @@ from foveate.server.tokens import SCOPES, Tokens
 from foveate.types import Scope
 
 PUBLIC_PATHS = ("/healthz", "/readyz", "/openapi.json")
-"""Paths that need no token, because they reveal nothing about anybody."""
+"""Paths that need no token, because they reveal nothing about any user."""
 
 UI = "/ui"
 """Path of the inspector, the part of the service for browsers."""
@@ -114,7 +114,7 @@ class Authenticator:
             return self.authenticate(headers.get("authorization"), path)
         try:
             return self.authenticate(f"Bearer {token}", path)
-        except RequestRefused:  # an old cookie must not lock anybody out of a service that needs no token
+        except RequestRefused:  # a service that needs no token must ignore an old cookie
             return self.authenticate(None, path)
 
     def authenticate(self, authorization: str | None, path: str) -> Principal:
@@ -191,7 +191,7 @@ def named_scope(principal: Principal, scope: Scope, names: dict[str, str | None]
 
 
 def require_scope(principal: Principal, scope: str) -> None:
-    """Refuse a principal without a scope; an empty scope is not required of anybody."""
+    """Refuse a principal without a scope; an empty scope is always allowed."""
     if scope and scope not in principal.scopes:
         challenge = f'{CHALLENGE}, error="insufficient_scope", scope="{scope}"'
         raise RequestRefused(403, f"This token lacks the scope {scope!r}.", WWW_Authenticate=challenge)

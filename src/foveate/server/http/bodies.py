@@ -85,7 +85,7 @@ class Arguments:
         self._own = own
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return handler.generate_schema(Annotated[self.object_type(), BeforeValidator(checked)])
+        return handler.generate_schema(Annotated[self.object_type(), BeforeValidator(check_body)])
 
     def object_type(self) -> Any:
         """Return the type of the JSON object."""
@@ -108,7 +108,7 @@ class OneOrMany:
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         many: Any = Annotated[list[self._each.object_type()], Field(min_length=1)]  # type: ignore[misc]
         either = _by_shape({OBJECT: self._one.object_type(), LIST: many})
-        return handler.generate_schema(Annotated[either, BeforeValidator(checked)])
+        return handler.generate_schema(Annotated[either, BeforeValidator(check_body)])
 
 
 def parameters(function: Callable[..., Any]) -> Hints:
@@ -159,7 +159,7 @@ def _object_type(name: str, hints: Hints) -> Any:
 
 
 def json_type(hint: Any) -> Any:
-    """Return the part of a type that JSON can hold, for pydantic. Of a union, other alternatives are left out."""
+    """Return the part of a type that JSON can hold, for pydantic. Other alternatives of a union are left out."""
     origin, parts = get_origin(hint), get_args(hint)
     if hint is Any or hint in SCALARS or origin is Literal:
         return hint
@@ -241,7 +241,7 @@ def _message(error: Mapping[str, Any], known: frozenset[str]) -> Any:
     return error["msg"]
 
 
-def checked(value: Any) -> Any:
+def check_body(value: Any) -> Any:
     """Refuse values that JSON allows but no store keeps: NUL characters, endless numbers, deep nesting, long lists."""
     _refuse_unsound(value)
     refuse_unreadable(value)

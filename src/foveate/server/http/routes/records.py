@@ -1,4 +1,4 @@
-"""What is known: `/v1/records`, `/v1/links`, `/v1/remember`, `/v1/search`, `/v1/expand`, `/v1/check`, `/v1/inbox`."""
+"""Records: `/v1/records`, `/v1/links`, `/v1/remember`, `/v1/search`, `/v1/expand`, `/v1/check`, `/v1/inbox`."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ Verdict = Annotated[
 @router.get("/records")
 def list_records(
     caller: Reads,
-    kind: Names = [],  # noqa: B006 - the default of a parameter in the OpenAPI document, which nobody changes
+    kind: Names = [],  # noqa: B006 - the default of a parameter in the OpenAPI document, which is never changed
     tag: Names = [],  # noqa: B006
     status: Annotated[str | None, Query(max_length=40)] = None,
     since: Time = None,
@@ -94,8 +94,8 @@ def add(
 ) -> Response:
     """Store one record, or a list of records in one transaction.
 
-    Known content is confirmed, and a fact with a subject and an attribute supersedes the older value. Of a list, either all
-    records are stored or none. For one record an Idempotency-Key becomes its key, so that it holds after a restart too.
+    Known content is confirmed, and a fact with a subject and an attribute supersedes the older value. Either all
+    records of a list are stored or none. For one record an Idempotency-Key becomes its key and holds after a restart too.
     """
     if isinstance(body, list):
         return _add_many(caller.engine, body)
@@ -136,7 +136,7 @@ def show(id: str, caller: Reads, as_of: Time = None, include: Include = "") -> R
 def edit(
     id: str, body: RecordEdit, caller: Writes, if_match: Annotated[str | None, Header(max_length=40)] = None
 ) -> Response:
-    """Change the fields that are named. With `If-Match` or `expect_version`, only if nobody changed the record since."""
+    """Change the fields that are named. With `If-Match` or `expect_version`, only if the record has that version."""
     if if_match not in (None, "*"):
         body["expect_version"] = _version(str(if_match))
     try:

@@ -1,4 +1,4 @@
-"""How every group of endpoints is made: under `/v1`, with a token, with problem documents as errors."""
+"""Makes the routers of all groups of endpoints: prefix, token and errors are the same everywhere."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from foveate.integrations.hooks.hosts import handle
 from foveate.integrations.importers import import_lines
 from foveate.operations import json
 from foveate.server.http.access import Administers, Caller, Reads, WritesAndComputes, require_scope
-from foveate.server.http.bodies import checked
+from foveate.server.http.bodies import check_body
 from foveate.server.http.responses import Document, RequestRefused
 from foveate.server.http.routes.router import new_router
 
@@ -87,7 +87,7 @@ def import_(request: Request, caller: Administers, format: Annotated[ImportForma
 @router.post("/hooks/{host}", tags=["hooks"])
 def hook(host: str, event: dict[str, Any], caller: WritesAndComputes) -> Response:
     """Handle the event of a coding agent's hook, as its host wrote it. The answer is what the hook prints."""
-    return JSONResponse(handle(caller.engine, host, checked(event)))
+    return JSONResponse(handle(caller.engine, host, check_body(event)))
 
 
 # --- health and metrics --------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""`/v1/tasks` and `/v1/claims`: what is to be done, who works on it, and what came of it."""
+"""`/v1/tasks` and `/v1/claims`: planned tasks, the agents that work on them, and their results."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _created(task: Task, action: str) -> Response:
 
 @router.get("/tasks/{id}")
 def show(id: str, caller: Reads) -> Response:
-    """Show a task by its id or key: its fields, the tasks around it, and what came of it.
+    """Show a task by its id or key: its fields, the tasks that it is linked to, and its results.
 
     `current` is the task that is worked on, of the session and the agent that the request names. `path` then leads to it.
     """
