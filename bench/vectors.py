@@ -69,7 +69,7 @@ def measure(size: int, corpus: list[str], folder: Path) -> dict:
     tags = random_tags(size)
     path = folder / f"v{size}.db"
     fill(path, corpus, tags)
-    engine = Engine(SQLiteStore(path, space=embedder.fingerprint), scope=SCOPE, embedder=embedder)
+    engine = Engine(SQLiteStore(path, embedding_namespace=embedder.fingerprint), scope=SCOPE, embedder=embedder)
     out: dict = {"embedding us a record": round(cpu(lambda: engine.store.maintain(only=["vectors"])) / size * 1000, 1)}
     raw = stored_vectors(path, size)
     floats = raw.astype("f4")

@@ -92,7 +92,7 @@ def open(
     opened = open_store(
         place.shared or (":memory:" if in_memory else place.store),
         counter=counter or settings.get("counter"),
-        space=namespace,
+        embedding_namespace=namespace,
         multi_valued=settings.get("multi_valued", ()),
         create=create,
         secret=_environment.secret,
@@ -129,7 +129,7 @@ def _personal_store(
     """Open the user's personal store if it exists and the settings do not switch it off."""
     wanted = settings.get("own_store", True) if chosen is None else chosen
     path = locations.own_store()
-    return SQLiteStore(path, counter=counter, space=namespace) if wanted and path.exists() else None
+    return SQLiteStore(path, counter=counter, embedding_namespace=namespace) if wanted and path.exists() else None
 
 
 def _place(path: str | Path, store: str | None) -> locations.Place:

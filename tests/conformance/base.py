@@ -37,7 +37,8 @@ class Suite:
     def open_store(self, tmp_path: Path, **options: Any) -> Store:
         """A store on the data that belongs to `tmp_path`, new or as an earlier handle left it.
 
-        Options: `space`, the fingerprint of an embedder; `multi_valued`, names of attributes that hold many values.
+        Options: `embedding_namespace`, the fingerprint of an embedder; `multi_valued`, attributes that may have several
+        values at once.
         """
         raise NotImplementedError
 

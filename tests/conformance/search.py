@@ -356,7 +356,7 @@ class Vectors(Suite):
         return [hit.record.id for hit in hits(store, "", limit=limit, vector=vector, **options)]  # type: ignore[arg-type]
 
     def test_nearest_come_first_without_a_shared_word(self, tmp_path: Path) -> None:
-        with self.opened(tmp_path, space=self.model.fingerprint) as store:
+        with self.opened(tmp_path, embedding_namespace=self.model.fingerprint) as store:
             near, far = self.put(store, "caching responses"), self.put(store, "quarterly tax filing")
             assert self.near(store, "cached response")[0] == near
             both = hits(store, "tax", vector=self.model.query("cached response"))
@@ -366,7 +366,7 @@ class Vectors(Suite):
             assert all(0.0 <= (hit.vector or 0.0) <= 1.0 for hit in both)
 
     def test_vectors_are_counted_for_whom_the_scope_names(self, tmp_path: Path) -> None:
-        with self.opened(tmp_path, space=self.model.fingerprint) as store:
+        with self.opened(tmp_path, embedding_namespace=self.model.fingerprint) as store:
             self.put(store, "caching responses")
             ada, ben = (replace(HERE, user=name) for name in ("ada", "ben"))
             with store.write(ada) as writer:
@@ -376,7 +376,7 @@ class Vectors(Suite):
                     assert reader.counts().vectors == number
 
     def test_vector_changes_together_with_the_record(self, tmp_path: Path) -> None:
-        with self.opened(tmp_path, space=self.model.fingerprint) as store:
+        with self.opened(tmp_path, embedding_namespace=self.model.fingerprint) as store:
             id = self.put(store, "caching responses")
             with store.read(HERE) as reader:
                 record = reader.get([id])[id]
@@ -395,9 +395,9 @@ class Vectors(Suite):
 
     def test_vectors_of_another_embedder_are_not_mixed_in(self, tmp_path: Path) -> None:
         other = embedder(32)
-        with self.opened(tmp_path, space=self.model.fingerprint) as store:
+        with self.opened(tmp_path, embedding_namespace=self.model.fingerprint) as store:
             self.put(store, "caching responses")
-            with self.reopened(tmp_path, space=other.fingerprint) as second:
+            with self.reopened(tmp_path, embedding_namespace=other.fingerprint) as second:
                 assert hits(second, "", vector=other.query("caching responses")) == []
                 with second.write(HERE) as writer:
                     new = writer.add(made("cached pages"), other.embed(["cached pages"])[0]).record.id
@@ -405,7 +405,7 @@ class Vectors(Suite):
             assert new not in self.near(store, "cached pages")
 
     def test_failed_transaction_leaves_no_vector(self, tmp_path: Path) -> None:
-        with self.opened(tmp_path, space=self.model.fingerprint) as store:
+        with self.opened(tmp_path, embedding_namespace=self.model.fingerprint) as store:
             kept = self.put(store, "cached responses")
             try:
                 with store.write(HERE) as writer:
@@ -418,7 +418,7 @@ class Vectors(Suite):
             assert self.near(store, "cached pages") == [kept]
 
     def test_filters_and_walls_hold_for_vectors_too(self, tmp_path: Path) -> None:
-        with self.opened(tmp_path, space=self.model.fingerprint) as store:
+        with self.opened(tmp_path, embedding_namespace=self.model.fingerprint) as store:
             for n in range(150):
                 self.put(store, f"cached page {n}")
             tagged = self.put(store, "pages of a book", tags=["rare"])
@@ -428,7 +428,7 @@ class Vectors(Suite):
             assert self.near(store, "cached page", scope=Scope("beta")) == []
 
     def test_a_filter_that_lets_little_through_loses_nothing(self, tmp_path: Path) -> None:
-        with self.opened(tmp_path, space=self.model.fingerprint) as store:
+        with self.opened(tmp_path, embedding_namespace=self.model.fingerprint) as store:
             with store.write(HERE) as writer:
                 for n in range(400):
                     text = f"cached page {n}"
@@ -444,7 +444,7 @@ class Vectors(Suite):
                 assert self.near(store, "cached page", limit=5, filters=filters) == passing[:5]
 
     def test_what_was_overruled_takes_no_place_of_what_holds(self, tmp_path: Path) -> None:
-        with self.opened(tmp_path, space=self.model.fingerprint) as store:
+        with self.opened(tmp_path, embedding_namespace=self.model.fingerprint) as store:
             values = [
                 self.put(store, f"cached pages live {n} days", kind="fact", subject="page", attribute="days", now=T0 + n)
                 for n in range(5)
@@ -455,7 +455,7 @@ class Vectors(Suite):
             assert len(found) > 2
 
     def test_records_without_a_vector_are_counted_paged_and_filled(self, tmp_path: Path) -> None:
-        with self.opened(tmp_path, space=self.model.fingerprint) as store:
+        with self.opened(tmp_path, embedding_namespace=self.model.fingerprint) as store:
             self.put(store, "has one")
             first, second, third = (add(store, f"cached page {n}") for n in range(3))
             with store.read(HERE) as reader:
@@ -476,14 +476,14 @@ class Vectors(Suite):
 
     def test_vectors_of_other_embedders_are_counted_and_dropped(self, tmp_path: Path) -> None:
         other = embedder(32)
-        with self.opened(tmp_path, space=self.model.fingerprint) as store:
+        with self.opened(tmp_path, embedding_namespace=self.model.fingerprint) as store:
             self.put(store, "caching responses")
             id = self.put(store, "cached pages")
-            with self.reopened(tmp_path, space=other.fingerprint) as second:
+            with self.reopened(tmp_path, embedding_namespace=other.fingerprint) as second:
                 with second.read(HERE) as reader:
-                    assert [(space.vector_count, space.is_current) for space in reader.embedding_namespaces()] == [
-                        (2, False)
-                    ]
+                    assert [
+                        (namespace.vector_count, namespace.is_current) for namespace in reader.embedding_namespaces()
+                    ] == [(2, False)]
                 with second.write(HERE) as writer:
                     assert writer.drop_vectors(self.model.fingerprint, 1) == 1
                     assert writer.drop_vectors(self.model.fingerprint, 9) == 1

@@ -76,7 +76,7 @@ def source_at(place: Any, sort: str, full: Path) -> str:
     at: str = place(sort)
     with closing(SQLiteStore(full)) as sample, opened(at) as store:
         copy_store(sample, store)
-    with opened(at, space=SPACE) as store:
+    with opened(at, embedding_namespace=SPACE) as store:
         for project in (*stores.PROJECTS, "third"):
             with store.write(Scope(project)) as writer:
                 writer.add(made(f"Written on {sort}, for {project}", scope=Scope(project)), [0.5] * 8)
@@ -86,11 +86,11 @@ def source_at(place: Any, sort: str, full: Path) -> str:
 @pytest.mark.parametrize(("here", "there"), PAIRS)
 def test_a_copy_is_the_same_store(place: Any, full: Path, here: str, there: str) -> None:
     source, target = source_at(place, here, full), place(there)
-    with opened(source, space=SPACE) as left:
+    with opened(source, embedding_namespace=SPACE) as left:
         with opened(target) as right:
             done = copy_store(left, right)
             assert min(moved.rows for moved in done.values()) > 0
-        with opened(target, space=SPACE, create=False) as right:
+        with opened(target, embedding_namespace=SPACE, create=False) as right:
             assert stores.rows(right) == stores.rows(left)
             assert stores.answers(right) == stores.answers(left)
             assert right.health().ok

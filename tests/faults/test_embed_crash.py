@@ -26,7 +26,7 @@ from foveate.testing import embedder
 from foveate.types import Scope
 
 model = embedder(32)
-store = SQLiteStore(sys.argv[1], space=model.fingerprint)
+store = SQLiteStore(sys.argv[1], embedding_namespace=model.fingerprint)
 told = lambda done, total: print(done, total, flush=True)
 data = ScopedStore(store=store, scope=Scope("alpha"), rules=Rules(), clock=now, ids=new_id, embedder=model)
 embed_missing(data, batch=4, start=float(sys.argv[2]), progress=told)
@@ -35,7 +35,7 @@ embed_missing(data, batch=4, start=float(sys.argv[2]), progress=told)
 
 def test_kill_9_while_the_embedder_changes_loses_at_most_a_page(tmp_path: Path) -> None:
     path, chance, model = tmp_path / "state.db", random.Random(3), embedder(32)
-    store = SQLiteStore(path, space=model.fingerprint)
+    store = SQLiteStore(path, embedding_namespace=model.fingerprint)
     with store.write(HERE) as writer:
         for n in range(NUMBER):
             writer.add(made(f"Host {n} restarts at {n % 24}"))

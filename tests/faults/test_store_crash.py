@@ -393,7 +393,7 @@ def test_forget_that_was_cut_short_is_finished_when_the_store_is_next_opened(tmp
     id = ids_of(store)[7]
     with store.write(HERE) as writer:  # what is in the file when the process dies before it is written anew
         writer.forget([id])
-        writer.mark(sqlite.META_RESIDUE)
+        writer.set_flag(sqlite.META_RESIDUE)
     assert "forgotten records" in store.health().problems[0]
     store.close()
     store = SQLiteStore(path)

@@ -82,7 +82,10 @@ def test_a_migrated_database_is_a_fresh_one_with_the_same_contents(
 ) -> None:
     file = stores.old_file(tmp_path / "state.db", AS_FILE[version])
     url = old_database(postgres.database(), version, file)
-    with closing(PostgresStore(url, space=SPACE)) as migrated, closing(SQLiteStore(file, space=SPACE)) as same:
+    with (
+        closing(PostgresStore(url, embedding_namespace=SPACE)) as migrated,
+        closing(SQLiteStore(file, embedding_namespace=SPACE)) as same,
+    ):
         assert migrated.health().ok
         # A database indexes a project anew when it is first used, a file does so when it is opened: so use it first.
         assert stores.answers(migrated) == stores.answers(same)

@@ -95,7 +95,10 @@ def reads(reader: Reader) -> list[object]:
 @pytest.fixture(scope="module")
 def stores(postgres: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, Store]]:
     file: Path = tmp_path_factory.mktemp("same") / "state.db"
-    pair = SQLiteStore(file, space=MODEL.fingerprint), PostgresStore(postgres.database(), space=MODEL.fingerprint)
+    pair = (
+        SQLiteStore(file, embedding_namespace=MODEL.fingerprint),
+        PostgresStore(postgres.database(), embedding_namespace=MODEL.fingerprint),
+    )
     for store in pair:
         fill(store)
     yield pair

@@ -42,7 +42,7 @@ def filled(store: PostgresStore, project: str) -> str:
 
 @pytest.fixture
 def owner(url: str) -> Iterator[PostgresStore]:
-    store = PostgresStore(url, space=MODEL.fingerprint)
+    store = PostgresStore(url, embedding_namespace=MODEL.fingerprint)
     for project in ("mine", "theirs"):
         filled(store, project)
     yield store
@@ -130,7 +130,7 @@ def test_member_knows_the_secret_of_its_projects_and_of_no_other(url: str, owner
 def test_wrong_word_on_an_embedder_is_in_nobodys_way(url: str, owner: PostgresStore, member: str) -> None:
     new = embedder(16)
     rows(member, "insert into spaces (fingerprint, dim) values (%s, 7)", new.fingerprint)
-    with closing(PostgresStore(url, space=new.fingerprint)) as store:
+    with closing(PostgresStore(url, embedding_namespace=new.fingerprint)) as store:
         memory = Engine(store, scope=Scope("theirs"), rules=Rules(), clock=now, ids=new_id, embedder=new)
         memory.add("note", "Walnuts are brown")
         with store.read(Scope("theirs")) as reader:
@@ -140,7 +140,7 @@ def test_wrong_word_on_an_embedder_is_in_nobodys_way(url: str, owner: PostgresSt
 
 
 def test_member_uses_the_store_as_any_other(member: str) -> None:
-    store = PostgresStore(member, space=MODEL.fingerprint)
+    store = PostgresStore(member, embedding_namespace=MODEL.fingerprint)
     id = filled(store, "mine")
     memory = Engine(store, scope=Scope("mine"), rules=Rules(), clock=now, ids=new_id)
     assert id in [hit.record.id for hit in memory.search("redis of mine")]

@@ -83,7 +83,10 @@ def test_rows_of_every_version_are_kept() -> None:
 def test_a_migrated_store_is_a_fresh_one_with_the_same_contents(tmp_path: Path, version: int) -> None:
     space = embedder(8).fingerprint
     old, new = stores.old_file(tmp_path / "old.db", version), tmp_path / "new.db"
-    with closing(SQLiteStore(old, space=space)) as migrated, closing(SQLiteStore(new, space=space)) as fresh:
+    with (
+        closing(SQLiteStore(old, embedding_namespace=space)) as migrated,
+        closing(SQLiteStore(new, embedding_namespace=space)) as fresh,
+    ):
         assert migrated.health().ok
         for project in stores.PROJECTS:
             scope = stores.Scope(project, user="ada")

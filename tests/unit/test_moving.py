@@ -170,7 +170,7 @@ ASKED = [1.0, *[0.0] * 49]
 @pytest.mark.parametrize("way", ["restore", "copy"])
 def test_vectors_that_a_program_holds_in_memory_give_way_to_those_that_replace_them(tmp_path: Path, way: str) -> None:
     def filled(path: Path, number: int, turned: int) -> SQLiteStore:
-        store = SQLiteStore(path, space="s")
+        store = SQLiteStore(path, embedding_namespace="s")
         with store.write(HERE) as writer:
             for n in range(number):
                 vector = [float((n + turned) % 50 == axis) for axis in range(50)]

@@ -126,7 +126,9 @@ def test_index_is_what_the_records_say_whatever_was_written(tmp_path: Path) -> N
     with store.write(HERE) as writer:
         held += [writer.add(made(f"{text()} later {n}")).record for n in range(300)]
     with store.read(HERE) as reader:
-        docs = {record.id: reader._db.rows("doc_of", {"project": reader._project, "id": record.id})[0][0] for record in held}
+        docs = {
+            record.id: reader._db.fetch_all("doc_of", {"project": reader._project, "id": record.id})[0][0] for record in held
+        }
         wanted: dict[tuple[str, int], dict[int, int]] = defaultdict(dict)
         for record in held:
             rows, length = postings.postings(record, kind_of(record.kind))
@@ -137,7 +139,7 @@ def test_index_is_what_the_records_say_whatever_was_written(tmp_path: Path) -> N
             assert 0 < len(numbers) <= posting_blocks.SIZE
             seen[term, field] += zip(numbers, codes, strict=True)
         assert seen == {key: sorted(pairs.items()) for key, pairs in wanted.items()}
-        assert reader.astray() == ""
+        assert reader.index_mismatch() == ""
     assert store.health().ok
     assert len(found(store, "often", limit=1000)) == len(held)
     store.close()
@@ -151,7 +153,7 @@ def test_new_numbers_are_never_old_ones(tmp_path: Path) -> None:
     with store.write(HERE) as writer:
         new = writer.add(made("something else")).record
     with store.read(HERE) as reader:
-        assert reader._db.rows("doc_of", {"project": reader._project, "id": new.id})[0][0] == 4
+        assert reader._db.fetch_all("doc_of", {"project": reader._project, "id": new.id})[0][0] == 4
     assert [hit.record.id for hit in hits(store, "something")] == [new.id]
     store.close()
 
@@ -170,8 +172,8 @@ def test_a_narrow_filter_is_asked_once_for_all_wants(tmp_path: Path, monkeypatch
     query = Query(dict.fromkeys(analysis.terms("kestrels"), 1.0), {"text": 1.0})
     asked = []
     with store.read(mine) as reader:
-        rows = reader._db.rows
-        monkeypatch.setattr(reader._db, "rows", lambda name, *rest: (asked.append(name), rows(name, *rest))[1])
+        rows = reader._db.fetch_all
+        monkeypatch.setattr(reader._db, "fetch_all", lambda name, *rest: (asked.append(name), rows(name, *rest))[1])
         found = reader.search(query, [SearchGroup((kind,), 3) for kind in kinds])
     assert {hit.record.id for hits_ in found for hit in hits_} == set(own)
     assert asked.count("docs_within") == 1

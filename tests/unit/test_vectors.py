@@ -73,7 +73,7 @@ def vector(text: str, model: int = 0) -> Sequence[float]:
 
 
 def opened(folder: Path | str, model: int = 0) -> SQLiteStore:
-    return SQLiteStore(Path(folder) / "state.db", space=MODELS[model].fingerprint)
+    return SQLiteStore(Path(folder) / "state.db", embedding_namespace=MODELS[model].fingerprint)
 
 
 def put(store: SQLiteStore, text: str, scope: Scope = HERE, **values: Any) -> Record:
@@ -350,7 +350,7 @@ def test_an_older_snapshot_keeps_what_it_saw_while_others_go_on(tmp_path: Path, 
 
 
 def test_a_reader_inside_of_a_writer_in_memory_leaves_nothing_behind() -> None:
-    store = SQLiteStore(":memory:", space=MODELS[0].fingerprint)
+    store = SQLiteStore(":memory:", embedding_namespace=MODELS[0].fingerprint)
     put(store, "a tax filing")
     with suppress(ZeroDivisionError), store.write(HERE) as writer:
         writer.add(made("cached pages"), vector("cached pages"))
@@ -371,9 +371,9 @@ def test_memory_is_bounded_by_bytes_and_the_last_in_use_stays(tmp_path: Path, re
 
     def asked(project: str) -> int:
         with store._transaction("begin") as database:
-            number = database.rows("project", {"name": project})[0][0]
+            number = database.fetch_all("project", {"name": project})[0][0]
             within = dict.fromkeys(("user", "agent", "session", "task", *FILTERS))
-            view = View(database.rows, number, 1, within)
+            view = View(database.fetch_all, number, 1, within)
             return len(search.nearest(view, vector("cached pages"), [Asked(None, 3)])[0])
 
     assert [asked(project) for project in ("alpha", "alpha", "beta", "alpha")] == [1, 1, 1, 1]

@@ -21,7 +21,7 @@ class StoreOptions(TypedDict, total=False):
 
     counter: str | None
     """Name of the token counter; by default the one that the store was counted with."""
-    space: str | None
+    embedding_namespace: str | None
     """Fingerprint of the embedder whose vectors are read and written."""
     multi_valued: Iterable[str]
     """Attributes of which several values can be true at once, as `attribute` or `subject.attribute`."""

@@ -26,25 +26,25 @@ class PostgresDatabase:
 
     def lock(self, name: str) -> str:
         """Have a project for this transaction alone, until its end; what made its index."""
-        found = self.rows("locked_project", {"name": name})
+        found = self.fetch_all("locked_project", {"name": name})
         if not found:
-            self.run("add_project", {"name": name})
-            found = self.rows("locked_project", {"name": name})
+            self.execute("add_project", {"name": name})
+            found = self.fetch_all("locked_project", {"name": name})
         self.project, made_by = found[0]
         return str(made_by)
 
-    def rows(self, query: str, params: Mapping[str, Any] | Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        return self._execute(self._named[query], params).fetchall()
+    def fetch_all(self, query: str, params: Mapping[str, Any] | Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        return self._run_sql(self._named[query], params).fetchall()
 
-    def run(self, query: str, params: Mapping[str, Any] | Sequence[Any] = ()) -> int:
-        return self._execute(self._named[query], params).rowcount
+    def execute(self, query: str, params: Mapping[str, Any] | Sequence[Any] = ()) -> int:
+        return self._run_sql(self._named[query], params).rowcount
 
-    def many(self, query: str, rows: Sequence[Sequence[Any]]) -> None:
+    def execute_many(self, query: str, rows: Sequence[Sequence[Any]]) -> None:
         """All rows in one statement, column by column. COPY would be quicker still, but not under row-level security."""
         if rows:
-            self._execute(self._named[query], [_array(column) for column in zip(*rows, strict=True)])
+            self._run_sql(self._named[query], [_array(column) for column in zip(*rows, strict=True)])
 
-    def _execute(self, text: str, params: Mapping[str, Any] | Sequence[Any]) -> Cursor:
+    def _run_sql(self, text: str, params: Mapping[str, Any] | Sequence[Any]) -> Cursor:
         statement, names = numbered(text)
         if isinstance(params, Mapping):
             params = [params[name] for name in names]

@@ -69,14 +69,14 @@ class PostgresStore:
         url: str,
         *,
         counter: str | None = None,
-        space: str | None = None,
+        embedding_namespace: str | None = None,
         multi_valued: Iterable[str] = (),
         create: bool = True,
         secret: str | None = None,
         patience: Patience | None = None,
         retention: Retention = DEFAULT_RETENTION,
     ) -> None:
-        self.space = space
+        self.embedding_namespace = embedding_namespace
         self.retention = retention
         self._dropping: dict[str, tuple[int, int]] = {}
         self._multi_valued = frozenset(multi_valued)
@@ -92,24 +92,26 @@ class PostgresStore:
         tokens.counter(self.counter)
         if self.counter != meta[COUNTER]:
             with self._transaction(WRITE) as database:
-                database.run("set_meta", {"name": COUNTER, "value": self.counter})
+                database.execute("set_meta", {"name": COUNTER, "value": self.counter})
 
     # --- the contract ------------------------------------------------------------------------------------------
 
     def projects(self) -> list[str]:
         with self._transaction(READ) as database:
-            return sorted(name for _, name in database.rows("project_names"))
+            return sorted(name for _, name in database.fetch_all("project_names"))
 
     @contextmanager
     def read(self, scope: Scope) -> Iterator[ReadTransaction]:
         self._catch_up(scope.project)
         with self._transaction(READ) as database:
-            yield ReadTransaction(database, scope, self._segments, self.space)
+            yield ReadTransaction(database, scope, self._segments, self.embedding_namespace)
 
     @contextmanager
     def write(self, scope: Scope) -> Iterator[Writing]:
         with self._locked(scope.project) as database:
-            writer = Writing(database, scope, self._segments, self.space, new_id("chg", now()), self._multi_valued)
+            writer = Writing(
+                database, scope, self._segments, self.embedding_namespace, new_id("chg", now()), self._multi_valued
+            )
             yield writer
             writer.finish(self.retention, self._dropping)
 
@@ -125,7 +127,7 @@ class PostgresStore:
         """Keep receipts. They wait for no writer of the project: its row is not locked."""
         kept = list(receipts)
         with self._transaction(WRITE, lock=PATIENCE) as database:
-            writer = Writing(database, scope, self._segments, self.space, "")
+            writer = Writing(database, scope, self._segments, self.embedding_namespace, "")
             for receipt in kept:
                 writer.save_receipt(receipt)
             latest = min(max((receipt.created for receipt in kept), default=0), now())
@@ -144,9 +146,9 @@ class PostgresStore:
     def health(self) -> Health:
         """Is the server fit, and does every project's index say what its records say?"""
         with self._transaction(READ, unhurried=True) as database:
-            meta = dict(database.rows("meta"))
-            ((server, pgvector, size, own),) = database.rows("versions")
-            projects = [name for _, name in database.rows("project_names")]
+            meta = dict(database.fetch_all("meta"))
+            ((server, pgvector, size, own),) = database.fetch_all("versions")
+            projects = [name for _, name in database.fetch_all("project_names")]
             astray = [said for name in projects if (said := self._astray(database, name))]
         facts = {
             "path": self.path,
@@ -194,7 +196,7 @@ class PostgresStore:
             raise NotFound(f"There is no project {project!r} in {self.path!r}; it comes with its first record.")
         with self._locked(project) as database:
             self._refuse_role(database, role)
-            database.run("add_member", {"role": role, "project": database.project})
+            database.execute("add_member", {"role": role, "project": database.project})
             for statement in _GRANTS:
                 database.connection.execute(f"grant {statement} to {who}")
 
@@ -205,22 +207,22 @@ class PostgresStore:
         if project not in self.projects():
             raise NotFound(f"There is no project {project!r} in {self.path!r}.")
         with self._locked(project) as database:
-            database.rows("lock_grants")
-            database.run("delete_member", {"role": role, "project": database.project})
-            there = database.rows("role", {"role": role})  # one that was dropped has no rights left to take
-            if there and not database.rows("memberships", {"role": role})[0][0]:
+            database.fetch_all("lock_grants")
+            database.execute("delete_member", {"role": role, "project": database.project})
+            there = database.fetch_all("role", {"role": role})  # one that was dropped has no rights left to take
+            if there and not database.fetch_all("memberships", {"role": role})[0][0]:
                 for statement in _GRANTS:
                     database.connection.execute(f"revoke {statement} from {who}")
 
     def _refuse_role(self, database: PostgresDatabase, role: str) -> None:
         """Roles that would be more than one member, or could have the owner run what they wrote."""
-        database.rows("lock_grants")  # rights of one table cannot be given twice at once
+        database.fetch_all("lock_grants")  # rights of one table cannot be given twice at once
         if role.lower() in ("public", "none"):
             raise InputError(f"{role!r} is every role at once. Grant a role of its own.")
-        if not database.rows("role", {"role": role}):
+        if not database.fetch_all("role", {"role": role}):
             raise InputError(f"There is no role {role!r} on the server. Create it first: `create role {role} login`.")
         schema = self._connections.path.rpartition(", ")[2]
-        if schema != "foveate" and database.rows("may_create", {"role": role, "schema": schema.strip('"')})[0][0]:
+        if schema != "foveate" and database.fetch_all("may_create", {"role": role, "schema": schema.strip('"')})[0][0]:
             raise InputError(
                 f"{role!r} may create in schema {schema}, where pgvector is, and so have others run what it writes. "
                 f"Take that away first: `revoke create on schema {schema} from public, {role}`."
@@ -231,7 +233,7 @@ class PostgresStore:
     def rebuild(self) -> int:
         """Make the index of every project anew from its records, one project after the other; how many were indexed."""
         with self._transaction(READ) as database:
-            names = [name for _, name in database.rows("project_names")]
+            names = [name for _, name in database.fetch_all("project_names")]
         done = 0
         for name in names:
             with self._locked(name, current=False, unhurried=True) as database:
@@ -239,16 +241,16 @@ class PostgresStore:
         return done
 
     def _rebuild(self, database: PostgresDatabase, name: str) -> int:
-        writer = Writing(database, Scope(name), self._segments, self.space, "")
+        writer = Writing(database, Scope(name), self._segments, self.embedding_namespace, "")
         done = writer.rebuild(self.counter)
         writer.finish()
-        database.run("set_made_by", {"project": database.project, "made_by": self._made_by})
+        database.execute("set_made_by", {"project": database.project, "made_by": self._made_by})
         return done
 
     def _astray(self, database: PostgresDatabase, name: str) -> str:
         """In which way index and records of a project differ, nothing when they agree."""
         try:
-            found = ReadTransaction(database, Scope(name), self._segments, self.space).astray()
+            found = ReadTransaction(database, Scope(name), self._segments, self.embedding_namespace).index_mismatch()
         except ValueError as error:  # somebody wrote into the tables by hand
             found = f"it cannot be read: {error}"
         return found and f"project {name!r}: {found}"
@@ -282,7 +284,7 @@ class PostgresStore:
         if project in self._known or self._is_writing:
             return
         with self._transaction(READ) as database:
-            found = database.rows("made_by", {"name": project})
+            found = database.fetch_all("made_by", {"name": project})
         if found and found[0][0] != self._made_by and not _is_newer(found[0][0]):
             try:
                 with self._locked(project, unhurried=True, lock=PATIENCE):
@@ -312,7 +314,7 @@ class PostgresStore:
     def _bring_up(self, database: PostgresDatabase, project: str, made_by: str) -> None:
         if _is_newer(made_by):
             raise SchemaTooNew(f"Project {project!r} was indexed by a newer foveate. Upgrade foveate to write to it.")
-        counter = dict(database.rows("meta"))[COUNTER]
+        counter = dict(database.fetch_all("meta"))[COUNTER]
         if counter != self.counter:
             raise StoreError(f"{self.path!r} counts tokens with {counter!r} by now; open it again.")
         self._rebuild(database, project)
@@ -372,9 +374,9 @@ class PostgresStore:
                     "postgres", self._version_here(connection), repr(self.path)
                 ):
                     connection.execute(script)
-                    database.run("set_meta", {"name": SCHEMA, "value": str(number)})
+                    database.execute("set_meta", {"name": SCHEMA, "value": str(number)})
                 for name, value in first.items():
-                    database.run("add_meta", {"name": name, "value": value})
+                    database.execute("add_meta", {"name": name, "value": value})
         except errors.InsufficientPrivilege as error:
             raise StoreError(
                 f"This role may not bring the schema of {self.path!r} up to date ({error.diag.message_primary}). "

@@ -35,9 +35,9 @@ UNSEEN = os.urandom(16).hex()
 class Database(Protocol):
     """The seam to a database driver, inside one open transaction."""
 
-    def rows(self, query: str, params: Mapping[str, Any] | Sequence[Any] = ...) -> list[tuple[Any, ...]]: ...
-    def run(self, query: str, params: Mapping[str, Any] | Sequence[Any] = ...) -> int: ...
-    def many(self, query: str, rows: Sequence[Sequence[Any]]) -> None: ...
+    def fetch_all(self, query: str, params: Mapping[str, Any] | Sequence[Any] = ...) -> list[tuple[Any, ...]]: ...
+    def execute(self, query: str, params: Mapping[str, Any] | Sequence[Any] = ...) -> int: ...
+    def execute_many(self, query: str, rows: Sequence[Sequence[Any]]) -> None: ...
 
 
 class ReadTransaction:
@@ -50,7 +50,7 @@ class ReadTransaction:
         self._space = space
         self._dirty = False
         self._codes: dict[str, int] | None = None
-        found = database.rows("project", {"name": scope.project})
+        found = database.fetch_all("project", {"name": scope.project})
         self._project, self._revision, self._docs = found[0] if found else (0, 0, 0)
         self._who = {"user": scope.user, "agent": scope.agent, "session": scope.session, "task": scope.task}
 
@@ -60,7 +60,7 @@ class ReadTransaction:
 
     @property
     def secret(self) -> str:
-        found = self._db.rows("secret", {"name": self.scope.project})
+        found = self._db.fetch_all("secret", {"name": self.scope.project})
         return str(found[0][0]) if found else UNSEEN
 
     def get(self, ids: Sequence[str]) -> dict[str, Record]:
@@ -73,14 +73,14 @@ class ReadTransaction:
 
     def count(self, kind: str) -> int:
         """How many records of a kind are in use."""
-        return int(self._db.rows("number", {"project": self._project, "kind": kind, **self._who})[0][0])
+        return int(self._db.fetch_all("number", {"project": self._project, "kind": kind, **self._who})[0][0])
 
     def terms_with_prefix(self, words: Sequence[str]) -> list[str]:
         """The terms of the knowledge index that begin with one of the words, a few for each."""
         at = {"project": self._project, "kinds": json.dumps(sorted(self._shelf("knowledge").values()))}
         found: dict[str, None] = {}
         for word in words:
-            rows = self._db.rows("beginning", {**at, "word": word, "end": word + chr(0x10FFFF)})
+            rows = self._db.fetch_all("beginning", {**at, "word": word, "end": word + chr(0x10FFFF)})
             found |= dict.fromkeys(row[0] for row in rows)
         return list(found)
 
@@ -113,7 +113,7 @@ class ReadTransaction:
     def sessions(self, limit: int, filters: Filters) -> dict[str, int]:
         """The sessions with the newest events, and when the last of each happened."""
         params = {"project": self._project, "kind": "event", "limit": limit, **self._who, **filter_params(filters)}
-        return dict(self._db.rows("sessions", params))
+        return dict(self._db.fetch_all("sessions", params))
 
     def most_salient(self, kinds: Sequence[str], limit: int, filters: Filters) -> list[Record]:
         """The records of these kinds that matter most, of equals the newest."""
@@ -122,7 +122,7 @@ class ReadTransaction:
         return sorted(found, key=lambda record: (-record.salience, -record.created))[:limit]
 
     def entities_by_name(self, names: Sequence[str]) -> dict[str, Record]:
-        pairs = self._db.rows("named", {"project": self._project, "names": json.dumps(list(names))})
+        pairs = self._db.fetch_all("named", {"project": self._project, "names": json.dumps(list(names))})
         if not pairs:
             return {}
         by_doc = self._by_docs([doc for _, doc in pairs], NO_FILTERS)
@@ -139,7 +139,7 @@ class ReadTransaction:
         wanted = {"ids": json.dumps(list(ids)), "kinds": json.dumps(list(kinds or KINDS)), "reach": max_distance}
         places = [
             (id, sign * (n + 1), doc)
-            for id, *sides in self._db.rows("beside", {"project": self._project, **self._who, **wanted})
+            for id, *sides in self._db.fetch_all("beside", {"project": self._project, **self._who, **wanted})
             for sign, side in zip((1, -1), sides, strict=True)
             for n, doc in enumerate(json.loads(side))
         ]
@@ -149,16 +149,16 @@ class ReadTransaction:
     def links(self, ids: Sequence[str], names: Sequence[str] = (), *, incoming: bool = False) -> list[Link]:
         wanted: dict[str, Any] = {"project": self._project, **self._who}
         wanted |= {"ids": json.dumps(list(ids)), "names": json.dumps(names) if names else None}
-        return [Link(*row) for row in self._db.rows("links_to" if incoming else "links_from", wanted)]
+        return [Link(*row) for row in self._db.fetch_all("links_to" if incoming else "links_from", wanted)]
 
     def relations(self, ids: Sequence[str], limit: int) -> list[Link]:
         """Links between entities in use that begin or end at one of these, the heaviest first; none that foveate drew."""
         wanted = {"ids": json.dumps(list(ids)), "structural": json.dumps(sorted(STRUCTURAL_LINKS)), "limit": limit}
-        return [Link(*row) for row in self._db.rows("relations", {"project": self._project, **self._who, **wanted})]
+        return [Link(*row) for row in self._db.fetch_all("relations", {"project": self._project, **self._who, **wanted})]
 
     def records(self) -> Iterator[Record]:
         after = 0
-        while page := self._db.rows("all_records", {"project": self._project, "after": after, **self._who}):
+        while page := self._db.fetch_all("all_records", {"project": self._project, "after": after, **self._who}):
             for row in page:
                 yield self._record(row)
             after = page[-1][0]
@@ -169,11 +169,11 @@ class ReadTransaction:
         Internal kinds are listed only if the filters name them.
         """
         params = {"limit": limit + 1, "status": status, "after": after, **_internal(), **filter_params(filters)}
-        rows = self._db.rows("records_page", {"project": self._project, **self._who, **params})
+        rows = self._db.fetch_all("records_page", {"project": self._project, **self._who, **params})
         return [self._record(row) for row in rows[:limit]], rows[limit - 1][0] if len(rows) > limit else 0
 
     def all_links(self) -> Iterator[Link]:
-        for row in self._db.rows("all_links", {"project": self._project, **self._who}):
+        for row in self._db.fetch_all("all_links", {"project": self._project, **self._who}):
             yield Link(*row)
 
     def all_history(self) -> Iterator[Change]:
@@ -195,49 +195,51 @@ class ReadTransaction:
         return None
 
     def receipt(self, id: str) -> bytes | None:
-        found = self._db.rows("receipt", {"project": self._project, "id": id, **self._who})
+        found = self._db.fetch_all("receipt", {"project": self._project, "id": id, **self._who})
         return found[0][0] if found else None
 
     def receipts(self, limit: int, record: str | None = None) -> list[StoredReceipt]:
         params: dict[str, Any] = {"project": self._project, "limit": limit, **self._who}
         if record is None:
-            return list(starmap(_stored, self._db.rows("receipts", params)))
-        return list(starmap(_stored, self._db.rows("receipts_of", {**params, "record": record})))
+            return list(starmap(_stored, self._db.fetch_all("receipts", params)))
+        return list(starmap(_stored, self._db.fetch_all("receipts_of", {**params, "record": record})))
 
     def receipts_page(self, limit: int, after: tuple[int, str] | None = None) -> list[StoredReceipt]:
         """Receipts, newest first, below (created, id) of the last one of another page."""
         created, id = after or (None, "")
         params = {"project": self._project, "limit": limit, "created": created, "id": id, **self._who}
-        return list(starmap(_stored, self._db.rows("receipts_page", params)))
+        return list(starmap(_stored, self._db.fetch_all("receipts_page", params)))
 
     def receipt_summaries(self, limit: int, after: tuple[int, str] | None = None, session: str | None = None) -> list[str]:
         """The lines of receipts, of a session where one is named, in the order and pages of `receipts_page`."""
         created, id = after or (None, "")
         params = {"project": self._project, "limit": limit, "created": created, "id": id, **self._who}
         if session is None:
-            return [line for (line,) in self._db.rows("receipt_lines", params)]
-        return [line for (line,) in self._db.rows("receipt_lines_of_session", {**params, "of": session})]
+            return [line for (line,) in self._db.fetch_all("receipt_lines", params)]
+        return [line for (line,) in self._db.fetch_all("receipt_lines_of_session", {**params, "of": session})]
 
     def receipt_summaries_since(self, since: int, limit: int) -> tuple[list[str], bool]:
         """The lines of receipts that were created at this time or later, newest first, and whether there are more."""
         params = {"project": self._project, "since": since, "limit": limit + 1, **self._who}
-        found = [line for (line,) in self._db.rows("receipt_lines_since", params)]
+        found = [line for (line,) in self._db.fetch_all("receipt_lines_since", params)]
         return found[:limit], len(found) > limit
 
     def receipt_agents(self) -> list[str]:
         """The agents that contexts were computed for. Names alone cross the wall between them: their receipts do not."""
-        return [name for (name,) in self._db.rows("receipt_agents", {"project": self._project, "user": self._who["user"]})]
+        return [
+            name for (name,) in self._db.fetch_all("receipt_agents", {"project": self._project, "user": self._who["user"]})
+        ]
 
     def receipt_sessions(self, limit: int) -> list[tuple[str, int, int]]:
         """Sessions that contexts were computed in, how many, and when the last one was; the newest first."""
         params = {"project": self._project, "limit": limit, **self._who}
-        return [(name, number, last) for name, number, last in self._db.rows("receipt_sessions", params)]
+        return [(name, number, last) for name, number, last in self._db.fetch_all("receipt_sessions", params)]
 
     def items_shown_by(self, receipts: Sequence[str]) -> dict[str, list[str]]:
         """The ids of what each of these contexts showed; one that showed nothing, or is not ours, is not there."""
         found: dict[str, list[str]] = defaultdict(list)
         params = {"project": self._project, "ids": json.dumps(list(receipts)), **self._who}
-        for receipt, record in self._db.rows("shown_by", params):
+        for receipt, record in self._db.fetch_all("shown_by", params):
             found[receipt].append(record)
         return dict(found)
 
@@ -248,42 +250,42 @@ class ReadTransaction:
         """
         at = {"project": self._project, "user": self.scope.user, "agent": self.scope.agent}
         kinds: dict[str, dict[str, int]] = defaultdict(dict)
-        for kind, status, number in self._db.rows("count_records", at):
+        for kind, status, number in self._db.fetch_all("count_records", at):
             if kind not in internal_kinds():
                 kinds[kind][status] = number
         by_kind = {kind: dict(sorted(kinds[kind].items())) for kind in sorted(kinds)}
-        return StoreCounts(by_kind, *self._db.rows("count_rest", at)[0])
+        return StoreCounts(by_kind, *self._db.fetch_all("count_rest", at)[0])
 
     def growth(self, since: int) -> dict[str, int]:
         """When the first record was written, how many were since a time, facts in use, and how many of those confirmed."""
-        found = self._db.rows("growth", {"project": self._project, "since": since, **_internal(), **self._who})[0]
+        found = self._db.fetch_all("growth", {"project": self._project, "since": since, **_internal(), **self._who})[0]
         return dict(zip(("first", "added", "facts", "confirmed"), found, strict=True))
 
     def growth_by_day(self, since: int) -> dict[str, int]:
         """How many records were written on each day since a time (UTC); a day without any is not there."""
-        rows = self._db.rows("growth_by_day", {"project": self._project, "since": since, **_internal(), **self._who})
+        rows = self._db.fetch_all("growth_by_day", {"project": self._project, "since": since, **_internal(), **self._who})
         return {iso(day * DAY_MS)[:10]: number for day, number in rows}
 
     def postings(self) -> Iterator[tuple[str, int, int, Sequence[int], Sequence[int]]]:
         """(term, kind code, field, numbers, codes) of every block of the project's index."""
         last: tuple[Any, ...] = ("", -1, -1, -1)
-        while page := self._db.rows(
+        while page := self._db.fetch_all(
             "every_block", dict(zip(("term", "kind", "field", "first"), last, strict=True)) | {"project": self._project}
         ):
             for term, kind, field, _, docs, codes in page:
                 yield term, kind, field, *posting_blocks.joined([docs], [codes])
             last = page[-1][:4]
 
-    def astray(self) -> str:
+    def index_mismatch(self) -> str:
         """In which way index and records differ, nothing when they agree: by their counts, then by what has no postings."""
-        total, indexed = self._db.rows("count_indexed", {"project": self._project})[0]
+        total, indexed = self._db.fetch_all("count_indexed", {"project": self._project})[0]
         if total != indexed:
             return f"{total} records, {indexed} indexed"
         posted: set[int] = set()
         for _, _, _, docs, _ in self.postings():
             posted.update(docs)
         lost = extra = after = 0
-        while page := self._db.rows("every_record", {"project": self._project, "after": after}):
+        while page := self._db.fetch_all("every_record", {"project": self._project, "after": after}):
             # One of emoji alone has no terms.
             unposted = [self._record(row) for row in page if row[0] not in posted]
             lost += sum(bool(index.postings(record, kind_of(record.kind))[0]) for record in unposted)
@@ -300,42 +302,42 @@ class ReadTransaction:
         if self._space is None:
             return 0
         space = self._known_space() or 0
-        return max(0, int(self._db.rows("lacking", {"project": self._project, "space": space})[0][0]))
+        return max(0, int(self._db.fetch_all("lacking", {"project": self._project, "space": space})[0][0]))
 
     def records_without_vector(self, after: int, limit: int) -> tuple[list[Record], int]:
         """Records of the whole project that have no vector by the store's embedder, and where to go on; 0: no further."""
         at = {"project": self._project, "space": self._known_space() or 0, "after": after, "limit": limit}
-        rows = self._db.rows("without_vector", at)
+        rows = self._db.fetch_all("without_vector", at)
         return [self._record(row) for row in rows], rows[-1][0] if len(rows) == limit else 0
 
     def max_doc(self) -> int:
         """A number that no record's place is above."""
-        return int(self._db.rows("last_doc", {"project": self._project})[0][0])
+        return int(self._db.fetch_all("last_doc", {"project": self._project})[0][0])
 
     def embedding_namespaces(self) -> list[EmbeddingNamespace]:
         """Whose vectors the project holds, and how many bytes they take."""
-        rows = self._db.rows("spaces_held", {"project": self._project})
+        rows = self._db.fetch_all("spaces_held", {"project": self._project})
         return [EmbeddingNamespace(name, number, number * 2 * dim, name == self._space) for name, dim, number in rows]
 
     def count_expired(self, retention: Retention, now: int) -> ExpiredCounts:
         """How many receipts and events of the project are beyond what is kept, whoever they belong to."""
         limits = {"project": self._project, **self._event_limits(retention, now)}
-        events = self._db.rows("count_outlived_events", limits)[0][0] if retention.drops_events else 0
+        events = self._db.fetch_all("count_outlived_events", limits)[0][0] if retention.drops_events else 0
         return ExpiredCounts(len(self._outlived_receipts(retention, now)), events)
 
     def _event_limits(self, retention: Retention, now: int) -> dict[str, int]:
         """Times before which an event goes: by age, and whatever its age, because there are enough newer ones."""
         kept = retention.events
-        found = self._db.rows("oldest_kept_event", {"project": self._project, "kept": kept}) if kept else []
+        found = self._db.fetch_all("oldest_kept_event", {"project": self._project, "kept": kept}) if kept else []
         return {"before": retention.events_cutoff(now), "beyond": found[0][0] if found else 0}
 
     def _outlived_receipts(self, retention: Retention, now: int) -> list[str]:
         at = {"project": self._project}
-        doomed = {row[0] for row in self._db.rows("old_receipts", {**at, "before": retention.receipts_cutoff(now)})}
+        doomed = {row[0] for row in self._db.fetch_all("old_receipts", {**at, "before": retention.receipts_cutoff(now)})}
         most = retention.receipt_bytes
-        if most is not None and self._db.rows("receipt_bytes", at)[0][0] > most:
+        if most is not None and self._db.fetch_all("receipt_bytes", at)[0][0] > most:
             size = 0
-            for id, length in self._db.rows("receipt_sizes", at):
+            for id, length in self._db.fetch_all("receipt_sizes", at):
                 size += length
                 if size > most * (1 - OVERRUN_SHARE):
                     doomed.add(id)
@@ -393,32 +395,32 @@ class ReadTransaction:
     def _shelf(self, shelf: str) -> dict[str, int]:
         """The kinds of a shelf that the store has met, and their codes."""
         if self._codes is None:
-            self._codes = dict(self._db.rows("kinds"))
+            self._codes = dict(self._db.fetch_all("kinds"))
         return {kind: code for kind, code in self._codes.items() if kind in KINDS and KINDS[kind].partition == shelf}
 
     def _volumes(self) -> dict[int, tuple[int, int]]:
         """How many records of each kind (by its code) are in the index, and the terms of their texts; none that is empty."""
-        rows = self._db.rows("volumes", {"project": self._project})
+        rows = self._db.fetch_all("volumes", {"project": self._project})
         return {kind: (docs, tokens) for kind, docs, tokens in rows if docs}
 
     def _sizes(self, terms: Sequence[str]) -> dict[tuple[str, int, int], int]:
         """How many records have each of the terms, by (term, kind, field)."""
         if not terms:
             return {}
-        rows = self._db.rows("frequencies", {"project": self._project, "terms": json.dumps(list(terms))})
+        rows = self._db.fetch_all("frequencies", {"project": self._project, "terms": json.dumps(list(terms))})
         return {(term, kind, field): int(size) for term, kind, field, size in rows}
 
     def _blocks(self, keys: Sequence[tuple[str, int]], kinds: Sequence[int]) -> list[tuple[int, str, int, bytes, bytes]]:
         """(kind, term, field, numbers, codes) of every block of these lists."""
         params = {"project": self._project, "lists": json.dumps(list(keys)), "kinds": json.dumps(list(kinds))}
-        return self._db.rows("blocks", params)
+        return self._db.fetch_all("blocks", params)
 
     def _within(self, kinds: Sequence[int], filters: Filters) -> dict[int, set[int]]:
         """The records that hold and pass the filters, by their kind. It looks at every record of these kinds."""
         codes = {name: code for name, code in (self._codes or {}).items() if code in kinds}
         params = {"project": self._project, "kinds": json.dumps(list(codes)), **self._who, **filter_params(filters)}
         found: dict[int, set[int]] = defaultdict(set)
-        for doc, kind in self._db.rows("docs_within", params):
+        for doc, kind in self._db.fetch_all("docs_within", params):
             found[codes[kind]].add(doc)
         return found
 
@@ -426,9 +428,9 @@ class ReadTransaction:
         space = self._known_space()
         if space is None or query.vector is None:
             return
-        codes = dict(self._db.rows("kinds"))
+        codes = dict(self._db.fetch_all("kinds"))
         within = {**self._who, **filter_params(query.filters)}
-        view = View(self._db.rows, self._project, space, within, self._dirty)
+        view = View(self._db.fetch_all, self._project, space, within, self._dirty)
         asked = [Asked(_codes_of(want.kinds, codes), want.limit) for want in wants]
         near = self._segments.nearest(view, query.vector, asked)
         new = {one.doc for hits, group in zip(found, near, strict=True) for one in group if one.doc not in hits}
@@ -449,7 +451,7 @@ class ReadTransaction:
 
     def _used_space(self) -> tuple[int, int] | None:
         """The same, with its dimensions."""
-        known = self._db.rows("space", {"project": self._project, "fingerprint": self._space}) if self._space else []
+        known = self._db.fetch_all("space", {"project": self._project, "fingerprint": self._space}) if self._space else []
         return known[0] if known else None
 
     # --- helpers -----------------------------------------------------------------------------------------------
@@ -462,20 +464,20 @@ class ReadTransaction:
 
     def _by_docs(self, docs: Sequence[int], filters: Filters) -> dict[int, Record]:
         params = {"project": self._project, "docs": json.dumps(list(docs)), **self._who, **filter_params(filters)}
-        return {row[0]: self._record(row) for row in self._db.rows("by_docs", params)}
+        return {row[0]: self._record(row) for row in self._db.fetch_all("by_docs", params)}
 
     def _records(self, query: str, **params: Any) -> list[Record]:
-        rows = self._db.rows(query, {"project": self._project, **self._who, **params})
+        rows = self._db.fetch_all(query, {"project": self._project, **self._who, **params})
         return [self._record(row) for row in rows]
 
     def _record(self, row: Sequence[Any]) -> Record:
         return from_row(row, self.scope.project)
 
     def _changes(self, query: str, **params: Any) -> list[Change]:
-        rules = Rules(counter=dict(self._db.rows("meta")).get("counter", "o200k"))
+        rules = Rules(counter=dict(self._db.fetch_all("meta")).get("counter", "o200k"))
         return [
             Change(id, version, change, at, verb, None if before is None else thaw(before, self.scope, rules))
-            for id, version, change, at, verb, before in self._db.rows(query, {"project": self._project, **params})
+            for id, version, change, at, verb, before in self._db.fetch_all(query, {"project": self._project, **params})
         ]
 
 

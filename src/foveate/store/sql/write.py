@@ -44,8 +44,8 @@ class WriteTransaction(ReadTransaction):
     ) -> None:
         if not scope.project:
             raise InputError("A scope needs a project.")
-        if not database.rows("project", {"name": scope.project}):
-            database.run("add_project", {"name": scope.project})
+        if not database.fetch_all("project", {"name": scope.project}):
+            database.execute("add_project", {"name": scope.project})
         super().__init__(database, scope, segments, space)
         self._change = change
         self._steps = 0
@@ -78,7 +78,7 @@ class WriteTransaction(ReadTransaction):
     def restore(self, record: Record, vector: Sequence[float] | None = None) -> bool:
         """Keep a record exactly as it was exported: id, version and state. False: it is here already."""
         self._check_owner(record, anybody=True)
-        if self._db.rows("doc_of", {"project": self._project, "id": record.id}) or self._by_key(record):
+        if self._db.fetch_all("doc_of", {"project": self._project, "id": record.id}) or self._by_key(record):
             return False
         if self._is_keyed(record) and record.status == "active" and self._current(record):
             self._add_keyed(record, vector, None)  # another value holds here: weigh them as if it were said now
@@ -89,7 +89,7 @@ class WriteTransaction(ReadTransaction):
     def restore_history(self, step: Change) -> None:
         """Keep a step of an imported record's history, unless it is here already."""
         before = None if step.before is None else freeze(step.before)
-        self._db.run("restore_history", (self._project, step.id, step.version, step.change, step.at, step.verb, before))
+        self._db.execute("restore_history", (self._project, step.id, step.version, step.change, step.at, step.verb, before))
 
     def change(
         self, record: Record, verb: str, *, expect: int | None = None, vector: Sequence[float] | None = None
@@ -112,7 +112,7 @@ class WriteTransaction(ReadTransaction):
         doc = self._doc(before.id)
         if after.text != before.text:  # a vector of other words, of any embedder, is worse than none
             self._drop_vectors(doc, replaced=vector is not None)
-        if not self._db.run("update_record", self._row(doc, after)):
+        if not self._db.execute("update_record", self._row(doc, after)):
             raise Conflict(f"{record.id!r} was changed by somebody else; read it again, then write.")
         self._reindex(doc, before, after, vector)
         place = (before.status, before.subject, before.attribute)
@@ -124,7 +124,7 @@ class WriteTransaction(ReadTransaction):
         """Count one use of each record. It is no change of what they say: no version, no history, nothing to undo."""
         for id in ids:
             self._seen(id)
-            self._db.run("count_use", {"project": self._project, "id": id, "uses": 1, "wins": int(won)})
+            self._db.execute("count_use", {"project": self._project, "id": id, "uses": 1, "wins": int(won)})
             self._dirty = True  # usage counts towards a score
 
     @contextmanager
@@ -141,11 +141,11 @@ class WriteTransaction(ReadTransaction):
         """Join two records that the scope can see; an import (`anybody`) any two that are here."""
         here = self.get([link.src, link.dst])
         for id in (link.src, link.dst):
-            if id not in here and not (anybody and self._db.rows("doc_of", {"project": self._project, "id": id})):
+            if id not in here and not (anybody and self._db.fetch_all("doc_of", {"project": self._project, "id": id})):
                 raise NotFound(f"No record {id!r} in this scope to link.")
         if link.name in ACYCLIC_LINKS and not anybody:
             self._refuse_circle(link)
-        self._db.run(
+        self._db.execute(
             "add_link",
             {"project": self._project, "src": link.src, "name": link.name, "dst": link.dst, "weight": link.weight},
         )
@@ -154,7 +154,7 @@ class WriteTransaction(ReadTransaction):
     def unlink(self, link: Link) -> bool:
         self._dirty = True
         which = {"project": self._project, "src": link.src, "name": link.name, "dst": link.dst}
-        return bool(self._db.run("delete_link", which))
+        return bool(self._db.execute("delete_link", which))
 
     def undo(self, id: str, now: int) -> list[Record]:
         """Take back the last change of a record, and whatever that change did to others."""
@@ -199,7 +199,7 @@ class WriteTransaction(ReadTransaction):
                 counts[table] += number
         gone = frozenset(found) | frozenset(elsewhere)
         for id in sorted(gone):
-            counts["receipt_items"] += self._db.run("delete_items_of_record", {**at, "record": id})
+            counts["receipt_items"] += self._db.execute("delete_items_of_record", {**at, "record": id})
         if scrub is not None:
             counts["receipts"] += self._scrub_receipts(scrub, gone, words)
         self._dirty = True
@@ -208,21 +208,21 @@ class WriteTransaction(ReadTransaction):
     def save_receipt(self, receipt: StoredReceipt) -> None:
         row: dict[str, Any] = {"id": receipt.id, "session": receipt.session, "created": receipt.created}
         row |= {"line": receipt.line, "body": receipt.body}
-        self._db.run("add_receipt", {**self._who, "project": self._project, **row})
-        self._db.many("add_receipt_item", [(self._project, record, receipt.id) for record in receipt.kept])
+        self._db.execute("add_receipt", {**self._who, "project": self._project, **row})
+        self._db.execute_many("add_receipt_item", [(self._project, record, receipt.id) for record in receipt.kept])
 
     def drop_receipts(self, retention: Retention, now: int, *, overdue: bool = False) -> int:
         """Drop receipts beyond their age or size, at most a few batches; how many went. `overdue`: not for a few only."""
         at = {"project": self._project}
         if overdue:
-            oldest, before = self._db.rows("oldest_receipt", at), retention.receipts_cutoff(now)
+            oldest, before = self._db.fetch_all("oldest_receipt", at), retention.receipts_cutoff(now)
             too_old = bool(oldest) and oldest[0][0] < before - round((now - before) * OVERRUN_SHARE)
             most = retention.receipt_bytes
-            if not too_old and (most is None or self._db.rows("receipt_bytes", at)[0][0] <= most):
+            if not too_old and (most is None or self._db.fetch_all("receipt_bytes", at)[0][0] <= most):
                 return 0
         which = {**at, "ids": json.dumps(self._outlived_receipts(retention, now)[: 10 * BATCH_SIZE])}
-        self._db.run("delete_items_of_receipts", which)
-        return self._db.run("delete_receipts", which)
+        self._db.execute("delete_items_of_receipts", which)
+        return self._db.execute("delete_receipts", which)
 
     def drop_events(
         self, retention: Retention, now: int, after: tuple[int, int] = (0, 0)
@@ -234,12 +234,12 @@ class WriteTransaction(ReadTransaction):
         """
         at, limits = {"project": self._project}, self._event_limits(retention, now)
         page = {"created": after[0], "doc": after[1], "until": max(limits.values()), "limit": BATCH_SIZE}
-        old = self._db.rows("old_events", {**at, **page})
-        rows = self._db.rows("outlived_events", {**at, **limits, "docs": json.dumps([doc for _, doc in old])})
+        old = self._db.fetch_all("old_events", {**at, **page})
+        rows = self._db.fetch_all("outlived_events", {**at, **limits, "docs": json.dumps([doc for _, doc in old])})
         for row in rows:
             record = self._record(row)
             self._remove(row[0], record)
-            self._db.run("delete_items_of_record", {**at, "record": record.id})
+            self._db.execute("delete_items_of_record", {**at, "record": record.id})
         self._dirty = self._dirty or bool(rows)
         return len(rows), old[-1] if len(old) == BATCH_SIZE else None
 
@@ -251,7 +251,7 @@ class WriteTransaction(ReadTransaction):
         self.flush()
         space = self._known_space() or 0
         at = {"project": self._project, "space": space, "ids": json.dumps([record.id for record, _ in found])}
-        waiting = {id: (doc, text) for doc, id, text in self._db.rows("texts_without_vector", at)}
+        waiting = {id: (doc, text) for doc, id, text in self._db.fetch_all("texts_without_vector", at)}
         done = 0
         for record, vector in found:
             doc, text = waiting.get(record.id, (0, None))
@@ -265,13 +265,13 @@ class WriteTransaction(ReadTransaction):
         """Drop up to so many vectors of another embedder; how many went."""
         if fingerprint == self._space:
             raise InputError(f"{fingerprint!r} is the embedder that is set; its vectors are in use.")
-        known = self._db.rows("space", {"project": self._project, "fingerprint": fingerprint})
+        known = self._db.fetch_all("space", {"project": self._project, "fingerprint": fingerprint})
         if not known:
             return 0
         at = {"project": self._project, "space": known[0][0]}
-        gone = self._db.run("drop_vectors", {**at, "limit": limit})
+        gone = self._db.execute("drop_vectors", {**at, "limit": limit})
         if gone:
-            self._db.run("shrink_segment", {**at, "number": gone})
+            self._db.execute("shrink_segment", {**at, "number": gone})
         return gone
 
     def put_vector(self, id: str, vector: Sequence[float]) -> None:
@@ -279,9 +279,9 @@ class WriteTransaction(ReadTransaction):
         self._put_vector(self._doc(id), self._seen(id).kind, vector)
         self._dirty = True
 
-    def mark(self, name: str) -> None:
+    def set_flag(self, name: str) -> None:
         """Leave a mark with the transaction, for whoever finds it interrupted."""
-        self._db.run("set_meta", {"name": name, "value": self._change})
+        self._db.execute("set_meta", {"name": name, "value": self._change})
 
     def flush(self) -> None:
         """Write the postings that are waiting, in key order: neighbours in the tree are written together."""
@@ -294,10 +294,10 @@ class WriteTransaction(ReadTransaction):
             pairs = posting_blocks.with_pairs(docs, codes, new)
             cut = posting_blocks.cut(pairs, appended=pairs[-1] == new[-1])
             rows += [self._block(key, part[0][0] if n else first, part) for n, part in enumerate(cut)]
-        self._db.many("put_block", rows)
+        self._db.execute_many("put_block", rows)
         self._postings.clear()
         for kind, (more, tokens) in self._growth.items():
-            self._db.run("grow_volume", {"project": self._project, "kind": kind, "docs": more, "tokens": tokens})
+            self._db.execute("grow_volume", {"project": self._project, "kind": kind, "docs": more, "tokens": tokens})
         self._growth.clear()
         self._unflushed = 0
         self._flush_vectors()
@@ -307,24 +307,24 @@ class WriteTransaction(ReadTransaction):
         if not self._vectors or self._place is None:
             return
         at = {"project": self._project, "space": self._place[0]}
-        state = self._db.rows("segment", at)
+        state = self._db.fetch_all("segment", at)
         latest = state[0][0] if state else 0
-        known = self._db.rows("docs_with_vector", {**at, "docs": json.dumps(list(self._vectors))})
+        known = self._db.fetch_all("docs_with_vector", {**at, "docs": json.dumps(list(self._vectors))})
         rows = [
             (self._project, self._place[0], doc, kind, seq, blob)
             for seq, (doc, (kind, blob)) in enumerate(self._vectors.items(), latest + 1)
         ]
-        self._db.many("add_vector", rows)
-        self._db.run("grow_segment", {**at, "latest": latest + len(rows), "number": len(rows) - len(known)})
+        self._db.execute_many("add_vector", rows)
+        self._db.execute("grow_segment", {**at, "latest": latest + len(rows), "number": len(rows) - len(known)})
         self._vectors = {}
 
     def _drop_vectors(self, doc: int, *, replaced: bool = False) -> int:
         """Delete a record's vectors, of every embedder; how many. `replaced`: but the one in whose place another comes."""
         self._flush_vectors()
         keep = (self._known_space() or 0) if replaced else 0
-        gone = self._db.rows("delete_vectors", {"project": self._project, "doc": doc, "keep": keep})
+        gone = self._db.fetch_all("delete_vectors", {"project": self._project, "doc": doc, "keep": keep})
         for (space,) in gone:
-            self._db.run("shrink_segment", {"project": self._project, "space": space, "number": 1})
+            self._db.execute("shrink_segment", {"project": self._project, "space": space, "number": 1})
         return len(gone)
 
     def _blocks_at(
@@ -333,7 +333,7 @@ class WriteTransaction(ReadTransaction):
         """(first, numbers, codes) of the block of each list, by (term, kind, field), that a record's number belongs to."""
         if not places:
             return {}
-        rows = self._db.rows("block_at", {"project": self._project, "lists": json.dumps(places)})
+        rows = self._db.fetch_all("block_at", {"project": self._project, "lists": json.dumps(places)})
         return {(term, kind, field): (first, docs, codes) for term, kind, field, first, docs, codes in rows}
 
     def _block(self, key: tuple[str, int, int], first: int, pairs: Sequence[posting_blocks.Pair]) -> tuple[Any, ...]:
@@ -343,15 +343,15 @@ class WriteTransaction(ReadTransaction):
         """Make the project's index anew from its records, and count their tokens again; how many were indexed."""
         at = {"project": self._project}
         for table in ("postings", "volumes", "names"):
-            self._db.run(f"clear_{table}", at)
+            self._db.execute(f"clear_{table}", at)
         done = after = 0
-        while page := self._db.rows("every_record", {**at, "after": after}):
+        while page := self._db.fetch_all("every_record", {**at, "after": after}):
             sizes = []
             for row in page:
                 record = self._record(row)
                 sizes.append((self._project, row[0], *measure(record, counter).values()))
                 self._index(row[0], record, None)
-            self._db.many("update_tokens", sizes)
+            self._db.execute_many("update_tokens", sizes)
             done, after = done + len(page), page[-1][0]
         self.flush()
         return done
@@ -363,7 +363,7 @@ class WriteTransaction(ReadTransaction):
         """
         now_and_then = self._dirty and self._revision % WRITES_BETWEEN_CLEANUPS == WRITES_BETWEEN_CLEANUPS - 1
         if now_and_then and retention is not None and retention.drops_events:
-            newest = self._db.rows("newest_event", {"project": self._project})
+            newest = self._db.fetch_all("newest_event", {"project": self._project})
             # By the newest event's clock where that is behind: a store that nobody adds to loses nothing.
             held = {} if places is None else places
             after = held.get(self.scope.project, (0, 0))
@@ -371,7 +371,7 @@ class WriteTransaction(ReadTransaction):
             held[self.scope.project] = further or (0, 0)
         self.flush()
         if self._dirty:
-            self._db.run("bump", {"project": self._project, "docs": self._docs})
+            self._db.execute("bump", {"project": self._project, "docs": self._docs})
 
     # --- steps -------------------------------------------------------------------------------------------------
 
@@ -421,7 +421,7 @@ class WriteTransaction(ReadTransaction):
 
     def _by_hash(self, record: Record) -> Record | None:
         """A record that says the same: one that holds, else one that was known to have held at that time."""
-        found = self._db.rows("by_hash", {"project": self._project, "hash": record.hash})
+        found = self._db.fetch_all("by_hash", {"project": self._project, "hash": record.hash})
         if not found:
             return None
         found.sort()  # the earliest first; asked of SQLite, an order costs three times the look-up
@@ -436,14 +436,14 @@ class WriteTransaction(ReadTransaction):
         counted = replace(told, data={**told.data, "confirmations": count}, updated=again.updated)
         if told == known and count > 1:
             return Added(self._count_confirmation(counted), "confirmed")
-        counter = dict(self._db.rows("meta")).get("counter", "o200k")
+        counter = dict(self._db.fetch_all("meta")).get("counter", "o200k")
         return Added(self._put(replace(counted, tokens=measure(counted, counter)), "confirm"), "confirmed")
 
     def _count_confirmation(self, told: Record) -> Record:
         """The first confirmation is a version, the rest are a count: agents say the same thing a thousand times."""
         data = json.dumps(told.data, ensure_ascii=False)
         params = {"project": self._project, "id": told.id, "data": data, "updated": told.updated}
-        self._db.run("count_confirmation", params)
+        self._db.execute("count_confirmation", params)
         self._dirty = True
         return told
 
@@ -474,7 +474,7 @@ class WriteTransaction(ReadTransaction):
             raise StoreError(
                 f"Project {self.scope.project!r} has had {posting_blocks.MOST:,} records, which is as many as it can."
             )
-        self._db.run("insert_record", self._row(self._docs, record))
+        self._db.execute("insert_record", self._row(self._docs, record))
         self._index(self._docs, record, vector)
 
     def _index(self, doc: int, record: Record, vector: Sequence[float] | None) -> None:
@@ -484,7 +484,7 @@ class WriteTransaction(ReadTransaction):
             self._postings[term, code, number].append((doc, posting_blocks.code(times, length)))
         self._grow(code, 1, length)
         if record.kind == "entity":
-            self._db.many("add_name", [(self._project, name, doc) for name in sorted(postings.names_of(record))])
+            self._db.execute_many("add_name", [(self._project, name, doc) for name in sorted(postings.names_of(record))])
         if vector is not None:
             self._put_vector(doc, record.kind, vector)
         self._dirty = True
@@ -497,12 +497,12 @@ class WriteTransaction(ReadTransaction):
         at = {"project": self._project, "doc": doc}
         which = {"project": self._project, "id": record.id}
         return {
-            "names": self._db.run("delete_names", at),
+            "names": self._db.execute("delete_names", at),
             "postings": self._unindex(doc, record),
             "vectors": self._drop_vectors(doc),
-            "links": self._db.run("delete_links_of", which),
-            "history": self._db.run("delete_history", which),
-            "records": self._db.run("delete_record", at),
+            "links": self._db.execute("delete_links_of", which),
+            "history": self._db.execute("delete_history", which),
+            "records": self._db.execute("delete_record", at),
         }
 
     def _unindex(self, doc: int, record: Record) -> int:
@@ -511,10 +511,10 @@ class WriteTransaction(ReadTransaction):
         rows, length = postings.postings(record, kind_of(record.kind))
         held = self._blocks_at([(term, code, number, doc) for term, number, _ in rows])
         left = {key: (first, posting_blocks.without(docs, codes, doc)) for key, (first, docs, codes) in held.items()}
-        self._db.many("put_block", [self._block(key, first, pairs) for key, (first, pairs) in left.items() if pairs])
+        self._db.execute_many("put_block", [self._block(key, first, pairs) for key, (first, pairs) in left.items() if pairs])
         emptied = [(self._project, *key, first) for key, (first, pairs) in left.items() if pairs == []]
-        self._db.many("delete_block", emptied)
-        self._db.run("delete_names", {"project": self._project, "doc": doc})
+        self._db.execute_many("delete_block", emptied)
+        self._db.execute("delete_names", {"project": self._project, "doc": doc})
         self._grow(code, -1, -length)
         return sum(pairs is not None for _, pairs in left.values())
 
@@ -549,8 +549,8 @@ class WriteTransaction(ReadTransaction):
     def _new_space(self, dim: int) -> tuple[int, int]:
         """The space of this embedder and so many dimensions, for a project that has no vectors of the embedder yet."""
         named = {"fingerprint": self._space, "dim": dim}
-        self._db.run("add_space", named)
-        ((space, dim),) = self._db.rows("space_of", named)
+        self._db.execute("add_space", named)
+        ((space, dim),) = self._db.fetch_all("space_of", named)
         return space, dim
 
     def _add_vector_hits(self, query: Query, wants: Sequence[SearchGroup], found: list[dict[int, Hit]]) -> None:
@@ -563,11 +563,11 @@ class WriteTransaction(ReadTransaction):
         return vectors.pack(vector)
 
     def _note(self, before: Record, version: int, verb: str, at: int) -> None:
-        self._db.run("add_history", (self._project, before.id, version, self._step, at, verb, freeze(before)))
+        self._db.execute("add_history", (self._project, before.id, version, self._step, at, verb, freeze(before)))
 
     def _note_created(self, record: Record) -> None:
         created = (self._project, record.id, record.version, self._step, record.updated, "add", None)
-        self._db.run("add_history", created)
+        self._db.execute("add_history", created)
 
     @property
     def _step(self) -> str:
@@ -600,29 +600,29 @@ class WriteTransaction(ReadTransaction):
     def _scrub_receipts(self, scrub: Scrub, ids: frozenset[str], words: frozenset[str]) -> int:
         """In every receipt of the project, whoever asked."""
         touched, after = 0, ""
-        while page := self._db.rows("every_receipt", {"project": self._project, "after": after}):
+        while page := self._db.fetch_all("every_receipt", {"project": self._project, "after": after}):
             for id, body in page:
                 clean = scrub(body, ids, words)
                 if clean is not None:
                     row = {"project": self._project, "id": id, "body": clean[0], "line": clean[1]}
-                    touched += self._db.run("update_receipt", row)
+                    touched += self._db.execute("update_receipt", row)
             after = page[-1][0]
         return touched
 
     def _one(self, query: str, **params: Any) -> Record | None:
-        found = self._db.rows(query, {"project": self._project, **params})
+        found = self._db.fetch_all(query, {"project": self._project, **params})
         return self._record(found[0]) if found else None
 
     def _doc(self, id: str) -> int:
-        found = self._db.rows("doc_of", {"project": self._project, "id": id})
+        found = self._db.fetch_all("doc_of", {"project": self._project, "id": id})
         if not found:
             raise NotFound(f"No record {id!r} in this scope.")
         return int(found[0][0])
 
     def _code(self, kind: str) -> int:
         if self._codes is None or kind not in self._codes:
-            self._db.run("add_kind", {"name": kind})
-            self._codes = dict(self._db.rows("kinds"))
+            self._db.execute("add_kind", {"name": kind})
+            self._codes = dict(self._db.fetch_all("kinds"))
         return self._codes[kind]
 
     def _row(self, doc: int, record: Record) -> tuple[Any, ...]:

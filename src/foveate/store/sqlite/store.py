@@ -78,7 +78,7 @@ class SQLiteStore:
         path: str | Path,
         *,
         counter: str | None = None,
-        space: str | None = None,
+        embedding_namespace: str | None = None,
         multi_valued: Iterable[str] = (),
         create: bool = True,
         secret: str | None = None,
@@ -88,7 +88,7 @@ class SQLiteStore:
         self._dropping: dict[str, tuple[int, int]] = {}
         self.path = str(path)
         self.counter = counter or "o200k"
-        self.space = space
+        self.embedding_namespace = embedding_namespace
         self._multi_valued = frozenset(multi_valued)
         self._secret = secret or os.urandom(16).hex()
         self._memory = self.path == ":memory:"
@@ -112,7 +112,7 @@ class SQLiteStore:
 
     def projects(self) -> list[str]:
         with self._transaction("begin") as database:
-            return sorted(name for _, name in database.rows("project_names"))
+            return sorted(name for _, name in database.fetch_all("project_names"))
 
     @contextmanager
     def read(self, scope: Scope) -> Iterator[ReadTransaction]:
@@ -120,12 +120,14 @@ class SQLiteStore:
         with self._exclusive():
             nested = self._shared is not None and self._shared.in_transaction
             with self._transaction("begin") as database:
-                yield ReadTransaction(database, scope, _Segments() if nested else self._segments, self.space)
+                yield ReadTransaction(database, scope, _Segments() if nested else self._segments, self.embedding_namespace)
 
     @contextmanager
     def write(self, scope: Scope) -> Iterator[WriteTransaction]:
         with self._transaction("begin immediate") as database:
-            writer = WriteTransaction(database, scope, self._segments, self.space, new_id("chg", now()), self._multi_valued)
+            writer = WriteTransaction(
+                database, scope, self._segments, self.embedding_namespace, new_id("chg", now()), self._multi_valued
+            )
             yield writer
             writer.finish(self.retention, self._dropping)
         self._mind_the_log()
@@ -141,7 +143,7 @@ class SQLiteStore:
         """
         with self.write(scope) as writer:
             counts = writer.forget(ids, scrub, elsewhere)
-            writer.mark(META_RESIDUE)
+            writer.set_flag(META_RESIDUE)
         if self._size(self.path) <= AT_ONCE:
             return Forgotten(counts, self._compact())
         later = "The file is too large to be written anew while others wait; stray bytes may be in it until"
@@ -173,7 +175,7 @@ class SQLiteStore:
     def save_receipts(self, scope: Scope, receipts: Iterable[StoredReceipt]) -> None:
         """Keep receipts, unless another process is writing: an answer must not wait for its explanation."""
         with self._transaction("begin immediate", PATIENCE) as database:
-            writer = WriteTransaction(database, scope, self._segments, self.space, "")
+            writer = WriteTransaction(database, scope, self._segments, self.embedding_namespace, "")
             latest = 0
             for receipt in receipts:
                 writer.save_receipt(receipt)
@@ -255,13 +257,13 @@ class SQLiteStore:
     def salvage(self) -> int:
         """Carry every readable row into a new file and put it in place; the damaged one is kept beside it."""
         self.close()
-        kept = self.salvage_file(self.path, counter=self.counter, space=self.space)
+        kept = self.salvage_file(self.path, counter=self.counter, embedding_namespace=self.embedding_namespace)
         self._segments = _Segments()
         self._closed = False
         return kept
 
     @classmethod
-    def salvage_file(cls, path: str, *, counter: str = "o200k", space: str | None = None) -> int:
+    def salvage_file(cls, path: str, *, counter: str = "o200k", embedding_namespace: str | None = None) -> int:
         """`salvage` of a file that is too damaged to be opened as a store."""
         new, damaged, logs = path + ".new", path + ".damaged", ("-wal", "-shm")
         for leftover in (new, *(new + log for log in logs)):
@@ -269,7 +271,7 @@ class SQLiteStore:
         with _explained(path):
             source = apsw.Connection(path)
             source.pragma("writable_schema", True)  # SQLite then also reads a file that was cut off
-            fresh = cls(new, counter=counter, space=space, secret=_secret_in(source))
+            fresh = cls(new, counter=counter, embedding_namespace=embedding_namespace, secret=_secret_in(source))
             with fresh._transaction("begin immediate") as database:
                 carry_all(source, database.connection)
                 for name in ("clear_strays", "count_segments"):
@@ -287,8 +289,8 @@ class SQLiteStore:
 
     def _rebuild(self, database: _Database) -> int:
         done = 0
-        for _, name in database.rows("project_names"):
-            writer = WriteTransaction(database, Scope(name), self._segments, self.space, "")
+        for _, name in database.fetch_all("project_names"):
+            writer = WriteTransaction(database, Scope(name), self._segments, self.embedding_namespace, "")
             done += writer.rebuild(self.counter)
             writer.finish()
         self._stamp(database)
@@ -297,8 +299,10 @@ class SQLiteStore:
     def _astray(self) -> str:
         """In which way index and records of any project differ; nothing when they agree."""
         with self._transaction("begin") as database:
-            for _, name in database.rows("project_names"):
-                if found := ReadTransaction(database, Scope(name), self._segments, self.space).astray():
+            for _, name in database.fetch_all("project_names"):
+                if found := ReadTransaction(
+                    database, Scope(name), self._segments, self.embedding_namespace
+                ).index_mismatch():
                     return found
         return ""
 
@@ -312,7 +316,7 @@ class SQLiteStore:
             self._connection().execute("vacuum")
             left = "" if self._memory or self._checkpoint("truncate") else "another process is reading"
             if not left:
-                _Database(self._connection(), self._queries).run("drop_meta", {"name": META_RESIDUE})
+                _Database(self._connection(), self._queries).execute("drop_meta", {"name": META_RESIDUE})
         except apsw.Error as error:
             left = str(error)
         done = "It is tried again when the store is next opened."
@@ -471,14 +475,14 @@ class SQLiteStore:
 
     def _stamp(self, database: _Database) -> None:
         for name, value in self._versions().items():
-            database.run("set_meta", {"name": name, "value": value})
-        database.run("add_meta", {"name": META_SECRET, "value": self._secret})
+            database.execute("set_meta", {"name": name, "value": value})
+        database.execute("add_meta", {"name": META_SECRET, "value": self._secret})
 
     def _versions(self) -> dict[str, str]:
         return {"analyser": str(analysis.VERSION), "renderer": str(RENDERER_VERSION), "counter": self.counter}
 
     def _meta(self) -> dict[str, str]:
-        return dict(_Database(self._connection(), self._queries).rows("meta"))
+        return dict(_Database(self._connection(), self._queries).fetch_all("meta"))
 
     def _catch_up(self) -> None:
         """Index and count again where the analyser, the renderer or the counter is not the one that was used."""
@@ -486,7 +490,7 @@ class SQLiteStore:
         meta = self._meta()
         if not self._is_current(meta):
             with self._transaction("begin immediate") as database:
-                if not self._is_current(dict(database.rows("meta"))):  # another process may have been quicker
+                if not self._is_current(dict(database.fetch_all("meta"))):  # another process may have been quicker
                     self._rebuild(database)
         elif META_RESIDUE in meta and self._size(self.path) <= AT_ONCE:
             self._compact()
@@ -502,14 +506,14 @@ class _Database:
         self.connection = connection
         self._named = named
 
-    def rows(self, query: str, params: Mapping[str, Any] | Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    def fetch_all(self, query: str, params: Mapping[str, Any] | Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         return self.connection.execute(self._named[query], params).fetchall()
 
-    def run(self, query: str, params: Mapping[str, Any] | Sequence[Any] = ()) -> int:
+    def execute(self, query: str, params: Mapping[str, Any] | Sequence[Any] = ()) -> int:
         self.connection.execute(self._named[query], params)
         return self.connection.changes()
 
-    def many(self, query: str, rows: Sequence[Sequence[Any]]) -> None:
+    def execute_many(self, query: str, rows: Sequence[Sequence[Any]]) -> None:
         if rows:
             self.connection.executemany(self._named[query], rows)
 
