@@ -44,6 +44,7 @@ def project(tmp_path: Path) -> Path:
     return root
 
 
+@pytest.mark.slow
 def test_a_mutant_survives_if_its_tests_pass(project: Path) -> None:
     with copied_tree(project) as copy:
         assert not (copy / "ignored").exists()
@@ -53,6 +54,7 @@ def test_a_mutant_survives_if_its_tests_pass(project: Path) -> None:
     assert not copy.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
