@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from foveate.pipeline.request_summary import FORGOTTEN, RequestSummary
 from foveate.pipeline.sources import SourceReport
 from foveate.receipts.codec import from_json, line_from_json, line_to_json, pack, profile_to_json, scrub, to_json, unpack
-from foveate.receipts.lines import line_of
 from foveate.receipts.parts import (
     AnyCandidate,
     BudgetLedger,
@@ -26,6 +25,7 @@ from foveate.receipts.parts import (
     SlotLedger,
 )
 from foveate.receipts.receipt import Receipt
+from foveate.receipts.summary import line_of
 from foveate.types import LEVELS, TRUST, Filters, Frame, Prefix, Profile, Reason, Scope, Slot
 from property_settings import examples
 

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from foveate.pipeline.profiles import ProfileInfo
     from foveate.receipts.diff import Diff, Step
     from foveate.receipts.feedback import Feedback
-    from foveate.receipts.lines import ReceiptLine
     from foveate.receipts.parts import KeptCandidate
     from foveate.receipts.receipt import Receipt
     from foveate.receipts.replay import Replay
+    from foveate.receipts.summary import ReceiptLine
     from foveate.receipts.timeline import SessionLine, Timeline
     from foveate.receipts.validation import Validation
     from foveate.receipts.why import Why

@@ -17,7 +17,6 @@ from foveate.pipeline import request_summary
 from foveate.pipeline.context import Context
 from foveate.pipeline.request_summary import scope_to_json
 from foveate.pipeline.sources import SourceReport
-from foveate.receipts.lines import LineNotes, ReceiptLine, line_of
 from foveate.receipts.parts import (
     NO_NOTES,
     AnyCandidate,
@@ -31,6 +30,7 @@ from foveate.receipts.parts import (
     SlotLedger,
 )
 from foveate.receipts.receipt import Receipt, ledger_of
+from foveate.receipts.summary import LineNotes, ReceiptLine, line_of
 from foveate.store.protocol import StoredReceipt
 from foveate.types import Frame, Prefix, Profile, Scope, Slot
 

@@ -22,10 +22,10 @@ from foveate.pipeline.signals import extract
 from foveate.pipeline.sources import Source, SourceContext
 from foveate.pipeline.sources.gather import candidates_of, open_snapshot, requests_of
 from foveate.receipts.diff import Diff, diff_of_replays
-from foveate.receipts.lines import ReceiptLine
 from foveate.receipts.parts import Notes
 from foveate.receipts.receipt import Receipt, write
 from foveate.receipts.replay import Replay, replay
+from foveate.receipts.summary import ReceiptLine
 from foveate.receipts.timeline import COMPACTION, SessionLine, Timeline, timeline_of
 from foveate.receipts.validation import Validation, validate
 from foveate.receipts.why import Why, why_candidate, why_not_considered

@@ -16,8 +16,8 @@ from typing import Any
 
 from foveate.clock import iso
 from foveate.receipts.codec import unpack
-from foveate.receipts.lines import ReceiptLine
 from foveate.receipts.receipt import Receipt
+from foveate.receipts.summary import ReceiptLine
 from foveate.store.protocol import Store, StoredReceipt
 from foveate.tasks.claims import active_claims
 from foveate.types import Scope

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from foveate.receipts.lines import ReceiptLine
+from foveate.receipts.summary import ReceiptLine
 from foveate.types import Record
 
 COMPACTION = "compaction"

@@ -19,9 +19,9 @@ from foveate.pipeline.context import Context
 from foveate.pipeline.run import Run
 from foveate.receipts import receipt as receipts
 from foveate.receipts.codec import line_from_json, pack, unpack
-from foveate.receipts.lines import ReceiptLine
 from foveate.receipts.parts import NO_NOTES, Notes
 from foveate.receipts.receipt import Receipt
+from foveate.receipts.summary import ReceiptLine
 from foveate.store.protocol import ProjectReader, Store
 from foveate.types import Scope
 

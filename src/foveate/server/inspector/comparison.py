@@ -15,9 +15,9 @@ from foveate.operations import json
 from foveate.pipeline import profiles
 from foveate.receipts.codec import budget_to_json
 from foveate.receipts.diff import Diff, diff_of
-from foveate.receipts.lines import line_of
 from foveate.receipts.receipt import Receipt
 from foveate.receipts.replay import prompt_of
+from foveate.receipts.summary import line_of
 from foveate.records.render import display_name
 from foveate.server.inspector.candidate_rows import Row, candidate_rows, features
 from foveate.server.inspector.contexts import budget_view, context_header, context_view, receipt_of

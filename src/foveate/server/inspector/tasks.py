@@ -9,8 +9,8 @@ from typing import Any
 from foveate.clock import iso
 from foveate.operations import json
 from foveate.receipts.codec import unpack
-from foveate.receipts.lines import line_of
 from foveate.receipts.receipt import Receipt
+from foveate.receipts.summary import line_of
 from foveate.records.kinds import DEPENDS_ON, HANDOFF_OF, TASK_STATES
 from foveate.records.render import display_name, part_of_task
 from foveate.server.http.responses import encode_cursor

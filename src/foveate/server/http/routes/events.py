@@ -17,7 +17,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from foveate.engine import Engine
 from foveate.errors import StoreError
 from foveate.operations import json
-from foveate.receipts.lines import ReceiptLine
+from foveate.receipts.summary import ReceiptLine
 from foveate.server.http.access import Computes
 from foveate.server.http.routes.router import new_router
 from foveate.types import Scope
