@@ -21,8 +21,9 @@ import click
 
 import foveate.pipeline.profiles
 from foveate import errors, types
-from foveate.cli import VERBS, cli
-from foveate.cli.call import scoped
+from foveate.cli import cli
+from foveate.cli.call import Verb, scoped
+from foveate.cli.commands import COMMANDS
 from foveate.cli.failures import INTERRUPTED
 from foveate.pipeline import profiles
 from foveate.pipeline.profiles import settings
@@ -157,28 +158,36 @@ def cli_page() -> str:
         options([option for option in scope_options() if option.name in SCOPE]),
     ]
     context = click.Context(cli, info_name="foveate")
-    for title, verbs in VERBS.items():
+    for title, commands in COMMANDS.items():
         parts.append(f"## {title}")
-        for verb in verbs:
-            command = cli.get_command(context, verb)
-            assert command is not None
-            parts += list(command_parts(command, verb))
+        for path in commands:
+            parts += list(command_parts(command_at(context, path), path))
     return "\n\n".join(parts) + "\n"
 
 
+def command_at(context: click.Context, path: str) -> click.Command:
+    """Return the command that `foveate PATH` runs."""
+    command: click.Command = cli
+    for word in path.split():
+        assert isinstance(command, click.Group)
+        found = command.get_command(context, word)
+        assert found is not None
+        command = found
+    return command
+
+
 def command_parts(command: click.Command, path: str) -> Iterator[str]:
-    if isinstance(command, click.Group):
-        for name, child in command.commands.items():
-            yield from command_parts(child, f"{path} {name}")
-        return
     arguments = " ".join(argument(param) for param in command.params if isinstance(param, click.Argument))
     yield f"### foveate {path}"
     yield f"```text\nfoveate {path} {arguments}".rstrip() + "\n```"
     yield inspect.cleandoc(command.help or "")
     own = [param for param in command.params if isinstance(param, click.Option) and param.expose_value]
+    takes_scope = isinstance(command, Verb) and command.scoped
     if {option.name for option in own} >= set(SCOPE):  # some of them alone are options of the command's own
-        yield "Takes a scope."
+        takes_scope = True
         own = [option for option in own if option.name not in SCOPE]
+    if takes_scope:
+        yield "Takes a scope."
     if own:
         yield options(own)
 

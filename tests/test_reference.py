@@ -29,9 +29,9 @@ def test_reference_pages_are_fresh(generate: ModuleType) -> None:
 
 def test_every_command_has_a_heading(generate: ModuleType) -> None:
     page = generate.cli_page()
-    for verbs in generate.VERBS.values():
-        for verb in verbs:
-            assert f"### foveate {verb}" in page
+    for commands in generate.COMMANDS.values():
+        for path in commands:
+            assert f"### foveate {path}\n" in page
 
 
 def test_every_setting_is_explained(generate: ModuleType) -> None:

@@ -88,7 +88,7 @@ def test_its_hooks_are_those_that_install_writes(host: str, name: str) -> None:
 
 
 def test_the_skill_is_within_the_limits_and_teaches_what_there_is() -> None:
-    from foveate.cli import _MODULES
+    from foveate.cli.commands import MODULES
 
     text = SKILL.read_text("utf-8")
     _, front, body = text.split("---\n", 2)
@@ -99,7 +99,7 @@ def test_the_skill_is_within_the_limits_and_teaches_what_there_is() -> None:
     assert len(fields["description"]) <= 1024
     assert tokens.count(body, "o200k") < 5_000
     words = body.replace("`", " ").split()
-    named = {after for word, after in pairwise(words) if word == "foveate" and after in _MODULES}
+    named = {after for word, after in pairwise(words) if word == "foveate" and after in MODULES}
     assert {"expand", "search", "context", "check", "add", "retire", "handoff"} <= named
     block = body[body.index("```handoff") : body.index("```\n", body.index("```handoff") + 5) + 4]
     assert parse(block).rung == "yaml"

@@ -842,12 +842,6 @@ def test_completion_offers_verbs_kinds_and_profiles() -> None:
     assert "plain,coding" in complete("foveate profile show cod")
 
 
-def test_unknown_command_gets_a_near_match() -> None:
-    result = run("contxt", "x")
-    assert result.exit_code == 2
-    assert result.stderr == "foveate: There is no command 'contxt'. Did you mean 'context'? See `foveate --help`.\n"
-
-
 def test_error_is_one_line_and_with_json_a_document_too() -> None:
     result = run("show", "fact_nobody", "--json")
     assert result.exit_code == 3
@@ -869,12 +863,6 @@ def test_ctrl_c_ends_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(StoreTools, "stats", interrupted)
     assert run("stats").exit_code == 130
-
-
-def test_without_arguments_the_help_is_shown() -> None:
-    result = run()
-    assert "Contexts:" in result.output
-    assert "Traceback" not in result.output
 
 
 @pytest.mark.parametrize("verb", ["--version", "--help"])

@@ -1,7 +1,7 @@
-"""The command line: each verb calls the engine once and formats the answer.
+"""The command line: each command calls the engine once and prints the result.
 
-Data goes to stdout, talk to stderr; `--json` gives one document. A verb's module is imported when the verb is called, and
-the engine when a verb opens a store, so that `foveate --version` and shell completion cost next to nothing.
+Data goes to stdout, messages to stderr; `--json` prints one document. A command's module is imported when the command is
+called, and the engine when a command opens a store, so that `foveate --version` and shell completion cost next to nothing.
 """
 
 from __future__ import annotations
@@ -15,112 +15,31 @@ from typing import Any
 import click
 
 from foveate import __version__
-from foveate.cli.call import STORE, Call
+from foveate.cli.call import STORE, Call, CommandGroup
+from foveate.cli.commands import COMMANDS, EXAMPLES, MODULES, SUMMARIES
 from foveate.cli.failures import guarded
 
 PROGRAM = "foveate"
 
-VERBS: dict[str, dict[str, str]] = {
-    "Contexts": {
-        "context": "context",
-        "why": "why",
-        "why-not": "why",
-        "diff": "why",
-        "replay": "why",
-        "expand": "context_use",
-        "feedback": "context_use",
-    },
-    "Memory": {
-        "add": "memory",
-        "edit": "memory",
-        "outcome": "record_actions",
-        "confirm": "record_actions",
-        "pin": "record_actions",
-        "promote": "record_actions",
-        "retire": "record_actions",
-        "undo": "record_actions",
-        "forget": "record_actions",
-        "show": "show",
-        "search": "show",
-        "relate": "entities",
-        "entities": "entities",
-        "check": "maintenance",
-        "false-alarm": "maintenance",
-    },
-    "Code": {
-        "index": "code",
-        "map": "code",
-        "docs": "code",
-    },
-    "Tasks": {
-        "task": "task",
-        "handoff": "handoff",
-        "stack": "stack",
-        "agent": "agent",
-        "schema": "handoff",
-    },
-    "Coding agents": {
-        "install": "install",
-        "uninstall": "install",
-    },
-    "Store": {
-        "init": "store",
-        "stats": "store",
-        "doctor": "doctor",
-        "gc": "maintenance",
-        "compact": "context_use",
-        "embed": "embed",
-        "backup": "store",
-        "restore": "store_copy",
-        "copy": "store_copy",
-        "migrate": "store_copy",
-        "export": "store",
-        "import": "importing",
-        "profile": "profile",
-        "completion": "completion",
-    },
-    "Service": {
-        "ui": "serve",
-        "serve": "serve",
-        "token": "token",
-        "role": "role",
-        "mcp": "mcp",
-    },
-    "Evaluation": {
-        "eval": "eval",
-    },
-}
-"""Which module holds a verb, in the order of the help."""
 
-_MODULES = {verb: module for verbs in VERBS.values() for verb, module in verbs.items()}
-
-
-class Verbs(click.Group):
-    """A group that imports the module of a verb when the verb is called, and answers every error in one place."""
+class Root(CommandGroup):
+    """The group of all commands. It imports the module of a command when it is called, and handles every error."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_MODULES)
+        return list(MODULES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _MODULES:
+        if cmd_name not in MODULES:
             return None
-        module = import_module(f"{__name__}.{_MODULES[cmd_name]}")
+        module = import_module(f"{__name__}.{MODULES[cmd_name]}")
         command: click.Command = module.VERBS[cmd_name]
         return command
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in _MODULES and not args[0].startswith("-"):
-            from foveate.errors import near
-
-            ctx.fail(f"There is no command {args[0]!r}.{near(args[0], _MODULES)}")
-        return super().resolve_command(ctx, args)
-
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for title, verbs in VERBS.items():
-            room = formatter.width - max(map(len, verbs)) - 6
-            rows = [(verb, command.get_short_help_str(room)) for verb in verbs if (command := self.get_command(ctx, verb))]
+        width = max(map(len, SUMMARIES))
+        for title, commands in COMMANDS.items():
             with formatter.section(title):
-                formatter.write_dl(rows)
+                formatter.write_dl([(path.ljust(width), summary) for path, (_, summary) in commands.items()])
 
     def main(
         self,
@@ -133,7 +52,7 @@ class Verbs(click.Group):
         given = list(sys.argv[1:] if args is None else args)
 
         def run() -> Any:
-            return super(Verbs, self).main(given, PROGRAM, complete_var, standalone_mode=False, **extra)
+            return super(Root, self).main(given, PROGRAM, complete_var, standalone_mode=False, **extra)
 
         code = guarded(run, as_json=_asks_for_json(given))
         if standalone_mode:
@@ -142,27 +61,40 @@ class Verbs(click.Group):
 
 
 def _asks_for_json(args: Sequence[str]) -> bool:
-    """Whether errors, too, are wanted as JSON: known before the arguments are parsed, as that may fail."""
+    """Return whether errors, too, are wanted as JSON. It is needed before the arguments are parsed, as that may fail."""
     options = args[: args.index("--")] if "--" in args else args
     return "--json" in options
 
 
-@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.option(
-    "--store", **STORE, envvar="FOVEATE_STORE", help="A project's directory, instead of this one, or a shared store's URL."
+@click.group(
+    cls=Root,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
 )
-@click.option("--project", metavar="NAME", help="Which project of the store is meant, where it holds several.")
-@click.option("--user", metavar="NAME", help="Whose state it is; what a user owns, others do not see.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@click.option("--store", **STORE, envvar="FOVEATE_STORE", help="Project directory, or the URL of a shared store.")
+@click.option("--project", metavar="NAME", help="Project of a store that holds several.")
+@click.option("--user", metavar="NAME", help="User whose records are visible.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.version_option(__version__, prog_name=PROGRAM, message="%(prog)s %(version)s")
 @click.pass_context
 def cli(ctx: click.Context, store: Path | str | None, project: str | None, user: str | None, as_json: bool) -> None:
-    """A context engine for LLM agents: keeps what is known, and computes a prompt from it inside a hard token budget.
+    """A context engine for LLM agents: stores what is known, and computes a prompt from it inside a hard token budget.
 
     Exit codes: 0 ok, 1 failure, 2 usage or config, 3 not found, 4 auth, 5 over budget.
     """
     ctx.obj = Call(user=user, project=project, as_json=as_json)
     ctx.obj.go_to(store)
+    if ctx.invoked_subcommand is None:
+        click.echo(_everyday())
+
+
+def _everyday() -> str:
+    """Return what plain `foveate` prints: the commands of every day with an example each."""
+    column = max(map(len, EXAMPLES)) + 2
+    lines = ["A context engine for LLM agents. The commands of every day:", ""]
+    for path, example in EXAMPLES.items():
+        lines += [f"  {path:{column}}{SUMMARIES[path]}", f"  {'':{column}}{example}", ""]
+    return "\n".join([*lines, "`foveate --help` lists all commands, `foveate COMMAND --help` explains one."])
 
 
 def main() -> None:

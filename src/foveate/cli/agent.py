@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from foveate.cli.call import Call, Function, Verb, complete_profiles, pass_call, read_text, say, speaks_utf8
+from foveate.cli.call import Call, Function, Verb, VerbGroup, complete_profiles, pass_call, read_text, say, speaks_utf8
 from foveate.cli.task_common import (
     complete_tasks,
     end_task,
@@ -34,7 +34,7 @@ def which(function: Function) -> Function:
     return click.option("--agent", metavar="NAME", help="Only of this agent.")(task(function))
 
 
-@click.group()
+@click.group(cls=VerbGroup)
 def agent() -> None:
     """Hand tasks to agents, with a context each."""
 

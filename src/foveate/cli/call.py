@@ -44,8 +44,11 @@ class Call:
     """A project's directory."""
     url: str | None = None
     """A shared database, whatever the project's settings say."""
-    user: str | None = None
     project: str | None = None
+    user: str | None = None
+    agent: str | None = None
+    session: str | None = None
+    task: str | None = None
     as_json: bool = False
 
     def place(self) -> Place:
@@ -100,9 +103,9 @@ class Call:
         here = self.store or Path()  # not its root: a worktree has files of its own
         names: dict[str, Any] = {
             "user": self.user,
-            "agent": agent,
-            "session": session,
-            "task": task,
+            "agent": agent or self.agent,
+            "session": session or self.session,
+            "task": task or self.task,
             "project": self.project,
         }
         engine = factory.open(here, **names, store=self.url, code=code, create=missing)
@@ -174,7 +177,7 @@ STORE: dict[str, Any] = {"type": _where, "metavar": "PATH|URL", "shell_complete"
 
 
 def _sets(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
-    """An option after the verb does what it does before it."""
+    """Return the callback of an option that all commands share: after the command it does what it does before it."""
 
     def callback(ctx: click.Context, param: click.Parameter, value: Any) -> None:
         call = ctx.find_object(Call)
@@ -184,25 +187,85 @@ def _sets(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
     return callback
 
 
-class Verb(click.Command):
-    """A command that also takes `--store`, `--project`, `--user` and `--json`, and refuses what is no text."""
+SHARED: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("--store", "store", {**STORE, "help": "Project directory, or the URL of a shared store."}),
+    ("--project", "project", {"metavar": "NAME", "help": "Project of a store that holds several."}),
+    ("--user", "user", {"metavar": "NAME", "help": "User whose records are visible."}),
+    ("--json", "as_json", {"is_flag": True, "help": "Print one JSON document."}),
+)
+"""Options of every command: they are accepted before it and after it."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+SCOPE: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("--agent", "agent", {"metavar": "NAME", "help": "Agent whose records are visible, and to whom a new one belongs."}),
+    ("--session", "session", {"metavar": "NAME", "help": "Session, one conversation."}),
+    ("--task", "task", {"metavar": "TASK", "help": "Task by id or key."}),
+)
+"""Options of the commands on records and contexts, with `--user`."""
+
+
+class Verb(click.Command):
+    """A command that takes the shared options, with `scoped=True` those of a scope too, and refuses unreadable text.
+
+    The options set fields of the `Call`: a command has no parameters for them.
+    """
+
+    def __init__(self, *args: Any, scoped: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        shared = (
-            (("--store",), "store", STORE, "A project's directory, or the URL of a shared store."),
-            (("--project",), "project", {"metavar": "NAME"}, "Which project of the store is meant."),
-            (("--user",), "user", {"metavar": "NAME"}, "Whose state it is."),
-            (("--json",), "as_json", {"is_flag": True}, "One JSON document on stdout."),
-        )
-        for flags, name, kind, help in shared:
-            self.params.append(click.Option(flags, expose_value=False, callback=_sets(name), help=help, **kind))
+        self.scoped = scoped
+        for flag, name, attributes in (*(SCOPE if scoped else ()), *SHARED):
+            self.params.append(click.Option((flag, name), expose_value=False, callback=_sets(name), **attributes))
 
     def invoke(self, ctx: click.Context) -> Any:
+        if ctx.invoked_subcommand is not None:
+            return None  # a group's own function is for the group without a command
         paths = {param.name for param in self.params if isinstance(param.type, click.Path)}
         texts = {name: value for name, value in ctx.params.items() if name not in paths and name != "query"}
         refuse_unreadable(texts)
         return super().invoke(ctx)
+
+
+class CommandGroup(click.Group):
+    """A group that names the nearest commands when it does not know one."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        word = args[0]
+        if not word.startswith("-") and self.get_command(ctx, word) is None:
+            group = " ".join(ctx.command_path.split()[1:])
+            ctx.fail(f"There is no command {f'{group} {word}'.strip()!r}.{_did_you_mean(word, group)}")
+        return super().resolve_command(ctx, args)
+
+
+class VerbGroup(CommandGroup, Verb):
+    """Commands under one noun, such as `task add` and `task list`.
+
+    With `invoke_without_command=True` the function of the group runs when no command follows: `foveate inbox` lists.
+    """
+
+
+SIMILARITY = 0.75
+"""How similar two words must be to be taken for a slip; at 0.6 `remember` is similar to `embed`."""
+
+
+def _did_you_mean(word: str, group: str) -> str:
+    """Return ` Did you mean 'x' or 'y'?` for an unknown command of a group, or an empty string."""
+    from difflib import get_close_matches
+
+    from foveate.cli.commands import OTHER_WORDS, SUMMARIES
+
+    named: dict[str, list[str]] = {}
+    for path in (path for path in SUMMARIES if path.startswith(f"{group} " if group else "")):
+        for name in {path.split()[0], path.split()[-1]} if not group else {path.split()[-1]}:
+            named.setdefault(name, []).append(path)
+    known = {**named, **(OTHER_WORDS if not group else {})}
+    close = known.get(word) or [path for name in get_close_matches(word, named, 1, SIMILARITY) for path in named[name]]
+    if not close:
+        return ""
+    if len(close) > MAX_SUGGESTIONS:  # a group with many commands
+        close = [close[0].split()[0]]
+    return f" Did you mean {' or '.join(map(repr, close))}?"
+
+
+MAX_SUGGESTIONS = 3
 
 
 def scoped(function: Function) -> Function:

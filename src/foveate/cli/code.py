@@ -156,8 +156,9 @@ def show_map(call: Call, query: str | None, budget: int | None) -> None:
 @click.argument("section", required=False)
 @pass_call
 def docs(call: Call, section: str | None) -> None:
-    """Print what the repository says about itself: configuration, instructions, architecture, stack, commands, directories.
+    """Print what the documents and manifests of the repository say.
 
+    That is configuration, instructions, architecture, stack, commands and directories.
     SECTION is the name of one part, such as `commands`. Each value names the file that it comes from.
     """
     with _opened(call) as engine:

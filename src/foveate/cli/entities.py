@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from foveate.cli.call import STDIN, Call, Verb, decoded, pass_call, read_text, say, scoped
+from foveate.cli.call import STDIN, Call, Verb, VerbGroup, decoded, pass_call, read_text, say, scoped
 from foveate.cli.task_common import FILE
 from foveate.errors import InputError, near
 from foveate.operations import json
@@ -43,7 +43,7 @@ def relate(call: Call, source: str, name: str, target: str, weight: float, creat
         click.echo(record.text)
 
 
-@click.group()
+@click.group(cls=VerbGroup)
 def entities() -> None:
     """List the entities that are known, or find some in a text."""
 

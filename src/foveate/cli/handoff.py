@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from foveate.cli.call import Call, Verb, pass_call, say, speaks_utf8
+from foveate.cli.call import Call, Verb, VerbGroup, pass_call, say, speaks_utf8
 from foveate.cli.task_common import FILE, complete_tasks, read_handoff, say_reading, task_argument
 from foveate.errors import InputError, NotFound, near
 from foveate.operations import json as documents
@@ -22,7 +22,7 @@ RAW = "raw"
 SCHEMAS = ("handoff",)
 
 
-@click.group()
+@click.group(cls=VerbGroup)
 def handoff() -> None:
     """Write, check and learn from handoffs."""
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from foveate.cli.call import Call, Verb, complete_profiles, pass_call
+from foveate.cli.call import Call, Verb, VerbGroup, complete_profiles, pass_call
 from foveate.operations import json
 
 UNSOUND = 2
@@ -19,7 +19,7 @@ def _places(call: Call) -> tuple[Path, ...]:
     return profiles.places(call.place().root)
 
 
-@click.group()
+@click.group(cls=VerbGroup)
 def profile() -> None:
     """List, show and check profiles."""
 

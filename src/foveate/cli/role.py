@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from foveate.cli.call import Call, Verb, pass_call, say
+from foveate.cli.call import Call, Verb, VerbGroup, pass_call, say
 from foveate.errors import InputError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def _store(call: Call) -> Iterator[PostgresStore]:
         yield store
 
 
-@click.group()
+@click.group(cls=VerbGroup)
 def role() -> None:
     """Let roles of a PostgreSQL server see projects.
 

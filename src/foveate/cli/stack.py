@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from foveate.cli.call import Call, Function, Verb, pass_call, read_text, say
+from foveate.cli.call import Call, Function, Verb, VerbGroup, pass_call, read_text, say
 from foveate.cli.task_common import print_task
 from foveate.operations import json
 
@@ -19,7 +19,7 @@ def whose(function: Function) -> Function:
     return click.option("--agent", metavar="NAME", help="The agent whose stack it is.")(function)
 
 
-@click.group()
+@click.group(cls=VerbGroup)
 def stack() -> None:
     """Keep the goal that is worked on, and those above it."""
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from foveate.cli.call import Call, Verb, pass_call, read_text, say, scoped
+from foveate.cli.call import Call, Verb, VerbGroup, pass_call, read_text, say, scoped
 from foveate.cli.task_common import (
     called,
     complete_tasks,
@@ -27,7 +27,7 @@ NAME_WIDTH = 40
 """Columns of a name in a list: the rest of the line is for ids."""
 
 
-@click.group()
+@click.group(cls=VerbGroup)
 def task() -> None:
     """Plan tasks, and say how they went."""
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from foveate.cli.call import Call, Verb, pass_call, say
+from foveate.cli.call import Call, Verb, VerbGroup, pass_call, say
 from foveate.errors import InputError
 from foveate.server.tokens import SCOPES, Token, Tokens
 
@@ -31,7 +31,7 @@ def _until(text: str) -> int:
     return 2 * current - time if is_age(text) else time
 
 
-@click.group()
+@click.group(cls=VerbGroup)
 def token() -> None:
     """Make, list and revoke tokens for the service."""
 

@@ -1,0 +1,142 @@
+"""The commands of `foveate`: their order in the help, the module that holds each, and its summary.
+
+The help is printed from this table, so that `foveate --help` imports no command. A test compares each summary with the
+command's own help.
+"""
+
+from __future__ import annotations
+
+COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
+    "Every day": {
+        "init": ("store", "Create a project's store, .foveate/."),
+        "context": ("context", "Compute a context and print what the model should see."),
+        "add": ("memory", "Keep something; prints its id."),
+        "search": ("show", "Find records by their words, best first."),
+        "show": ("show", "Show a record: lengths, fields, links and history."),
+        "edit": ("memory", "Change a record's text or fields."),
+        "outcome": ("record_actions", "Say how a record turned out."),
+        "confirm": ("record_actions", "Say that a record still holds."),
+        "pin": ("record_actions", "Have a record in every context."),
+        "promote": ("record_actions", "Vouch for what a tool, a page or a repository said."),
+        "retire": ("record_actions", "Take a record out of use."),
+        "forget": ("record_actions", "Remove records for good."),
+        "why": ("why", "Say why a record is in a context."),
+        "why-not": ("why", "Say why a record is not in a context."),
+        "diff": ("why", "Say what changed between two contexts."),
+        "replay": ("why", "Compute a past context again."),
+        "expand": ("context_use", "Print a record in full, for the model to read."),
+    },
+    "More": {
+        "undo": ("record_actions", "Take back the last change of a record."),
+        "relate": ("entities", "Say how two entities hang together."),
+        "entities list": ("entities", "List the known entities, those that matter most first."),
+        "entities propose": ("entities", "Find names in a text that could be entities."),
+        "check": ("maintenance", "Say which censors a planned action trips."),
+        "false-alarm": ("maintenance", "Say that a censor tripped for nothing."),
+        "feedback": ("context_use", "Say what came of a context: which items an answer used."),
+    },
+    "Code": {
+        "index": ("code", "Index the code of a project."),
+        "map": ("code", "Print the repository map: the files and definitions that matter most."),
+        "docs": ("code", "Print what the documents and manifests of the repository say."),
+    },
+    "Tasks": {
+        "task add": ("task", "Add a task; prints its id."),
+        "task list": ("task", "List tasks, oldest first."),
+        "task show": ("task", "Show a task: its fields, what it waits for, and what came of it."),
+        "task start": ("task", "Say that somebody works on a task."),
+        "task block": ("task", "Say that a task cannot go on, and why."),
+        "task fail": ("task", "Say that a task was given up, and why."),
+        "task complete": ("task", "Say that a task is done, and what came of it."),
+        "task depend": ("task", "Have a task wait for others, or name files to read first."),
+        "task answer": ("task", "Answer an open question; prints the decision's id."),
+        "handoff template": ("handoff", "Print a handoff to fill in."),
+        "handoff validate": ("handoff", "Say how a handoff would be read; needs no store."),
+        "handoff ingest": ("handoff", "Learn from a task's handoff, and complete the task."),
+        "handoff show": ("handoff", "Print the text of a task's latest handoff, as it was written."),
+        "stack push": ("stack", "Take up a goal, as a part of the current one; prints its id."),
+        "stack pop": ("stack", "Complete the current goal, and go back to the one above."),
+        "stack peek": ("stack", "Print the current goal."),
+        "stack path": ("stack", "Print the goals from the first to the current one, a line each."),
+        "agent prepare": ("agent", "Start a task and print the context that an agent begins with."),
+        "agent compile": ("agent", "Compile an agent's context from state alone, by the strategy of that agent."),
+        "agent complete": ("agent", "Say that an agent has done its task, and what came of it."),
+        "agent fail": ("agent", "Say that an agent gave its task up, and why."),
+        "agent list": ("agent", "List who is at work, oldest first."),
+        "agent clear": ("agent", "Release contexts of an agent or a task; prints how many."),
+        "agent stats": ("agent", "Count the contexts that agents were given, and how they ended."),
+        "schema": ("handoff", "Print the JSON Schema of a document."),
+    },
+    "Agents": {
+        "install": ("install", "Add foveate to a coding agent: hooks, MCP server and skill."),
+        "uninstall": ("install", "Remove foveate from a coding agent's settings."),
+    },
+    "Service": {
+        "ui": ("serve", "Open the inspector in a browser."),
+        "serve": ("serve", "Serve the project over HTTP, until Ctrl-C."),
+        "mcp": ("mcp", "Serve the project to a model's host over MCP."),
+        "token create": ("token", "Make a token; prints it, this once."),
+        "token list": ("token", "List the tokens, without their secrets."),
+        "token revoke": ("token", "Have a token end now, also in a running service."),
+        "role grant": ("role", "Let ROLE see and change this project, or that of --project."),
+        "role revoke": ("role", "Take this project, or that of --project, from ROLE."),
+        "role list": ("role", "List the roles, each with the projects that it sees."),
+    },
+    "Store": {
+        "stats": ("store", "Count what the store holds, and measure how well contexts serve."),
+        "doctor": ("doctor", "Examine store, indexes, settings, profiles and hooks."),
+        "gc": ("maintenance", "Move old and proven records on, and drop what is beyond its retention."),
+        "compact": ("context_use", "Have a language model write better summaries."),
+        "embed": ("embed", "Give a vector to every record that has none."),
+        "backup": ("store", "Copy the store to a file, while others write."),
+        "restore": ("store_copy", "Put a backup in the place of the store."),
+        "copy": ("store_copy", "Copy a whole store into another, between files and PostgreSQL databases."),
+        "migrate": ("store_copy", "Bring the store to this foveate's schema."),
+        "export": ("store", "Write records and links as lines of JSON."),
+        "import": ("importing", "Read what `export` wrote, or what other programs did."),
+        "completion": ("completion", "Print a shell's completion script."),
+    },
+    "Tuning": {
+        "profile list": ("profile", "List the profiles: shipped, the project's, your own."),
+        "profile show": ("profile", "Print a profile as TOML, with the layer that set each value."),
+        "profile check": ("profile", "Say what is wrong with a profile."),
+        "eval run": ("eval", "Run every case of a suite and report what reached the prompt."),
+        "eval report": ("eval", "Print the metrics of runs."),
+        "eval record": ("eval", "Turn a context of real use into a case of your own suite."),
+    },
+}
+"""Section -> command -> (module, summary)."""
+
+MODULES = {path.split()[0]: module for section in COMMANDS.values() for path, (module, _) in section.items()}
+"""The module of each verb and group."""
+
+SUMMARIES = {path: summary for section in COMMANDS.values() for path, (_, summary) in section.items()}
+
+EXAMPLES = {
+    "init": "foveate init",
+    "context": 'foveate context "Why does login fail?" --budget 4000',
+    "add": 'foveate add decision "Use Redis for sessions"',
+    "search": 'foveate search "redis sessions"',
+    "show": "foveate show ID",
+    "edit": "foveate edit ID --outcome success",
+    "forget": "foveate forget ID",
+    "why": "foveate why last ID",
+}
+"""One example for each command of every day; plain `foveate` prints them."""
+
+OTHER_WORDS = {
+    "ask": ["context"],
+    "delete": ["forget"],
+    "explain": ["why"],
+    "find": ["search"],
+    "get": ["show", "context"],
+    "list": ["search", "task list"],
+    "new": ["init", "add"],
+    "query": ["context", "search"],
+    "recall": ["context", "search"],
+    "remove": ["forget"],
+    "rm": ["forget"],
+    "save": ["add"],
+    "update": ["edit"],
+}
+"""What other programs call our commands. A similar spelling would lead to a command that does something else."""
