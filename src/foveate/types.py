@@ -155,7 +155,7 @@ NO_FILTERS = Filters()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """The checked options of one call. `given` maps a slot to the extra texts of the caller."""
+    """The checked options of one call."""
 
     query: str
     scope: Scope
@@ -172,17 +172,18 @@ class Request:
     """The task of the call, with its dependencies and its place in the tree."""
     counter: str = "o200k"
     filters: Filters = NO_FILTERS
-    given: Mapping[str, tuple[Record, ...]] = field(default_factory=dict)
+    extra: Mapping[str, tuple[Record, ...]] = field(default_factory=dict)
+    """Texts that the caller passed, as records, by the slot that shows them."""
     overrides: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Meant(NamedTuple):
-    """A term that expands a query: the query term that it stands for, and its share among such terms."""
+class ExpansionTerm(NamedTuple):
+    """A term that a query does not contain, the query term that it stands for, and its weight relative to that term."""
 
-    asked: str
-    share: float = 1.0
-    loose: bool = False
-    """It is associated with the query term or a hyponym of it, and no synonym. Only conversations use it."""
+    query_term: str
+    weight: float = 1.0
+    is_association: bool = False
+    """Whether it is an association or a hyponym of the query term. If not, it is a synonym."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,8 +193,8 @@ class Signals:
     keywords: tuple[str, ...] = ()
     terms: Mapping[str, float] = field(default_factory=dict)
     """Analysed search terms with their weight in the query."""
-    related: Mapping[str, Meant] = field(default_factory=dict)
-    """Expansion terms: synonyms, associations and hyponyms."""
+    expansions: Mapping[str, ExpansionTerm] = field(default_factory=dict)
+    """Synonyms, associations and hyponyms of query terms, by term."""
     paths: tuple[str, ...] = ()
     symbols: tuple[str, ...] = ()
     entities: Mapping[str, str] = field(default_factory=dict)
@@ -207,13 +208,13 @@ class Signals:
     task_type: str = ""
     complexity: str = ""
     """Complexity of the task, as the task says or as estimated."""
-    because: str = ""
+    complexity_reason: str = ""
     """Reason for the complexity."""
     frame: str = ""
-    frame_because: str = ""
+    frame_reason: str = ""
     """Reason for the frame."""
     input: str = ""
-    input_because: str = ""
+    input_reason: str = ""
     """Reason why the question counts as `short` or `complex`."""
     embedding: tuple[float, ...] | None = None
 
@@ -331,21 +332,21 @@ class Candidate:
     source: str
     overruled_by: str | None = None
     """The record that superseded or disputes it."""
-    via: Record | None = None
-    """The task that it was inherited from. Its line names the task, and `max_items` does not count it."""
+    inherited_from: Record | None = None
+    """The completed task that passed it on. Its line names the task, and `max_items` does not count it."""
     stale: bool = False
     """It refers to a file that no longer exists. Its line says so, and it ranks last."""
     conflict: Record | None = None
     """A record that seems to contradict it. Both are shown, each with its date."""
     features: Mapping[str, float] = field(default_factory=dict)
     score: float = 0.0
-    counted: Mapping[Level, int] | None = None
+    token_counts: Mapping[Level, int] | None = None
     """Tokens by the counter of the request, if it differs from the counter of the store."""
 
     @property
     def tokens(self) -> Mapping[Level, int]:
         """Tokens of the rendered line at each level."""
-        return self.counted or self.record.tokens or {}
+        return self.token_counts or self.record.tokens or {}
 
 
 class _OfCandidate:

@@ -60,7 +60,7 @@ common: dict[str, st.SearchStrategy[Any]] = {
     "features": mapping(names, shares),
     "score": shares,
     "overruled_by": optional(ids),
-    "via": optional(refs),
+    "inherited_from": optional(refs),
     "stale": maybe,
     "text": optional(names),
     "versions": optional(st.tuples(counts, counts)),
@@ -94,7 +94,7 @@ requests = st.builds(
     task=optional(ids),
     counter=names,
     filters=filters,
-    given=mapping(names, tuples(names)),
+    extra=mapping(names, tuples(names)),
     overrides=mapping(names, counts),
 )
 signals = st.builds(

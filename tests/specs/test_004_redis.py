@@ -210,4 +210,4 @@ def test_a_short_question_reduces_the_flexible_budgets_and_a_complex_decision_ra
     assert complex_["procedures"] > usual["procedures"]
     signals = engine.context(COMPLEX).signals
     assert (signals.frame, signals.input) == ("decision", "complex")
-    assert "'architecture' (+1)" in signals.input_because
+    assert "'architecture' (+1)" in signals.input_reason

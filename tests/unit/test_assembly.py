@@ -56,7 +56,7 @@ def handed_on(kind: str, text: str, *, stale: bool = False, **data: object) -> C
     """What a task handed on, or where it may lead no more."""
     task = Record(id="task_1", kind="task", scope=Scope("main"), text="T", summary="T", micro="T", data={"name": "Parser"})
     record = Record(id="x", kind=kind, scope=Scope("main"), text=text, summary=text, micro=text, data=data)
-    return Candidate(record=record, slot="s", source="dependencies", via=task, stale=stale)
+    return Candidate(record=record, slot="s", source="dependencies", inherited_from=task, stale=stale)
 
 
 def test_a_line_names_the_task_that_handed_it_on() -> None:

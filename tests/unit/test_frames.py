@@ -68,7 +68,7 @@ def own(tmp_path: Path) -> Path:
 )
 def test_a_question_calls_for_a_frame_and_the_reason_is_told(query: str, frame: str, because: str) -> None:
     found = chosen(query)
-    assert (found.frame, found.frame_because) == (frame, because)
+    assert (found.frame, found.frame_reason) == (frame, because)
 
 
 def test_how_a_question_begins_outweighs_a_word_and_an_intent() -> None:
@@ -112,8 +112,8 @@ def test_a_profile_that_wants_no_frames_gets_none(profile: str) -> None:
 
 def test_a_call_may_name_a_frame_for_any_profile() -> None:
     found = chosen("Lisbon", profile="coding", frame="debug")
-    assert (found.frame, found.frame_because, found.input) == ("debug", "the call names it", "")
-    assert chosen("Should we?", frame="none").frame_because == "the call wants none"
+    assert (found.frame, found.frame_reason, found.input) == ("debug", "the call names it", "")
+    assert chosen("Should we?", frame="none").frame_reason == "the call wants none"
 
 
 def test_an_unknown_frame_gets_a_near_match() -> None:
@@ -124,7 +124,7 @@ def test_an_unknown_frame_gets_a_near_match() -> None:
 
 def test_a_frame_of_your_own_is_chosen_like_the_others(own: Path) -> None:
     found = chosen("There is an outage, the pager rings", own)
-    assert (found.frame, found.frame_because, found.domains) == (
+    assert (found.frame, found.frame_reason, found.domains) == (
         "incident",
         "it contains 'outage' and 'pager'",
         ("operations",),
@@ -204,7 +204,7 @@ def test_what_must_be_kept_is_kept_for_a_short_question_too() -> None:
         usual = engine.context("Lisbon", overrides={"frames": False}, budget=130)
         short = engine.context("Lisbon", frame="none", budget=130)
     assert (short.signals.input, short.text) == ("", usual.text)  # a call that names its budget gets all of it
-    assert short.signals.input_because == "1 word, nothing complex in it, and the call names its budget"
+    assert short.signals.input_reason == "1 word, nothing complex in it, and the call names its budget"
     assert short.tokens > 100
 
 
@@ -263,7 +263,7 @@ def test_whoever_hands_in_an_approach_has_chosen_one() -> None:
     with open_engine(profile="assistant") as engine:
         context = engine.context("Should we use Redis?", extra={"frame": ["Ask Mira first"]})
     assert context.text == "## Current Approach\n- Ask Mira first\n"
-    assert context.signals.frame_because == "the call passes its own"
+    assert context.signals.frame_reason == "the call passes its own"
 
 
 def test_without_a_frame_the_slot_is_not_shown() -> None:
@@ -284,7 +284,7 @@ def test_a_question_for_a_task_that_calls_for_nothing_is_a_task() -> None:
     with open_engine(profile="assistant") as engine:
         task = engine.tasks.add("Office", objective="The office in Lisbon").id
         found = engine.context(task=task).signals
-    assert (found.frame, found.frame_because) == ("task", "the request is for a task")
+    assert (found.frame, found.frame_reason) == ("task", "the request is for a task")
 
 
 def test_the_command_line_names_a_frame_and_tells_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from foveate.receipts.codec import to_json
 from foveate.store.sql import postings
 from foveate.text import analysis
 from foveate.text.query_expansion import MAX_EXPANSIONS, MAX_QUERY_TERMS, TABLES, expand_query
-from foveate.types import Meant
+from foveate.types import ExpansionTerm
 from worlds import open_engine
 
 LINES = {
@@ -40,18 +40,18 @@ def stem(word: str) -> str:
     ],
 )
 def test_a_word_stands_for_another(asked: str, found: str) -> None:
-    assert expand_query(asked)[stem(found)] == Meant(stem(asked), 1.0)
+    assert expand_query(asked)[stem(found)] == ExpansionTerm(stem(asked), 1.0)
 
 
 @pytest.mark.parametrize(("asked", "found"), [("sports", "kickboxing"), ("illnesses", "tonsillitis"), ("hobby", "origami")])
 def test_one_of_a_kind_stands_for_it_and_counts_half(asked: str, found: str) -> None:
-    assert expand_query(asked)[stem(found)] == Meant(stem(asked), 0.5, loose=True)
+    assert expand_query(asked)[stem(found)] == ExpansionTerm(stem(asked), 0.5, is_association=True)
 
 
 def test_what_is_near_to_one_asked_word_is_no_mere_kind_of_another() -> None:
     found = expand_query("pets and kids")
-    assert found["dog"] == Meant("pet", 1.0)
-    assert found["daughter"] == Meant("kid", 1.0)
+    assert found["dog"] == ExpansionTerm("pet", 1.0)
+    assert found["daughter"] == ExpansionTerm("kid", 1.0)
 
 
 @pytest.mark.parametrize("name", ["ChromaDB", "kid_id", "petShop"])
@@ -160,16 +160,15 @@ def test_other_words_stand_in_no_receipt() -> None:
 
 
 def test_other_words_weigh_less_and_are_not_asked_for() -> None:
-    asked, other = {"often": 1.0, "seldom": 1.0}, {"other": Meant("often")}
+    asked, other = {"often": 1.0, "seldom": 1.0}, {"other": ExpansionTerm("often")}
     counts = {"often": {0: 8}, "seldom": {0: 2}, "other": {0: 5}}
     alone, beside, off = (postings.plan(asked, {}, counts, 20, *also) for also in ((), (other, 0.4), (other, 0.0)))
     assert [listed.term for listed in alone.lists] == ["seldom", "often"]
     assert [listed.term for listed in beside.lists] == ["seldom", "often", "other"]
     assert beside.lists[2].weight == pytest.approx(0.4 * beside.lists[1].weight)
     assert off == alone
-    (kind,) = (
-        one for one in postings.plan(asked, {}, counts, 20, {"other": Meant("often", 0.5)}, 0.4).lists if one.term == "other"
-    )
+    with_kind = postings.plan(asked, {}, counts, 20, {"other": ExpansionTerm("often", 0.5)}, 0.4)
+    (kind,) = (one for one in with_kind.lists if one.term == "other")
     assert kind.weight == pytest.approx(0.2 * beside.lists[1].weight)
     assert beside.ceiling == alone.ceiling
 

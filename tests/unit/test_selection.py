@@ -87,7 +87,7 @@ def test_beyond_max_items_says_its_rank_and_what_it_lacked() -> None:
 
 def test_what_a_task_handed_on_is_not_counted_by_max_items() -> None:
     task = candidate("t", kind="task").record
-    handed = [replace(candidate(f"h{n}", 0.1 * n), via=task) for n in range(1, 4)]
+    handed = [replace(candidate(f"h{n}", 0.1 * n), inherited_from=task) for n in range(1, 4)]
     found = [candidate("b", 0.9), candidate("c", 0.05), *handed]
     sifted = sift(found, profile(slot(max_items=1)), NO_FILTERS)
     assert ids(sifted.ranked["a"]) == ["b", "h3", "h2", "h1"]

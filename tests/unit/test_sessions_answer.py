@@ -9,7 +9,7 @@ import pytest
 from foveate import Engine
 from foveate.pipeline.sources.sessions import OTHER_WORDS, answered
 from foveate.store.protocol import Query
-from foveate.types import Meant
+from foveate.types import ExpansionTerm
 from worlds import ago, open_engine
 
 TALKS = {
@@ -77,13 +77,13 @@ def test_of_a_long_record_the_beginning_tells() -> None:
 
 def test_other_words_count_less_than_the_one_that_was_asked_for() -> None:
     talks = {"kids": ("the kids sleep",), "daughter": ("the daughter sleeps",), "neither": ("the dog sleeps",)}
-    found = worth(talked(talks), ["kid"], expansions={"daughter": Meant("kid")})
+    found = worth(talked(talks), ["kid"], expansions={"daughter": ExpansionTerm("kid")})
     assert found["kids"] > found["daughter"] > found["neither"] == 0.0
 
 
 def test_other_words_count_less_in_a_session_than_in_a_record() -> None:
     talks = {"kids": ("the kids",), "daughter": ("the daughter",)}
-    found = worth(talked(talks), ["kid"], expansions={"daughter": Meant("kid")})
+    found = worth(talked(talks), ["kid"], expansions={"daughter": ExpansionTerm("kid")})
     assert found["daughter"] == pytest.approx(OTHER_WORDS * Query({}, {}).expansion_weight * found["kids"])
     assert OTHER_WORDS < 1
 

@@ -50,7 +50,7 @@ def _head(receipt: Receipt, counter: str) -> list[Line]:
 
 def _approach(signals: SignalsSummary) -> list[Line]:
     """Which frame was laid and how much the question was taken to ask, where that was judged at all."""
-    named = (("frame", signals.frame, signals.frame_because), ("input", signals.input, signals.input_because))
+    named = (("frame", signals.frame, signals.frame_reason), ("input", signals.input, signals.input_reason))
     return [plain(f"{name} {value}: {because}") for name, value, because in named if value]
 
 

@@ -81,7 +81,8 @@ def _end_of_lead(lines: Sequence[str]) -> int:
 
 def remarks_on(candidate: Candidate) -> list[str]:
     """What the line must say beyond the record: who handed it on, that its file is gone."""
-    from_task = [f"from {title_of(candidate.via) or candidate.via.micro}"] if candidate.via else []
+    task = candidate.inherited_from
+    from_task = [f"from {title_of(task) or task.micro}"] if task else []
     return _of_session(candidate) + from_task + (["stale: the file is gone"] if candidate.stale else []) + _dated(candidate)
 
 

@@ -78,10 +78,10 @@ def _squeezed(
 
 def _sized(candidate: Candidate, counter: str, measured_by: str) -> Candidate:
     if remarks_on(candidate):
-        return replace(candidate, counted=measured(candidate, counter))
+        return replace(candidate, token_counts=measured(candidate, counter))
     if candidate.record.tokens is not None and counter == measured_by:
         return candidate
-    return replace(candidate, counted=measure(candidate.record, counter))
+    return replace(candidate, token_counts=measure(candidate.record, counter))
 
 
 def _framing(number: int, counter: str) -> int:

@@ -78,7 +78,7 @@ def resolve_request(
         code_query=code_question(text, task, options.get("code_query")),
         counter=tokens.counter(options.get("counter") or data.rules.counter).name,
         filters=checked(options.get("filters") or Filters()),
-        given=extra_records(options.get("extra"), scope, now, data.rules),
+        extra=extra_records(options.get("extra"), scope, now, data.rules),
         overrides=_overrides(options),
     )
 

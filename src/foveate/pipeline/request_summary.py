@@ -30,7 +30,7 @@ class RequestSummary:
     task: str | None = None
     counter: str = "o200k"
     filters: Filters = NO_FILTERS
-    given: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     overrides: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -88,7 +88,7 @@ def summarize(request: Request) -> RequestSummary:
         task=None if request.task is None else request.task.id,
         counter=request.counter,
         filters=request.filters,
-        given={slot: tuple(record.id for record in records) for slot, records in request.given.items()},
+        extra={slot: tuple(record.id for record in records) for slot, records in request.extra.items()},
         overrides=dict(request.overrides),
     )
 
@@ -108,16 +108,17 @@ def to_json(request: RequestSummary) -> dict[str, Any]:
         "task": request.task,
         "counter": request.counter,
         "filters": {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(request.filters).items()},
-        "given": {slot: list(ids) for slot, ids in request.given.items()},
+        "given": {slot: list(ids) for slot, ids in request.extra.items()},
         "overrides": dict(request.overrides),
     }
 
 
 def from_json(value: Mapping[str, Any]) -> RequestSummary:
     """Return the request of a stored receipt."""
-    given = {slot: tuple(ids) for slot, ids in value["given"].items()}
-    apart = {"scope": Scope(**value["scope"]), "filters": Filters(**value["filters"]), "given": given}
-    return RequestSummary(**{**value, **apart})
+    values = dict(value)
+    extra = {slot: tuple(ids) for slot, ids in values.pop("given").items()}
+    parts = {"scope": Scope(**values["scope"]), "filters": Filters(**values["filters"]), "extra": extra}
+    return RequestSummary(**{**values, **parts})
 
 
 def scope_to_json(scope: Scope) -> dict[str, str | None]:

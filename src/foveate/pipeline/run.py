@@ -110,7 +110,7 @@ class Pipeline:
         names = profiles.layers(request, signals, user_profiles)
         profile = profiles.resolve(names, self.profile_dirs, request.overrides, request.budget)
         slots = {slot.name for slot in profile.slots if "given" in slot.sources}
-        for name in request.given:
+        for name in request.extra:
             if name not in slots:
                 raise ProfileError(f"Profile {profile.name!r} has no slot {name!r} for extra texts.{near(name, slots)}")
         return profile

@@ -120,14 +120,14 @@ def distinct(candidates: Sequence[Candidate], slots: Mapping[str, Slot]) -> Iter
         twin = held.get(record.id) or (None if own else _near(candidate, by_hash))
         if twin is not None:
             yield candidate, LeftOut(candidate, "duplicate", twin.record.id)
-        elif slot.max_items is not None and candidate.via is None and len(taken[slot.name]) >= slot.max_items:
+        elif slot.max_items is not None and candidate.inherited_from is None and len(taken[slot.name]) >= slot.max_items:
             beyond[slot.name] += 1
             bar = taken[slot.name][-1].score if slot.max_items else 1.0
             place = f"rank {slot.max_items + beyond[slot.name]} of {slot.max_items}"
             yield candidate, LeftOut(candidate, "max_items", place, needs_score=max(0.0, round(bar - candidate.score, 6)))
         else:
             held[record.id] = candidate
-            if candidate.via is None:
+            if candidate.inherited_from is None:
                 taken[slot.name].append(candidate)
             parts = _parts(record.sketch)
             for part in parts[:KEYS]:

@@ -103,12 +103,12 @@ def extract(
         _PATH.sub(lambda word: significant_path_words(word[0]) if word[0].rstrip(".") in known else word[0], about)
     )
     keywords = tuple(dict.fromkeys((*spoken, *(symbol.lower() for symbol in symbols))))
-    complexity, because = ("", "") if task is None else complexity_of(task)
+    complexity, complexity_reason = ("", "") if task is None else complexity_of(task)
     wanted = intent(query)
     return Signals(
         keywords=keywords,
         terms=_terms(query, "" if task is None else about, entities.values(), request.now),
-        related=expand_query(query),
+        expansions=expand_query(query),
         paths=tuple(dict.fromkeys((*paths, *(task.paths if task else ())))),
         symbols=symbols,
         entities={id: name_of(record) for id, record in entities.items()},
@@ -118,7 +118,7 @@ def extract(
         domains=domains_of(keywords, domains),
         task_type=str(task.data.get("type", "")) if task else "",
         complexity=complexity,
-        because=because,
+        complexity_reason=complexity_reason,
         embedding=embedding,
     )
 

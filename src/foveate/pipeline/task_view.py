@@ -81,7 +81,7 @@ _KINDS = ("pattern", "gotcha", "decision", "task", "question", "component")
 
 def _is_inherited(item: Item) -> bool:
     """Return whether a dependency of the task handed the item on."""
-    return item.candidate.via is not None
+    return item.candidate.inherited_from is not None
 
 
 def _number_found(*groups: Iterable[Item]) -> int:
@@ -89,7 +89,7 @@ def _number_found(*groups: Iterable[Item]) -> int:
 
 
 def _via(item: Item) -> dict[str, str]:
-    task = item.candidate.via
+    task = item.candidate.inherited_from
     return {"from": title_of(task) or task.id} if task else {}
 
 

@@ -37,6 +37,9 @@ from foveate.types import Frame, Prefix, Profile, Scope, Slot
 SCHEMA = 1
 COMPRESSION_LEVEL = 3
 
+_SIGNAL_FIELDS = {"because": "complexity_reason", "frame_because": "frame_reason", "input_because": "input_reason"}
+"""Fields of signals whose key in a receipt is another word. Keys stay, so that stored receipts can be read."""
+
 Json = dict[str, Any]
 
 
@@ -141,16 +144,16 @@ def signals_to_json(signals: SignalsSummary) -> Json:
         "domains": list(signals.domains),
         "task_type": signals.task_type,
         "complexity": signals.complexity,
-        "because": signals.because,
+        "because": signals.complexity_reason,
         "frame": signals.frame,
-        "frame_because": signals.frame_because,
+        "frame_because": signals.frame_reason,
         "input": signals.input,
-        "input_because": signals.input_because,
+        "input_because": signals.input_reason,
     }
 
 
 def _signals_from_json(value: Mapping[str, Any]) -> SignalsSummary:
-    parts: Json = {name: tuple(part) if isinstance(part, list) else part for name, part in value.items()}
+    parts: Json = {_SIGNAL_FIELDS.get(key, key): tuple(v) if isinstance(v, list) else v for key, v in value.items()}
     return SignalsSummary(**parts)
 
 
@@ -236,8 +239,8 @@ def candidate_to_json(entry: AnyCandidate) -> Json:
         "score": entry.score,
         "overruled_by": entry.overruled_by,
     }
-    if entry.via is not None:
-        value |= {"via": entry.via.id, "via_version": entry.via.version}
+    if entry.inherited_from is not None:
+        value |= {"via": entry.inherited_from.id, "via_version": entry.inherited_from.version}
     if entry.stale:
         value["stale"] = True
     if entry.text is not None:
@@ -272,7 +275,7 @@ def _candidate_from_json(value: Mapping[str, Any]) -> AnyCandidate:
         "features": value["features"],
         "score": value["score"],
         "overruled_by": value["overruled_by"],
-        "via": _ref_from_json(value, "via"),
+        "inherited_from": _ref_from_json(value, "via"),
         "stale": value.get("stale", False),
         "text": value.get("text"),
         "versions": None if versions is None else tuple(versions),

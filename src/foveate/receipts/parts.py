@@ -37,7 +37,7 @@ class CandidateEntry:
     score: float
     overruled_by: str | None = None
     """Id of the record that superseded or disputes it."""
-    via: RecordRef | None = None
+    inherited_from: RecordRef | None = None
     """The task that handed it on."""
     stale: bool = False
     """It points to a file that is gone."""
@@ -119,12 +119,12 @@ class SignalsSummary:
     domains: tuple[str, ...] = ()
     task_type: str = ""
     complexity: str = ""
-    because: str = ""
+    complexity_reason: str = ""
     """Why the task has this complexity."""
     frame: str = ""
-    frame_because: str = ""
+    frame_reason: str = ""
     input: str = ""
-    input_because: str = ""
+    input_reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -122,7 +122,7 @@ class Receipt:
 def _mentioned(entry: AnyCandidate) -> tuple[str | None, ...]:
     """Return the ids that an entry holds, apart from that of a contradicting record."""
     detail = None if entry.kept else entry.detail
-    return (entry.id, detail, entry.overruled_by, entry.via.id if entry.via else None)
+    return (entry.id, detail, entry.overruled_by, entry.inherited_from.id if entry.inherited_from else None)
 
 
 # --- writing -------------------------------------------------------------------------------------------------------
@@ -176,11 +176,11 @@ def _signals(signals: Signals) -> SignalsSummary:
         domains=signals.domains,
         task_type=signals.task_type,
         complexity=signals.complexity,
-        because=signals.because,
+        complexity_reason=signals.complexity_reason,
         frame=signals.frame,
-        frame_because=signals.frame_because,
+        frame_reason=signals.frame_reason,
         input=signals.input,
-        input_because=signals.input_because,
+        input_reason=signals.input_reason,
     )
 
 
@@ -204,7 +204,7 @@ def _entry(candidate: Candidate, kept: dict[_Key, Item], lost: Mapping[_Key, Lef
         "features": dict(candidate.features),
         "score": candidate.score,
         "overruled_by": candidate.overruled_by,
-        "via": _ref(candidate.via),
+        "inherited_from": _ref(candidate.inherited_from),
         "stale": candidate.stale,
         "text": record.text if candidate.source == "calibration" else None,
         "versions": None if versions is None else tuple(versions),
@@ -237,7 +237,7 @@ def _debug(receipt: Receipt) -> str:
     kept = sum(1 for _ in receipt.kept)
     sources = {report.source: report for report in receipt.sources}
     looked_up = [entry for entry in receipt.candidates if entry.kind in ("pattern", "gotcha", "decision")]
-    inherited = [entry for entry in receipt.candidates if entry.via]
+    inherited = [entry for entry in receipt.candidates if entry.inherited_from]
     map_entries = [entry for entry in receipt.candidates if entry.source == "context_map"]
     map_report = sources.get("context_map")
     parts: dict[str, dict[str, str | int]] = {
@@ -246,7 +246,7 @@ def _debug(receipt: Receipt) -> str:
             "Domains": _list(signals.domains),
             "Files Mentioned": _list(signals.paths),
             "Task Type": signals.task_type or "none",
-            "Complexity": f"{signals.complexity or 'none'} ({signals.because or 'no task'})",
+            "Complexity": f"{signals.complexity or 'none'} ({signals.complexity_reason or 'no task'})",
         },
         "Knowledge Graph Query": {
             "Nodes matched": len({entry.id for entry in looked_up}),

@@ -183,8 +183,8 @@ def _read_candidates(
             record = passed.get(entry.id)
         else:
             record = _at_version(reader, entry, current)
-        via, conflict = (_version(reader, ref) for ref in (entry.via, entry.conflict))
-        if record is None or (entry.via and not via) or (entry.conflict and not conflict):
+        inherited_from, conflict = (_version(reader, ref) for ref in (entry.inherited_from, entry.conflict))
+        if record is None or (entry.inherited_from and not inherited_from) or (entry.conflict and not conflict):
             missing.append(entry.id)
             continue
         candidates.append(
@@ -193,7 +193,7 @@ def _read_candidates(
                 slot=entry.slot,
                 source=entry.source,
                 overruled_by=entry.overruled_by,
-                via=via,
+                inherited_from=inherited_from,
                 stale=entry.stale,
                 conflict=conflict,
                 features=entry.features,

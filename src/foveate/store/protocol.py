@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from foveate.store.retention import ExpiredCounts, Retention
-from foveate.types import NO_FILTERS, Change, Filters, Link, Meant, Record, Scope
+from foveate.types import NO_FILTERS, Change, ExpansionTerm, Filters, Link, Record, Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Query:
     fields: Mapping[str, float]
     vector: Sequence[float] | None = None
     filters: Filters = NO_FILTERS
-    expansions: Mapping[str, Meant] = field(default_factory=dict)
+    expansions: Mapping[str, ExpansionTerm] = field(default_factory=dict)
     expansion_weight: float = 0.4
 
 

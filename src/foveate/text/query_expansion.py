@@ -12,7 +12,7 @@ from functools import lru_cache
 from importlib.resources import files
 
 from foveate.text import analysis
-from foveate.types import Meant
+from foveate.types import ExpansionTerm
 
 MAX_QUERY_TERMS = 24
 """A query with more terms is a task or a report. It describes itself and needs no other words."""
@@ -21,17 +21,17 @@ MAX_EXPANSIONS = 500
 """With so many expansions, no further words are looked up: each costs a lookup in the index."""
 
 TABLES = {
-    "synonyms.txt": Meant("", 1.0),
-    "associations.txt": Meant("", 1.0, loose=True),
-    "hyponyms.txt": Meant("", 0.5, loose=True),
+    "synonyms.txt": ExpansionTerm("", 1.0),
+    "associations.txt": ExpansionTerm("", 1.0, is_association=True),
+    "hyponyms.txt": ExpansionTerm("", 0.5, is_association=True),
 }
 """The weight of each table's words. A word that one table gives is not taken from the next."""
 
 
-def expand_query(query: str) -> dict[str, Meant]:
+def expand_query(query: str) -> dict[str, ExpansionTerm]:
     """Return terms beyond those of the query. Parts of a name such as `ChromaDB` or `user_id` are not expanded."""
     query_terms = dict.fromkeys(analysis.terms(query))
-    expansions: dict[str, Meant] = {}
+    expansions: dict[str, ExpansionTerm] = {}
     if len(query_terms) > MAX_QUERY_TERMS:
         return expansions
     words = dict.fromkeys(analysis.whole_word_terms(query))
@@ -41,14 +41,14 @@ def expand_query(query: str) -> dict[str, Meant]:
                 return expansions
             for term in _expansions(table, word):
                 if term not in query_terms:
-                    expansions.setdefault(term, meaning._replace(asked=word))
+                    expansions.setdefault(term, meaning._replace(query_term=word))
     return expansions
 
 
-def synonyms_only(expansions: Mapping[str, Meant]) -> dict[str, Meant]:
+def synonyms_only(expansions: Mapping[str, ExpansionTerm]) -> dict[str, ExpansionTerm]:
     """Return the expansions that mean the same. Work is asked for in its own words: a login bug is no leak, although both
     are faults."""
-    return {term: meaning for term, meaning in expansions.items() if not meaning.loose}
+    return {term: meaning for term, meaning in expansions.items() if not meaning.is_association}
 
 
 @lru_cache(maxsize=4096)

@@ -49,16 +49,16 @@ def add_frame(request: Request, signals: Signals, places: Sequence[Path] = ()) -
     wanted = _wants_frames(request, places)
     if not wanted and request.frame is None:
         return signals
-    name, frame, because = frame_for(request, signals.intent, places, has_own=FRAME_SLOT in request.given)
+    name, frame, frame_reason = frame_for(request, signals.intent, places, has_own=FRAME_SLOT in request.extra)
     extent, reason = extent_of(request.query, signals, name) if wanted else ("", "")
     if extent == "short" and request.budget is not None:  # a budget that the caller chose is not reduced
         extent, reason = "", f"{reason}, and the call names its budget"
     return replace(
         signals,
         frame=name,
-        frame_because=because,
+        frame_reason=frame_reason,
         input=extent,
-        input_because=reason,
+        input_reason=reason,
         domains=tuple(dict.fromkeys((*signals.domains, *frame.domains))),
     )
 

@@ -216,7 +216,7 @@ def _merged(one: Candidate, other: Candidate) -> Candidate:
     return replace(
         one,
         features={**one.features, **features},
-        via=one.via or other.via,
+        inherited_from=one.inherited_from or other.inherited_from,
         stale=one.stale or other.stale,
         overruled_by=one.overruled_by or other.overruled_by,
     )

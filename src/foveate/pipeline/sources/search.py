@@ -17,7 +17,7 @@ from foveate.pipeline.sources.sessions import answered
 from foveate.records.kinds import DISPUTED_BY, SUPERSEDED_BY
 from foveate.store.protocol import Hit, Query, SearchGroup, SessionNeighbor
 from foveate.text.query_expansion import synonyms_only
-from foveate.types import Candidate, Meant, Profile
+from foveate.types import Candidate, ExpansionTerm, Profile
 
 STRONG = 50
 """Hits of a slot whose neighbours are looked up, best first. Twice as many give the same and take twice the time."""
@@ -41,7 +41,7 @@ class Search(Source):
             profile.fields,
             signals.embedding,
             context.request.filters,
-            words_for(profile, signals.related),
+            words_for(profile, signals.expansions),
             profile.related_weight,
         )
         found = context.reader.search(query, [SearchGroup(request.slot.kinds, request.limit) for request in requests])
@@ -64,7 +64,7 @@ class Search(Source):
             yield from _in_sessions(candidates, query, request, context)
 
 
-def words_for(profile: Profile, related: Mapping[str, Meant]) -> Mapping[str, Meant]:
+def words_for(profile: Profile, related: Mapping[str, ExpansionTerm]) -> Mapping[str, ExpansionTerm]:
     """All other words where the profile reads talks, and weighs what their sessions say; else those that say the same."""
     return related if profile.weights.get("session") else synonyms_only(related)
 

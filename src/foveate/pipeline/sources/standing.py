@@ -61,7 +61,7 @@ class Given(Source):
 
     def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> Iterator[Candidate]:
         for request in requests:
-            for record in context.request.given.get(request.slot.name, ()):
+            for record in context.request.extra.get(request.slot.name, ()):
                 yield self.candidate(request, record, relevance=1.0)
 
 

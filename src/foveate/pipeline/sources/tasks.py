@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from foveate.pipeline.sources.base import SlotRequest, Source, SourceContext, filtered
@@ -60,22 +61,20 @@ class Dependencies(Source):
     name = "dependencies"
 
     def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> Iterator[Candidate]:
-        task, reader = context.request.task, context.reader
-        if task is None:
+        if context.request.task is None:
             return
-        done = completed(reader, [task.id])
+        reader = context.reader
+        done = completed(reader, [context.request.task.id])
         found: list[tuple[Record, Record | None]] = [*((record, None) for record in done), *_learned(reader, done)]
         for request in requests:
             kinds = request.slot.kinds
             wanted = [
-                (record, via)
-                for record, via in found
+                (record, task)
+                for record, task in found
                 if (not kinds or record.kind in kinds) and not filtered(record, context.request.filters)
             ]
-            for record, via in wanted[: request.limit]:
-                yield Candidate(
-                    record=record, slot=request.slot.name, source=self.name, via=via, features={"inherited": 1.0}
-                )
+            for record, task in wanted[: request.limit]:
+                yield replace(self.candidate(request, record, inherited=1.0), inherited_from=task)
 
 
 class TransitiveDependencies(Source):

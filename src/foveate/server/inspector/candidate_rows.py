@@ -52,7 +52,7 @@ def _row(entry: AnyCandidate, record: Record | None, weights: Mapping[str, float
         "origin": (record.origin or "") if record else "",
         "version": entry.version,
         "changed_since": bool(record and not is_code and record.version != entry.version),
-        "via": entry.via.id if entry.via else None,
+        "via": entry.inherited_from.id if entry.inherited_from else None,
         "sentence": str(entry),
         **{name: decision[name] for name in DECISION_FIELDS if name in decision},
     }

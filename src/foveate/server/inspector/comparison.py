@@ -199,7 +199,7 @@ def try_page(request: PageRequest) -> dict[str, Any]:
         "form": form,
         "total": start.budget.total,
         "profiles": [each.name for each in profiles.known(request.engine.store.profile_dirs)],
-        "has_extra": bool(start.request.given),
+        "has_extra": bool(start.request.extra),
         "problem": "",
         "result": None,
     }

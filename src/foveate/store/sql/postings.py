@@ -14,7 +14,7 @@ from typing import Any
 from foveate.records.kinds import Kind
 from foveate.store.sql.ranking import Listed
 from foveate.text import analysis, dates, quantities
-from foveate.types import Meant, Record
+from foveate.types import ExpansionTerm, Record
 
 FIELDS = ("text", "summary", "tags", "subject", "entities", "paths", "dates")
 """A field's place here is its number in the postings: add at the end only."""
@@ -116,7 +116,7 @@ def plan(
     fields: Mapping[str, float],
     frequencies: Mapping[str, Mapping[int, int]],
     docs: int,
-    expansions: Mapping[str, Meant] | None = None,
+    expansions: Mapping[str, ExpansionTerm] | None = None,
     expansion_weight: float = 0.0,
 ) -> Plan:
     """Weigh terms by rarity and fields by their weight.
@@ -125,12 +125,12 @@ def plan(
     field in which it is commonest. An expansion term is worth a part of the one that it stands for, however rare it is
     itself, and the ceiling is what was asked for.
     """
-    meant = expansions if expansions and expansion_weight > 0 else {}
-    weights = {**{term: expansion_weight * other.share * terms[other.asked] for term, other in meant.items()}, **terms}
+    added = expansions if expansions and expansion_weight > 0 else {}
+    weights = {**{term: expansion_weight * how.weight * terms[how.query_term] for term, how in added.items()}, **terms}
     rare = idf({term: max(frequencies[term].values()) for term in weights if frequencies.get(term)}, docs)
     if not rare:
         return Plan((), 0.0)
-    rare |= {term: min(rare[term], rare.get(other.asked, rare[term])) for term, other in meant.items() if term in rare}
+    rare |= {term: min(rare[term], rare.get(how.query_term, rare[term])) for term, how in added.items() if term in rare}
     asked = [rare[term] for term in terms if term in rare] or list(rare.values())
     typical = sum(asked) / len(asked)
     # A word that the store has never seen counts as a typical one: it may be what the question is about, or chatter.
