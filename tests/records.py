@@ -7,7 +7,7 @@ from typing import Any
 from foveate import Engine, Scope
 from foveate.engine.engine import view_of
 from foveate.options import NEW_RECORD_FIELDS
-from foveate.store.protocol import Added
+from foveate.store.protocol import AddResult
 
 
 def fields_of(values: dict[str, Any]) -> dict[str, Any]:
@@ -17,7 +17,7 @@ def fields_of(values: dict[str, Any]) -> dict[str, Any]:
     return {**columns, **({"data": {**columns.get("data", {}), **data}} if data else {})}
 
 
-def add_record(engine: Engine, kind: str, text: str, *, scope: Scope | None = None, **values: Any) -> Added:
+def add_record(engine: Engine, kind: str, text: str, *, scope: Scope | None = None, **values: Any) -> AddResult:
     """Add a record to exactly this scope."""
     target = engine if scope is None else view_of(engine, scope)
     if kind == "task":  # `add` refuses tasks, but a world needs them with ids and fields of its own

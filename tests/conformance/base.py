@@ -14,7 +14,7 @@ import pytest
 from foveate.clock import millis
 from foveate.records import make
 from foveate.records.make import Rules
-from foveate.store.protocol import Added, Hit, Query, SearchGroup, Store
+from foveate.store.protocol import AddResult, Hit, Query, SearchGroup, Store
 from foveate.testing import START
 from foveate.text import analysis
 from foveate.types import NO_FILTERS, Filters, Record, Scope
@@ -69,7 +69,7 @@ def made(text: str, kind: str = "note", *, scope: Scope = HERE, now: int = T0, *
     return make.make(kind, text, scope=scope, id=id, now=now, rules=Rules(), **values)
 
 
-def keep(store: Store, *found: Record, scope: Scope | None = None) -> list[Added]:
+def keep(store: Store, *found: Record, scope: Scope | None = None) -> list[AddResult]:
     """Add records, each in a transaction of its own, in the scope that it belongs to."""
     out = []
     for record in found:

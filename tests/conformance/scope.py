@@ -35,9 +35,9 @@ def receipt(id: str, *records: str, at: int = T0, session: str | None = None) ->
     return StoredReceipt(id, at, zlib.compress(id.encode()), records, session, json.dumps({"id": id}))
 
 
-def without_line(id: str, at: int = T0) -> StoredReceipt:
+def without_summary(id: str, at: int = T0) -> StoredReceipt:
     """A receipt of before there were lines."""
-    return replace(receipt(id, at=at), line=None)
+    return replace(receipt(id, at=at), summary=None)
 
 
 def lines(reader: Reader, limit: int = 10, after: tuple[int, str] | None = None, session: str | None = None) -> list[str]:
@@ -104,7 +104,7 @@ class Scopes(Suite):
         with store.write(scope) as writer:
             writer.link(Link(rule.id, "about", name.id))
             writer.link(Link(name.id, "runs on", host.id))
-        store.save_receipts(scope, [receipt("ctx_1", rule.id, name.id, session="s1"), without_line("ctx_0")])
+        store.save_receipts(scope, [receipt("ctx_1", rule.id, name.id, session="s1"), without_summary("ctx_0")])
         return [rule.id, name.id, host.id]
 
     def test_counts_are_of_whom_the_scope_names_and_of_everybody_where_it_names_none(self, tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ class Receipts(Suite):
                 for at, limit, known, further in ((0, 9, 4, False), (1, 2, 2, False), (1, 1, 1, True), (2, 9, 0, False)):
                     since, more = reader.receipt_summaries_since(T0 + at, limit)
                     assert (ids_in(since), more) == (newest[:known], further)
-                assert reader.receipts(1)[0] == replace(kept[3], kept=())
+                assert reader.receipts(1)[0] == replace(kept[3], shown_ids=())
 
     def test_sessions_of_contexts_are_counted_the_newest_first(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
@@ -294,6 +294,6 @@ class Receipts(Suite):
             counts = store.forget(HERE, [record.id], scrub).counts
             assert (counts["receipts"], counts["receipt_items"]) == (2, 2)
             with store.read(ADA) as reader:
-                assert {(stored.body, stored.line) for stored in reader.receipts(10)} == {(b"scrubbed", "clean")}
+                assert {(stored.body, stored.summary) for stored in reader.receipts(10)} == {(b"scrubbed", "clean")}
                 assert reader.receipt_summaries(10) == ["clean", "clean"]
                 assert reader.receipts(10, record.id) == []

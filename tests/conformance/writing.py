@@ -204,7 +204,7 @@ class KeepingRecords(Suite):
             before = revision(store)
             with store.write(HERE) as writer:
                 writer.count_uses([record.id])
-                writer.count_uses([record.id], won=True)
+                writer.count_uses([record.id], success=True)
             assert get(store, record.id) == replace(record, uses=2, wins=1)
             assert revision(store) != before
             with store.read(HERE) as reader:
@@ -342,10 +342,10 @@ class Versions(Suite):
             record = add(store, "First")
             second = change(store, record, "Second")
             with pytest.raises(Conflict, match="version 2, not 1"), store.write(HERE) as writer:
-                writer.change(replace(record, salience=0.9), "edit", expect=1)
+                writer.change(replace(record, salience=0.9), "edit", expect_version=1)
             assert get(store, record.id) == second
             with store.write(HERE) as writer:
-                assert writer.change(replace(second, salience=0.9), "edit", expect=2).version == 3
+                assert writer.change(replace(second, salience=0.9), "edit", expect_version=2).version == 3
 
     def test_change_of_an_unknown_record_is_not_found(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store, pytest.raises(NotFound):

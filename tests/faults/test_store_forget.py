@@ -16,7 +16,7 @@ import pytest
 import foveate
 from foveate import testing
 from foveate.engine import Engine
-from foveate.store.protocol import Added
+from foveate.store.protocol import AddResult
 from foveate.store.sqlite.store import SQLiteStore
 from foveate.testing import FixedClock, counting_ids
 from foveate.types import Scope
@@ -87,7 +87,7 @@ def others(rng: random.Random, engine: Engine, number: int) -> None:
     )
 
 
-def keep_secret(rng: random.Random, engine: Engine, words: list[str]) -> Added:
+def keep_secret(rng: random.Random, engine: Engine, words: list[str]) -> AddResult:
     """A record that says rare words in every place that a record has."""
     values: dict[str, Any] = {"tags": [words[0]], "entities": [words[1]], "origin": words[2], "key": words[3]}
     kind = rng.choice(["fact", "note", "decision", "entity", "procedure"])

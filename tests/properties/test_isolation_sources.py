@@ -102,10 +102,10 @@ def planted(engine: Engine, chance: random.Random, mine: Scope) -> dict[str, tup
         with engine.store.data.store.write(Scope(project)) as writer:
             for _ in range(3 * len(ids)):
                 src, dst = chance.sample(ids, 2)
-                writer.link(Link(src, chance.choice((DEPENDS_ON, PART_OF, LEARNED_FROM)), dst), anybody=True)
+                writer.link(Link(src, chance.choice((DEPENDS_ON, PART_OF, LEARNED_FROM)), dst), any_owner=True)
             entities = [id for id in ids if out[id][2] == "entity"]
             for src, dst in product(entities, entities):
-                writer.link(Link(src, "owns", dst), anybody=True)
+                writer.link(Link(src, "owns", dst), any_owner=True)
     return out
 
 

@@ -42,7 +42,7 @@ def test_it_reads_the_project_and_the_personal_store_as_one(scoped: ScopedStore)
     with scoped.writer() as writer:
         shared = writer.add(scoped.make("fact", "The shop opens at nine", {})).record
     with scoped.writer(personal=True) as writer:
-        record = scoped.make("fact", "Ada prefers short answers", {}, scoped.place(personal=True))
+        record = scoped.make("fact", "Ada prefers short answers", {}, scoped.record_scope(personal=True))
         private = writer.add(record).record
     assert private.scope == Scope(PERSONAL_PROJECT, user="ada")
     with scoped.reader() as reader:
@@ -53,7 +53,7 @@ def test_it_reads_the_project_and_the_personal_store_as_one(scoped: ScopedStore)
 
 def test_it_writes_to_the_store_that_holds_a_record(scoped: ScopedStore) -> None:
     with scoped.writer(personal=True) as writer:
-        private = writer.add(scoped.make("fact", "Ada prefers tea", {}, scoped.place(personal=True))).record
+        private = writer.add(scoped.make("fact", "Ada prefers tea", {}, scoped.record_scope(personal=True))).record
     assert scoped.is_personal(private)
     with scoped.writer_of(private) as writer:
         writer.count_uses([private.id])
@@ -64,7 +64,7 @@ def test_it_writes_to_the_store_that_holds_a_record(scoped: ScopedStore) -> None
 def test_a_view_for_another_scope_sees_what_that_scope_sees(scoped: ScopedStore) -> None:
     with scoped.writer() as writer:
         mine = writer.add(scoped.make("fact", "Ada's locker is 7", {})).record
-    bob = scoped.within(Scope("shop", user="bob"))
+    bob = scoped.with_scope(Scope("shop", user="bob"))
     with bob.reader() as reader:
         assert not reader.get([mine.id])
     with bob.reader(ADA) as reader:

@@ -28,7 +28,7 @@ from foveate.store.sql.rows import from_row
 from foveate.store.sqlite import vectors
 from foveate.store.sqlite.store import SQLiteStore
 from foveate.store.sqlite.vectors import Search, quantised
-from foveate.store.vectors import BEATEN, Asked, View, best, pack
+from foveate.store.vectors import MAX_SUPERSEDED_HITS, VectorGroup, VectorView, best_hits, pack
 from foveate.testing import embedder
 from foveate.types import TRUST, Filters, Record, Scope
 from property_settings import examples
@@ -132,7 +132,7 @@ def expected(
     end = len(ranked)
     if len(holding) == want.limit:
         end = ranked.index(holding[-1]) if holding else 0
-    beaten = [pair for pair in ranked[:end] if pair[0].status != "active"][:BEATEN]
+    beaten = [pair for pair in ranked[:end] if pair[0].status != "active"][:MAX_SUPERSEDED_HITS]
     return {(record.id, min(score, 1.0)) for record, score in (*holding, *beaten)}
 
 
@@ -373,8 +373,8 @@ def test_memory_is_bounded_by_bytes_and_the_last_in_use_stays(tmp_path: Path, re
         with store._transaction("begin") as database:
             number = database.fetch_all("project", {"name": project})[0][0]
             within = dict.fromkeys(("user", "agent", "session", "task", *FILTERS))
-            view = View(database.fetch_all, number, 1, within)
-            return len(search.nearest(view, vector("cached pages"), [Asked(None, 3)])[0])
+            view = VectorView(database.fetch_all, number, 1, within)
+            return len(search.nearest(view, vector("cached pages"), [VectorGroup(None, 3)])[0])
 
     assert [asked(project) for project in ("alpha", "alpha", "beta", "alpha")] == [1, 1, 1, 1]
     assert read_rows == [1, 1, 1]
@@ -431,8 +431,8 @@ def test_bounds_are_never_below_what_they_bound() -> None:
 
 
 def test_what_no_longer_holds_does_not_crowd_out_what_does() -> None:
-    ranked = [vectors.Scored(n, 1 - n / 100, n >= 30) for n in range(40)]
-    assert [one.doc for one in best(ranked, 3)] == [*range(BEATEN), 30, 31, 32]
+    ranked = [vectors.VectorHit(n, 1 - n / 100, n >= 30) for n in range(40)]
+    assert [one.doc for one in best_hits(ranked, 3)] == [*range(MAX_SUPERSEDED_HITS), 30, 31, 32]
 
 
 # --- changing the embedder -------------------------------------------------------------------------------------------

@@ -50,8 +50,8 @@ from foveate.records.kinds import kind_of
 from foveate.records.lifecycle import DEFAULT_THRESHOLDS, Thresholds
 from foveate.records.make import Rules
 from foveate.records.triggers import CensorMatch
-from foveate.store.protocol import Added, Forgotten, Hit, Reader, Store
-from foveate.store.retry import retried
+from foveate.store.protocol import AddResult, ForgetResult, Hit, Reader, Store
+from foveate.store.retry import retry_interrupted
 from foveate.store.scoped import ScopedStore
 from foveate.tasks.task import with_task_id
 from foveate.types import Change, Filters, Link, Message, Record, Request, Scope
@@ -133,7 +133,7 @@ class Engine:
         receipts: Receipts | None = None,
     ) -> None:
         """Build the parts of this engine for one scope."""
-        data = data.within(with_task_id(data, data.scope))
+        data = data.with_scope(with_task_id(data, data.scope))
         self._data = data
         self._workspace = workspace
         self._memory = Memory(data, thresholds=thresholds, scrub=codec.scrub)
@@ -155,7 +155,7 @@ class Engine:
 
     # --- contexts ----------------------------------------------------------------------------------------------
 
-    @retried
+    @retry_interrupted
     def context(self, query: str | None = None, *, dry_run: bool = False, **options: Unpack[ContextOptions]) -> Context:
         """Compute the context for a query, a task or the current goal. A dry run stores no receipt."""
         run = self._run(query, options)
@@ -169,7 +169,7 @@ class Engine:
 
         return await asyncio.to_thread(self.context, query, **options)
 
-    @retried
+    @retry_interrupted
     def refresh(
         self,
         previous: ContextRef | None,
@@ -299,7 +299,7 @@ class Engine:
         *,
         personal: bool = False,
         **fields: Unpack[NewRecordFields],
-    ) -> Added:
+    ) -> AddResult:
         """Store one record; storing the same content again confirms it."""
         if kind == "task":
             raise InputError("Add tasks with engine.tasks.add(name, ...): a task has a name and a status.")
@@ -376,7 +376,7 @@ class Engine:
         """Undo the last change to a record and its effects on other records."""
         return self._memory.undo(id)
 
-    def forget(self, *ids: str) -> Forgotten:
+    def forget(self, *ids: str) -> ForgetResult:
         """Delete records permanently, down to the bytes of the file."""
         refuse_lists(ids, "forget")
         self.receipts.flush()  # a receipt written later would contain the records again

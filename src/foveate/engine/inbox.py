@@ -10,8 +10,8 @@ from foveate.errors import Conflict, InputError
 from foveate.memory.memory import Memory
 from foveate.options import refuse_lists
 from foveate.records.kinds import CONFLICTS_WITH, LEARNED_FROM
-from foveate.store.protocol import Added, ProjectReader, Reader
-from foveate.store.retry import retried
+from foveate.store.protocol import AddResult, ProjectReader, Reader
+from foveate.store.retry import retry_interrupted
 from foveate.text.format import one_line
 from foveate.types import NO_FILTERS, Filters, Link, Record
 
@@ -43,7 +43,7 @@ class Inbox:
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
 
-    @retried
+    @retry_interrupted
     def list(self, *, limit: int = 50) -> Sequence[Review]:
         """List what needs a decision, newest first."""
         with self._memory.data.project_reader() as project:
@@ -55,7 +55,7 @@ class Inbox:
         unique = {review.id: review for review in reviews}
         return sorted(unique.values(), key=lambda review: -review.record.created)[:limit]
 
-    def propose(self, kind: str, text: str, *, tags: Sequence[str] = ()) -> Added:
+    def propose(self, kind: str, text: str, *, tags: Sequence[str] = ()) -> AddResult:
         """Store a rule that an agent proposes. It is a note with the agent's trust until a person accepts it.
 
         An agent must not write rules itself: its model may have read the text on a web page, and a rule enters every prompt.
@@ -84,7 +84,7 @@ class Inbox:
         refuse_lists(ids, "reject")
         return [self._memory.edit(id, status="retired") for id in ids]
 
-    @retried
+    @retry_interrupted
     def answer(self, question: str, answer: str) -> Record:
         """Answer an open question: it becomes a decision of the same tasks, and the question is retired."""
         data = self._memory.data
@@ -102,7 +102,7 @@ class Inbox:
             for link in writer.links([asked.id], [LEARNED_FROM]):
                 writer.link(Link(added.id, LEARNED_FROM, link.dst))
             retired = replace(asked, status="retired", updated=data.clock())
-            writer.change(retired, "answer", expect=asked.version)
+            writer.change(retired, "answer", expect_version=asked.version)
             return added
 
 

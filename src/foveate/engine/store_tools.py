@@ -17,7 +17,7 @@ from foveate.pipeline.sources.standing import applies_always
 from foveate.receipts.history import Receipts
 from foveate.records.lifecycle import Step, Thresholds
 from foveate.store.protocol import Health
-from foveate.store.retry import retried
+from foveate.store.retry import retry_interrupted
 from foveate.store.scoped import ScopedStore
 from foveate.tasks.claims import claim_stats
 from foveate.text.summarize import Summarizer
@@ -70,7 +70,7 @@ class StoreTools:
 
     # --- figures -----------------------------------------------------------------------------------------------
 
-    @retried
+    @retry_interrupted
     def stats(self) -> dict[str, Any]:
         """Count the records and the claims of the project that this scope may see."""
         with self.data.project_reader() as reader:
@@ -116,7 +116,7 @@ class StoreTools:
         """Return the lifecycle stage of a record, such as `core` or `archived`."""
         return self._memory.stage_of(record)
 
-    @retried
+    @retry_interrupted
     def oversized_rules(self, scope: Scope | None = None) -> list[str]:
         """Warn about always-on slots whose records need more tokens than the slot has."""
         profile = profiles.resolve(self._profile.name, self._profile.dirs)
@@ -146,7 +146,7 @@ class StoreTools:
         """Return a warning if the store has no record of this project."""
         return unknown_project(self.data, suggest=self._names_projects)
 
-    @retried
+    @retry_interrupted
     def page(
         self, limit: int = 50, *, filters: Filters | None = None, status: str | None = None, after: int = 0
     ) -> tuple[list[Record], int]:

@@ -13,7 +13,7 @@ from foveate.pipeline.context import Context
 from foveate.records import make
 from foveate.records.kinds import DEPENDS_ON, PART_OF, TASK_STATES
 from foveate.store.protocol import Reader, Writer
-from foveate.store.retry import retried
+from foveate.store.retry import retry_interrupted
 from foveate.store.scoped import ScopedStore
 from foveate.tasks import claims, fields, stack
 from foveate.tasks.claims import CLAIM_SECONDS, Claim
@@ -58,7 +58,7 @@ class Tasks:
         values = {"name": fields.title(name), "state": "open", "key": key, **fields.record_values(fields_of_task)}
         return self._add(fields_of_task.get("objective") or name, values, fields_of_task)
 
-    @retried
+    @retry_interrupted
     def _add(self, text: str, values: Mapping[str, Any], given: TaskFields) -> Task:
         data = self._data
         with data.project_reader() as reader:
@@ -77,13 +77,13 @@ class Tasks:
                 _link_all(writer, record.id, dependencies, parent)
             return _view(writer, added.record)
 
-    @retried
+    @retry_interrupted
     def get(self, task: TaskRef) -> Task:
         """Return a task by its id, its key or "current"."""
         with self._data.project_reader() as reader:
             return _view(reader, find(reader, task))
 
-    @retried
+    @retry_interrupted
     def list(
         self, *, status: TaskStatus | None = None, ready: bool = False, parent: TaskRef | None = None
     ) -> Sequence[Task]:
@@ -98,7 +98,7 @@ class Tasks:
             parent_id = find(reader, parent).id if parent is not None else None
         return [task for task in tasks if (task.ready or not ready) and (parent_id is None or task.parent == parent_id)]
 
-    @retried
+    @retry_interrupted
     def edit(
         self,
         task: TaskRef,
@@ -139,7 +139,7 @@ class Tasks:
                 _relink(writer, record.id, PART_OF, [parent] if parent else [])
             if changes or "objective" in fields_of_task:
                 after = self._with_changes(record, fields_of_task.get("objective"), changes)
-                record = writer.change(after, status or "edit", expect=record.version)
+                record = writer.change(after, status or "edit", expect_version=record.version)
             if status is not None and status != "active":
                 claims.end_claims(data, writer, record.id, status)
             return _view(writer, record)
@@ -194,7 +194,7 @@ class Tasks:
         claim = self._store_claim(task.id, agent, length, exclusive, context)
         return ClaimWithContext(**{name: getattr(claim, name) for name in Claim.__slots__}, context=context)
 
-    @retried
+    @retry_interrupted
     def _store_claim(self, task: str, agent: str, length: int, exclusive: bool, context: Context) -> Claim:
         data = self._data
         with data.writer() as writer:
@@ -210,7 +210,7 @@ class Tasks:
             )
             return claims.claim_views(writer, data.clock(), [record])[0]
 
-    @retried
+    @retry_interrupted
     def claims(self, *, agent: str | None = None, task: TaskRef | None = None) -> Sequence[Claim]:
         """List active claims, oldest first."""
         now = self._data.clock()
@@ -218,7 +218,7 @@ class Tasks:
             id = find(reader, task).id if task is not None else None
             return claims.claim_views(reader, now, claims.active_claims(reader, now, agent=agent, task=id))
 
-    @retried
+    @retry_interrupted
     def release(self, *, agent: str | None = None, task: TaskRef | None = None) -> int:
         """Release the claims of an agent, on a task, or both; return their number. A task without claims is open again."""
         if agent is None and task is None:
@@ -229,7 +229,7 @@ class Tasks:
             held = claims.active_claims(writer, data.clock(), agent=agent, task=id)
             return claims.release(data, writer, held, "cleared")
 
-    @retried
+    @retry_interrupted
     def _release_expired(self) -> None:
         data = self._data
         with data.project_reader() as reader:
@@ -257,7 +257,7 @@ class Tasks:
         """Mark a task as failed, which ends every claim on it. It can be claimed again."""
         return self._end(task, {"state": "failed", "reason": fields.reason_text(reason)}, "failure", agent)
 
-    @retried
+    @retry_interrupted
     def _end(self, task: TaskRef, values: Mapping[str, str], outcome: str, agent: str | None) -> Task:
         data = self._data
         with data.writer(self._scope(agent)) as writer:
@@ -265,7 +265,7 @@ class Tasks:
             _refuse_ended(record)
             self._refuse_stranger(writer, record, agent)
             after = changed(data, record, values, outcome)
-            record = writer.change(after, values["state"], expect=record.version)
+            record = writer.change(after, values["state"], expect_version=record.version)
             claims.end_claims(data, writer, record.id, values["state"])
             return _view(writer, record)
 
@@ -304,7 +304,7 @@ class Tasks:
 
     # --- the stack of goals ---------------------------------------------------------------------------------------
 
-    @retried
+    @retry_interrupted
     def push(self, goal: str, *, name: str = "") -> Task:
         """Start a goal as a part of the current one, and make it the current one."""
         data = self._data
@@ -315,7 +315,7 @@ class Tasks:
             stack.push(data, writer, added)
             return _view(writer, added)
 
-    @retried
+    @retry_interrupted
     def pop(self, result: str = "", *, outcome: Outcome = "success") -> Task:
         """Complete the goal on top of the stack with its result, return it, and go back to the goal below."""
         if problems := make.column_problems({"outcome": outcome}):
@@ -328,14 +328,14 @@ class Tasks:
             claims.end_claims(data, writer, goal.id, state_of(goal))
             return _view(writer, goal)
 
-    @retried
+    @retry_interrupted
     def current(self) -> Task | None:
         """Return the task of the scope, or else the goal on top of the stack; None if there is neither."""
         with self._data.project_reader() as reader:
             record = current(reader)
             return None if record is None else _view(reader, record)
 
-    @retried
+    @retry_interrupted
     def path(self) -> Sequence[Task]:
         """List the tasks from the root goal to the current one."""
         with self._data.project_reader() as reader:

@@ -21,7 +21,7 @@ from foveate.integrations import requires_extra
 from foveate.integrations.importers.rows import digest
 from foveate.records.make import clean
 from foveate.store.protocol import Reader, Writer
-from foveate.store.retry import retried
+from foveate.store.retry import retry_interrupted
 from foveate.tasks.task import shared
 from foveate.text import analysis
 from foveate.text.redact import redact_value
@@ -101,7 +101,7 @@ class FoveateStore(BaseStore):
         }
         return sorted(fitting)[op.offset : op.offset + op.limit]
 
-    @retried
+    @retry_interrupted
     def _write(self, puts: Sequence[PutOp]) -> None:
         engine = self._engine
         made = [self._make_record(op) for op in puts if op.value is not None]

@@ -15,7 +15,7 @@ from foveate.errors import Conflict, InputError
 from foveate.records.kinds import kind_of
 from foveate.records.make import finish
 from foveate.store.protocol import Store
-from foveate.store.retry import retried
+from foveate.store.retry import retry_interrupted
 from foveate.store.scoped import PERSONAL_PROJECT, ScopedStore
 from foveate.text.embed import Embedder, Vector, embed_or_none
 from foveate.text.summarize import ExtractiveSummarizer, Lengths, Summarizer
@@ -150,7 +150,7 @@ def _drop_unused(store: Store, scope: Scope) -> dict[str, int]:
     return dropped
 
 
-@retried
+@retry_interrupted
 def _store_vectors(store: Store, scope: Scope, page: Sequence[Record], vectors: Sequence[Vector | None]) -> int:
     ready = [(record, vector) for record, vector in zip(page, vectors, strict=True) if vector is not None]
     if not ready:
@@ -236,13 +236,13 @@ def _title_of(record: Record) -> str:
     return str(record.data.get("name") or record.data.get("title") or "")
 
 
-@retried
+@retry_interrupted
 def _store_summary(data: ScopedStore, record: Record, lengths: Lengths) -> bool:
     """Store a summary. A record that was changed meanwhile is left alone."""
     changed = replace(record, summary=lengths.summary, micro=lengths.micro, updated=data.clock())
     try:
         with data.writer_of(record) as writer:
-            writer.change(finish(changed, data.rules), "edit", expect=record.version)
+            writer.change(finish(changed, data.rules), "edit", expect_version=record.version)
     except Conflict:
         return False
     return True

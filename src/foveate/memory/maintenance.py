@@ -14,7 +14,7 @@ from foveate.records import lifecycle, make
 from foveate.records.lifecycle import Step, Thresholds
 from foveate.store.protocol import Reader, Store, Writer
 from foveate.store.retention import ExpiredCounts
-from foveate.store.retry import retried
+from foveate.store.retry import retry_interrupted
 from foveate.store.scoped import PERSONAL_PROJECT, ScopedStore
 from foveate.types import NO_FILTERS, Record, Scope
 
@@ -90,7 +90,7 @@ def run_if_due(data: ScopedStore, thresholds: Thresholds) -> list[Step]:
     return gc(data, thresholds, dry_run=False) if _claim_run(data) else []
 
 
-@retried
+@retry_interrupted
 def _claim_run(data: ScopedStore) -> bool:
     """Record the time of this round and return True, or return False if the last one is less than an hour ago."""
     now = data.clock()
@@ -120,7 +120,7 @@ def _targets(data: ScopedStore) -> Iterator[tuple[Store, Scope]]:
         yield data.personal, replace(data.scope, project=PERSONAL_PROJECT)
 
 
-@retried
+@retry_interrupted
 def _find_due_changes(store: Store, scope: Scope, now: int, thresholds: Thresholds) -> list[Step]:
     with store.read(scope) as reader:
         return _due_changes(reader, now, thresholds)
@@ -134,7 +134,7 @@ def _due_changes(reader: Reader, now: int, thresholds: Thresholds) -> list[Step]
     return [change for change in changes if not lifecycle.was_undone(reader.history(change.id), change)]
 
 
-@retried
+@retry_interrupted
 def _apply(data: ScopedStore, store: Store, scope: Scope, ids: Sequence[str], thresholds: Thresholds) -> list[Step]:
     applied = []
     now = data.clock()
@@ -152,5 +152,5 @@ def _apply_change(data: ScopedStore, writer: Writer, record: Record, change: Ste
     values = {"type": "lifecycle", "status": "archived", "record": change.id, "was": change.was, "to": change.to}
     after = make.finish(lifecycle.apply_change(record, change, now), data.rules)
     with writer.undo_group():
-        writer.change(after, change.verb, expect=record.version)
+        writer.change(after, change.verb, expect_version=record.version)
         writer.add(data.make("event", text, values, record.scope))

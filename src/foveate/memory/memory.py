@@ -17,8 +17,8 @@ from foveate.records import make as records
 from foveate.records.kinds import CONFLICTS_WITH, HANDOFF_OF, LEARNED_FROM, PROMOTED_FROM, data_problems, kind_of
 from foveate.records.merge import is_conflict
 from foveate.records.triggers import CensorMatch, match_censor
-from foveate.store.protocol import Added, Forgotten, Hit, Query, Reader, Scrub, SearchGroup
-from foveate.store.retry import retried
+from foveate.store.protocol import AddResult, ForgetResult, Hit, Query, Reader, Scrub, SearchGroup
+from foveate.store.retry import retry_interrupted
 from foveate.store.scoped import ScopedStore
 from foveate.text import analysis
 from foveate.text.query_expansion import expand_query, synonyms_only
@@ -56,7 +56,7 @@ class Memory:
 
     # --- write -------------------------------------------------------------------------------------------------
 
-    @retried
+    @retry_interrupted
     def add(
         self,
         kind: str,
@@ -65,11 +65,11 @@ class Memory:
         personal: bool = False,
         scope: Scope | None = None,
         **fields: Unpack[RecordColumns],
-    ) -> Added:
+    ) -> AddResult:
         """Store one record. Known content is confirmed, and a keyed fact supersedes the older value."""
         refuse_unknown(fields, RECORD_COLUMNS, "add")
         refuse_text_lists(fields)
-        record = self.data.make(kind, text, fields, self.data.place(scope, personal=personal))
+        record = self.data.make(kind, text, fields, self.data.record_scope(scope, personal=personal))
         vector = self._vector(record.text)  # before the transaction: an embedder may be slow
         with self.data.writer(scope, personal=personal) as writer:
             contradicted = contradicted_by(writer, record)
@@ -173,12 +173,12 @@ class Memory:
         for project in sorted({record.scope.project for record in found.values()}):
             self._count_uses([record for record in found.values() if record.scope.project == project], successful)
 
-    @retried
+    @retry_interrupted
     def _count_uses(self, used: Sequence[Record], successful: bool) -> None:
         with self.data.writer_of(used[0]) as writer:
-            writer.count_uses([record.id for record in used], won=successful)
+            writer.count_uses([record.id for record in used], success=successful)
 
-    @retried
+    @retry_interrupted
     def promote(self, id: str, *, kind: str | None = None) -> Record:
         """Raise a record's trust to `user`, after a person has read it.
 
@@ -197,7 +197,7 @@ class Memory:
         vector = self._vector(made.text)
         with self.data.writer_of(record) as writer, writer.undo_group():
             promoted = writer.add(made, vector).record
-            writer.change(replace(record, status="retired", updated=made.updated), "promote", expect=record.version)
+            writer.change(replace(record, status="retired", updated=made.updated), "promote", expect_version=record.version)
             writer.link(Link(promoted.id, PROMOTED_FROM, id))
         return promoted
 
@@ -207,12 +207,12 @@ class Memory:
         self._embed_again(undone)
         return undone
 
-    @retried
+    @retry_interrupted
     def _undo(self, id: str) -> list[Record]:
         with self.data.writer_of(self.get(id)) as writer:
             return writer.undo(id, self.data.clock())
 
-    @retried
+    @retry_interrupted
     def link(self, source: str, name: str, target: str, weight: float = 1.0) -> Link:
         """Link two records by their ids."""
         link = Link(source, name, target, weight)
@@ -220,7 +220,7 @@ class Memory:
             writer.link(link)
         return link
 
-    def forget(self, ids: Sequence[str]) -> Forgotten:
+    def forget(self, ids: Sequence[str]) -> ForgetResult:
         """Delete records from every table, index, version and receipt."""
         if not ids:
             raise InputError("No record to forget: pass at least one id.")
@@ -231,18 +231,18 @@ class Memory:
         raw = self._raw_handoffs(found)
         personal = [id for id in ids if self.data.is_personal(found[id])]
         shared = [*(id for id in ids if id not in personal), *(id for id in raw if id not in ids)]
-        done = [retried(self.data.store.forget)(self.data.scope, shared, self._scrub, elsewhere=personal)]
+        done = [retry_interrupted(self.data.store.forget)(self.data.scope, shared, self._scrub, other_store_ids=personal)]
         if personal and self.data.personal is not None:
-            place = self.data.place(personal=True)
-            done.append(retried(self.data.personal.forget)(place, personal, self._scrub))
+            place = self.data.record_scope(personal=True)
+            done.append(retry_interrupted(self.data.personal.forget)(place, personal, self._scrub))
         counts: dict[str, int] = {}
         for part in done:
             for table, number in part.counts.items():
                 counts[table] = counts.get(table, 0) + number
         notes = [f"The handoff {id!r} contained its words and was deleted with it." for id in raw]
-        return Forgotten(counts, (*notes, *(warning for part in done for warning in part.warnings)))
+        return ForgetResult(counts, (*notes, *(warning for part in done for warning in part.warnings)))
 
-    @retried
+    @retry_interrupted
     def _raw_handoffs(self, found: Mapping[str, Record]) -> list[str]:
         """Return the handoffs that contain the records: those of a task, and those that a record was learned from."""
         with self.data.project_reader() as reader:
@@ -259,7 +259,7 @@ class Memory:
 
     # --- read --------------------------------------------------------------------------------------------------
 
-    @retried
+    @retry_interrupted
     def get(self, id: str, *, as_of: When | None = None) -> Record:
         """Return a record as it is, or as it was at a time."""
         time = None if as_of is None else parse_time(as_of, "as_of", current=self.data.clock())
@@ -274,19 +274,19 @@ class Memory:
             later = [step for step in reader.history(id) if step.at > time and step.before is not None]
             return later[0].before or record if later else record
 
-    @retried
+    @retry_interrupted
     def get_many(self, ids: Sequence[str]) -> dict[str, Record]:
         """Return the records of these ids that exist in this scope."""
         with self.data.reader() as reader:
             return reader.get(ids)
 
-    @retried
+    @retry_interrupted
     def history(self, id: str) -> list[Change]:
         """List every version of a record with the operation that changed it, oldest first."""
         with self.data.reader() as reader:
             return reader.history(id)
 
-    @retried
+    @retry_interrupted
     def search(
         self,
         query: str,
@@ -324,7 +324,7 @@ class Memory:
             if not after:
                 return
 
-    @retried
+    @retry_interrupted
     def page(
         self,
         limit: int,
@@ -359,7 +359,7 @@ class Memory:
     def _vector(self, text: str) -> Sequence[float] | None:
         return self.data.vectors([text])[0]
 
-    @retried
+    @retry_interrupted
     def _embed_again(self, changed: Sequence[Record]) -> None:
         """Store vectors of restored texts, unless another writer changed the records meanwhile."""
         vectors = self.data.vectors([record.text for record in changed])
@@ -371,19 +371,21 @@ class Memory:
                 if vector is not None and record.id in current and current[record.id].version == record.version:
                     writer.put_vector(record.id, vector)
 
-    @retried
+    @retry_interrupted
     def _change(
         self,
         id: str,
         verb: str,
         changed: Callable[[Record, int], Record],
-        expect: int | None = None,
+        expect_version: int | None = None,
         vector: Sequence[float] | None = None,
     ) -> Record:
         with self.data.writer_of(self.get(id)) as writer:
             record = writer.get([id])[id]
             after = records.finish(changed(record, self.data.clock()), self.data.rules)
-            return writer.change(after, verb, expect=expect, vector=vector if after.text != record.text else None)
+            return writer.change(
+                after, verb, expect_version=expect_version, vector=vector if after.text != record.text else None
+            )
 
 
 def refuse_text_lists(fields: Mapping[str, Any]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from foveate.clock import parse_time
 from foveate.errors import InputError, near
 from foveate.records.render_events import shorten_output
-from foveate.store.retry import retried
+from foveate.store.retry import retry_interrupted
 from foveate.store.scoped import ScopedStore
 from foveate.text.format import truncate
 from foveate.types import Message, Record, Scope
@@ -145,13 +145,13 @@ def is_web_tool(name: str) -> bool:
     return bool(_WEB_TOOL.search(name.lower()))
 
 
-@retried
+@retry_interrupted
 def _unknown(data: ScopedStore, records: Sequence[Record], scope: Scope) -> list[Record]:
     with data.project_reader(scope) as reader:
         return [record for record in records if record.key is None or reader.by_key(record.key) is None]
 
 
-@retried
+@retry_interrupted
 def _store(data: ScopedStore, records: Sequence[Record], scope: Scope) -> list[str]:
     """Store events and return the ids of those that are new."""
     vectors = data.vectors([record.text for record in records])

@@ -13,7 +13,7 @@ from typing import Any
 
 from foveate.errors import InputError
 from foveate.records import make as records
-from foveate.store.retry import retried
+from foveate.store.retry import retry_interrupted
 from foveate.store.scoped import ScopedStore
 from foveate.types import Change, Link, Record, Scope
 
@@ -39,7 +39,7 @@ def add_many(data: ScopedStore, rows: Iterable[NewRecord], scope: Scope | None =
     return [id for batch in split_batches(rows, BATCH_SIZE) for id in _add_batch(data, batch, where)]
 
 
-@retried
+@retry_interrupted
 def _add_batch(data: ScopedStore, batch: Sequence[NewRecord], scope: Scope) -> list[str]:
     # With an embedder the records are made first and embedded without their secrets. Without one, each is made just before
     # it is written, so that its analysis is still cached.
@@ -71,7 +71,7 @@ def import_lines(data: ScopedStore, lines: Iterable[str]) -> Imported:
     return Imported(added, known, links)
 
 
-@retried
+@retry_interrupted
 def _import_batch(data: ScopedStore, parsed: Sequence[Record | Link | Change]) -> Imported:
     found = [value for value in parsed if isinstance(value, Record)]
     links = [value for value in parsed if isinstance(value, Link)]
@@ -81,7 +81,7 @@ def _import_batch(data: ScopedStore, parsed: Sequence[Record | Link | Change]) -
         for step in (value for value in parsed if isinstance(value, Change)):
             writer.restore_history(step)
         for link in links:
-            writer.link(link, anybody=True)
+            writer.link(link, any_owner=True)
     return Imported(added, len(found) - added, len(links))
 
 

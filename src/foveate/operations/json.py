@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from foveate.receipts.validation import Validation
     from foveate.receipts.why import Why
     from foveate.records.triggers import CensorMatch
-    from foveate.store.protocol import Added, Forgotten, Hit
+    from foveate.store.protocol import AddResult, ForgetResult, Hit
     from foveate.tasks.claims import Claim
     from foveate.tasks.handoff import Parsed
     from foveate.tasks.learn import Learned
@@ -90,11 +90,11 @@ def undone(records: Iterable[Record]) -> dict[str, Any]:
     return {"undone": [to_json(record) for record in records]}
 
 
-def forgotten(ids: Iterable[str], done: Forgotten) -> dict[str, Any]:
+def forgotten(ids: Iterable[str], done: ForgetResult) -> dict[str, Any]:
     return {"forgotten": list(ids), "counts": dict(done.counts), "warnings": list(done.warnings)}
 
 
-def added(done: Added) -> dict[str, Any]:
+def added(done: AddResult) -> dict[str, Any]:
     from foveate.records.make import to_json
 
     return {

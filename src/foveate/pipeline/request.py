@@ -15,7 +15,7 @@ from foveate.records import make
 from foveate.records.kinds import kind_of
 from foveate.records.make import Rules
 from foveate.records.render import title_of
-from foveate.store.retry import retried
+from foveate.store.retry import retry_interrupted
 from foveate.store.scoped import ScopedStore
 from foveate.tasks.task import CURRENT, current, lookup
 from foveate.text import tokens
@@ -96,7 +96,7 @@ def _overrides(options: Mapping[str, Any]) -> dict[str, Any]:
     return overrides
 
 
-@retried
+@retry_interrupted
 def _title_of_latest_issue(data: ScopedStore, scope: Scope) -> str:
     with data.store.read(scope) as reader:
         issue = latest(reader, "issue")
@@ -105,7 +105,7 @@ def _title_of_latest_issue(data: ScopedStore, scope: Scope) -> str:
     return title_of(issue) or issue.text[:MAX_QUERY]
 
 
-@retried
+@retry_interrupted
 def _task_of(data: ScopedStore, scope: Scope, text: str) -> Record | None:
     """Return the task that a request is for: the one it names or, without a question, the top of its stack."""
     if scope.task is None and text:

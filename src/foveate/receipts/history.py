@@ -32,7 +32,7 @@ from foveate.receipts.why import Why, why_candidate, why_not_considered
 from foveate.receipts.writer import Journal
 from foveate.records import fence
 from foveate.records.kinds import kind_of
-from foveate.store.retry import retried
+from foveate.store.retry import retry_interrupted
 from foveate.types import Filters, Level, Record
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Receipts:
 
     # --- reading -----------------------------------------------------------------------------------------------
 
-    @retried
+    @retry_interrupted
     def get(self, context: ContextRef | None = LAST) -> Receipt:
         """Return the receipt of a context; `"last"` is the latest of this scope."""
         if isinstance(context, Receipt):
@@ -85,7 +85,7 @@ class Receipts:
             return write(context.run)  # a dry run, or a context whose receipt was dropped
         return self._journal.receipt(None if context is None or context == LAST else context)
 
-    @retried
+    @retry_interrupted
     def list(
         self,
         *,
@@ -96,23 +96,23 @@ class Receipts:
     ) -> Sequence[ReceiptLine]:
         """List past contexts, newest first. `after` is (created, id) of the last line of the previous page."""
         if agent is not None:
-            data = self._data.within(replace(self._data.scope, agent=agent))
+            data = self._data.with_scope(replace(self._data.scope, agent=agent))
             return self._journal.seen_by(data.project_reader).lines(limit, after, session)
         return self._journal.lines(limit, after, session)
 
-    @retried
+    @retry_interrupted
     def page(self, limit: int = 50, after: tuple[int, str] | None = None) -> Sequence[Receipt]:
         """Return whole receipts of this scope, newest first; `after` as for `list`."""
         return self._journal.page(limit, after)
 
-    @retried
+    @retry_interrupted
     def agents(self) -> Sequence[str]:
         """Return the agents that contexts were computed for."""
         self.flush()
         with self._data.store.read(self._data.scope) as reader:
             return reader.receipt_agents()
 
-    @retried
+    @retry_interrupted
     def sessions(self, *, limit: int = 50) -> Sequence[SessionLine]:
         """List the sessions that contexts were computed in, newest first, with their number and last time."""
         self.flush()
@@ -120,7 +120,7 @@ class Receipts:
             rows = reader.receipt_sessions(limit)
         return [SessionLine(name, number, last) for name, number, last in rows]
 
-    @retried
+    @retry_interrupted
     def timeline(self, session: str, *, limit: int = 200) -> Timeline:
         """Return the latest turns of a session, oldest first, each compared with the one before, and its compactions."""
         lines = self._journal.lines(limit + 1, session=session)  # one more, to compare the first turn with
@@ -134,7 +134,7 @@ class Receipts:
 
     # --- explaining --------------------------------------------------------------------------------------------
 
-    @retried
+    @retry_interrupted
     def why(self, item: str, context: ContextRef | None = LAST) -> Why:
         """Explain why an item is in a context or not, even if it was no candidate at all."""
         item, receipt = self._full_id(item), self.get(context)
@@ -154,7 +154,7 @@ class Receipts:
         """Validate a context (001): is it within its budget, where did the tokens go, what could be better."""
         return validate(self.get(context))
 
-    @retried
+    @retry_interrupted
     def diff(self, before: ContextRef, after: ContextRef | None = LAST) -> Diff:
         """Compare two contexts: which items changed, and how much of their beginning they share.
 
@@ -162,7 +162,7 @@ class Receipts:
         """
         return diff_of_replays(self.replay(before), self.replay(after))
 
-    @retried
+    @retry_interrupted
     def replay(self, context: ContextRef | None = LAST, *, extra: Extra = ()) -> Replay:
         """Compute a past context again from its receipt. Extra texts are not stored: pass them again."""
         receipt = self.get(context)
@@ -171,7 +171,7 @@ class Receipts:
         with self._data.reader(receipt.scope_within(self._data.scope)) as reader:
             return replay(receipt, reader, given, external, counter=getattr(self._data.store, "counter", None))
 
-    @retried
+    @retry_interrupted
     def render(self, record: Record, level: Level = "full", *, session: str | None = None) -> str:
         """Return one record as a model may read it outside a context. Untrusted text is quoted."""
         with self._data.store.read(self._data.scope) as reader:
@@ -188,7 +188,7 @@ class Receipts:
         """Add to a receipt what became of its context."""
         self._journal.note(context, notes)
 
-    @retried
+    @retry_interrupted
     def used_in(self, context: ContextRef, answer: str) -> Feedback:
         """Return the items of a context that an answer used. Each counts once as a use of its record."""
         from foveate.receipts.feedback import feedback
@@ -231,7 +231,7 @@ class Receipts:
 
     # --- figures -----------------------------------------------------------------------------------------------
 
-    @retried
+    @retry_interrupted
     def metrics(self) -> dict[str, Any]:
         """Return 004's metrics over the latest contexts, each with its target."""
         from foveate.receipts.metrics import DAY, DAYS, LATEST, measure
@@ -241,7 +241,7 @@ class Receipts:
         with self._data.store.read(self._data.scope) as reader:
             return measure(rows, reader.growth(now - DAYS * DAY), now)
 
-    @retried
+    @retry_interrupted
     def metrics_by_day(self) -> dict[str, Any]:
         """Return the metrics of each of the last days, oldest first, and how many records were written on each.
 
@@ -254,7 +254,7 @@ class Receipts:
         with self._data.store.read(self._data.scope) as reader:
             return {**over_time(rows, cut=more), "growth": reader.growth_by_day(first)}
 
-    @retried
+    @retry_interrupted
     def context_stats(self) -> dict[str, Any]:
         """Return 001's statistics over the latest contexts: size and fill, by profile and by slot."""
         from foveate.receipts.metrics import context_stats

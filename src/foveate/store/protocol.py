@@ -1,8 +1,7 @@
-"""The store's contract: what a database must do to hold state. No SQL here.
+"""The protocol that a database must implement to be a store, and the values that it takes and returns. No SQL here.
 
-Every read and write happens inside a handle that was opened for a scope; there is no call that forgets it. A `Reader` is
-one snapshot; a `Writer` is one transaction that either happens or does not. The tests
-in `tests/conformance` check that a store keeps this contract.
+Every read and write goes through a `Reader` or `Writer` that was opened for a scope, so that no call can forget the scope. A
+`Reader` is one snapshot, a `Writer` is one transaction. `tests/conformance` checks that a store implements the protocol.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from foveate.types import NO_FILTERS, Change, ExpansionTerm, Filters, Link, Reco
 
 @dataclass(frozen=True, slots=True)
 class SearchGroup:
-    """One group of a search: the best `limit` among these kinds (none: any kind of the shelf)."""
+    """One group of a search: the best `limit` records of these kinds, or of every kind if none is named."""
 
     kinds: tuple[str, ...]
     limit: int
@@ -27,7 +26,7 @@ class SearchGroup:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A record that a search found; both relevances are calibrated to 0..1."""
+    """A record that a search found, with its relevance by words and by vector, both calibrated to 0..1."""
 
     record: Record
     lexical: float
@@ -36,7 +35,10 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class SessionNeighbor:
-    """A record that was kept in the same session shortly before (below 0) or after another: -1 is the one right before."""
+    """A record stored in the same session close to another one, the anchor.
+
+    `offset` counts from the anchor: -1 is the record before it, 1 the one after it.
+    """
 
     anchor_id: str
     offset: int
@@ -45,14 +47,14 @@ class SessionNeighbor:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What to search for: analysed terms with weights, weights of the fields, and a vector where there is one.
+    """A search: analyzed terms and fields with their weights, and the query's vector if there is an embedder.
 
-    `expansions` find too, each for a term that it stands for and at its share of `expansion_weight`. Nothing lacks them:
-    relevance is a part of what was asked for.
+    Expansion terms add to a score at reduced weight, `expansion_weight`. A record without them loses nothing, because
+    relevance is measured against the query's own terms.
     """
 
     terms: Mapping[str, float]
-    fields: Mapping[str, float]
+    field_weights: Mapping[str, float]
     vector: Sequence[float] | None = None
     filters: Filters = NO_FILTERS
     expansions: Mapping[str, ExpansionTerm] = field(default_factory=dict)
@@ -61,7 +63,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingNamespace:
-    """Vectors of one embedder in a project. `used`: it is the one that the store was opened for."""
+    """The vectors of one embedder in a project. `is_current`: the store was opened for this embedder."""
 
     fingerprint: str
     vector_count: int
@@ -71,7 +73,7 @@ class EmbeddingNamespace:
 
 @dataclass(frozen=True, slots=True)
 class StoreCounts:
-    """How much a project holds: records by kind and status, and rows of the other tables."""
+    """Numbers of records by kind and status, and of rows in the other tables, for one project."""
 
     records: Mapping[str, Mapping[str, int]]
     links: int
@@ -82,8 +84,8 @@ class StoreCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class Added:
-    """What became of a write. `affected` are other records that it changed or contradicts."""
+class AddResult:
+    """The result of adding a record. `affected` are the ids of other records that it changed or contradicts."""
 
     record: Record
     action: Literal["added", "unchanged", "confirmed", "superseded older", "older", "disputed"]
@@ -92,8 +94,8 @@ class Added:
 
 
 @dataclass(frozen=True, slots=True)
-class Forgotten:
-    """What a `forget` removed, table by table, and what it could not finish."""
+class ForgetResult:
+    """The result of `forget`: the rows removed from each table, and warnings about work that is not finished."""
 
     counts: Mapping[str, int]
     warnings: tuple[str, ...] = ()
@@ -101,40 +103,39 @@ class Forgotten:
 
 @dataclass(frozen=True, slots=True)
 class StoredReceipt:
-    """A receipt as the store keeps it: compressed, with the ids by which it can be found.
+    """A receipt as it is stored: a compressed body, and what queries need to find it.
 
-    `line` is what lists and metrics show of it, as JSON. No list shows a receipt without one.
+    `summary` is JSON with the values that lists and metrics show, so that they need not unpack bodies. A receipt without a
+    summary is in no list.
     """
 
     id: str
     created: int
     body: bytes
-    kept: tuple[str, ...] = ()
+    shown_ids: tuple[str, ...] = ()
+    """Ids of the records that the context showed."""
     session: str | None = None
-    line: str | None = None
+    summary: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What `doctor` finds. Everything in `problems` says what to do."""
+    """The state of a store, as `doctor` reports it. Each problem says what to do."""
 
     ok: bool
     facts: Mapping[str, Any] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
     is_damaged: bool = False
-    """The file itself is broken, not only what can be made anew."""
+    """The file itself is broken, not only an index that can be rebuilt."""
 
-
-Embed = Callable[[Sequence[str]], "Sequence[Sequence[float]] | None"]
-"""Vectors for texts, or None where the embedder does not answer."""
 
 Scrub = Callable[[bytes, frozenset[str], frozenset[str]], tuple[bytes, str] | None]
-"""A receipt's body without some records (ids) and words that only they hold, and the line of what is left; None where it
-holds none of them. The store cannot read receipts itself."""
+"""Removes records from a receipt. Takes its body, the ids, and the words that occur in no other record. Returns the new body
+and summary, or None if the receipt mentions none of them. It is passed in because a store cannot read receipts."""
 
 
 class Reader(Protocol):
-    """One consistent view of one scope: of a project, or of a project and a personal store together."""
+    """One snapshot of one scope: of a project, or of a project and a personal store together."""
 
     scope: Scope
 
@@ -142,8 +143,10 @@ class Reader(Protocol):
     def revision(self) -> str: ...
     @property
     def secret(self) -> str:
-        """A random value from which tags are made that outsiders must not guess. It is drawn when the store is created and
-        never shown. A shared store has one for each project."""
+        """A random value from which quote tags are derived, so that a quoted text cannot close its own quote.
+
+        It is drawn when the store is created and never shown. A shared store has one for each project.
+        """
         ...
 
     def get(self, ids: Sequence[str]) -> dict[str, Record]: ...
@@ -170,7 +173,7 @@ class Reader(Protocol):
 
 
 class ProjectReader(Reader, Protocol):
-    """One consistent view of one scope in one store, with receipts, statistics and listings of everything."""
+    """One snapshot of one scope in one store, with receipts, statistics and listings of all rows."""
 
     def records(self) -> Iterator[Record]: ...
     def page(
@@ -200,22 +203,24 @@ class ProjectReader(Reader, Protocol):
 class Writer(ProjectReader, Protocol):
     """One transaction on one scope."""
 
-    def add(self, record: Record, vector: Sequence[float] | None = None) -> Added: ...
+    def add(self, record: Record, vector: Sequence[float] | None = None) -> AddResult: ...
     def restore(self, record: Record, vector: Sequence[float] | None = None) -> bool: ...
     def change(
-        self, record: Record, verb: str, *, expect: int | None = None, vector: Sequence[float] | None = None
+        self, record: Record, verb: str, *, expect_version: int | None = None, vector: Sequence[float] | None = None
     ) -> Record: ...
-    def count_uses(self, ids: Sequence[str], *, won: bool = False) -> None: ...
+    def count_uses(self, ids: Sequence[str], *, success: bool = False) -> None: ...
     def put_vector(self, id: str, vector: Sequence[float]) -> None: ...
-    def add_missing_vectors(self, found: Sequence[tuple[Record, Sequence[float]]]) -> int: ...
+    def add_missing_vectors(self, record_vectors: Sequence[tuple[Record, Sequence[float]]]) -> int: ...
     def drop_vectors(self, fingerprint: str, limit: int) -> int: ...
     def undo_group(self) -> AbstractContextManager[None]: ...
-    def link(self, link: Link, *, anybody: bool = False) -> None: ...
+    def link(self, link: Link, *, any_owner: bool = False) -> None: ...
     def unlink(self, link: Link) -> bool: ...
-    def restore_history(self, step: Change) -> None: ...
+    def restore_history(self, change: Change) -> None: ...
     def undo(self, id: str, now: int) -> list[Record]: ...
-    def forget(self, ids: Sequence[str], scrub: Scrub | None = None, elsewhere: Sequence[str] = ()) -> dict[str, int]: ...
-    def drop_receipts(self, retention: Retention, now: int, *, overdue: bool = False) -> int: ...
+    def forget(
+        self, ids: Sequence[str], scrub: Scrub | None = None, other_store_ids: Sequence[str] = ()
+    ) -> dict[str, int]: ...
+    def drop_receipts(self, retention: Retention, now: int, *, only_if_overdue: bool = False) -> int: ...
     def drop_events(
         self, retention: Retention, now: int, after: tuple[int, int] = (0, 0)
     ) -> tuple[int, tuple[int, int] | None]: ...
@@ -225,17 +230,17 @@ class Store(Protocol):
     """A database that holds state."""
 
     retention: Retention
-    """What writers drop by themselves, a little now and then."""
+    """When receipts and events expire. Writers delete expired ones in small batches as they go."""
 
     def projects(self) -> list[str]: ...
     def read(self, scope: Scope) -> AbstractContextManager[ProjectReader]: ...
     def write(self, scope: Scope) -> AbstractContextManager[Writer]: ...
     def forget(
-        self, scope: Scope, ids: Sequence[str], scrub: Scrub | None = None, elsewhere: Sequence[str] = ()
-    ) -> Forgotten: ...
+        self, scope: Scope, ids: Sequence[str], scrub: Scrub | None = None, other_store_ids: Sequence[str] = ()
+    ) -> ForgetResult: ...
     def save_receipts(self, scope: Scope, receipts: Iterable[StoredReceipt]) -> None: ...
     def reclaim_space(self) -> int:
-        """Give unused room back to the system, without holding up others for long; how many bytes."""
+        """Return unused space to the operating system in short steps, and return how many bytes it was."""
         ...
 
     def backup(self, target: Path) -> None: ...

@@ -1,8 +1,4 @@
-"""Retry: an operation that a database interrupted is run once more from its beginning, by itself.
-
-Only for functions that write in at most one transaction, as their last act: where that is interrupted, nothing of what
-they did is kept, and whatever they computed on the way is thrown away with it. The outermost such function runs again.
-"""
+"""Repeat an operation that the database interrupted, for example by a deadlock or a failover."""
 
 from __future__ import annotations
 
@@ -14,32 +10,37 @@ from typing import ParamSpec, TypeVar
 
 from foveate.errors import Interrupted
 
-PAUSES = (0.05, 0.5, 2.0)
-"""Seconds before each further try: a deadlock is over at once, another server takes over within a few seconds. The store
-waits by itself for a server that cannot be reached at all."""
+RETRY_DELAYS_S = (0.05, 0.5, 2.0)
+"""Seconds before each further attempt. A deadlock is over at once; another server takes over within a few seconds. The store
+itself waits for a server that cannot be reached at all, so these delays need not."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_here = local()
+_thread = local()
 
 
-def retried(operation: Callable[P, T]) -> Callable[P, T]:
-    """Run a function again where the store says that it was interrupted and nothing was written."""
+def retry_interrupted(operation: Callable[P, T]) -> Callable[P, T]:
+    """Run an operation again if it raises `Interrupted`, which a store raises only if nothing was written.
+
+    Decorate only functions that write in at most one transaction, as their last action: then an interrupted attempt leaves
+    nothing behind. If decorated functions call each other, only the outermost one repeats, because an inner one cannot undo
+    what its caller has computed from an earlier read.
+    """
 
     @wraps(operation)
     def run(*args: P.args, **values: P.kwargs) -> T:
-        if getattr(_here, "running", False):
+        if getattr(_thread, "is_retrying", False):
             return operation(*args, **values)
-        _here.running = True
+        _thread.is_retrying = True
         try:
-            for pause in PAUSES:
+            for delay in RETRY_DELAYS_S:
                 try:
                     return operation(*args, **values)
                 except Interrupted:
-                    time.sleep(pause)
+                    time.sleep(delay)
             return operation(*args, **values)
         finally:
-            _here.running = False
+            _thread.is_retrying = False
 
     return run

@@ -1,7 +1,7 @@
 """A store as one scope sees it, with the rules, clock, ids and embedder that writes need.
 
-Memory, tasks, receipts and agents are built on a `ScopedStore`. It reads the project's store and the user's personal store
-as one, and writes to the one that is named.
+Memory, tasks, receipts and agents are built on a `ScopedStore`. Its reader shows the project's store and the user's personal
+store as one; a writer writes to one of them.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from foveate.text.embed import Embedder, Vector
 
 PERSONAL_PROJECT = "~"
-"""The name under which a personal store keeps its records; no project can have it."""
+"""Project name of the records in a personal store. No real project can have this name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopedStore:
-    """A project's store and, where there is one, the user's personal store, for one scope."""
+    """A project's store and, if it exists, the user's personal store, for one scope."""
 
     store: Store
     scope: Scope
@@ -40,7 +40,7 @@ class ScopedStore:
 
     @contextmanager
     def reader(self, scope: Scope | None = None) -> Iterator[Reader]:
-        """Open one snapshot of everything that the scope may see, in both stores."""
+        """Open one snapshot of all that the scope may see in both stores."""
         with ExitStack() as stack:
             scope = scope or self.scope
             project = stack.enter_context(self.store.read(scope))
@@ -51,14 +51,14 @@ class ScopedStore:
                 yield ChainedReader([project, stack.enter_context(personal)])
 
     def project_reader(self, scope: Scope | None = None) -> AbstractContextManager[ProjectReader]:
-        """Open one snapshot of the project's store alone. Receipts, statistics and listings are there."""
+        """Open one snapshot of the project's store alone, with its receipts, statistics and listings."""
         return self.store.read(scope or self.scope)
 
     @contextmanager
     def writer(self, scope: Scope | None = None, *, personal: bool = False) -> Iterator[Writer]:
         """Open one transaction on the project's store, or on the personal store."""
         store = self.personal if personal and self.personal is not None else self.store
-        with store.write(self.place(scope, personal=personal)) as writer:
+        with store.write(self.record_scope(scope, personal=personal)) as writer:
             yield writer
 
     @contextmanager
@@ -72,13 +72,13 @@ class ScopedStore:
         """Return whether the record is in the personal store."""
         return self.personal is not None and record.scope.project == PERSONAL_PROJECT
 
-    def place(self, scope: Scope | None = None, *, personal: bool = False) -> Scope:
-        """Return the scope that a new record gets. Only the user of the scope counts in a personal store."""
+    def record_scope(self, scope: Scope | None = None, *, personal: bool = False) -> Scope:
+        """Return the scope for a new record. In the personal store only the user of the scope is used."""
         scope = scope or self.scope
         if not personal:
             return scope
         if self.personal is None:
-            raise InputError("There is no personal store. Create one with `foveate init --personal`.")
+            raise InputError("No personal store is open. Create one with `foveate init --personal`.")
         return Scope(PERSONAL_PROJECT, user=scope.user)
 
     def make(self, kind: str, text: str, values: Mapping[str, Any], scope: Scope | None = None) -> Record:
@@ -89,7 +89,7 @@ class ScopedStore:
         )
 
     def vectors(self, texts: Sequence[str]) -> Sequence[Vector | None]:
-        """Return a vector for each text: None for all of them without an embedder, or if it does not answer."""
+        """Return a vector for each text, or None for each if there is no embedder or it does not answer."""
         if self.embedder is None or not texts:
             return [None] * len(texts)
         # Imported here: the module loads an HTTP client, which a store without an embedder never needs.
@@ -98,6 +98,6 @@ class ScopedStore:
         vectors, _ = embed_or_none(self.embedder, texts)
         return [None] * len(texts) if vectors is None else vectors
 
-    def within(self, scope: Scope) -> ScopedStore:
+    def with_scope(self, scope: Scope) -> ScopedStore:
         """Return the same store for another scope."""
         return replace(self, scope=scope)

@@ -1,8 +1,7 @@
-"""Vectors as a store keeps them, and the seam to whatever searches them. No NumPy here: most stores have no vectors.
+"""Types shared by the vector searches of the stores, and the order of their hits.
 
-Comes in: what a transaction may see (`View`), a question's vector, and groups of kinds. Goes out: the nearest records of
-each group, exact under every filter. `segments` searches in this process; a database that can do it in SQL brings its own
-`VectorSearch`.
+`sqlite/vectors.py` searches in this process, `postgres/vectors.py` in SQL. This module does not import NumPy, because most
+stores hold no vectors.
 """
 
 from __future__ import annotations
@@ -12,68 +11,75 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-BEATEN = 10
-"""Superseded and disputed hits shown beside those that hold, so that a receipt can say what overruled them. They come on
-top of the limit: what no longer holds must never crowd out what does."""
+MAX_SUPERSEDED_HITS = 10
+"""Superseded and disputed hits that a search returns in addition to its limit, so that a receipt can name the record that
+overruled them. They do not count towards the limit: an outdated record must never crowd out a current one."""
 
 
 def pack(vector: Sequence[float]) -> bytes:
-    """Half floats: 0.1 % of the precision matters to nobody's ranking, half the disk does."""
+    """Return a vector as half floats. They need half the disk, and the error of 0.1 % does not change a ranking."""
     return struct.pack(f"<{len(vector)}e", *vector)
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """The vectors of one project and space, as one transaction sees them under one filter."""
+class VectorView:
+    """The vectors of one project and embedder that one transaction sees, with the filters of one search."""
 
     rows: Callable[[str, Mapping[str, Any]], list[tuple[Any, ...]]]
+    """Runs a named query in the transaction."""
     project: int
-    space: int
-    within: Mapping[str, Any] = field(default_factory=dict)
-    """Parameters of the scope and the filters."""
-    dirty: bool = False
-    """Whether it holds what is not committed: nobody else may come to see it."""
+    namespace_id: int
+    """Number of the embedding namespace: the vectors of one embedder at one dimension."""
+    filter_params: Mapping[str, Any] = field(default_factory=dict)
+    """Parameters of the scope and the filters for the queries."""
+    has_uncommitted_writes: bool = False
+    """The transaction sees its own writes. A search must not cache them for others: they may be rolled back."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """One group of a search: kinds by name with their codes (None: any), and how many."""
+class VectorGroup:
+    """One group of a search: the best `limit` records of these kinds."""
 
     kinds: Mapping[str, int] | None
+    """Kinds by name, with the code that the store gave them; None searches every kind."""
     limit: int
 
 
-class Scored(NamedTuple):
-    """A record that passed the filters. `similarity` is the cosine, to six places."""
+class VectorHit(NamedTuple):
+    """A record that passed the filters. `similarity` is the cosine, rounded to six places."""
 
     doc: int
     similarity: float
-    holds: bool
+    is_current: bool
+    """The record is active, neither superseded nor disputed."""
 
 
 class VectorSearch(Protocol):
-    """What a database brings that searches vectors by itself."""
+    """Exact vector search in one database."""
 
-    def nearest(self, view: View, vector: Sequence[float], asked: Sequence[Asked]) -> list[list[Scored]]:
-        """For each group what `best` takes of all that is visible and passes the filters."""
+    def nearest(self, view: VectorView, vector: Sequence[float], groups: Sequence[VectorGroup]) -> list[list[VectorHit]]:
+        """Return for each group `best_hits` of all records that are visible and pass the filters."""
         ...
 
-    def similarities(self, view: View, vector: Sequence[float], docs: Sequence[int]) -> dict[int, float]:
-        """The nearness of these records, of those that have a vector."""
+    def similarities(self, view: VectorView, vector: Sequence[float], docs: Sequence[int]) -> dict[int, float]:
+        """Return the similarity of each of these records that has a vector."""
         ...
 
 
-def best(found: Iterable[Scored], limit: int) -> list[Scored]:
-    """The nearest that hold, ties by doc, and a few of those between them that no longer do; none that is not near."""
-    ranked = sorted((one for one in found if one.similarity > 0), key=lambda one: (-one.similarity, one.doc))
-    kept: list[Scored] = []
-    holding = beaten = 0
-    for one in ranked:
-        if holding == limit:
+def best_hits(hits: Iterable[VectorHit], limit: int) -> list[VectorHit]:
+    """Return the `limit` most similar current hits, and up to `MAX_SUPERSEDED_HITS` others that rank between them.
+
+    Ties are in the order of `doc`. A hit without any similarity is never returned.
+    """
+    ranked = sorted((hit for hit in hits if hit.similarity > 0), key=lambda hit: (-hit.similarity, hit.doc))
+    chosen: list[VectorHit] = []
+    current = superseded = 0
+    for hit in ranked:
+        if current == limit:
             break
-        if one.holds:
-            holding += 1
-        elif (beaten := beaten + 1) > BEATEN:
+        if hit.is_current:
+            current += 1
+        elif (superseded := superseded + 1) > MAX_SUPERSEDED_HITS:
             continue
-        kept.append(one)
-    return kept
+        chosen.append(hit)
+    return chosen

@@ -132,7 +132,7 @@ def claim(
     refuse_finished(task)
     refuse_claimed(writer, now, task, agent, exclusive=exclusive)
     if state_of(task) != ACTIVE:
-        writer.change(changed(data, task, {"state": ACTIVE}), ACTIVE, expect=task.version)
+        writer.change(changed(data, task, {"state": ACTIVE}), ACTIVE, expect_version=task.version)
     fields = {
         "context": context_id,
         "tokens": tokens,
@@ -166,7 +166,7 @@ def release(data: ScopedStore, writer: Writer, records: Iterable[Record], state:
     freed = sorted({record.data["task"] for record in ended.values()} - still_held)
     for task in writer.get(freed).values():
         if state_of(task) == ACTIVE:
-            writer.change(changed(data, task, {"state": "open"}), "release", expect=task.version)
+            writer.change(changed(data, task, {"state": "open"}), "release", expect_version=task.version)
     return len(ended)
 
 

@@ -17,7 +17,7 @@ from foveate.errors import Conflict, InputError
 from foveate.records import make
 from foveate.records.kinds import HANDOFF_OF, LEARNED_FROM
 from foveate.store.protocol import Writer
-from foveate.store.retry import retried
+from foveate.store.retry import retry_interrupted
 from foveate.store.scoped import ScopedStore
 from foveate.tasks.claims import end_claims
 from foveate.tasks.task import changed, find, shared, state_of
@@ -56,7 +56,7 @@ class _DryRun(Exception):
     """Rolls back a transaction after the result is known."""
 
 
-@retried
+@retry_interrupted
 def learn(data: ScopedStore, task_id: str, source: Any, *, again: bool = False, dry_run: bool = False) -> Learned:
     """Store a handoff and what it teaches, set the task's status and end the claims on it."""
     from foveate.tasks.handoff import parse  # a dozen modules that few commands need
@@ -211,4 +211,4 @@ def _set_status(data: ScopedStore, writer: Writer, task: Record, parsed: Parsed,
     fields |= {"result": summary} if state == "completed" else {"reason": summary or f"The handoff says {status}."}
     # A raw handoff does not tell how the task went, so it is at most a partial success.
     outcome = "partial" if parsed.rung == "raw" and status == "completed" else OUTCOME_OF[status]
-    writer.change(changed(data, task, fields, outcome), "handoff", expect=task.version)
+    writer.change(changed(data, task, fields, outcome), "handoff", expect_version=task.version)

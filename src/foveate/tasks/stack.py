@@ -53,7 +53,7 @@ def pop(data: ScopedStore, writer: Writer, result: str, outcome: str) -> Record:
         raise InputError("The task stack is empty. Push a goal before you pop.")
     if state_of(goal) != "completed":
         fields = {"state": "completed", **({"result": result.strip()} if result.strip() else {})}
-        goal = writer.change(changed(data, goal, fields, outcome), "pop", expect=goal.version)
+        goal = writer.change(changed(data, goal, fields, outcome), "pop", expect_version=goal.version)
     below = parent(writer, goal.id)
     _set_top(data, writer, below.id if below else None)
     return goal
@@ -66,7 +66,7 @@ def _set_top(data: ScopedStore, writer: Writer, id: str | None) -> None:
         writer.add(data.make("stack", "The task stack", values, stack_scope(data.scope)))
     else:
         after = replace(record, data={**record.data, "current": id}, updated=data.clock())
-        writer.change(make.finish(after, data.rules), "move", expect=record.version)
+        writer.change(make.finish(after, data.rules), "move", expect_version=record.version)
 
 
 # --- the tree ------------------------------------------------------------------------------------------------------

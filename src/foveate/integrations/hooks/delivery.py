@@ -24,7 +24,7 @@ from foveate.pipeline.request import MAX_QUERY
 from foveate.records.fence import render_fenced
 from foveate.records.kinds import KINDS, kind_of
 from foveate.store.protocol import Reader, Writer
-from foveate.store.retry import retried
+from foveate.store.retry import retry_interrupted
 from foveate.tasks.task import NO_LIMIT
 from foveate.text import tokens
 from foveate.types import LEVELS, NO_FILTERS, Candidate, Filters, Item, Level, Record, Scope
@@ -79,7 +79,7 @@ class _DeltaLine:
     is_update: bool = False
 
 
-@retried
+@retry_interrupted
 def deliver(
     engine: Engine,
     query: str | None,
@@ -129,7 +129,7 @@ def deliver(
     )
 
 
-@retried
+@retry_interrupted
 def forget_window(engine: Engine, window: str) -> int:
     """Delete the record of a window that is gone; return the number of its deliveries."""
     scope = replace(engine.scope, session=window)
@@ -142,7 +142,7 @@ def window_items(reader: Reader, scope: Scope) -> dict[str, DeliveredItem]:
     return _merge_deliveries(_deliveries(reader, scope))
 
 
-@retried
+@retry_interrupted
 def delivery_stats(engine: Engine) -> dict[str, int]:
     """Count the windows, deliveries and items on record."""
     with engine.store.data.store.read(engine.scope) as reader:

@@ -26,7 +26,7 @@ from foveate.integrations.importers.rows import (
 )
 from foveate.memory.messages import without_private_parts
 from foveate.receipts.timeline import COMPACTION
-from foveate.store.retry import retried
+from foveate.store.retry import retry_interrupted
 from foveate.tasks.task import lookup
 from foveate.types import NO_FILTERS
 
@@ -288,7 +288,7 @@ def _save_message(engine: Engine, event: HookEvent, role: str, text: str) -> Non
         _save_rows(engine, event, replace(row, values=values, alternate_key=""))
 
 
-@retried
+@retry_interrupted
 def _last_prompt(engine: Engine, session: str) -> str | None:
     scope = replace(engine.scope, session=session)
     prompts = replace(NO_FILTERS, event_types=("user_message",))
@@ -309,7 +309,7 @@ def _learn_from_handoff(engine: Engine, event: HookEvent, text: str) -> None:
         log.warning("a handoff in session %s was not learned: %s", event.session, error)
 
 
-@retried
+@retry_interrupted
 def _find_task(engine: Engine, event: HookEvent, text: str) -> str | None:
     """Return the task that a handoff names, else the session's current goal, else the only active task."""
     from foveate.tasks.handoff import parse

@@ -18,7 +18,7 @@ from foveate.errors import InputError, near
 from foveate.integrations.importers import claude_code, codex, jsonl, markdown
 from foveate.integrations.importers.rows import ImportRow, ImportRows, Lines, SkippedLine
 from foveate.memory import transfer
-from foveate.store.retry import retried
+from foveate.store.retry import retry_interrupted
 from foveate.store.scoped import ScopedStore
 from foveate.types import Record
 
@@ -186,13 +186,13 @@ def _save_batch(data: ScopedStore, rows: Sequence[ImportRow], name: str, notes: 
     return counts
 
 
-@retried
+@retry_interrupted
 def _new_rows(data: ScopedStore, rows: Sequence[ImportRow]) -> list[ImportRow]:
     with data.reader() as reader:
         return [row for row in rows if not any(reader.by_key(key) for key in (row.values["key"], row.alternate_key) if key)]
 
 
-@retried
+@retry_interrupted
 def _save_records(data: ScopedStore, records: Sequence[Record]) -> list[str]:
     """Store records, and return `added` or `known` for each."""
     vectors = data.vectors([record.text for record in records])

@@ -45,7 +45,7 @@ def answered(records: Iterable[Record], query: Query) -> dict[str, float]:
             said[session].update((term, DATES) for term in named if term in wanted)
     frequencies = _frequencies(said.values())
     weight = OTHER_WORDS * query.expansion_weight
-    plan = postings.plan(query.terms, query.fields, frequencies, len(said), query.expansions, weight)
+    plan = postings.plan(query.terms, query.field_weights, frequencies, len(said), query.expansions, weight)
     average = max(1.0, sum(lengths.values()) / max(1, len(lengths)))
     return {name: plan.relevance(_score(plan, found, lengths[name] / average)) for name, found in said.items()}
 

@@ -22,7 +22,7 @@ from foveate.receipts.receipt import Receipt
 from foveate.receipts.why import Why
 from foveate.records.kinds import kind_of
 from foveate.records.triggers import CensorMatch
-from foveate.store.protocol import Added
+from foveate.store.protocol import AddResult
 from foveate.tasks.learn import Learned
 from foveate.tasks.task import Task
 from foveate.text import tokens
@@ -150,7 +150,7 @@ def _truncate(text: str, max_tokens: int, counter: str) -> str:
     return (lines if 2 * len(lines) > len(body) else body) + end
 
 
-def remember_result(added: Added) -> CallToolResult:
+def remember_result(added: AddResult) -> CallToolResult:
     """Return what became of a text to remember."""
     id, affected = added.record.id, f" ({', '.join(added.affected)})" if added.affected else ""
     text = {
@@ -165,7 +165,7 @@ def remember_result(added: Added) -> CallToolResult:
     return tool_result(metadata, "\n".join([text, *added.warnings]))
 
 
-def proposal_result(added: Added, kind: str) -> CallToolResult:
+def proposal_result(added: AddResult, kind: str) -> CallToolResult:
     """Return that a rule was proposed."""
     id = added.record.id
     text = f"Proposed as {id}. It becomes a rule ({kind}) when the user accepts it in the inbox: tell the user."

@@ -22,9 +22,9 @@ from foveate.store.postgres.connections import MIGRATING, READ, WRITE, Connectio
 from foveate.store.postgres.database import PostgresDatabase
 from foveate.store.postgres.errors import NO_VECTORS
 from foveate.store.postgres.vectors import HalfVectors, Writing
-from foveate.store.protocol import Forgotten, Health, Scrub, StoredReceipt
+from foveate.store.protocol import ForgetResult, Health, Scrub, StoredReceipt
 from foveate.store.retention import DEFAULT_RETENTION, Retention
-from foveate.store.retry import retried
+from foveate.store.retry import retry_interrupted
 from foveate.store.sql import queries
 from foveate.store.sql.queries import META_SECRET, SchemaStatus, compute_schema_status
 from foveate.store.sql.read import ReadTransaction
@@ -116,12 +116,12 @@ class PostgresStore:
             writer.finish(self.retention, self._dropping)
 
     def forget(
-        self, scope: Scope, ids: Sequence[str], scrub: Scrub | None = None, elsewhere: Sequence[str] = ()
-    ) -> Forgotten:
+        self, scope: Scope, ids: Sequence[str], scrub: Scrub | None = None, other_store_ids: Sequence[str] = ()
+    ) -> ForgetResult:
         """Remove records from every table, and their dead rows from the files where this role may."""
         with self.write(scope) as writer:
-            counts = writer.forget(ids, scrub, elsewhere)
-        return Forgotten(counts, (*self._vacuum(), BEYOND_REACH))
+            counts = writer.forget(ids, scrub, other_store_ids)
+        return ForgetResult(counts, (*self._vacuum(), BEYOND_REACH))
 
     def save_receipts(self, scope: Scope, receipts: Iterable[StoredReceipt]) -> None:
         """Keep receipts. They wait for no writer of the project: its row is not locked."""
@@ -131,7 +131,7 @@ class PostgresStore:
             for receipt in kept:
                 writer.save_receipt(receipt)
             latest = min(max((receipt.created for receipt in kept), default=0), now())
-            writer.drop_receipts(self.retention, latest, overdue=True)
+            writer.drop_receipts(self.retention, latest, only_if_overdue=True)
 
     def reclaim_space(self) -> int:
         """Nothing: the server gives unused room to new rows by itself (autovacuum)."""
@@ -188,7 +188,7 @@ class PostgresStore:
 
     # --- who may see what --------------------------------------------------------------------------------------
 
-    @retried
+    @retry_interrupted
     def grant(self, role: str, project: str) -> None:
         """Let a role of the server read and write a project, and nothing else. For the owner of the tables."""
         who = quoted(role)
@@ -200,7 +200,7 @@ class PostgresStore:
             for statement in _GRANTS:
                 database.connection.execute(f"grant {statement} to {who}")
 
-    @retried
+    @retry_interrupted
     def revoke(self, role: str, project: str) -> None:
         """Take a project from a role again; with the last one, every right in the schema."""
         who = quoted(role)

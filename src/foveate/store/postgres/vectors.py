@@ -11,7 +11,7 @@ import struct
 from collections.abc import Sequence
 
 from foveate.store.sql.write import WriteTransaction
-from foveate.store.vectors import BEATEN, Asked, Scored, View, best
+from foveate.store.vectors import MAX_SUPERSEDED_HITS, VectorGroup, VectorHit, VectorView, best_hits
 
 SPARE = 50
 """Records scored first beyond those that are wanted: mostly enough, and the filters are then asked of these alone."""
@@ -20,30 +20,36 @@ SPARE = 50
 class HalfVectors:
     """A `VectorSearch` in SQL: the nearest of all first; where they do not suffice, with the filter inside."""
 
-    def nearest(self, view: View, vector: Sequence[float], asked: Sequence[Asked]) -> list[list[Scored]]:
-        at = {"project": view.project, "space": view.space, **view.within, **_halves(vector), "beaten": BEATEN}
-        width = 2 * max((group.limit for group in asked), default=0) + SPARE
+    def nearest(self, view: VectorView, vector: Sequence[float], groups: Sequence[VectorGroup]) -> list[list[VectorHit]]:
+        at = {
+            "project": view.project,
+            "space": view.namespace_id,
+            **view.filter_params,
+            **_halves(vector),
+            "beaten": MAX_SUPERSEDED_HITS,
+        }
+        width = 2 * max((group.limit for group in groups), default=0) + SPARE
         near = view.rows("nearest", {**at, "limit": width})
-        found = [self._of(group, near) for group in asked]
+        found = [self._of(group, near) for group in groups]
         if not near or near[0][4] < width:  # these were all
             return found
-        few = [n for n, group in enumerate(asked) if sum(one.holds for one in found[n]) < group.limit]
+        few = [n for n, group in enumerate(groups) if sum(one.is_current for one in found[n]) < group.limit]
         if few:
-            wants = [(n, asked[n].limit, None if (kinds := asked[n].kinds) is None else list(kinds)) for n in few]
+            wants = [(n, groups[n].limit, None if (kinds := groups[n].kinds) is None else list(kinds)) for n in few]
             rows = view.rows("nearest_within", {**at, "wants": json.dumps(wants)})
             for n in few:
-                found[n] = best((Scored(*row[1:]) for row in rows if row[0] == n), asked[n].limit)
+                found[n] = best_hits((VectorHit(*row[1:]) for row in rows if row[0] == n), groups[n].limit)
         return found
 
-    def similarities(self, view: View, vector: Sequence[float], docs: Sequence[int]) -> dict[int, float]:
-        at = {"project": view.project, "space": view.space, **_halves(vector), "docs": json.dumps(list(docs))}
+    def similarities(self, view: VectorView, vector: Sequence[float], docs: Sequence[int]) -> dict[int, float]:
+        at = {"project": view.project, "space": view.namespace_id, **_halves(vector), "docs": json.dumps(list(docs))}
         return dict(view.rows("near_of", at)) if docs else {}
 
     @staticmethod
-    def _of(group: Asked, near: Sequence[tuple[int, float, bool, str, int]]) -> list[Scored]:
+    def _of(group: VectorGroup, near: Sequence[tuple[int, float, bool, str, int]]) -> list[VectorHit]:
         """What one group takes of rows that passed the filters."""
         fitting = (row for row in near if row[0] is not None and (group.kinds is None or row[3] in group.kinds))
-        return best((Scored(*row[:3]) for row in fitting), group.limit)
+        return best_hits((VectorHit(*row[:3]) for row in fitting), group.limit)
 
 
 class Writing(WriteTransaction):

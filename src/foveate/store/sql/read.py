@@ -22,7 +22,7 @@ from foveate.store.retention import DAY_MS, OVERRUN_SHARE, ExpiredCounts, Retent
 from foveate.store.sql import posting_blocks, ranking
 from foveate.store.sql import postings as index
 from foveate.store.sql.rows import filter_params, from_row, thaw
-from foveate.store.vectors import BEATEN, Asked, VectorSearch, View
+from foveate.store.vectors import MAX_SUPERSEDED_HITS, VectorGroup, VectorSearch, VectorView
 from foveate.types import NO_FILTERS, Change, Filters, Link, Record, Scope
 
 OVERFETCH = 50
@@ -43,11 +43,13 @@ class Database(Protocol):
 class ReadTransaction:
     """One snapshot of one scope."""
 
-    def __init__(self, database: Database, scope: Scope, segments: VectorSearch, space: str | None = None) -> None:
+    def __init__(
+        self, database: Database, scope: Scope, segments: VectorSearch, embedding_namespace: str | None = None
+    ) -> None:
         self.scope = scope
         self._db = database
         self._segments = segments
-        self._space = space
+        self._space = embedding_namespace
         self._dirty = False
         self._codes: dict[str, int] | None = None
         found = database.fetch_all("project", {"name": scope.project})
@@ -369,7 +371,9 @@ class ReadTransaction:
         self, query: Query, shelf: _Shelf, asked: Mapping[int, tuple[list[int], int]]
     ) -> dict[int, dict[int, Hit]]:
         frequencies = by_field(shelf.sizes)
-        plan = index.plan(query.terms, query.fields, frequencies, shelf.docs, query.expansions, query.expansion_weight)
+        plan = index.plan(
+            query.terms, query.field_weights, frequencies, shelf.docs, query.expansions, query.expansion_weight
+        )
         if not plan.lists:
             return {}
         lists = _Lists(self._blocks, plan, shelf, {code for kinds, _ in asked.values() for code in kinds})
@@ -383,7 +387,9 @@ class ReadTransaction:
                 ranked[n] = lists.best(kinds, 2 * limit + OVERFETCH)
                 found |= self._by_docs([doc for doc, _ in ranked[n] if doc not in found], query.filters)
             holding = [pair for pair in ranked[n] if pair[0] in found and found[pair[0]].status == "active"][:limit]
-            beaten = [pair for pair in ranked[n] if pair[0] in found and found[pair[0]].status != "active"][:BEATEN]
+            beaten = [pair for pair in ranked[n] if pair[0] in found and found[pair[0]].status != "active"][
+                :MAX_SUPERSEDED_HITS
+            ]
             if len(holding) < limit and len(ranked[n]) == 2 * limit + OVERFETCH:
                 # A filter lets so little through that the first best were not enough: it is asked first then.
                 inside = self._within(lists.kinds, query.filters) if inside is None else inside
@@ -430,8 +436,8 @@ class ReadTransaction:
             return
         codes = dict(self._db.fetch_all("kinds"))
         within = {**self._who, **filter_params(query.filters)}
-        view = View(self._db.fetch_all, self._project, space, within, self._dirty)
-        asked = [Asked(_codes_of(want.kinds, codes), want.limit) for want in wants]
+        view = VectorView(self._db.fetch_all, self._project, space, within, self._dirty)
+        asked = [VectorGroup(_codes_of(want.kinds, codes), want.limit) for want in wants]
         near = self._segments.nearest(view, query.vector, asked)
         new = {one.doc for hits, group in zip(found, near, strict=True) for one in group if one.doc not in hits}
         fresh = self._by_docs(sorted(new), query.filters) if new else {}
@@ -558,7 +564,7 @@ def _internal() -> dict[str, str]:
 
 
 def _stored(id: str, created: int, body: bytes, session: str | None, line: str | None) -> StoredReceipt:
-    return StoredReceipt(id, created, body, session=session, line=line)
+    return StoredReceipt(id, created, body, session=session, summary=line)
 
 
 def _weight(record: Record) -> tuple[bool, float]:
@@ -571,4 +577,4 @@ def _best(hits: Mapping[int, Hit], limit: int | None = None) -> dict[int, Hit]:
     ranked = sorted(hits.items(), key=lambda pair: -max(pair[1].lexical, pair[1].vector or 0.0))
     holding = [pair for pair in ranked if pair[1].record.status == "active"]
     beaten = [pair for pair in ranked if pair[1].record.status != "active"]
-    return dict((*holding[:limit], *beaten[:BEATEN])) if limit is not None else dict(ranked)
+    return dict((*holding[:limit], *beaten[:MAX_SUPERSEDED_HITS])) if limit is not None else dict(ranked)

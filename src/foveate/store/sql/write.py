@@ -19,7 +19,7 @@ from foveate.records.kinds import ACYCLIC_LINKS, DISPUTED_BY, SUPERSEDED_BY, fin
 from foveate.records.make import measure
 from foveate.records.render import title_of
 from foveate.store import vectors
-from foveate.store.protocol import Added, Hit, Query, Scrub, SearchGroup, StoredReceipt
+from foveate.store.protocol import AddResult, Hit, Query, Scrub, SearchGroup, StoredReceipt
 from foveate.store.retention import BATCH_SIZE, OVERRUN_SHARE, WRITES_BETWEEN_CLEANUPS, Retention
 from foveate.store.sql import posting_blocks, postings
 from foveate.store.sql.read import Database, ReadTransaction, by_field
@@ -38,7 +38,7 @@ class WriteTransaction(ReadTransaction):
         database: Database,
         scope: Scope,
         segments: vectors.VectorSearch,
-        space: str | None,
+        embedding_namespace: str | None,
         change: str,
         multi_valued: frozenset[str] = frozenset(),
     ) -> None:
@@ -46,7 +46,7 @@ class WriteTransaction(ReadTransaction):
             raise InputError("A scope needs a project.")
         if not database.fetch_all("project", {"name": scope.project}):
             database.execute("add_project", {"name": scope.project})
-        super().__init__(database, scope, segments, space)
+        super().__init__(database, scope, segments, embedding_namespace)
         self._change = change
         self._steps = 0
         self._together = False
@@ -57,13 +57,13 @@ class WriteTransaction(ReadTransaction):
         self._vectors: dict[int, tuple[int, bytes]] = {}
         self._place: tuple[int, int] | None = None
 
-    def add(self, record: Record, vector: Sequence[float] | None = None) -> Added:
+    def add(self, record: Record, vector: Sequence[float] | None = None) -> AddResult:
         """Keep a new record, unless it is known: the same caller's key changes nothing, the same content confirms."""
         self._check_owner(record)
         self._next_step()
         kind = kind_of(record.kind)
         if known := self._by_key(record):
-            return Added(known, "unchanged")
+            return AddResult(known, "unchanged")
         known = None if kind.is_append_only or kind.allow_duplicates else self._by_hash(record)
         keyed = self._is_keyed(record)
         if known is not None and not (keyed and known.status == "disputed"):
@@ -72,12 +72,12 @@ class WriteTransaction(ReadTransaction):
             self._insert(record, vector)
             if self._together:
                 self._note_created(record)
-            return Added(record, "added")
+            return AddResult(record, "added")
         return self._add_keyed(record, vector, known)
 
     def restore(self, record: Record, vector: Sequence[float] | None = None) -> bool:
         """Keep a record exactly as it was exported: id, version and state. False: it is here already."""
-        self._check_owner(record, anybody=True)
+        self._check_owner(record, any_owner=True)
         if self._db.fetch_all("doc_of", {"project": self._project, "id": record.id}) or self._by_key(record):
             return False
         if self._is_keyed(record) and record.status == "active" and self._current(record):
@@ -86,24 +86,27 @@ class WriteTransaction(ReadTransaction):
             self._insert(record, vector)
         return True
 
-    def restore_history(self, step: Change) -> None:
+    def restore_history(self, change: Change) -> None:
         """Keep a step of an imported record's history, unless it is here already."""
-        before = None if step.before is None else freeze(step.before)
-        self._db.execute("restore_history", (self._project, step.id, step.version, step.change, step.at, step.verb, before))
+        before = None if change.before is None else freeze(change.before)
+        row = (self._project, change.id, change.version, change.change, change.at, change.verb, before)
+        self._db.execute("restore_history", row)
 
     def change(
-        self, record: Record, verb: str, *, expect: int | None = None, vector: Sequence[float] | None = None
+        self, record: Record, verb: str, *, expect_version: int | None = None, vector: Sequence[float] | None = None
     ) -> Record:
-        """Write a new version of a record; `expect` is the version that the caller had read."""
+        """Write a new version of a record; `expect_version` is the version that the caller had read."""
         self._next_step()
-        return self._put(record, verb, expect=expect, vector=vector)
+        return self._put(record, verb, expect_version=expect_version, vector=vector)
 
-    def _put(self, record: Record, verb: str, *, expect: int | None = None, vector: Sequence[float] | None = None) -> Record:
+    def _put(
+        self, record: Record, verb: str, *, expect_version: int | None = None, vector: Sequence[float] | None = None
+    ) -> Record:
         """A new version, as a part of the step that is under way."""
         before = self._seen(record.id)
-        if expect is not None and before.version != expect:
+        if expect_version is not None and before.version != expect_version:
             raise Conflict(
-                f"{record.id!r} is at version {before.version}, not {expect}: somebody changed it. Read it again."
+                f"{record.id!r} is at version {before.version}, not {expect_version}: somebody changed it. Read it again."
             )
         if kind_of(before.kind).is_append_only and record.text != before.text:
             raise InputError(f"Records of kind {before.kind!r} are append-only; add a new one.")
@@ -120,11 +123,11 @@ class WriteTransaction(ReadTransaction):
             self._check_place(after)
         return after
 
-    def count_uses(self, ids: Sequence[str], *, won: bool = False) -> None:
+    def count_uses(self, ids: Sequence[str], *, success: bool = False) -> None:
         """Count one use of each record. It is no change of what they say: no version, no history, nothing to undo."""
         for id in ids:
             self._seen(id)
-            self._db.execute("count_use", {"project": self._project, "id": id, "uses": 1, "wins": int(won)})
+            self._db.execute("count_use", {"project": self._project, "id": id, "uses": 1, "wins": int(success)})
             self._dirty = True  # usage counts towards a score
 
     @contextmanager
@@ -137,13 +140,13 @@ class WriteTransaction(ReadTransaction):
         finally:
             self._together = False
 
-    def link(self, link: Link, *, anybody: bool = False) -> None:
-        """Join two records that the scope can see; an import (`anybody`) any two that are here."""
+    def link(self, link: Link, *, any_owner: bool = False) -> None:
+        """Join two records that the scope can see; an import (`any_owner`) any two that are here."""
         here = self.get([link.src, link.dst])
         for id in (link.src, link.dst):
-            if id not in here and not (anybody and self._db.fetch_all("doc_of", {"project": self._project, "id": id})):
+            if id not in here and not (any_owner and self._db.fetch_all("doc_of", {"project": self._project, "id": id})):
                 raise NotFound(f"No record {id!r} in this scope to link.")
-        if link.name in ACYCLIC_LINKS and not anybody:
+        if link.name in ACYCLIC_LINKS and not any_owner:
             self._refuse_circle(link)
         self._db.execute(
             "add_link",
@@ -181,10 +184,10 @@ class WriteTransaction(ReadTransaction):
         self._relink(undone)
         return undone
 
-    def forget(self, ids: Sequence[str], scrub: Scrub | None = None, elsewhere: Sequence[str] = ()) -> dict[str, int]:
+    def forget(self, ids: Sequence[str], scrub: Scrub | None = None, other_store_ids: Sequence[str] = ()) -> dict[str, int]:
         """Remove records from every table; counts say what went. Ids that are not here are an error.
 
-        `elsewhere` are records of another store: here they are only in receipts.
+        `other_store_ids` are records of another store: here they are only in receipts.
         """
         self.flush()
         found = self.get(ids)
@@ -197,7 +200,7 @@ class WriteTransaction(ReadTransaction):
         for record in found.values():
             for table, number in self._remove(self._doc(record.id), record).items():
                 counts[table] += number
-        gone = frozenset(found) | frozenset(elsewhere)
+        gone = frozenset(found) | frozenset(other_store_ids)
         for id in sorted(gone):
             counts["receipt_items"] += self._db.execute("delete_items_of_record", {**at, "record": id})
         if scrub is not None:
@@ -207,14 +210,17 @@ class WriteTransaction(ReadTransaction):
 
     def save_receipt(self, receipt: StoredReceipt) -> None:
         row: dict[str, Any] = {"id": receipt.id, "session": receipt.session, "created": receipt.created}
-        row |= {"line": receipt.line, "body": receipt.body}
+        row |= {"line": receipt.summary, "body": receipt.body}
         self._db.execute("add_receipt", {**self._who, "project": self._project, **row})
-        self._db.execute_many("add_receipt_item", [(self._project, record, receipt.id) for record in receipt.kept])
+        self._db.execute_many("add_receipt_item", [(self._project, record, receipt.id) for record in receipt.shown_ids])
 
-    def drop_receipts(self, retention: Retention, now: int, *, overdue: bool = False) -> int:
-        """Drop receipts beyond their age or size, at most a few batches; how many went. `overdue`: not for a few only."""
+    def drop_receipts(self, retention: Retention, now: int, *, only_if_overdue: bool = False) -> int:
+        """Drop receipts beyond their age or size, in at most a few batches, and return how many.
+
+        `only_if_overdue`: drop none if only a few are beyond it.
+        """
         at = {"project": self._project}
-        if overdue:
+        if only_if_overdue:
             oldest, before = self._db.fetch_all("oldest_receipt", at), retention.receipts_cutoff(now)
             too_old = bool(oldest) and oldest[0][0] < before - round((now - before) * OVERRUN_SHARE)
             most = retention.receipt_bytes
@@ -243,17 +249,17 @@ class WriteTransaction(ReadTransaction):
         self._dirty = self._dirty or bool(rows)
         return len(rows), old[-1] if len(old) == BATCH_SIZE else None
 
-    def add_missing_vectors(self, found: Sequence[tuple[Record, Sequence[float]]]) -> int:
+    def add_missing_vectors(self, record_vectors: Sequence[tuple[Record, Sequence[float]]]) -> int:
         """Keep vectors that were made outside of the transaction; how many.
 
         A record that has another text by now, or is gone, or that somebody else was quicker with, is left as it is.
         """
         self.flush()
         space = self._known_space() or 0
-        at = {"project": self._project, "space": space, "ids": json.dumps([record.id for record, _ in found])}
+        at = {"project": self._project, "space": space, "ids": json.dumps([record.id for record, _ in record_vectors])}
         waiting = {id: (doc, text) for doc, id, text in self._db.fetch_all("texts_without_vector", at)}
         done = 0
-        for record, vector in found:
+        for record, vector in record_vectors:
             doc, text = waiting.get(record.id, (0, None))
             if text == record.text:
                 self._put_vector(doc, record.kind, vector)
@@ -379,9 +385,9 @@ class WriteTransaction(ReadTransaction):
         if not self._together:
             self._steps += 1
 
-    def _check_owner(self, record: Record, *, anybody: bool = False) -> None:
-        """A write stays within its scope; an import (`anybody`) within its project."""
-        for level in ("project",) if anybody else ("project", "user", "agent"):
+    def _check_owner(self, record: Record, *, any_owner: bool = False) -> None:
+        """A write stays within its scope; an import (`any_owner`) within its project."""
+        for level in ("project",) if any_owner else ("project", "user", "agent"):
             whose, here = getattr(record.scope, level), getattr(self.scope, level)
             if whose is not None and whose != here:
                 raise InputError(f"Record {record.id!r} belongs to {level} {whose!r}, not {here!r}.")
@@ -429,15 +435,15 @@ class WriteTransaction(ReadTransaction):
         past = [id for _, id, status, valid_from in found if status == "superseded" and valid_from == record.valid_from]
         return self._seen((holding or past)[0]) if holding or past else None
 
-    def _confirm(self, known: Record, again: Record) -> Added:
+    def _confirm(self, known: Record, again: Record) -> AddResult:
         """The same thing said again: counted; what it says beyond the first time is taken over."""
         count = int(known.data.get("confirmations", 0)) + 1
         told = merge.merge_confirmation(known, again)
         counted = replace(told, data={**told.data, "confirmations": count}, updated=again.updated)
         if told == known and count > 1:
-            return Added(self._count_confirmation(counted), "confirmed")
+            return AddResult(self._count_confirmation(counted), "confirmed")
         counter = dict(self._db.fetch_all("meta")).get("counter", "o200k")
-        return Added(self._put(replace(counted, tokens=measure(counted, counter)), "confirm"), "confirmed")
+        return AddResult(self._put(replace(counted, tokens=measure(counted, counter)), "confirm"), "confirmed")
 
     def _count_confirmation(self, told: Record) -> Record:
         """The first confirmation is a version, the rest are a count: agents say the same thing a thousand times."""
@@ -447,7 +453,7 @@ class WriteTransaction(ReadTransaction):
         self._dirty = True
         return told
 
-    def _add_keyed(self, record: Record, vector: Sequence[float] | None, known: Record | None) -> Added:
+    def _add_keyed(self, record: Record, vector: Sequence[float] | None, known: Record | None) -> AddResult:
         """Weigh a value against the ones that hold. `known`: it was said before and disputed, and may prevail now."""
         verdict = merge.resolve_value(record, self._current(record), known)
         if verdict.disputes and known is not None:
@@ -463,8 +469,8 @@ class WriteTransaction(ReadTransaction):
         for holder in verdict.disputes:
             self.link(Link(verdict.new.id, DISPUTED_BY, holder))
         if verdict.disputes:
-            return Added(verdict.new, "disputed", verdict.disputes)
-        return Added(verdict.new, action, tuple(older.id for older in verdict.older_records))  # type: ignore[arg-type]
+            return AddResult(verdict.new, "disputed", verdict.disputes)
+        return AddResult(verdict.new, action, tuple(older.id for older in verdict.older_records))  # type: ignore[arg-type]
 
     def _insert(self, record: Record, vector: Sequence[float] | None) -> None:
         if kind_of(record.kind).is_derived:

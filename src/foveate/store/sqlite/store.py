@@ -21,7 +21,7 @@ from foveate.clock import new_id, now
 from foveate.errors import Damaged, FoveateError, StoreError
 from foveate.records.kinds import RENDERER_VERSION
 from foveate.store.copy import SQLiteTables
-from foveate.store.protocol import Forgotten, Health, Scrub, StoredReceipt
+from foveate.store.protocol import ForgetResult, Health, Scrub, StoredReceipt
 from foveate.store.retention import DEFAULT_RETENTION, Retention
 from foveate.store.sql import queries
 from foveate.store.sql.queries import META_RESIDUE, META_SECRET
@@ -29,7 +29,7 @@ from foveate.store.sql.read import ReadTransaction
 from foveate.store.sql.write import WriteTransaction
 from foveate.store.sqlite import lock
 from foveate.store.sqlite.salvage import carry_all
-from foveate.store.vectors import Asked, Scored, VectorSearch, View
+from foveate.store.vectors import VectorGroup, VectorHit, VectorSearch, VectorView
 from foveate.text import analysis, tokens
 from foveate.types import Scope
 
@@ -133,8 +133,8 @@ class SQLiteStore:
         self._mind_the_log()
 
     def forget(
-        self, scope: Scope, ids: Sequence[str], scrub: Scrub | None = None, elsewhere: Sequence[str] = ()
-    ) -> Forgotten:
+        self, scope: Scope, ids: Sequence[str], scrub: Scrub | None = None, other_store_ids: Sequence[str] = ()
+    ) -> ForgetResult:
         """Remove records down to the bytes of the file.
 
         Deleted content is overwritten, but not the copies that SQLite leaves in the unused middle of a page when it
@@ -142,12 +142,12 @@ class SQLiteStore:
         read and nobody else writes. A file for which writers would not wait so long keeps its mark until `tidy`.
         """
         with self.write(scope) as writer:
-            counts = writer.forget(ids, scrub, elsewhere)
+            counts = writer.forget(ids, scrub, other_store_ids)
             writer.set_flag(META_RESIDUE)
         if self._size(self.path) <= AT_ONCE:
-            return Forgotten(counts, self._compact())
+            return ForgetResult(counts, self._compact())
         later = "The file is too large to be written anew while others wait; stray bytes may be in it until"
-        return Forgotten(counts, (f"{later} `foveate gc --apply`.",))
+        return ForgetResult(counts, (f"{later} `foveate gc --apply`.",))
 
     def reclaim_space(self) -> int:
         """Give back what lies free beyond a quarter of the file, in small steps, and finish a forget; how many bytes."""
@@ -181,7 +181,7 @@ class SQLiteStore:
                 writer.save_receipt(receipt)
                 latest = max(latest, receipt.created)
             latest = min(latest, now())  # a request may be dated ahead: that is no reason to drop the others
-            writer.drop_receipts(self.retention, latest, overdue=True)
+            writer.drop_receipts(self.retention, latest, only_if_overdue=True)
         self._mind_the_log()
 
     def backup(self, target: Path) -> None:
@@ -525,10 +525,10 @@ class _Segments:
         self._search: VectorSearch | None = None
         self._lock = threading.Lock()
 
-    def nearest(self, view: View, vector: Sequence[float], asked: Sequence[Asked]) -> list[list[Scored]]:
-        return self._made().nearest(view, vector, asked)
+    def nearest(self, view: VectorView, vector: Sequence[float], groups: Sequence[VectorGroup]) -> list[list[VectorHit]]:
+        return self._made().nearest(view, vector, groups)
 
-    def similarities(self, view: View, vector: Sequence[float], docs: Sequence[int]) -> dict[int, float]:
+    def similarities(self, view: VectorView, vector: Sequence[float], docs: Sequence[int]) -> dict[int, float]:
         return self._made().similarities(view, vector, docs)
 
     def _made(self) -> VectorSearch:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.store.vectors import Asked, Scored, View, best
+from foveate.store.vectors import VectorGroup, VectorHit, VectorView, best_hits
 
 Array = NDArray[Any]
 
@@ -139,27 +139,27 @@ class Search:
         self._lock = Lock()
         self._bringing: defaultdict[tuple[int, int], Lock] = defaultdict(Lock)
 
-    def nearest(self, view: View, vector: Sequence[float], asked: Sequence[Asked]) -> list[list[Scored]]:
+    def nearest(self, view: VectorView, vector: Sequence[float], groups: Sequence[VectorGroup]) -> list[list[VectorHit]]:
         segment = self.segment(view)
         question = np.asarray(vector, "f8")
         bounds = segment.bounds(question)
-        return [best(_found(view, segment, bounds, question, group), group.limit) for group in asked]
+        return [best_hits(_found(view, segment, bounds, question, group), group.limit) for group in groups]
 
-    def similarities(self, view: View, vector: Sequence[float], docs: Sequence[int]) -> dict[int, float]:
-        at = {"project": view.project, "space": view.space, "docs": json.dumps(list(docs))}
+    def similarities(self, view: VectorView, vector: Sequence[float], docs: Sequence[int]) -> dict[int, float]:
+        at = {"project": view.project, "space": view.namespace_id, "docs": json.dumps(list(docs))}
         rows = view.rows("vectors_of", at) if docs else []
         return dict(zip((row[0] for row in rows), _exact(np.asarray(vector, "f8"), [row[1] for row in rows]), strict=True))
 
-    def segment(self, view: View) -> Segment:
+    def segment(self, view: VectorView) -> Segment:
         """The vectors that the view sees, read as far as they are not held."""
-        at = {"project": view.project, "space": view.space}
+        at = {"project": view.project, "space": view.namespace_id}
         state = view.rows("segment", at)
         latest, removed = state[0] if state else (0, 0)
-        key = (view.project, view.space)
+        key = (view.project, view.namespace_id)
         held = self._newest(key, latest)
         if held.latest == latest:
             return held
-        if view.dirty:
+        if view.has_uncommitted_writes:
             return _brought(view, held, latest, removed)
         with self._lock:
             bringing = self._bringing[key]
@@ -205,9 +205,9 @@ def _bytes(held: Iterable[Sequence[Segment]]) -> int:
     return sum(parts.values())
 
 
-def _brought(view: View, held: Segment, latest: int, removed: int) -> Segment:
+def _brought(view: VectorView, held: Segment, latest: int, removed: int) -> Segment:
     """A segment as of the view: what was put since is read; after a removal also which records still have a vector."""
-    at = {"project": view.project, "space": view.space}
+    at = {"project": view.project, "space": view.namespace_id}
     after, parts = held.latest, []
     while page := view.rows("vectors_since", {**at, "after": after, "limit": PAGE}):
         parts.append(quantised(page))
@@ -234,11 +234,11 @@ def _merged(blocks: tuple[Array, ...]) -> tuple[Array, ...]:
     return blocks
 
 
-def _found(view: View, segment: Segment, bounds: Array, question: Array, asked: Asked) -> list[Scored]:
+def _found(view: VectorView, segment: Segment, bounds: Array, question: Array, asked: VectorGroup) -> list[VectorHit]:
     """Records of a group that pass the filters, by their bounds, until no other could be among the nearest."""
     rest = _rows_of(segment, bounds, asked)
     number, looked, width, slice_ = len(rest), 0, asked.limit + SPARE, SLICE
-    found: list[Scored] = []
+    found: list[VectorHit] = []
     ahead, listed = rest[:0], False
     while len(ahead) or len(rest):
         if not len(ahead):
@@ -254,7 +254,7 @@ def _found(view: View, segment: Segment, bounds: Array, question: Array, asked: 
     return found
 
 
-def _rows_of(segment: Segment, bounds: Array, asked: Asked) -> Array:
+def _rows_of(segment: Segment, bounds: Array, asked: VectorGroup) -> Array:
     """The rows of a group that could be near at all."""
     if asked.limit < 1:
         return np.empty(0, "i8")
@@ -276,38 +276,38 @@ def _sliced(rows: Array, bounds: Array, size: int) -> tuple[Array, Array]:
     return first[np.argsort(-bounds[first], kind="stable")], others
 
 
-def _last(found: Sequence[Scored], limit: int) -> float:
+def _last(found: Sequence[VectorHit], limit: int) -> float:
     """The nearness of the last that would be on the list; nothing is too far while there are fewer."""
-    holding = sorted((one.similarity for one in found if one.holds), reverse=True)
+    holding = sorted((one.similarity for one in found if one.is_current), reverse=True)
     return holding[limit - 1] if len(holding) >= limit > 0 else 0.0
 
 
-def _is_narrow(view: View, lacking: int, share: float, number: int) -> bool:
+def _is_narrow(view: VectorView, lacking: int, share: float, number: int) -> bool:
     """Whether to list what a filter lets through, rather than to look records up until enough have passed.
 
     An index finds what is within a time; for every other filter all records are read, or until too many have passed.
     """
-    by_time = view.within.get("since") is not None or view.within.get("until") is not None
+    by_time = view.filter_params.get("since") is not None or view.filter_params.get("until") is not None
     read = min(LISTED, share * number) if by_time else min(LISTED / share, number)
     return LOOKUP * lacking / share > read
 
 
-def _within(view: View, segment: Segment, rows: Array, asked: Asked) -> Array:
+def _within(view: VectorView, segment: Segment, rows: Array, asked: VectorGroup) -> Array:
     """The rows that pass the filters, where these are few; else all of them."""
     names = None if asked.kinds is None else json.dumps(list(asked.kinds))
     at = {"project": view.project, "kinds": names, "limit": LISTED + 1}
-    docs = view.rows("few_within", {**view.within, **at})
+    docs = view.rows("few_within", {**view.filter_params, **at})
     if len(docs) > LISTED:
         return rows
     return rows[np.isin(segment.docs[rows], np.array([row[0] for row in docs], "i8"))]
 
 
-def _passing(view: View, docs: Array, question: Array) -> list[Scored]:
+def _passing(view: VectorView, docs: Array, question: Array) -> list[VectorHit]:
     """Those of some records that may be seen and pass the filters, with their exact nearness."""
-    at = {"project": view.project, "space": view.space, "docs": json.dumps(docs.tolist())}
-    rows = view.rows("vectors_within", {**view.within, **at})
+    at = {"project": view.project, "space": view.namespace_id, "docs": json.dumps(docs.tolist())}
+    rows = view.rows("vectors_within", {**view.filter_params, **at})
     scores = _exact(question, [row[2] for row in rows])
-    return [Scored(doc, score, status == "active") for (doc, status, _), score in zip(rows, scores, strict=True)]
+    return [VectorHit(doc, score, status == "active") for (doc, status, _), score in zip(rows, scores, strict=True)]
 
 
 def _exact(question: Array, blobs: Sequence[bytes]) -> list[float]:
