@@ -18,7 +18,7 @@ _MODULES = {
     "count": "foveate.text.tokens",
     "compress": "foveate.text.compress",
     "Engine": "foveate.engine",
-    "Context": "foveate.pipeline.context",
+    "Context": "foveate.receipts.context",
     "Record": "foveate.types",
     "Task": "foveate.tasks.task",
     "Receipt": "foveate.receipts.receipt",
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from foveate.engine import Engine
     from foveate.errors import BudgetError, Conflict, FoveateError, InputError, NotFound, StoreError
     from foveate.factory import open
-    from foveate.pipeline.context import Context
     from foveate.pipeline.sources.base import Source
+    from foveate.receipts.context import Context
     from foveate.receipts.receipt import Receipt
     from foveate.records.kinds import Kind
     from foveate.tasks.task import Task

@@ -22,7 +22,7 @@ from foveate.clock import new_id, now
 from foveate.engine import Engine
 from foveate.errors import Interrupted, StoreError
 from foveate.memory.memory import Memory
-from foveate.pipeline.context import Context
+from foveate.receipts.context import Context
 from foveate.receipts.receipt import Receipt
 from foveate.records.make import Rules
 from foveate.store.postgres.connections import RECENT, Patience

@@ -54,9 +54,9 @@ def test_a_dry_run_leaves_no_trace(engine: foveate.Engine) -> None:
     kept = engine.context("How long do tokens last?", budget=2000, now="2026-11-15")
     before, revision = len(engine.receipts.page()), engine.store.stats()["revision"]
     context = engine.context("How long do tokens last?", budget=2000, now="2026-11-15", dry_run=True)
-    receipt = engine.receipts.get(context)
     assert (context.text, context.id) == (kept.text, kept.id)
-    assert receipt.text_hash == engine.receipts.get(kept).text_hash
+    assert context.receipt.text_hash == engine.receipts.get(kept).text_hash
+    assert engine.receipts.get(context).text_hash == context.receipt.text_hash
     smaller = engine.context("How long do tokens last?", budget=200, now="2026-11-15", dry_run=True)
     assert smaller.tokens <= 200
     assert (len(engine.receipts.page()), engine.store.stats()["revision"]) == (before, revision)

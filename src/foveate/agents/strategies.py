@@ -16,9 +16,9 @@ from foveate.engine import Engine
 from foveate.errors import BudgetError, InputError
 from foveate.options import ContextOptions
 from foveate.pipeline.assembly import joined
-from foveate.pipeline.context import Context
 from foveate.pipeline.sources import parts
 from foveate.pipeline.sources.tasks import latest
+from foveate.receipts.context import Context
 from foveate.records.render import title_of
 from foveate.tasks.task import current, lookup
 from foveate.text import tokens

@@ -23,7 +23,7 @@ from foveate.cli.call import (
 from foveate.errors import BudgetError, InputError
 
 if TYPE_CHECKING:
-    from foveate.pipeline.context import Context
+    from foveate.receipts.context import Context
 
 _SLOT = re.compile(r"([A-Za-z0-9_-]+)=(.*)", re.DOTALL)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from foveate.code.model import NO_CODE_MESSAGE
 from foveate.errors import InputError
-from foveate.pipeline.context import Context
+from foveate.receipts.context import Context
 
 if TYPE_CHECKING:
     from foveate.code.docs import CodebaseDocs

@@ -33,17 +33,16 @@ from foveate.options import (
     scope_of,
 )
 from foveate.pipeline.cache import Cache, cache_key
-from foveate.pipeline.context import Context
 from foveate.pipeline.request import DEFAULT_PROFILE, Defaults, resolve_request
-from foveate.pipeline.run import Pipeline, Plan, Run
+from foveate.pipeline.run import Pipeline, Plan
 from foveate.pipeline.signals import extended
 from foveate.pipeline.sources import SHIPPED, Source
 from foveate.pipeline.sources.gather import by_name, open_snapshot
 from foveate.receipts import codec
+from foveate.receipts.context import Context, context_of
 from foveate.receipts.feedback import Feedback
 from foveate.receipts.history import LAST, ContextRef, Receipts
 from foveate.receipts.parts import Notes, RefreshNote
-from foveate.receipts.receipt import write
 from foveate.receipts.refresh import PRESSURE, Refresh, budget_left, judge, match_of
 from foveate.receipts.why import Why
 from foveate.records.kinds import kind_of
@@ -71,7 +70,7 @@ class Shared:
 
     pipeline: Pipeline
     defaults: Defaults
-    cache: Cache
+    cache: Cache[Context]
     llm: LLM | None
     debug: bool
 
@@ -158,10 +157,10 @@ class Engine:
     @retry_interrupted
     def context(self, query: str | None = None, *, dry_run: bool = False, **options: Unpack[ContextOptions]) -> Context:
         """Compute the context for a query, a task or the current goal. A dry run stores no receipt."""
-        run = self._run(query, options)
+        context = self._compute(query, options)
         if not dry_run:
-            self._record(run)
-        return run.context
+            self._record(context)
+        return context
 
     async def acontext(self, query: str | None = None, **options: Unpack[ContextOptions]) -> Context:
         """Compute a context in a thread, for async callers."""
@@ -213,15 +212,15 @@ class Engine:
                 reason, detail = "pressure", f"conversation and context take more than {pressure:.0%} of their window"
             if left is not None:
                 plan = self._shared.pipeline.with_budget(plan, left)
-            run = self._run_in_least_budget(plan, reader, warnings, began) if reason else None
-        if run is None:
+            fresh = self._run_in_least_budget(plan, reader, warnings, began) if reason else None
+        if fresh is None:
             self.receipts.note(before.id, Notes(turns=1))
             return Refresh(None, "", detail, match)
-        self._record(run)
-        self.receipts.note(run.context.id, Notes(turns=1, refresh=RefreshNote(reason, before.id)))
-        return Refresh(run.context, reason, detail, match)
+        self._record(fresh)
+        self.receipts.note(fresh.id, Notes(turns=1, refresh=RefreshNote(reason, before.id)))
+        return Refresh(fresh, reason, detail, match)
 
-    def _run_in_least_budget(self, plan: Plan, reader: Reader, warnings: Sequence[str], began: float) -> Run:
+    def _run_in_least_budget(self, plan: Plan, reader: Reader, warnings: Sequence[str], began: float) -> Context:
         """Run a plan in its budget, or in the least that what must be kept needs (004: censors and frame stay)."""
         try:
             return self._run_plan(plan, reader, warnings, began)
@@ -231,7 +230,7 @@ class Engine:
             larger = self._shared.pipeline.with_budget(plan, plan.request.budget + error.short)
             return self._run_plan(larger, reader, warnings, began)
 
-    def _run(self, query: str | None, options: Mapping[str, Any]) -> Run:
+    def _compute(self, query: str | None, options: Mapping[str, Any]) -> Context:
         """Run the line once: one request, one snapshot, one context."""
         began = perf_counter()
         request, vector, warnings = self._resolve(query, options)
@@ -251,22 +250,22 @@ class Engine:
         request = resolve_request(query, options, self._data, self._shared.defaults, scope)
         return request, *self._query_vector(request)
 
-    def _run_plan(self, plan: Plan, reader: Reader, warnings: Sequence[str], began: float) -> Run:
+    def _run_plan(self, plan: Plan, reader: Reader, warnings: Sequence[str], began: float) -> Context:
         pipeline, cache = self._shared.pipeline, self._shared.cache
         with open_snapshot(plan.profile, pipeline.sources, self._workspace) as (code, unavailable):
             if not cache.enabled:
-                return pipeline.run(plan, reader, code, unavailable, warnings, began)
+                return context_of(pipeline.run(plan, reader, code, unavailable, warnings, began))
             key = cache_key(plan, reader.revision, code.generation if code else "")
-            run = cache.get(key)
-            if run is None:
-                run = pipeline.run(plan, reader, code, unavailable, warnings, began)
-                cache.put(key, plan.request.now, run)
-            return run
+            context = cache.get(key)
+            if context is None:
+                context = context_of(pipeline.run(plan, reader, code, unavailable, warnings, began))
+                cache.put(key, plan.request.now, context)
+            return context
 
-    def _record(self, run: Run) -> None:
-        self.receipts.record(run)
+    def _record(self, context: Context) -> None:
+        self.receipts.record(context.run)
         if self._shared.debug:
-            print(write(run).debug(), file=sys.stderr)
+            print(context.receipt.debug(), file=sys.stderr)
 
     def _query_vector(self, request: Request) -> tuple[Vector | None, list[str]]:
         if self._data.embedder is None:

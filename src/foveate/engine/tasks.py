@@ -9,7 +9,7 @@ from typing import Any, Literal, Unpack
 
 from foveate.errors import Conflict, InputError, StoreError, near
 from foveate.options import TASK_FIELDS, ContextOptions, Outcome, TaskFields, TaskStatus, refuse_unknown
-from foveate.pipeline.context import Context
+from foveate.receipts.context import Context
 from foveate.records import make
 from foveate.records.kinds import DEPENDS_ON, PART_OF, TASK_STATES
 from foveate.store.protocol import Reader, Writer

@@ -27,8 +27,8 @@ from foveate.integrations.importers.rows import (
     tool_rows,
 )
 from foveate.options import ContextOptions, refuse_unknown
-from foveate.pipeline.context import Context
 from foveate.pipeline.request import MAX_QUERY
+from foveate.receipts.context import Context
 from foveate.store.protocol import Reader
 from foveate.text import tokens
 from foveate.types import Filters

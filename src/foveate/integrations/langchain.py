@@ -12,7 +12,7 @@ from typing import Any, Unpack
 from foveate.engine import Engine
 from foveate.integrations import requires_extra
 from foveate.integrations.conversation import Conversation, ConversationMessage, HistoryOptions, Role
-from foveate.pipeline.context import Context
+from foveate.receipts.context import Context
 
 with requires_extra("langchain"):
     from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse

@@ -16,7 +16,7 @@ from foveate.engine import Engine
 from foveate.errors import BudgetError
 from foveate.integrations import requires_extra
 from foveate.integrations.conversation import AdapterOptions, Conversation, ConversationMessage, Role
-from foveate.pipeline.context import Context
+from foveate.receipts.context import Context
 from foveate.text import tokens
 
 with requires_extra("llama-index"):

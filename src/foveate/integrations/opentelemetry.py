@@ -12,7 +12,7 @@ from typing import Any
 
 from foveate.engine import Engine
 from foveate.integrations import requires_extra
-from foveate.pipeline.context import Context
+from foveate.receipts.context import Context
 
 with requires_extra("otel"):
     from opentelemetry.trace import Span, SpanKind, Status, StatusCode, TracerProvider, get_tracer

@@ -14,7 +14,7 @@ from foveate.engine import Engine
 from foveate.integrations import requires_extra
 from foveate.integrations.conversation import Conversation, ConversationMessage, HistoryOptions
 from foveate.integrations.importers.rows import digest
-from foveate.pipeline.context import Context
+from foveate.receipts.context import Context
 
 with requires_extra("pydantic-ai"):
     from pydantic_ai import RunContext

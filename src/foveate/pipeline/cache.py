@@ -5,40 +5,43 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from hashlib import blake2b
+from typing import Generic, TypeVar
 
 from foveate.errors import InputError
-from foveate.pipeline.run import Plan, Run
+from foveate.pipeline.run import Plan
 
-MAX_CACHED_RUNS = 128
+Computed = TypeVar("Computed")
+
+MAX_CACHED_CONTEXTS = 128
 
 
-class Cache:
-    """The runs of the last seconds, shared by all threads of an engine. With 0 seconds nothing is cached."""
+class Cache(Generic[Computed]):
+    """The contexts of the last seconds, shared by all threads of an engine. With 0 seconds nothing is cached."""
 
-    def __init__(self, seconds: float = 0.0, size: int = MAX_CACHED_RUNS) -> None:
+    def __init__(self, seconds: float = 0.0, size: int = MAX_CACHED_CONTEXTS) -> None:
         if seconds < 0:
             raise InputError(f"cache_seconds must be 0 or more, got {seconds!r}.")
         self.enabled = seconds > 0
         self._ttl = max(1, round(seconds * 1000))
         self._size = size
-        self._held: OrderedDict[str, tuple[int, Run]] = OrderedDict()
+        self._held: OrderedDict[str, tuple[int, Computed]] = OrderedDict()
         self._lock = threading.Lock()
 
     def rounded(self, now: int) -> int:
         """Return the clock that all requests of one period share. Rounded up, so that a record just written is valid."""
         return -(-now // self._ttl) * self._ttl
 
-    def get(self, key: str) -> Run | None:
+    def get(self, key: str) -> Computed | None:
         with self._lock:
             held = self._held.get(key)
         return held[1] if held else None
 
-    def put(self, key: str, now: int, run: Run) -> None:
-        """Cache a run until the end of its period; those of earlier periods are dropped."""
+    def put(self, key: str, now: int, context: Computed) -> None:
+        """Cache a context until the end of its period; those of earlier periods are dropped."""
         with self._lock:
             for old in [name for name, (at, _) in self._held.items() if at < now]:
                 del self._held[old]
-            self._held[key] = (now, run)
+            self._held[key] = (now, context)
             while len(self._held) > self._size:
                 self._held.popitem(last=False)
 

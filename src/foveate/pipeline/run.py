@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 from foveate.errors import InputError, ProfileError, near
 from foveate.pipeline import profiles, request_summary
 from foveate.pipeline.assembly import joined
-from foveate.pipeline.context import Context
 from foveate.pipeline.fill import Composed, compose
 from foveate.pipeline.scoring import score
 from foveate.pipeline.signals import extract
@@ -29,7 +28,7 @@ from foveate.records.render import title_of
 from foveate.store.protocol import Reader
 from foveate.tasks.task import state_of, unfinished
 from foveate.text import tokens
-from foveate.types import Candidate, Prefix, Profile, Request, Signals
+from foveate.types import Budget, Candidate, LeftOut, Prefix, Profile, Request, Section, Signals
 
 if TYPE_CHECKING:
     from foveate.code.snapshot import CodeSnapshot
@@ -46,13 +45,21 @@ class Plan:
     profile: Profile
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """A computed context with everything that its receipt is made from."""
 
+    id: str
     request: Request
+    signals: Signals
     profile: Profile
-    context: Context
+    sections: tuple[Section, ...]
+    left_out: tuple[LeftOut, ...]
+    budget: Budget
+    prefix: Prefix
+    warnings: tuple[str, ...]
+    tag: str
+    """Tag of the fences around quoted text."""
     candidates: tuple[Candidate, ...]
     reports: tuple[SourceReport, ...]
     revision: str
@@ -60,6 +67,11 @@ class Run:
     """Counter of the token counts that the records have."""
     began: float
     ended: float = field(default_factory=perf_counter)
+
+    @property
+    def text(self) -> str:
+        """Everything that the model sees, in order."""
+        return joined(self.sections)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,10 +107,24 @@ class Pipeline:
         revision, tag = reader.revision, fence.tag_of(reader.secret, request.scope.session)
         candidates = score(found.candidates, profile, signals, request.now, self.thresholds)
         composed = compose(candidates, profile, request.filters, request.counter, self.measured_by, request.now, tag)
-        context = _context(plan, found, composed, revision, notes, tag)
-        run = Run(request, profile, context, tuple(candidates), found.reports, revision, self.measured_by, began)
-        object.__setattr__(context, "run", run)  # they refer to each other, so the second of two frozen values is set late
-        return run
+        stable = joined(section for section in composed.sections if section.stable)
+        return Run(
+            id=context_id(request, revision, joined(composed.sections)),
+            request=request,
+            signals=signals,
+            profile=profile,
+            sections=composed.sections,
+            left_out=composed.left_out,
+            budget=composed.budget,
+            prefix=Prefix(text_hash(stable), len(stable), _count(stable, request.counter)),
+            warnings=(*notes, *_failed_sources(found), *_oversized_slots(composed, profile)),
+            tag=tag,
+            candidates=tuple(candidates),
+            reports=found.reports,
+            revision=revision,
+            measured_by=self.measured_by,
+            began=began,
+        )
 
     def with_budget(self, plan: Plan, budget: int) -> Plan:
         """Return the plan with another budget."""
@@ -128,29 +154,16 @@ def context_id(request: Request, revision: str, text: str) -> str:
     return "ctx_" + blake2b(parts.encode(), digest_size=12).hexdigest()
 
 
-def _context(plan: Plan, found: Gathered, composed: Composed, revision: str, warnings: Sequence[str], tag: str) -> Context:
-    request, profile = plan.request, plan.profile
-    text = joined(composed.sections)
-    stable = joined(section for section in composed.sections if section.stable)
-    failed = [f"Source {report.source!r} failed: {report.error}" for report in found.reports if report.error]
-    oversized = [
+def _failed_sources(found: Gathered) -> list[str]:
+    return [f"Source {report.source!r} failed: {report.error}" for report in found.reports if report.error]
+
+
+def _oversized_slots(composed: Composed, profile: Profile) -> list[str]:
+    return [
         f"Slot {grant.slot!r} holds more than its room and took {grant.borrowed} tokens from others."
         for grant, slot in zip(composed.budget.grants, profile.slots, strict=True)
         if slot.keep and grant.own and grant.borrowed
     ]
-    return Context(
-        id=context_id(request, revision, text),
-        sections=composed.sections,
-        left_out=composed.left_out,
-        budget=composed.budget,
-        profile=profile.name,
-        counter=request.counter,
-        signals=plan.signals,
-        prefix=Prefix(text_hash(stable), len(stable), _count(stable, request.counter)),
-        considered={report.source: report.found for report in found.reports},
-        warnings=(*warnings, *failed, *oversized),
-        tag=tag,
-    )
 
 
 def _raise_if_required(profile: Profile, found: Gathered) -> None:

@@ -14,9 +14,9 @@ from typing import Any
 from foveate.clock import iso
 from foveate.memory.relations import ends_of
 from foveate.pipeline import request_summary
-from foveate.pipeline.context import Context
 from foveate.pipeline.request_summary import scope_to_json
 from foveate.pipeline.sources import SourceReport
+from foveate.receipts.context import Context
 from foveate.receipts.parts import (
     NO_NOTES,
     AnyCandidate,
@@ -439,7 +439,7 @@ def context_to_json(context: Context) -> Json:
         "text": context.text,
         "messages": context.messages(),
         "tokens": context.tokens,
-        "budget": budget_to_json(ledger_of(context)),
+        "budget": budget_to_json(ledger_of(context.budget, context.sections)),
         "sections": [{"name": s.name, "content": s.content, "source": s.source} for s in context.sections],
         "items": [
             {

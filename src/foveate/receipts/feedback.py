@@ -14,7 +14,7 @@ from typing import Literal
 
 from foveate.code.model import CODE_ID_PREFIXES
 from foveate.errors import InputError, NotFound, near
-from foveate.pipeline.context import Context
+from foveate.receipts.context import Context
 from foveate.receipts.receipt import Receipt
 from foveate.receipts.refresh import shown
 from foveate.records.kinds import kind_of

@@ -15,15 +15,15 @@ from foveate.code.model import CODE_ID_PREFIXES
 from foveate.errors import InputError, NotFound, SourceError
 from foveate.memory.memory import Memory
 from foveate.options import Extra
-from foveate.pipeline.context import Context
 from foveate.pipeline.request import extra_records
 from foveate.pipeline.run import Run
 from foveate.pipeline.signals import extract
 from foveate.pipeline.sources import Source, SourceContext
 from foveate.pipeline.sources.gather import candidates_of, open_snapshot, requests_of
+from foveate.receipts.context import Context
 from foveate.receipts.diff import Diff, diff_of_replays
 from foveate.receipts.parts import Notes
-from foveate.receipts.receipt import Receipt, write
+from foveate.receipts.receipt import Receipt
 from foveate.receipts.replay import Replay, replay
 from foveate.receipts.summary import ReceiptLine
 from foveate.receipts.timeline import COMPACTION, SessionLine, Timeline, timeline_of
@@ -81,8 +81,8 @@ class Receipts:
         """Return the receipt of a context; `"last"` is the latest of this scope."""
         if isinstance(context, Receipt):
             return context
-        if isinstance(context, Context) and isinstance(context.run, Run) and not self._journal.has(context.id):
-            return write(context.run)  # a dry run, or a context whose receipt was dropped
+        if isinstance(context, Context) and not self._journal.has(context.id):
+            return context.receipt  # a dry run, or a context whose receipt was dropped
         return self._journal.receipt(None if context is None or context == LAST else context)
 
     @retry_interrupted

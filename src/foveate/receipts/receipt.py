@@ -12,7 +12,6 @@ from typing import Any
 
 from foveate.code.model import is_shown_in_parts
 from foveate.memory.relations import KIND as RELATION
-from foveate.pipeline.context import Context
 from foveate.pipeline.request_summary import RequestSummary, summarize
 from foveate.pipeline.run import Run, text_hash
 from foveate.pipeline.signals import ALIAS_WEIGHT
@@ -31,7 +30,7 @@ from foveate.receipts.parts import (
     names_one_of,
 )
 from foveate.records.kinds import RENDERER_VERSION
-from foveate.types import Candidate, Item, LeftOut, Prefix, Profile, Record, Scope, Signals
+from foveate.types import Budget, Candidate, Item, LeftOut, Prefix, Profile, Record, Scope, Section, Signals
 
 CONTEXT_SOURCES = ("always", "text", "project", "docs", "repo_map", "neighbours")
 """Sources of what surrounds an answer and was not found for it: rules, pins, system prompts, the codebase, the map."""
@@ -130,35 +129,33 @@ def _mentioned(entry: AnyCandidate) -> tuple[str | None, ...]:
 
 def write(run: Run) -> Receipt:
     """Return the receipt of a computed context."""
-    context = run.context
-    kept = {_key(item.candidate): item for item in context.items}
-    lost = {_key(omission.candidate): omission for omission in context.left_out}
+    kept = {_key(item.candidate): item for section in run.sections for item in section.items}
+    lost = {_key(omission.candidate): omission for omission in run.left_out}
     return Receipt(
-        id=context.id,
+        id=run.id,
         request=summarize(run.request),
-        signals=_signals(context.signals),
+        signals=_signals(run.signals),
         profile=run.profile,
         revision=run.revision,
         renderer=RENDERER_VERSION,
         measured_by=run.measured_by,
         sources=run.reports,
         candidates=tuple(_entry(candidate, kept, lost) for candidate in run.candidates),
-        budget=ledger_of(context),
-        prefix=context.prefix,
-        text_hash=text_hash(context.text),
-        warnings=context.warnings,
+        budget=ledger_of(run.budget, run.sections),
+        prefix=run.prefix,
+        text_hash=text_hash(run.text),
+        warnings=run.warnings,
         ms=round((run.ended - run.began) * 1000, 3),
     )
 
 
-def ledger_of(context: Context) -> BudgetLedger:
+def ledger_of(budget: Budget, sections: Iterable[Section]) -> BudgetLedger:
     """Return where the tokens of a context went."""
-    shown = {section.name: len(section.items) for section in context.sections}
+    shown = {section.name: len(section.items) for section in sections}
     slots = (
         SlotLedger(name=grant.slot, granted=grant.granted, own=grant.own, used=grant.used, items=shown.get(grant.slot, 0))
-        for grant in context.budget.grants
+        for grant in budget.grants
     )
-    budget = context.budget
     return BudgetLedger(
         total=budget.total, reserve=budget.reserve, used=budget.used, framing=budget.framing, slots=tuple(slots)
     )

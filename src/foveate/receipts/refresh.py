@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from foveate.errors import InputError
-from foveate.pipeline.context import Context
 from foveate.pipeline.run import Plan
+from foveate.receipts.context import Context
 from foveate.receipts.receipt import Receipt
 from foveate.records.kinds import kind_of
 from foveate.store.protocol import Reader

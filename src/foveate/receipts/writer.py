@@ -15,10 +15,10 @@ from copy import copy
 from dataclasses import replace
 
 from foveate.errors import NotFound, StoreError
-from foveate.pipeline.context import Context
 from foveate.pipeline.run import Run
 from foveate.receipts import receipt as receipts
 from foveate.receipts.codec import line_from_json, pack, unpack
+from foveate.receipts.context import Context
 from foveate.receipts.parts import NO_NOTES, Notes
 from foveate.receipts.receipt import Receipt
 from foveate.receipts.summary import ReceiptLine
@@ -106,7 +106,7 @@ class Journal:
     def _save_notes(self) -> None:
         """Notes on receipts that are written already; those of one that was dropped go with it."""
         with self._lock:
-            waiting = {facts.context.id for facts in self._pending}
+            waiting = {facts.id for facts in self._pending}
             written = [id for id in self._notes if id not in waiting]
         if not written:
             return
@@ -155,7 +155,7 @@ class Journal:
 
     def has(self, id: str) -> bool:
         """Return whether there is a receipt of a context that this reader may see."""
-        if any(run.context.id == id for run in self._waiting(held=True)):
+        if any(run.id == id for run in self._waiting(held=True)):
             return True
         with self._readers(None) as reader:
             return reader.receipt(id) is not None
@@ -164,7 +164,7 @@ class Journal:
         """The receipt of a context; without one, of the latest."""
         id = context.id if isinstance(context, Context) else context
         for facts in reversed(self._waiting(held=isinstance(context, Context))):
-            if id == facts.context.id or (id is None and self._is_mine(facts.request.scope)):
+            if id == facts.id or (id is None and self._is_mine(facts.request.scope)):
                 return self._noted(receipts.write(facts))
         with self._readers(None) as reader:
             if id is None:

@@ -18,11 +18,11 @@ from foveate.eval.model import Case, Dataset, Document, RenderedPrompt, Suite, S
 from foveate.eval.reading import digest
 from foveate.pipeline import profiles
 from foveate.pipeline.assembly import joined
-from foveate.pipeline.context import Context
 from foveate.pipeline.profiles.files import BUILTIN, DEFAULT, chain
 from foveate.pipeline.profiles.profile import overlay
 from foveate.project import project
 from foveate.project.locate import DIR_NAME, STORE_FILE
+from foveate.receipts.context import Context
 from foveate.text.embed import Embedder, open_embedder
 from foveate.types import Candidate
 

@@ -19,8 +19,8 @@ from foveate.integrations.conversation import DEFAULT_QUERY
 from foveate.integrations.importers.rows import CONTEXT_BEGIN, CONTEXT_END
 from foveate.options import ContextOptions
 from foveate.pipeline.assembly import line
-from foveate.pipeline.context import Context
 from foveate.pipeline.request import MAX_QUERY
+from foveate.receipts.context import Context
 from foveate.records.fence import render_fenced
 from foveate.records.kinds import KINDS, kind_of
 from foveate.store.protocol import Reader, Writer

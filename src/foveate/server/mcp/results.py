@@ -16,7 +16,7 @@ from mcp.types import CallToolResult, TextContent
 from foveate.clock import iso
 from foveate.engine import Engine
 from foveate.operations import json
-from foveate.pipeline.context import Context
+from foveate.receipts.context import Context
 from foveate.receipts.feedback import Feedback
 from foveate.receipts.receipt import Receipt
 from foveate.receipts.why import Why

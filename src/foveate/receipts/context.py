@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from foveate.pipeline.assembly import joined, line, messages
+from foveate.pipeline.run import Run
 from foveate.pipeline.task_view import Computed, computed
+from foveate.receipts.receipt import Receipt, write
 from foveate.records import fence
 from foveate.types import (
     AnthropicBlock,
@@ -40,8 +41,8 @@ class Context:
     warnings: tuple[str, ...] = ()
     tag: str = fence.NO_TAG
     """Tag of the fences around quoted text; it is the same throughout a session."""
-    run: Any = field(default=None, compare=False)
-    """The run that computed this context, from which its receipt is written."""
+    run: Run = field(compare=False)
+    """The run that computed this context."""
 
     def __str__(self) -> str:
         return self.text
@@ -49,6 +50,11 @@ class Context:
     def __repr__(self) -> str:
         size = f"{self.tokens:,} of {self.budget.total:,} tokens"
         return f"<Context {self.id}: {size}, {len(self.items)} items, {len(self.left_out)} left out, profile {self.profile}>"
+
+    @property
+    def receipt(self) -> Receipt:
+        """Why the context is as it is, with every candidate."""
+        return write(self.run)
 
     @property
     def text(self) -> str:
@@ -109,6 +115,24 @@ class Context:
         withdrawn = tuple(item for id, item in before.items() if id not in now)
         text = _delta_text(added, changed, withdrawn, self.tag)
         return Delta(added, changed, withdrawn, text)
+
+
+def context_of(run: Run) -> Context:
+    """Return the context that a run computed."""
+    return Context(
+        id=run.id,
+        sections=run.sections,
+        left_out=run.left_out,
+        budget=run.budget,
+        profile=run.profile.name,
+        counter=run.request.counter,
+        signals=run.signals,
+        prefix=run.prefix,
+        considered={report.source: report.found for report in run.reports},
+        warnings=run.warnings,
+        tag=run.tag,
+        run=run,
+    )
 
 
 def _delta_text(added: Sequence[Item], changed: Sequence[Item], withdrawn: Sequence[Item], tag: str) -> str:
