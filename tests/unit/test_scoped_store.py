@@ -75,7 +75,7 @@ def test_a_view_for_another_scope_sees_what_that_scope_sees(scoped: ScopedStore)
 def test_without_a_personal_store_nothing_can_be_written_to_it(tmp_path: Path) -> None:
     with closing(SQLiteStore(tmp_path / "state.db")) as store:
         scoped = ScopedStore(store=store, scope=ADA, rules=Rules(), clock=lambda: NOW, ids=numbered)
-        with pytest.raises(InputError, match="no personal store"), scoped.writer(personal=True):
+        with pytest.raises(InputError, match="No personal store"), scoped.writer(personal=True):
             pass
 
 

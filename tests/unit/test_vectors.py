@@ -1,4 +1,4 @@
-"""Vectors in memory follow the store, filters leave the nearest exact, and an embedder can be changed at any time."""
+"""Cached vectors follow the store, filtered search is exact, and the embedder can be changed at any time."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from foveate.store.scoped import ScopedStore
 from foveate.store.sql.rows import from_row
 from foveate.store.sqlite import vectors
 from foveate.store.sqlite.store import SQLiteStore
-from foveate.store.sqlite.vectors import Search, quantised
+from foveate.store.sqlite.vectors import InMemoryVectorSearch, quantize
 from foveate.store.vectors import MAX_SUPERSEDED_HITS, VectorGroup, VectorView, best_hits, pack
 from foveate.testing import embedder
 from foveate.types import TRUST, Filters, Record, Scope
 from property_settings import examples
 
 
-class Calls:
-    """An embedder that is one function; None is no answer."""
+class FunctionEmbedder:
+    """An embedder that calls a function. If the function returns None, the embedder does not answer."""
 
     fingerprint = "calls"
     dim = 3
@@ -53,14 +53,14 @@ class Calls:
         return self.embed([text])[0]
 
 
-def calling(store: Store, scope: Scope, function: Callable[[Sequence[str]], Any]) -> ScopedStore:
-    """Return the store with an embedder that is one function."""
-    return ScopedStore(store=store, scope=scope, rules=Rules(), clock=now, ids=new_id, embedder=Calls(function))
+def scoped_store(store: Store, scope: Scope, function: Callable[[Sequence[str]], Any]) -> ScopedStore:
+    """Return the store with an embedder that calls a function."""
+    return ScopedStore(store=store, scope=scope, rules=Rules(), clock=now, ids=new_id, embedder=FunctionEmbedder(function))
 
 
 def fill(store: Store, scope: Scope, function: Callable[[Sequence[str]], Any], batch: int, **options: Any) -> EmbedResult:
-    """Embed what has no vector, by a function."""
-    return embed_missing(calling(store, scope, function), batch=batch, **options)
+    """Embed the records without a vector by a function."""
+    return embed_missing(scoped_store(store, scope, function), batch=batch, **options)
 
 
 DIM = 16
@@ -82,7 +82,7 @@ def put(store: SQLiteStore, text: str, scope: Scope = HERE, **values: Any) -> Re
 
 
 def near(reader: Reader, text: str, limit: int = 5, model: int = 0, **filters: Any) -> list[str]:
-    """Texts of the nearest."""
+    """Return the texts of the nearest records."""
     query = Query({}, {}, MODELS[model].query(text), Filters(**filters))
     return [hit.record.text for hit in reader.search(query, [SearchGroup((), limit)])[0]]
 
@@ -118,7 +118,7 @@ def passes(record: Record, filters: Filters) -> bool:
 def expected(
     records: dict[str, Record], held: set[str], question: Sequence[float], want: SearchGroup, scope: Scope, filters: Filters
 ) -> set[tuple[str, float]]:
-    """(id, nearness) of what a search must find, by going through everything."""
+    """Return (id, similarity) of the records that a search must find, from a scan over all records."""
     found = []
     for number, record in enumerate(records.values()):
         if record.id not in held or not visible(record, scope) or not passes(record, filters):
@@ -167,8 +167,8 @@ steps = st.one_of(
 )
 
 
-class World:
-    """A store through two handles and a third of another embedder, and what it must hold."""
+class StoreModel:
+    """A file opened by two stores and by a third with another embedder, and the vectors that it must contain."""
 
     def __init__(self, folder: str) -> None:
         self.stores = [opened(folder), opened(folder)]
@@ -176,7 +176,7 @@ class World:
         self.held: set[str] = set()
 
     def records(self) -> dict[str, Record]:
-        """Everything, in the order of docs, whoever may see it."""
+        """Return all records of any owner in the order of their numbers."""
         store = self.stores[0]
         with store._transaction("begin") as database:
             rows = database.connection.execute(f"select {store._queries['columns']} from records order by doc").fetchall()
@@ -242,10 +242,17 @@ class World:
 
 
 @contextmanager
-def small_steps(listed: int) -> Iterator[None]:
-    """Pages and slices so small that every way through the search is gone."""
+def small_pages(max_listed: int) -> Iterator[None]:
+    """Make pages and sorted parts so small that the tests reach every branch of the search."""
+    sizes = {
+        "EXTRA_CANDIDATES": 1,
+        "INITIAL_SORTED_ROWS": 3,
+        "PAGE_ROWS": 4,
+        "MAX_LISTED_DOCS": max_listed,
+        "LOOKUP_COST": 1,
+    }
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in {"SPARE": 1, "SLICE": 3, "PAGE": 4, "LISTED": listed, "LOOKUP": 1}.items():
+        for name, value in sizes.items():
             patch.setattr(vectors, name, value)
         yield
 
@@ -264,11 +271,11 @@ def small_steps(listed: int) -> Iterator[None]:
     filters_,
     st.sampled_from((2, 100)),
 )
-def test_hits_are_those_of_a_search_through_everything(
-    taken: list[tuple[str, Any]], question: str, wants: list[SearchGroup], scope: Scope, filters: Filters, listed: int
+def test_hits_equal_those_of_a_scan_over_all_records(
+    taken: list[tuple[str, Any]], question: str, wants: list[SearchGroup], scope: Scope, filters: Filters, max_listed: int
 ) -> None:
-    with TemporaryDirectory() as folder, small_steps(listed):
-        world = World(folder)
+    with TemporaryDirectory() as folder, small_pages(max_listed):
+        world = StoreModel(folder)
         for number, (verb, what) in enumerate(taken):
             world.step(verb, what)
             if number % 3 == 0 or verb == "search":
@@ -283,10 +290,10 @@ def test_hits_are_those_of_a_search_through_everything(
 
 @pytest.fixture
 def read_rows(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many vectors each reading took from the database."""
+    """Numbers of vectors that each read took from the database."""
     read: list[int] = []
-    whole = vectors.quantised
-    monkeypatch.setattr(vectors, "quantised", lambda rows: read.append(len(rows)) or whole(rows))
+    whole = vectors.quantize
+    monkeypatch.setattr(vectors, "quantize", lambda rows: read.append(len(rows)) or whole(rows))
     return read
 
 
@@ -311,7 +318,7 @@ def test_only_what_changed_is_read_again(tmp_path: Path, read_rows: list[int]) -
     other.close()
 
 
-def test_a_forgotten_records_number_that_is_used_again_brings_no_old_vector(tmp_path: Path) -> None:
+def test_a_record_number_used_again_after_forget_has_no_old_vector(tmp_path: Path) -> None:
     store, other = opened(tmp_path), opened(tmp_path)
     put(store, "a tax filing")
     last = put(store, "cached pages")
@@ -324,7 +331,7 @@ def test_a_forgotten_records_number_that_is_used_again_brings_no_old_vector(tmp_
     other.close()
 
 
-def test_a_record_whose_vector_was_replaced_takes_one_place(tmp_path: Path) -> None:
+def test_a_record_whose_vector_was_replaced_is_found_once(tmp_path: Path) -> None:
     store = opened(tmp_path)
     first = put(store, "cached pages")
     put(store, "pages of a tax filing")
@@ -335,7 +342,7 @@ def test_a_record_whose_vector_was_replaced_takes_one_place(tmp_path: Path) -> N
     store.close()
 
 
-def test_an_older_snapshot_keeps_what_it_saw_while_others_go_on(tmp_path: Path, read_rows: list[int]) -> None:
+def test_an_older_snapshot_finds_the_old_vectors_while_others_write(tmp_path: Path, read_rows: list[int]) -> None:
     store = opened(tmp_path)
     first = put(store, "cached pages")
     assert seen(store, "cached pages") == ["cached pages"]
@@ -349,7 +356,7 @@ def test_an_older_snapshot_keeps_what_it_saw_while_others_go_on(tmp_path: Path, 
     store.close()
 
 
-def test_a_reader_inside_of_a_writer_in_memory_leaves_nothing_behind() -> None:
+def test_a_reader_inside_a_rolled_back_writer_caches_nothing() -> None:
     store = SQLiteStore(":memory:", embedding_namespace=MODELS[0].fingerprint)
     put(store, "a tax filing")
     with suppress(ZeroDivisionError), store.write(HERE) as writer:
@@ -364,8 +371,8 @@ def test_a_reader_inside_of_a_writer_in_memory_leaves_nothing_behind() -> None:
     store.close()
 
 
-def test_memory_is_bounded_by_bytes_and_the_last_in_use_stays(tmp_path: Path, read_rows: list[int]) -> None:
-    store, search = opened(tmp_path), Search(max_bytes=1)
+def test_cached_segments_stay_within_max_bytes_except_the_one_in_use(tmp_path: Path, read_rows: list[int]) -> None:
+    store, search = opened(tmp_path), InMemoryVectorSearch(max_bytes=1)
     for project in ("alpha", "beta"):
         put(store, f"cached pages of {project}", Scope(project))
 
@@ -381,26 +388,26 @@ def test_memory_is_bounded_by_bytes_and_the_last_in_use_stays(tmp_path: Path, re
     store.close()
 
 
-def test_older_versions_count_towards_the_bound_and_go_first() -> None:
-    """What a version shares with the one before is counted once."""
+def test_older_versions_count_towards_max_bytes_and_are_evicted_first() -> None:
+    """Arrays that two versions share count once."""
     rows = [(n + 1, n + 1, 1, pack([1.0, float(n % 7)] * 32)) for n in range(2000)]
-    versions = [quantised(rows[:1000])]
+    versions = [quantize(rows[:1000])]
     for n in range(1000, 1003):
-        versions.append(versions[-1].taking(quantised(rows[n : n + 1])))
-    once = sum(part.nbytes for part in versions[0].parts)
+        versions.append(versions[-1].merge(quantize(rows[n : n + 1])))
+    once = sum(part.nbytes for part in versions[0].arrays)
     for roomy, held in ((True, 4), (False, 2)):
-        search = Search(max_bytes=2 * once if roomy else int(1.3 * once))
+        search = InMemoryVectorSearch(max_bytes=2 * once if roomy else int(1.3 * once))
         for version in versions:
-            search._keep((1, 1), version)
-        assert [each.latest for each in search._held[1, 1]] == [1000, 1001, 1002, 1003][-held:]
-    search._keep((2, 1), quantised(rows[1000:]))
-    assert {key: len(held) for key, held in search._held.items()} == {(2, 1): 1}
+            search._cache((1, 1), version)
+        assert [each.last_change for each in search._versions[1, 1]] == [1000, 1001, 1002, 1003][-held:]
+    search._cache((2, 1), quantize(rows[1000:]))
+    assert {key: len(held) for key, held in search._versions.items()} == {(2, 1): 1}
 
 
 FILTERS = ("since", "until", "trusts", "tags", "only", "event_types", "entity_types")
 
 
-def test_threads_that_search_and_write_see_their_own_words(tmp_path: Path) -> None:
+def test_threads_that_search_and_write_find_their_own_records(tmp_path: Path) -> None:
     store, failures = opened(tmp_path), list[str]()
 
     def work(name: str) -> None:
@@ -419,20 +426,20 @@ def test_threads_that_search_and_write_see_their_own_words(tmp_path: Path) -> No
     store.close()
 
 
-def test_bounds_are_never_below_what_they_bound() -> None:
+def test_upper_bounds_are_never_below_the_exact_similarity() -> None:
     numbers = [[math.sin(n * 7.3 + d * d) for d in range(64)] for n in range(200)] + [[0.0] * 64]
     unit = [[x / (math.hypot(*row) or 1.0) for x in row] for row in numbers]
-    segment = vectors.quantised([(n, n, 1, pack(row)) for n, row in enumerate(unit)])
+    segment = vectors.quantize([(n, n, 1, pack(row)) for n, row in enumerate(unit)])
     for question in unit[:20]:
         exact = [math.fsum(a * b for a, b in zip(half(row), question, strict=True)) for row in unit]
-        bounds = segment.bounds(vectors.np.asarray(question)).tolist()
+        bounds = segment.upper_bounds(vectors.np.asarray(question)).tolist()
         assert all(bound >= score for bound, score in zip(bounds, exact, strict=True))
         assert max(bound - score for bound, score in zip(bounds, exact, strict=True)) < 0.02
 
 
-def test_what_no_longer_holds_does_not_crowd_out_what_does() -> None:
+def test_superseded_hits_do_not_crowd_out_current_ones() -> None:
     ranked = [vectors.VectorHit(n, 1 - n / 100, n >= 30) for n in range(40)]
-    assert [one.doc for one in best_hits(ranked, 3)] == [*range(MAX_SUPERSEDED_HITS), 30, 31, 32]
+    assert [hit.doc for hit in best_hits(ranked, 3)] == [*range(MAX_SUPERSEDED_HITS), 30, 31, 32]
 
 
 # --- changing the embedder -------------------------------------------------------------------------------------------
@@ -455,7 +462,7 @@ def changed(tmp_path: Path) -> Iterator[SQLiteStore]:
     store.close()
 
 
-def test_records_are_found_by_the_new_embedder_as_it_goes_on(changed: SQLiteStore) -> None:
+def test_a_new_embedder_finds_records_while_embedding_continues(changed: SQLiteStore) -> None:
     told: list[tuple[int, int]] = []
     done = fill(changed, HERE, embedded, 3, progress=lambda *so_far: told.append(so_far), should_stop=lambda: len(told) == 2)
     assert (done.embedded_count, done.remaining, told) == (6, 4, [(3, 10), (6, 10)])
@@ -469,12 +476,12 @@ def test_records_are_found_by_the_new_embedder_as_it_goes_on(changed: SQLiteStor
             (10, False),
             (10, True),
         ]
-    assert drop_unused_vectors(calling(changed, HERE, embedded)) == {MODELS[0].fingerprint: 10}
+    assert drop_unused_vectors(scoped_store(changed, HERE, embedded)) == {MODELS[0].fingerprint: 10}
     with changed.read(HERE) as reader:
         assert [space.fingerprint for space in reader.embedding_namespaces()] == [MODELS[1].fingerprint]
 
 
-def test_no_transaction_is_open_while_texts_are_embedded_and_changed_ones_are_left(changed: SQLiteStore) -> None:
+def test_texts_are_embedded_outside_a_transaction_and_changed_records_are_skipped(changed: SQLiteStore) -> None:
     with changed.read(HERE) as reader:
         first, second = list(reader.records())[:2]
     touched: list[str] = []
@@ -498,7 +505,7 @@ def test_no_transaction_is_open_while_texts_are_embedded_and_changed_ones_are_le
 @pytest.mark.parametrize(
     ("refused", "made_", "answered"), [((), 10, True), (("cache", "queue"), 8, True), (WORDS, 0, False)]
 )
-def test_texts_that_are_refused_cost_no_other_and_silence_ends_it(
+def test_rejected_texts_do_not_affect_others_and_a_silent_embedder_ends_the_run(
     changed: SQLiteStore, refused: Sequence[str], made_: int, answered: bool
 ) -> None:
     def fussy(texts_: Sequence[str]) -> list[Sequence[float]] | None:
@@ -509,7 +516,7 @@ def test_texts_that_are_refused_cost_no_other_and_silence_ends_it(
     assert (done.embedded_count, done.remaining, done.error == "") == (made_, 10 - made_, answered)
 
 
-def test_several_workers_do_each_others_work_no_harm(changed: SQLiteStore) -> None:
+def test_concurrent_workers_embed_each_record_once(changed: SQLiteStore) -> None:
     made_: list[int] = []
 
     def work(begin: float) -> None:

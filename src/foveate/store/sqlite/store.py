@@ -534,9 +534,9 @@ class _Segments:
     def _made(self) -> VectorSearch:
         with self._lock:
             if self._search is None:
-                from foveate.store.sqlite.vectors import Search
+                from foveate.store.sqlite.vectors import InMemoryVectorSearch
 
-                self._search = Search()
+                self._search = InMemoryVectorSearch()
             return self._search
 
 
