@@ -302,7 +302,7 @@ def measure(name: str, store: Path, asked: list[str], warming: list[str]) -> Fig
             gc.freeze()  # otherwise the collector would search the modules of a framework again and again
             for text in asked[start : start + QUESTIONS_PER_SETUP]:
                 for engine in engines:
-                    engine.receipts._journal._pending.clear()
+                    engine.receipts._writer._pending.clear()
                 order = chance.sample(sorted(calls), len(calls))
                 times.append({kind: cpu(partial(calls[kind], text)) for kind in order})
     alone = median(each["alone"] for each in times)

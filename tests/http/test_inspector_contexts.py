@@ -132,7 +132,7 @@ def test_left_out_comes_in_pages(client: TestClient, asked: str) -> None:
 
 def test_why_answers_for_any_record(client: TestClient, engine: Engine, asked: str) -> None:
     other = engine.add("note", "Bread rises overnight", created=1).record.id
-    kept = next(entry.id for entry in engine.receipts.get(asked).kept)
+    kept = next(entry.id for entry in engine.receipts.get(asked).items)
     for id, words in ((other, "shares no word"), (kept, "kept in"), ("note_<b>none</b>", "No record")):
         shown, html = page(client, "/ui/left-out", params={"id": asked, "why": id})
         assert words in shown["why"]["sentence"]
@@ -165,9 +165,14 @@ def test_compare_shows_the_engines_diff_with_titles_and_lines(client: TestClient
     diff = engine.receipts.diff(asked, later)
     shown, html = page(client, f"/ui/compare?id={later}&from={asked}")
     rows = shown["diff"]["items"]
-    for name in ("added", "withdrawn", "moved", "re_detailed", "changed"):
-        found = [row["id"] for row in rows if row["change"] == name.replace("_", "-")]
-        assert found == [entry.id for entry in getattr(diff, name)]
+    for change, entries in (
+        ("added", diff.added),
+        ("withdrawn", diff.withdrawn),
+        ("moved", diff.place_changes),
+        ("re-detailed", diff.level_changes),
+        ("changed", diff.version_changes),
+    ):
+        assert [row["id"] for row in rows if row["change"] == change] == [entry.id for entry in entries]
     assert shown["diff"]["tokens"] == diff.tokens > 0
     assert asdict(diff.shared_prefix).items() <= shown["diff"]["shared_prefix"].items()
     texts = [engine.receipts.replay(id).text.split("\n") for id in (asked, later)]

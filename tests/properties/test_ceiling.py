@@ -88,8 +88,8 @@ def test_every_candidate_of_a_context_is_kept_or_has_one_reason(
         assert found == Counter(dict.fromkeys(found, 1))
         assert sum(context.considered.values()) == len(receipt.candidates)
         for entry in receipt.candidates:
-            assert entry.kept is ((entry.id, entry.slot) in shown)
-            assert entry.kept or entry.reason
+            assert entry.is_kept is ((entry.id, entry.slot) in shown)
+            assert entry.is_kept or entry.reason
             assert str(engine.why(entry.id, context))
             assert all(0.0 <= value <= 1.0 for value in entry.features.values()), entry
 

@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 
 from foveate.pipeline.request_summary import FORGOTTEN, RequestSummary
 from foveate.pipeline.sources import SourceReport
-from foveate.receipts.codec import from_json, line_from_json, line_to_json, pack, profile_to_json, scrub, to_json, unpack
+from foveate.receipts.codec import (
+    from_json,
+    pack,
+    profile_to_json,
+    scrub,
+    summary_from_json,
+    summary_to_json,
+    to_json,
+    unpack,
+)
 from foveate.receipts.parts import (
     AnyCandidate,
     BudgetLedger,
@@ -25,7 +34,7 @@ from foveate.receipts.parts import (
     SlotLedger,
 )
 from foveate.receipts.receipt import Receipt
-from foveate.receipts.summary import line_of
+from foveate.receipts.summary import summary_of
 from foveate.types import LEVELS, TRUST, Filters, Frame, Prefix, Profile, Reason, Scope, Slot
 from property_settings import examples
 
@@ -196,8 +205,8 @@ def test_a_receipt_is_the_same_after_its_json_form(receipt: Receipt) -> None:
 @given(receipts)
 @examples(100)
 def test_a_line_is_the_same_after_its_json_form(receipt: Receipt) -> None:
-    line = line_of(receipt)
-    assert line_from_json(json.dumps(line_to_json(line))) == line
+    line = summary_of(receipt)
+    assert summary_from_json(json.dumps(summary_to_json(line))) == line
 
 
 @given(receipts, st.frozensets(ids, min_size=1, max_size=4))
@@ -206,11 +215,11 @@ def test_a_scrubbed_receipt_has_no_trace_of_the_records(receipt: Receipt, gone: 
     receipt = replace(receipt, request=replace(receipt.request, task=None))  # its id stays: it says whose context it was
     cleaned = scrub(pack(receipt).body, gone)
     if cleaned is None:
-        assert receipt.without(gone) is None
+        assert receipt.without_records(gone) is None
         return
     left = unpack(cleaned[0])
     document = to_json(left)
     assert not any(f'"{id}"' in json.dumps(document) for id in gone)
     assert (left.request.query, document["signals"]) == (FORGOTTEN, {})
     assert left.forgotten == receipt.forgotten + len(receipt.candidates) - len(left.candidates)
-    assert line_from_json(cleaned[1]) == line_of(left)
+    assert summary_from_json(cleaned[1]) == summary_of(left)

@@ -116,13 +116,13 @@ def test_code_is_dropped_with_a_note(tmp_path: Path) -> None:
     with foveate.open(root, personal=False) as engine:
         id = engine.add("fact", TEXTS["redis"]).record.id
         context = engine.context("cache_limit of the cache on Redis")
-        engine.receipts.note(context.id, Notes(used=("code:cache.py::cache_limit", id)))
+        engine.receipts.add_notes(context.id, Notes(used=("code:cache.py::cache_limit", id)))
         case = record_case(engine, context.id, tmp_path / "cases.jsonl")
         assert case["expected"] == [id]
         assert "code:cache.py::cache_limit" in case["note"]
         assert not any(line["id"].startswith(("code:", "file:")) for line in case["records"])
         context = engine.context("what does cache_limit return")
-        engine.receipts.note(context.id, Notes(used=("code:cache.py::cache_limit",)))
+        engine.receipts.add_notes(context.id, Notes(used=("code:cache.py::cache_limit",)))
         with pytest.raises(InputError, match="No record that"):
             record_case(engine, context.id, tmp_path / "cases.jsonl")
 

@@ -198,7 +198,7 @@ def test_figures_by_day_are_those_of_the_day(engine: foveate.Engine) -> None:
     for day, budgets in ((29, (300, 600)), (1, (4000,)), (0, (4000, 2000))):
         for n, budget in enumerate(budgets):
             context = engine.context(ASK, frame="none", now=ago(day) + n, budget=budget)
-            engine.receipts.note(context.id, Notes(turns=2, refresh=RefreshNote("topic", "x") if n else None))
+            engine.receipts.add_notes(context.id, Notes(turns=2, refresh=RefreshNote("topic", "x") if n else None))
     engine.feedback(context, answer="it is in deploy/redis.conf")
     found = engine.store.metrics_by_day()
     days = found["days"]

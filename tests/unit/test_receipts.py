@@ -12,8 +12,8 @@ import foveate
 from foveate import Filters, InputError, NotFound, testing
 from foveate.clock import iso
 from foveate.pipeline.request_summary import FORGOTTEN
-from foveate.receipts.codec import context_to_json, line_to_json, pack, scrub, to_json, unpack
-from foveate.receipts.diff import Step
+from foveate.receipts.codec import context_to_json, pack, scrub, summary_to_json, to_json, unpack
+from foveate.receipts.diff import ItemChange
 from foveate.receipts.parts import Notes, RefreshNote
 from worlds import NOW, ago, clock, counting_ids, open_engine
 
@@ -31,13 +31,13 @@ def test_a_line_says_what_the_receipt_says(engine: foveate.Engine) -> None:
     engine.add("instruction", "Answer in English")
     used, marked = (engine.add("fact", f"The deploy takes {n} minutes").record.id for n in ("four", "some"))
     context = engine.context("How long does a deploy take?", session="s1", budget=500)
-    engine.receipts.note(
+    engine.receipts.add_notes(
         context.id, Notes(turns=2, refresh=RefreshNote("topic", "ctx_0"), used=(used,), marks={marked: "wrong"})
     )
     (line,) = engine.receipts.list()
     receipt = engine.receipts.get(context.id)
-    found = [entry.features["relevance"] for entry in receipt.candidates if entry.source == "search" and entry.kept]
-    assert line_to_json(line) == {
+    found = [entry.features["relevance"] for entry in receipt.candidates if entry.source == "search" and entry.is_kept]
+    assert summary_to_json(line) == {
         "id": context.id,
         "created": iso(NOW),
         "now": NOW,
@@ -264,7 +264,7 @@ def test_diff_lists_what_changed(engine: foveate.Engine) -> None:
     diff = engine.receipts.diff(one, other)
     assert [entry.id for entry in diff.added] == [new]
     assert [entry.id for entry in diff.withdrawn] == [gone]
-    assert diff.changed == (Step(stays, 1, 2),)
+    assert diff.version_changes == (ItemChange(stays, 1, 2),)
     assert diff.tokens == other.tokens - one.tokens
     assert diff.same_prefix is True
     assert diff.shared_prefix.chars >= one.prefix.chars
@@ -276,17 +276,17 @@ def test_diff_lists_what_moved_and_what_has_another_level(engine: foveate.Engine
     long = " ".join(f"The deploy of host{n} takes {n} minutes and then some." for n in range(40))
     id = engine.add("fact", long).record.id
     one, other = (engine.context("deploy", budget=budget, profile="coding") for budget in (3000, 300))
-    assert engine.receipts.diff(one, other).re_detailed == (Step(id, "full", "summary"),)
+    assert engine.receipts.diff(one, other).level_changes == (ItemChange(id, "full", "summary"),)
     engine.edit(id, pinned=True)
-    moved = engine.receipts.diff(one, engine.context("deploy", budget=3000)).moved
-    assert moved == (Step(id, "facts 1", "pinned 1"),)
+    moved = engine.receipts.diff(one, engine.context("deploy", budget=3000)).place_changes
+    assert moved == (ItemChange(id, "facts 1", "pinned 1"),)
 
 
 def test_a_context_differs_from_itself_in_nothing(engine: foveate.Engine) -> None:
     engine.add("fact", "The deploy takes four minutes")
     context = engine.context("deploy")
     diff = engine.receipts.diff(context, context)
-    assert not any((diff.added, diff.withdrawn, diff.moved, diff.re_detailed, diff.changed, diff.tokens))
+    assert not any((diff.added, diff.withdrawn, diff.place_changes, diff.level_changes, diff.version_changes, diff.tokens))
     assert diff.shared_prefix.chars == len(context.text)
 
 
@@ -335,7 +335,7 @@ def test_a_receipt_survives_packing(engine: foveate.Engine) -> None:
     engine.add("fact", "Ein Café in 東京")
     receipt = engine.receipts.get(engine.context("café"))
     assert unpack(pack(receipt).body) == receipt
-    assert pack(receipt).kept == ("fact_1",)
+    assert pack(receipt).shown_ids == ("fact_1",)
 
 
 def test_receipts_are_kept_in_the_store(tmp_path: Path) -> None:
@@ -386,7 +386,7 @@ def test_why_not_owns_up_when_the_question_was_forgotten(engine: foveate.Engine)
 
 def test_the_same_text_given_twice_is_kept_once_in_the_receipt_too(engine: foveate.Engine) -> None:
     context = engine.context("deploy", extra=["The deploy failed", "The deploy failed"])
-    kept = [entry.kept or entry.reason for entry in engine.receipts.get(context).candidates]
+    kept = [entry.is_kept or entry.reason for entry in engine.receipts.get(context).candidates]
     assert kept == [True, "duplicate"]
 
 
@@ -444,7 +444,7 @@ def test_why_reports_the_slot_that_shows_the_record_and_else_the_first(tmp_path:
             context = engine.context("Where does the walrus sleep?", overrides=overrides)
             entries = [entry for entry in engine.receipts.get(context).candidates if entry.id == id]
             shown = [("strict", False), ("facts", True)]
-            assert [(entry.slot, entry.kept) for entry in entries] == (shown if order == 1 else shown[::-1])
+            assert [(entry.slot, entry.is_kept) for entry in entries] == (shown if order == 1 else shown[::-1])
             assert engine.why(id, context).candidate.slot == "facts"
             assert str(engine.why(id, context)).startswith("kept in 'facts'")
         both = {"slots": {"strict": strict, "facts": {"min_score": 0.999}}}

@@ -11,7 +11,7 @@ import pytest
 
 import foveate
 from foveate.receipts.codec import notes_to_json
-from foveate.receipts.refresh import is_decision, share_held
+from foveate.receipts.refresh import is_decision, term_coverage
 from foveate.testing import FixedClock
 from worlds import open_engine
 
@@ -76,9 +76,9 @@ def test_what_the_context_does_not_hold_is_searched_for(engine: foveate.Engine) 
 
 def test_rare_words_weigh_more_than_common_ones() -> None:
     rarity = {"service": 0.2, "run": 0.2, "kafka": 3.0}
-    assert share_held(["service", "run", "kafka"], ["service", "run"], rarity) < 0.5
-    assert share_held(["service", "run", "kafka"], ["kafka"], rarity) > 0.8
-    assert share_held(["unheard"], [], rarity) == 1.0
+    assert term_coverage(["service", "run", "kafka"], ["service", "run"], rarity) < 0.5
+    assert term_coverage(["service", "run", "kafka"], ["kafka"], rarity) > 0.8
+    assert term_coverage(["unheard"], [], rarity) == 1.0
 
 
 def test_another_profile_is_another_context(engine: foveate.Engine) -> None:

@@ -20,7 +20,7 @@ def explain(receipt: Receipt, counter: str, columns: int) -> list[Line]:
     """Everything that a person may want to know about a context's budget."""
     weights = receipt.profile.weights
     order = {slot.name: n for n, slot in enumerate(receipt.budget.slots)}
-    kept = sorted(receipt.kept, key=lambda entry: (order[entry.slot], entry.rank))
+    kept = sorted(receipt.items, key=lambda entry: (order[entry.slot], entry.rank))
     left_out = sorted(receipt.left_out, key=lambda entry: (-entry.score, entry.id))
     lines = [*spent(receipt, counter, columns), [], title(f"Kept ({len(kept)})")]
     most = max((entry.score for entry in kept), default=0.0)

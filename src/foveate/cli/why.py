@@ -125,7 +125,7 @@ def diff(call: Call, one: str, other: str, **scope: Any) -> None:
 
 def _diff_lines(found: Diff, columns: int) -> list[Line]:
     entries = (("+", "green", found.added), ("-", "red", found.withdrawn))
-    steps = (("moved", found.moved), ("level", found.re_detailed), ("version", found.changed))
+    steps = (("moved", found.place_changes), ("level", found.level_changes), ("version", found.version_changes))
     lines: list[Line] = [[(f"{found.before} -> {found.after}: {found.tokens:+d} tokens", "bold")]]
     lines += [
         [(f"{mark} {entry.id}", color), (f"  {entry.slot} {entry.level}, {entry.tokens} tokens", "")]

@@ -43,7 +43,7 @@ from foveate.receipts.context import Context, context_of
 from foveate.receipts.feedback import Feedback
 from foveate.receipts.history import LAST, ContextRef, Receipts
 from foveate.receipts.parts import Notes, RefreshNote
-from foveate.receipts.refresh import PRESSURE, Refresh, budget_left, judge, match_of
+from foveate.receipts.refresh import DEFAULT_PRESSURE, Refresh, budget_left, judge, match_of
 from foveate.receipts.why import Why
 from foveate.records.kinds import kind_of
 from foveate.records.lifecycle import DEFAULT_THRESHOLDS, Thresholds
@@ -178,7 +178,7 @@ class Engine:
         acting: bool = False,
         conversation_tokens: int = 0,
         window: int | None = None,
-        pressure: float = PRESSURE,
+        pressure: float = DEFAULT_PRESSURE,
         **options: Unpack[ContextOptions],
     ) -> Refresh:
         """Return a new context and the reason if the previous one no longer fits; otherwise a falsy value.
@@ -191,10 +191,10 @@ class Engine:
             if event is not None:
                 self.add("event", event)
             context = self.context(query, **options)
-            self.receipts.note(context.id, Notes(turns=1))
+            self.receipts.add_notes(context.id, Notes(turns=1))
             return Refresh(context, "first", "there is no previous context", 0.0)
         before = self.receipts.get(previous)
-        scope = before.scope_within(self.scope)
+        scope = before.narrow_scope(self.scope)
         merged: dict[str, Any] = {**before.request.options(), **options}
         asked = before.request.query if query is None and not before.request.is_forgotten else query
         if event is not None:
@@ -214,10 +214,10 @@ class Engine:
                 plan = self._shared.pipeline.with_budget(plan, left)
             fresh = self._run_in_least_budget(plan, reader, warnings, began) if reason else None
         if fresh is None:
-            self.receipts.note(before.id, Notes(turns=1))
+            self.receipts.add_notes(before.id, Notes(turns=1))
             return Refresh(None, "", detail, match)
         self._record(fresh)
-        self.receipts.note(fresh.id, Notes(turns=1, refresh=RefreshNote(reason, before.id)))
+        self.receipts.add_notes(fresh.id, Notes(turns=1, refresh=RefreshNote(reason, before.id)))
         return Refresh(fresh, reason, detail, match)
 
     def _run_in_least_budget(self, plan: Plan, reader: Reader, warnings: Sequence[str], began: float) -> Context:
@@ -446,7 +446,7 @@ class Engine:
         if not answer and not confirmed and not any(marks.values()):
             raise InputError("The feedback is empty: pass answer, useful, wrong, outdated or confirmed.")
         ref = LAST if context is None else context
-        result = self.receipts.used_in(ref, answer) if answer else Feedback("", {}, ())
+        result = self.receipts.record_answer(ref, answer) if answer else Feedback("", {}, ())
         advice = {id: self._mark(context, id, mark) for mark, ids in marks.items() for id in ids}
         for id in confirmed:
             self._memory.confirm(id)

@@ -84,7 +84,7 @@ def _records_as_seen(
     """Return the records of a case by id, as the context saw them, and which of the judged ones are deleted."""
     seen = {entry.id: entry.version for entry in receipt.candidates if not kind_of(entry.kind).is_derived}
     copies: dict[str, Record] = {}
-    with engine.store.data.reader(receipt.scope_within(engine.scope)) as reader:
+    with engine.store.data.reader(receipt.narrow_scope(engine.scope)) as reader:
         for id in dict.fromkeys((*judged, *seen)):
             copy = reader.version(id, seen[id]) if id in seen else reader.get([id]).get(id)
             if copy is not None:

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from foveate.integrations.importers import ImportReport
     from foveate.memory.entities import Proposal
     from foveate.pipeline.profiles import ProfileInfo
-    from foveate.receipts.diff import Diff, Step
+    from foveate.receipts.diff import Diff, ItemChange
     from foveate.receipts.feedback import Feedback
     from foveate.receipts.parts import KeptCandidate
     from foveate.receipts.receipt import Receipt
     from foveate.receipts.replay import Replay
-    from foveate.receipts.summary import ReceiptLine
-    from foveate.receipts.timeline import SessionLine, Timeline
+    from foveate.receipts.summary import ReceiptSummary
+    from foveate.receipts.timeline import SessionSummary, Timeline
     from foveate.receipts.validation import Validation
     from foveate.receipts.why import Why
     from foveate.records.triggers import CensorMatch
@@ -276,11 +276,11 @@ def trips(found: Sequence[CensorMatch]) -> dict[str, Any]:
 # --- contexts ------------------------------------------------------------------------------------------------------
 
 
-def listed(line: ReceiptLine) -> dict[str, Any]:
+def listed(line: ReceiptSummary) -> dict[str, Any]:
     """A line of the list of contexts."""
-    from foveate.receipts.codec import line_to_json
+    from foveate.receipts.codec import summary_to_json
 
-    return {name: value for name, value in line_to_json(line).items() if name != "now"}
+    return {name: value for name, value in summary_to_json(line).items() if name != "now"}
 
 
 def why(found: Why) -> dict[str, Any]:
@@ -324,7 +324,7 @@ def diff(found: Diff) -> dict[str, Any]:
             for entry in entries
         ]
 
-    def steps(changed: Iterable[Step]) -> list[dict[str, Any]]:
+    def steps(changed: Iterable[ItemChange]) -> list[dict[str, Any]]:
         return [{"id": step.id, "from": step.before, "to": step.after} for step in changed]
 
     return {
@@ -332,9 +332,9 @@ def diff(found: Diff) -> dict[str, Any]:
         "to": found.after,
         "added": shown(found.added),
         "withdrawn": shown(found.withdrawn),
-        "moved": steps(found.moved),
-        "re_detailed": steps(found.re_detailed),
-        "changed": steps(found.changed),
+        "moved": steps(found.place_changes),
+        "re_detailed": steps(found.level_changes),
+        "changed": steps(found.version_changes),
         "tokens": found.tokens,
         "same_prefix": found.same_prefix,
         "unread": list(found.unread),
@@ -366,7 +366,7 @@ def validation(found: Validation) -> dict[str, Any]:
     }
 
 
-def session(found: SessionLine) -> dict[str, Any]:
+def session(found: SessionSummary) -> dict[str, Any]:
     """A line of the list of sessions."""
     from foveate.clock import iso
 
@@ -376,13 +376,13 @@ def session(found: SessionLine) -> dict[str, Any]:
 def timeline(found: Timeline) -> dict[str, Any]:
     """A session turn by turn, oldest first."""
     from foveate.clock import iso
-    from foveate.receipts.codec import line_to_json
+    from foveate.receipts.codec import summary_to_json
 
     return {
         "session": found.session,
         "turns": [
             {
-                **line_to_json(turn.line),
+                **summary_to_json(turn.line),
                 "added": turn.added,
                 "withdrawn": turn.withdrawn,
                 "same_prefix": turn.same_prefix,

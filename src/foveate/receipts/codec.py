@@ -30,7 +30,7 @@ from foveate.receipts.parts import (
     SlotLedger,
 )
 from foveate.receipts.receipt import Receipt, ledger_of
-from foveate.receipts.summary import LineNotes, ReceiptLine, line_of
+from foveate.receipts.summary import NoteCounts, ReceiptSummary, summary_of
 from foveate.store.protocol import StoredReceipt
 from foveate.types import Frame, Prefix, Profile, Scope, Slot
 
@@ -48,14 +48,14 @@ Json = dict[str, Any]
 
 def pack(receipt: Receipt) -> StoredReceipt:
     """Return a receipt as the store keeps it."""
-    shown = [part for entry in receipt.kept for part in ends_of(entry.id) or (entry.id,)]  # a relation by its entities
+    shown = [part for entry in receipt.items for part in ends_of(entry.id) or (entry.id,)]  # a relation by its entities
     return StoredReceipt(
         receipt.id,
         receipt.created,
         _compressed(receipt),
         tuple(dict.fromkeys(shown)),
         receipt.request.scope.session,
-        _dump(line_to_json(line_of(receipt))),
+        _dump(summary_to_json(summary_of(receipt))),
     )
 
 
@@ -69,8 +69,8 @@ def scrub(body: bytes, ids: frozenset[str], terms: frozenset[str] = frozenset())
 
     See `Receipt.without`. The store calls this while it forgets records: it cannot read receipts itself.
     """
-    left = unpack(body).without(ids, terms)
-    return None if left is None else (_compressed(left), _dump(line_to_json(line_of(left))))
+    left = unpack(body).without_records(ids, terms)
+    return None if left is None else (_compressed(left), _dump(summary_to_json(summary_of(left))))
 
 
 def _compressed(receipt: Receipt) -> bytes:
@@ -249,7 +249,7 @@ def candidate_to_json(entry: AnyCandidate) -> Json:
         value["versions"] = list(entry.versions)
     if entry.conflict is not None:
         value |= {"conflict": entry.conflict.id, "conflict_version": entry.conflict.version}
-    if entry.kept:
+    if entry.is_kept:
         if entry.in_parts:
             value["in_parts"] = True
         return {**value, "kept": True, "level": entry.level, "shown_tokens": entry.tokens, "rank": entry.rank}
@@ -386,7 +386,7 @@ def _frame_from_json(value: Mapping[str, Any]) -> Frame:
 # --- lines ---------------------------------------------------------------------------------------------------------
 
 
-def line_to_json(line: ReceiptLine) -> Json:
+def summary_to_json(line: ReceiptSummary) -> Json:
     """Return a line as JSON values."""
     notes = {
         "turns": line.notes.turns or None,
@@ -419,13 +419,13 @@ def line_to_json(line: ReceiptLine) -> Json:
     }
 
 
-def line_from_json(text: str) -> ReceiptLine:
+def summary_from_json(text: str) -> ReceiptSummary:
     """Return the line that a store keeps as JSON text."""
     value = json.loads(text)
     value["created"] = value.pop("now")
     prefix = value.pop("prefix")
     value |= {"prefix_hash": prefix["hash"], "prefix_tokens": prefix["tokens"]}
-    return ReceiptLine(**{**value, "scope": Scope(**value["scope"]), "notes": LineNotes(**value["notes"])})
+    return ReceiptSummary(**{**value, "scope": Scope(**value["scope"]), "notes": NoteCounts(**value["notes"])})
 
 
 # --- contexts ------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from foveate.pipeline.assembly import joined, line, messages
 from foveate.pipeline.run import Run
 from foveate.pipeline.task_view import Computed, computed
-from foveate.receipts.receipt import Receipt, write
+from foveate.receipts.receipt import Receipt, build_receipt
 from foveate.records import fence
 from foveate.types import (
     AnthropicBlock,
@@ -54,7 +54,7 @@ class Context:
     @property
     def receipt(self) -> Receipt:
         """Why the context is as it is, with every candidate."""
-        return write(self.run)
+        return build_receipt(self.run)
 
     @property
     def text(self) -> str:

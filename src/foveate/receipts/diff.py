@@ -11,7 +11,7 @@ from foveate.text import tokens
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ItemChange:
     """One property of an item that both contexts show: before and after."""
 
     id: str
@@ -36,11 +36,11 @@ class Diff:
     after: str
     added: tuple[KeptCandidate, ...]
     withdrawn: tuple[KeptCandidate, ...]
-    moved: tuple[Step, ...]
+    place_changes: tuple[ItemChange, ...]
     """Items in another slot or at another rank."""
-    re_detailed: tuple[Step, ...]
+    level_changes: tuple[ItemChange, ...]
     """Items at another level."""
-    changed: tuple[Step, ...]
+    version_changes: tuple[ItemChange, ...]
     """Items at another version."""
     tokens: int
     """Difference in tokens; positive if the second context is larger."""
@@ -55,17 +55,19 @@ class Diff:
 
 def diff_of(before: Receipt, after: Receipt) -> Diff:
     """Compare two receipts, without their texts."""
-    old = {entry.id: entry for entry in before.kept}
-    new = {entry.id: entry for entry in after.kept}
+    old = {entry.id: entry for entry in before.items}
+    new = {entry.id: entry for entry in after.items}
     both = [(old[id], new[id]) for id in new if id in old]
     return Diff(
         before=before.id,
         after=after.id,
         added=tuple(entry for id, entry in new.items() if id not in old),
         withdrawn=tuple(entry for id, entry in old.items() if id not in new),
-        moved=tuple(Step(two.id, _place(one), _place(two)) for one, two in both if _place(one) != _place(two)),
-        re_detailed=tuple(Step(two.id, one.level, two.level) for one, two in both if one.level != two.level),
-        changed=tuple(Step(two.id, one.version, two.version) for one, two in both if one.version != two.version),
+        place_changes=tuple(ItemChange(two.id, _place(one), _place(two)) for one, two in both if _place(one) != _place(two)),
+        level_changes=tuple(ItemChange(two.id, one.level, two.level) for one, two in both if one.level != two.level),
+        version_changes=tuple(
+            ItemChange(two.id, one.version, two.version) for one, two in both if one.version != two.version
+        ),
         tokens=after.budget.used - before.budget.used,
         same_prefix=before.prefix.hash == after.prefix.hash,
     )

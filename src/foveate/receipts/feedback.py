@@ -16,7 +16,7 @@ from foveate.code.model import CODE_ID_PREFIXES
 from foveate.errors import InputError, NotFound, near
 from foveate.receipts.context import Context
 from foveate.receipts.receipt import Receipt
-from foveate.receipts.refresh import shown
+from foveate.receipts.refresh import shown_records
 from foveate.records.kinds import kind_of
 from foveate.store.protocol import Reader
 from foveate.text import analysis
@@ -64,9 +64,9 @@ def feedback(
     """Compare an answer with the items that its context found for the question; `code`: what it showed of the code."""
     if not isinstance(answer, str) or not answer.strip():
         raise InputError("The answer is empty; hand in the text that the model gave.")
-    found = receipt.found()
-    lines = {id: pair for id, pair in shown(receipt, state, context).items() if id in found}
-    for entry in receipt.kept:
+    found = receipt.found_ids()
+    lines = {id: pair for id, pair in shown_records(receipt, state, context).items() if id in found}
+    for entry in receipt.items:
         record = code.get((entry.source, entry.id))
         if record is not None and entry.id in found:
             lines.setdefault(record.id, (record, kind_of(record.kind).render(record, entry.level)))
@@ -89,14 +89,14 @@ def feedback(
     return Feedback(receipt.id, used, tuple(id for id in found if id not in used))
 
 
-def checked_mark(receipt: Receipt, id: str, mark: str) -> str:
+def check_mark(receipt: Receipt, id: str, mark: str) -> str:
     """The advice that follows a mark; an error where there is no such mark, or the context did not show the record."""
     if mark not in MARKS:
         raise InputError(f"There is no mark {mark!r}.{near(mark, MARKS)}")
     if id.startswith(CODE_ID_PREFIXES):
         raise InputError(f"{id!r} is code and not kept: only records can be marked.")
     entry = receipt.candidate(id)
-    if entry is None or not entry.kept:
+    if entry is None or not entry.is_kept:
         raise NotFound(f"{id!r} is not shown in {receipt.id!r}. `foveate why-not {id}` says why.")
     return ADVICE[mark].format(id=id)
 

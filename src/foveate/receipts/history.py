@@ -25,11 +25,11 @@ from foveate.receipts.diff import Diff, diff_of_replays
 from foveate.receipts.parts import Notes
 from foveate.receipts.receipt import Receipt
 from foveate.receipts.replay import Replay, replay
-from foveate.receipts.summary import ReceiptLine
-from foveate.receipts.timeline import COMPACTION, SessionLine, Timeline, timeline_of
+from foveate.receipts.summary import ReceiptSummary
+from foveate.receipts.timeline import COMPACTION_EVENT_TYPE, SessionSummary, Timeline, timeline_of
 from foveate.receipts.validation import Validation, validate
 from foveate.receipts.why import Why, why_candidate, why_not_considered
-from foveate.receipts.writer import Journal
+from foveate.receipts.writer import ReceiptWriter
 from foveate.records import fence
 from foveate.records.kinds import kind_of
 from foveate.store.retry import retry_interrupted
@@ -55,14 +55,14 @@ class Receipts:
         sources: Mapping[str, Source],
         root: Path | None = None,
         workspace: Workspace | None = None,
-        journal: Journal | None = None,
+        writer: ReceiptWriter | None = None,
     ) -> None:
         self._memory = memory
         self._data = memory.data
         self._sources = sources
         self._root = root
         self._workspace = workspace
-        self._journal = journal or Journal(self._data.store, self._data.project_reader)
+        self._writer = writer or ReceiptWriter(self._data.store, self._data.project_reader)
 
     def within(self, memory: Memory, root: Path | None, workspace: Workspace | None) -> Receipts:
         """Return the same receipts as another scope sees them."""
@@ -71,7 +71,7 @@ class Receipts:
             sources=self._sources,
             root=root,
             workspace=workspace,
-            journal=self._journal.seen_by(memory.data.project_reader),
+            writer=self._writer.seen_by(memory.data.project_reader),
         )
 
     # --- reading -----------------------------------------------------------------------------------------------
@@ -81,9 +81,9 @@ class Receipts:
         """Return the receipt of a context; `"last"` is the latest of this scope."""
         if isinstance(context, Receipt):
             return context
-        if isinstance(context, Context) and not self._journal.has(context.id):
+        if isinstance(context, Context) and not self._writer.has(context.id):
             return context.receipt  # a dry run, or a context whose receipt was dropped
-        return self._journal.receipt(None if context is None or context == LAST else context)
+        return self._writer.receipt(None if context is None or context == LAST else context)
 
     @retry_interrupted
     def list(
@@ -93,17 +93,17 @@ class Receipts:
         agent: str | None = None,
         limit: int = 50,
         after: tuple[int, str] | None = None,
-    ) -> Sequence[ReceiptLine]:
+    ) -> Sequence[ReceiptSummary]:
         """List past contexts, newest first. `after` is (created, id) of the last line of the previous page."""
         if agent is not None:
             data = self._data.with_scope(replace(self._data.scope, agent=agent))
-            return self._journal.seen_by(data.project_reader).lines(limit, after, session)
-        return self._journal.lines(limit, after, session)
+            return self._writer.seen_by(data.project_reader).lines(limit, after, session)
+        return self._writer.lines(limit, after, session)
 
     @retry_interrupted
     def page(self, limit: int = 50, after: tuple[int, str] | None = None) -> Sequence[Receipt]:
         """Return whole receipts of this scope, newest first; `after` as for `list`."""
-        return self._journal.page(limit, after)
+        return self._writer.page(limit, after)
 
     @retry_interrupted
     def agents(self) -> Sequence[str]:
@@ -113,20 +113,20 @@ class Receipts:
             return reader.receipt_agents()
 
     @retry_interrupted
-    def sessions(self, *, limit: int = 50) -> Sequence[SessionLine]:
+    def sessions(self, *, limit: int = 50) -> Sequence[SessionSummary]:
         """List the sessions that contexts were computed in, newest first, with their number and last time."""
         self.flush()
         with self._data.store.read(self._data.scope) as reader:
             rows = reader.receipt_sessions(limit)
-        return [SessionLine(name, number, last) for name, number, last in rows]
+        return [SessionSummary(name, number, last) for name, number, last in rows]
 
     @retry_interrupted
     def timeline(self, session: str, *, limit: int = 200) -> Timeline:
         """Return the latest turns of a session, oldest first, each compared with the one before, and its compactions."""
-        lines = self._journal.lines(limit + 1, session=session)  # one more, to compare the first turn with
+        lines = self._writer.lines(limit + 1, session=session)  # one more, to compare the first turn with
         with self._data.project_reader() as reader:
             shown = reader.items_shown_by([line.id for line in lines])
-            compacted = Filters(event_types=(COMPACTION,))
+            compacted = Filters(event_types=(COMPACTION_EVENT_TYPE,))
             compactions = reader.recent(["event"], limit, compacted, archived=True, session=session)
         if not lines and not compactions:
             raise NotFound(f"There is no context of session {session!r}: none was computed, or its receipts have expired.")
@@ -147,7 +147,7 @@ class Receipts:
             with self._workspace.snapshot() as snapshot:
                 return why_code_not_shown(receipt, item, snapshot)
         others = [name for name in self._sources if self.keeper_of(f"{name}:")]
-        with self._data.reader(receipt.scope_within(self._data.scope)) as reader:
+        with self._data.reader(receipt.narrow_scope(self._data.scope)) as reader:
             return why_not_considered(receipt, item, reader, others)
 
     def validate(self, context: ContextRef | None = LAST) -> Validation:
@@ -168,7 +168,7 @@ class Receipts:
         receipt = self.get(context)
         given = extra_records(extra, receipt.request.scope, self._data.clock(), self._data.rules)
         external = self._external_records(receipt)
-        with self._data.reader(receipt.scope_within(self._data.scope)) as reader:
+        with self._data.reader(receipt.narrow_scope(self._data.scope)) as reader:
             return replay(receipt, reader, given, external, counter=getattr(self._data.store, "counter", None))
 
     @retry_interrupted
@@ -182,41 +182,41 @@ class Receipts:
 
     def record(self, run: Run) -> None:
         """Remember a computed context; its receipt is written later, with others."""
-        self._journal.remember(run)
+        self._writer.remember(run)
 
-    def note(self, context: str, notes: Notes) -> None:
+    def add_notes(self, context: str, notes: Notes) -> None:
         """Add to a receipt what became of its context."""
-        self._journal.note(context, notes)
+        self._writer.add_notes(context, notes)
 
     @retry_interrupted
-    def used_in(self, context: ContextRef, answer: str) -> Feedback:
+    def record_answer(self, context: ContextRef, answer: str) -> Feedback:
         """Return the items of a context that an answer used. Each counts once as a use of its record."""
         from foveate.receipts.feedback import feedback
 
         receipt = self.get(context)
         external = {} if isinstance(context, Context) else self._external_records(receipt)
-        with self._data.reader(receipt.scope_within(self._data.scope)) as reader:
+        with self._data.reader(receipt.narrow_scope(self._data.scope)) as reader:
             result = feedback(receipt, context, answer, reader, external)
         counted = set(receipt.notes.used or ())
-        self.note(receipt.id, Notes(used=tuple(result.used)))
+        self.add_notes(receipt.id, Notes(used=tuple(result.used)))
         records = [id for id in result.used if not id.startswith(CODE_ID_PREFIXES) and self.keeper_of(id) is None]
         self._memory.count_uses([id for id in records if id not in counted])
         return result
 
     def mark(self, context: ContextRef, id: str, mark: str) -> str:
         """Record a person's verdict on an item of a context, and return what to do next."""
-        from foveate.receipts.feedback import checked_mark
+        from foveate.receipts.feedback import check_mark
 
         receipt = self.get(context)
         if self.keeper_of(id) is not None:
             raise InputError(f"{id!r} belongs to another memory; only records of this store can be marked.")
-        advice = checked_mark(receipt, id, mark)
+        advice = check_mark(receipt, id, mark)
         if (receipt.notes.marks or {}).get(id) != mark:
             if mark == "useful":
                 self._memory.count_uses([id], successful=True)
             elif mark == "wrong":
                 self._memory.edit(id, outcome="failure")
-        self.note(receipt.id, Notes(marks={id: mark}))
+        self.add_notes(receipt.id, Notes(marks={id: mark}))
         return advice
 
     def mark_record(self, id: str, mark: str) -> str:
@@ -237,7 +237,7 @@ class Receipts:
         from foveate.receipts.metrics import DAY, DAYS, LATEST, measure
 
         now = self._data.clock()
-        rows = self._journal.lines(LATEST)
+        rows = self._writer.lines(LATEST)
         with self._data.store.read(self._data.scope) as reader:
             return measure(rows, reader.growth(now - DAYS * DAY), now)
 
@@ -250,7 +250,7 @@ class Receipts:
         from foveate.receipts.metrics import MOST, over_time, since
 
         first = since(self._data.clock())
-        rows, more = self._journal.lines_since(first, MOST)
+        rows, more = self._writer.lines_since(first, MOST)
         with self._data.store.read(self._data.scope) as reader:
             return {**over_time(rows, cut=more), "growth": reader.growth_by_day(first)}
 
@@ -266,11 +266,11 @@ class Receipts:
 
     def flush(self) -> None:
         """Write the receipts that are waiting."""
-        self._journal.save()
+        self._writer.save()
 
     def close(self) -> None:
         """Write the receipts that are waiting, and stop waiting for the end of the process."""
-        self._journal.close()
+        self._writer.close()
 
     # --- what no store holds: code, and records of other memories ------------------------------------------------
 
@@ -307,7 +307,7 @@ class Receipts:
     def _code_records(self, receipt: Receipt) -> dict[tuple[str, str], Record]:
         if self._workspace is None or not any(entry.id.startswith(CODE_ID_PREFIXES) for entry in receipt.candidates):
             return {}
-        profile, scope, task_id = receipt.profile, receipt.scope_within(self._data.scope), receipt.request.task
+        profile, scope, task_id = receipt.profile, receipt.narrow_scope(self._data.scope), receipt.request.task
         requests = requests_of(profile, self._sources)
         with open_snapshot(profile, self._sources, self._workspace) as (code, _), self._data.reader(scope) as reader:
             task = reader.get([task_id]).get(task_id) if task_id else None

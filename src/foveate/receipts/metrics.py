@@ -17,7 +17,7 @@ from typing import Any
 from foveate.clock import iso
 from foveate.receipts.codec import unpack
 from foveate.receipts.receipt import Receipt
-from foveate.receipts.summary import ReceiptLine
+from foveate.receipts.summary import ReceiptSummary
 from foveate.store.protocol import Store, StoredReceipt
 from foveate.tasks.claims import active_claims
 from foveate.types import Scope
@@ -48,7 +48,7 @@ class Metric:
     """Contexts, answers, turns or facts that it was measured on."""
 
 
-def measure(lines: Sequence[ReceiptLine], growth: Mapping[str, int], now: int) -> dict[str, dict[str, Any]]:
+def measure(lines: Sequence[ReceiptSummary], growth: Mapping[str, int], now: int) -> dict[str, dict[str, Any]]:
     """Every metric by name. `growth` is the reader's, over the last DAYS; a younger store is taken over its own age."""
     days = min(DAYS, max(1.0, (now - growth["first"]) / DAY))
     found = {
@@ -68,7 +68,7 @@ def since(now: int, days: int = DAYS) -> int:
     return (now // DAY + 1 - days) * DAY
 
 
-def over_time(lines: Iterable[ReceiptLine], *, cut: bool = False) -> dict[str, Any]:
+def over_time(lines: Iterable[ReceiptSummary], *, cut: bool = False) -> dict[str, Any]:
     """The figures of each day, oldest first, from lines that come newest first; a day without contexts is left out, and what
     was not measured is None.
 
@@ -81,7 +81,7 @@ def over_time(lines: Iterable[ReceiptLine], *, cut: bool = False) -> dict[str, A
     return {"days": days[: len(days) - cut][::-1], "cut": cut}
 
 
-def _figures(lines: Sequence[ReceiptLine]) -> dict[str, Any]:
+def _figures(lines: Sequence[ReceiptSummary]) -> dict[str, Any]:
     times = [line.ms for line in lines]
     return {
         "contexts": len(lines),
@@ -102,21 +102,21 @@ def _over(values: Sequence[float | None], target: float, measured: int | None = 
     return Metric(mean, f"> {target}", None if mean is None else mean > target, len(known) if measured is None else measured)
 
 
-def _utilisation(lines: Sequence[ReceiptLine]) -> Metric:
+def _utilisation(lines: Sequence[ReceiptSummary]) -> Metric:
     rooms = [(line.tokens, line.total - line.reserve) for line in lines]
     shares = [used / room for used, room in rooms if room > 0]
     mean = round(fmean(shares), 4) if shares else None
     return Metric(mean, "0.5 to 0.9", None if mean is None else 0.5 <= mean <= 0.9, len(shares))
 
 
-def _refresh_rate(lines: Sequence[ReceiptLine]) -> Metric:
+def _refresh_rate(lines: Sequence[ReceiptSummary]) -> Metric:
     turns = sum(line.notes.turns for line in lines)
     refreshed = sum(bool(line.notes.refresh) for line in lines)
     rate = round(refreshed / turns, 4) if turns else None
     return Metric(rate, "< 0.3 per turn", None if rate is None else rate < 0.3, turns)
 
 
-def _cold_start(lines: Sequence[ReceiptLine]) -> Metric:
+def _cold_start(lines: Sequence[ReceiptSummary]) -> Metric:
     slow = _within([line.ms for line in lines], SLOWEST)
     return Metric(slow, "< 500", None if slow is None else slow < 500, len(lines))
 

@@ -25,7 +25,7 @@ class RecordRef:
 class CandidateEntry:
     """A candidate of a past context: what it was, and how it scored."""
 
-    kept: ClassVar[bool]
+    is_kept: ClassVar[bool]
 
     id: str
     version: int
@@ -57,7 +57,7 @@ class CandidateEntry:
 class KeptCandidate(CandidateEntry):
     """A candidate that the context shows."""
 
-    kept: ClassVar[Literal[True]] = True
+    is_kept: ClassVar[Literal[True]] = True
 
     level: Level
     tokens: int
@@ -73,7 +73,7 @@ class KeptCandidate(CandidateEntry):
 class LeftOutCandidate(CandidateEntry):
     """A candidate that the context does not show, the reason, and what it lacked."""
 
-    kept: ClassVar[Literal[False]] = False
+    is_kept: ClassVar[Literal[False]] = False
 
     reason: Reason
     detail: str = ""
@@ -189,7 +189,7 @@ class Notes:
     marks: Mapping[str, str] | None = None
     """A person's verdict on an item, by its id."""
 
-    def merged(self, later: Notes) -> Notes:
+    def merge(self, later: Notes) -> Notes:
         """Return both notes: turns add up, used items and marks join, and the later reason replaces the earlier one."""
         used = None if self.used is None and later.used is None else (*(self.used or ()), *(later.used or ()))
         marks = None if self.marks is None and later.marks is None else {**(self.marks or {}), **(later.marks or {})}
@@ -200,7 +200,7 @@ class Notes:
             marks=marks,
         )
 
-    def without(self, ids: frozenset[str]) -> Notes:
+    def without_records(self, ids: frozenset[str]) -> Notes:
         """Return the notes without records that are forgotten."""
         return replace(
             self,

@@ -66,43 +66,43 @@ class Receipt:
         return self.request.now
 
     @property
-    def kept(self) -> Iterator[KeptCandidate]:
+    def items(self) -> Iterator[KeptCandidate]:
         """Iterate over the candidates that the context shows."""
-        return (entry for entry in self.candidates if entry.kept)
+        return (entry for entry in self.candidates if entry.is_kept)
 
     @property
     def left_out(self) -> Iterator[LeftOutCandidate]:
         """Iterate over the candidates that the context does not show."""
-        return (entry for entry in self.candidates if not entry.kept)
+        return (entry for entry in self.candidates if not entry.is_kept)
 
     def candidate(self, id: str) -> AnyCandidate | None:
         """Return the entry of a record: the one that is shown, if it was a candidate for several slots."""
         entries = [entry for entry in self.candidates if entry.id == id]
-        return next((entry for entry in entries if entry.kept), entries[0] if entries else None)
+        return next((entry for entry in entries if entry.is_kept), entries[0] if entries else None)
 
-    def found(self) -> list[str]:
+    def found_ids(self) -> list[str]:
         """Return the ids of the items that were chosen for the query, without the rules that are always shown."""
-        return list(dict.fromkeys(entry.id for entry in self.kept if entry.source not in CONTEXT_SOURCES))
+        return list(dict.fromkeys(entry.id for entry in self.items if entry.source not in CONTEXT_SOURCES))
 
     def debug(self) -> str:
         """Return 000's debug section as Markdown."""
         return _debug(self)
 
-    def scope_within(self, mine: Scope) -> Scope:
+    def narrow_scope(self, mine: Scope) -> Scope:
         """Return the receipt's scope, limited to the caller's own session and task: a receipt gives no further access."""
         asked = self.request.scope
         return replace(asked, session=mine.session or asked.session, task=mine.task or asked.task)
 
-    def noted(self, notes: Notes) -> Receipt:
+    def with_notes(self, notes: Notes) -> Receipt:
         """Return the receipt with more notes on its context."""
-        return self if notes == NO_NOTES else replace(self, notes=self.notes.merged(notes))
+        return self if notes == NO_NOTES else replace(self, notes=self.notes.merge(notes))
 
-    def without(self, ids: frozenset[str], terms: frozenset[str] = frozenset()) -> Receipt | None:
+    def without_records(self, ids: frozenset[str], terms: frozenset[str] = frozenset()) -> Receipt | None:
         """Return the receipt without some records and without the query that found or quotes them; None if it has none.
 
         `terms` are words that no other record holds: a query with one of them quotes what is to be forgotten.
         """
-        left = tuple(entry for entry in self.candidates if not names_one_of(ids, *_mentioned(entry)))
+        left = tuple(entry for entry in self.candidates if not names_one_of(ids, *_mentioned_ids(entry)))
         contradicted = [entry for entry in left if entry.conflict and names_one_of(ids, entry.conflict.id)]
         named = (*self.request.filters.exclude, *self.signals.entities, self.request.task)
         gone = len(self.candidates) - len(left)
@@ -113,21 +113,21 @@ class Receipt:
             request=self.request.without_query(),
             signals=SignalsSummary(),
             candidates=tuple(replace(entry, conflict=None) if entry in contradicted else entry for entry in left),
-            notes=self.notes.without(ids),
+            notes=self.notes.without_records(ids),
             forgotten=self.forgotten + gone,
         )
 
 
-def _mentioned(entry: AnyCandidate) -> tuple[str | None, ...]:
+def _mentioned_ids(entry: AnyCandidate) -> tuple[str | None, ...]:
     """Return the ids that an entry holds, apart from that of a contradicting record."""
-    detail = None if entry.kept else entry.detail
+    detail = None if entry.is_kept else entry.detail
     return (entry.id, detail, entry.overruled_by, entry.inherited_from.id if entry.inherited_from else None)
 
 
 # --- writing -------------------------------------------------------------------------------------------------------
 
 
-def write(run: Run) -> Receipt:
+def build_receipt(run: Run) -> Receipt:
     """Return the receipt of a computed context."""
     kept = {_key(item.candidate): item for section in run.sections for item in section.items}
     lost = {_key(omission.candidate): omission for omission in run.left_out}
@@ -231,7 +231,7 @@ def _ref(record: Record | None) -> RecordRef | None:
 def _debug(receipt: Receipt) -> str:
     """Return 000's debug section as Markdown: the signals, and how much each step found and let through."""
     signals, budget = receipt.signals, receipt.budget
-    kept = sum(1 for _ in receipt.kept)
+    kept = sum(1 for _ in receipt.items)
     sources = {report.source: report for report in receipt.sources}
     looked_up = [entry for entry in receipt.candidates if entry.kind in ("pattern", "gotcha", "decision")]
     inherited = [entry for entry in receipt.candidates if entry.inherited_from]

@@ -19,13 +19,13 @@ from foveate.store.protocol import Reader
 from foveate.text import analysis
 from foveate.types import Record
 
-MATCH = 0.5
+MIN_MATCH = 0.5
 """004: an input that matches the context by less than this is about something else."""
 
-PRESSURE = 0.9
+DEFAULT_PRESSURE = 0.9
 """The share of the room that conversation and context may take before the least relevant items go."""
 
-Cause = Literal["", "first", "frame", "decision", "new information", "pressure", "event"]
+RefreshReason = Literal["", "first", "frame", "decision", "new information", "pressure", "event"]
 
 _DECIDES = re.compile(
     r"\b(?:decid(?:e|es|ed|ing)|decisions?|choos(?:e|es|ing)|approve|go ahead|commit to|settle on|sign off|trade-?offs?"
@@ -39,7 +39,7 @@ class Refresh:
     """The answer to "is the previous context still good?". False if it is."""
 
     context: Context | None
-    reason: Cause
+    reason: RefreshReason
     detail: str
     match: float = 1.0
     """How much of the new question the previous context covers, 0..1."""
@@ -48,7 +48,7 @@ class Refresh:
         return self.context is not None
 
 
-def judge(before: Receipt, plan: Plan, match: float, *, acting: bool) -> tuple[Cause, str]:
+def judge(before: Receipt, plan: Plan, match: float, *, acting: bool) -> tuple[RefreshReason, str]:
     """Return the first of 004's reasons to refresh, and its explanation; no reason if the context is still good.
 
     `acting` says that the agent is about to act.
@@ -62,8 +62,8 @@ def judge(before: Receipt, plan: Plan, match: float, *, acting: bool) -> tuple[C
     decided = is_decision(before.request.query, before.signals.intent)
     if acting or (is_decision(plan.request.query, plan.signals.intent) and not decided):
         return "decision", "a decision or an action is next"
-    if match < MATCH:
-        return "new information", f"the context covers {match:.0%} of the question, less than {MATCH:.0%}"
+    if match < MIN_MATCH:
+        return "new information", f"the context covers {match:.0%} of the question, less than {MIN_MATCH:.0%}"
     return "", f"the context covers {match:.0%} of the question"
 
 
@@ -72,7 +72,7 @@ def is_decision(text: str, intent: str) -> bool:
     return intent == "action" or _DECIDES.search(text) is not None
 
 
-def share_held(said: Iterable[str], held: Iterable[str], rarity: Mapping[str, float]) -> float:
+def term_coverage(said: Iterable[str], held: Iterable[str], rarity: Mapping[str, float]) -> float:
     """The share of the informative terms of what is said, weighted by rarity, that occur in what is held; 0..1.
 
     Informative are terms that some record holds, and a rare one tells more than a common one. A term that no record
@@ -93,16 +93,16 @@ def match_of(
     """
     query = plan.request.query
     terms = analysis.terms(query)
-    held = [*before.signals.terms, *_terms(shown(before, reader, previous))]
-    by_words = share_held(terms, held, reader.idf(terms))
-    if by_words >= MATCH or plan.signals.embedding is None or before.request.is_forgotten:
+    held = [*before.signals.terms, *_terms(shown_records(before, reader, previous))]
+    by_words = term_coverage(terms, held, reader.idf(terms))
+    if by_words >= MIN_MATCH or plan.signals.embedding is None or before.request.is_forgotten:
         return by_words
     return max(by_words, similarity(before.request.query, query))
 
 
-def shown(receipt: Receipt, state: Reader, context: str | Context | Receipt) -> dict[str, tuple[Record, str]]:
+def shown_records(receipt: Receipt, state: Reader, context: str | Context | Receipt) -> dict[str, tuple[Record, str]]:
     """The records that a context showed, each with the line that it showed; given texts where the context is at hand."""
-    kept = {entry.id: entry.level for entry in receipt.kept}
+    kept = {entry.id: entry.level for entry in receipt.items}
     found = state.get(list(kept))
     if isinstance(context, Context):
         found |= {item.id: item.record for item in context.items}

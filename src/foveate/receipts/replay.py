@@ -140,7 +140,7 @@ class Replay:
 
     def _readable(self) -> Prompt:
         """Return the items that the context kept and that can still be read, each at its level."""
-        kept = sorted(self.receipt.kept, key=lambda entry: entry.rank)
+        kept = sorted(self.receipt.items, key=lambda entry: entry.rank)
         readable = {(candidate.record.id, candidate.slot): candidate for candidate in self.candidates}
         items: dict[str, list[Item]] = {}
         for entry in kept:
@@ -150,7 +150,7 @@ class Replay:
         filled = {slot.name for slot in self.receipt.budget.slots if slot.used}
         slots = [slot for slot in self.receipt.profile.slots if slot.name in filled]
         sections = [section(slot, items.get(slot.name, []), self.tag) for slot in slots]
-        lost = tuple(entry.id for entry in self.receipt.kept if (entry.id, entry.slot) not in readable)
+        lost = tuple(entry.id for entry in self.receipt.items if (entry.id, entry.slot) not in readable)
         return Prompt(tuple(_part(each, self.tag) for each in sections), identical=False, missing=lost)
 
 

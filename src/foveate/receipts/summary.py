@@ -11,12 +11,12 @@ from foveate.receipts.parts import KeptCandidate
 from foveate.receipts.receipt import CONTEXT_SOURCES, Receipt
 from foveate.types import Scope
 
-MAX_LINE_QUERY_CHARS = 1_000
+MAX_SUMMARY_QUERY_CHARS = 1_000
 """Characters of a query in a line. The query may be a whole task, and a list shows its beginning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LineNotes:
+class NoteCounts:
     """Notes as counts, without ids."""
 
     turns: int = 0
@@ -26,7 +26,7 @@ class LineNotes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReceiptLine:
+class ReceiptSummary:
     """What lists, timelines and statistics show of a context: figures, without candidates and ids of records."""
 
     id: str
@@ -50,19 +50,19 @@ class ReceiptLine:
     """Mean relevance of what was found for the query."""
     precision: float | None
     """Share of the found items that an answer used or a person called useful; None where nobody reported it."""
-    notes: LineNotes
+    notes: NoteCounts
     warnings: int
     forgotten: int = 0
 
 
-def line_of(receipt: Receipt) -> ReceiptLine:
+def summary_of(receipt: Receipt) -> ReceiptSummary:
     """Return the line of a receipt."""
     query, budget, notes = receipt.request.query, receipt.budget, receipt.notes
-    kept = list(receipt.kept)
-    return ReceiptLine(
+    kept = list(receipt.items)
+    return ReceiptSummary(
         id=receipt.id,
         created=receipt.created,
-        query=query if len(query) <= MAX_LINE_QUERY_CHARS else f"{query[:MAX_LINE_QUERY_CHARS]}…",
+        query=query if len(query) <= MAX_SUMMARY_QUERY_CHARS else f"{query[:MAX_SUMMARY_QUERY_CHARS]}…",
         profile=receipt.profile.name,
         scope=receipt.request.scope,
         tokens=budget.used,
@@ -78,7 +78,7 @@ def line_of(receipt: Receipt) -> ReceiptLine:
         prefix_tokens=receipt.prefix.tokens,
         relevance=_relevance(kept),
         precision=_precision(receipt),
-        notes=LineNotes(
+        notes=NoteCounts(
             turns=notes.turns,
             refresh=notes.refresh.reason if notes.refresh else "",
             used=None if notes.used is None else len(notes.used),
@@ -98,6 +98,6 @@ def _precision(receipt: Receipt) -> float | None:
     notes = receipt.notes
     if notes.used is None and notes.marks is None:
         return None
-    found = receipt.found()
+    found = receipt.found_ids()
     useful = {id for id, mark in (notes.marks or {}).items() if mark == "useful"} | set(notes.used or ())
     return round(len(useful.intersection(found)) / len(found), 6) if found else None

@@ -9,15 +9,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from foveate.receipts.summary import ReceiptLine
+from foveate.receipts.summary import ReceiptSummary
 from foveate.types import Record
 
-COMPACTION = "compaction"
+COMPACTION_EVENT_TYPE = "compaction"
 """Type of the event that a conversation was compacted. It is archived from the start: for people, not for prompts."""
 
 
 @dataclass(frozen=True, slots=True)
-class SessionLine:
+class SessionSummary:
     """A session that contexts were computed in."""
 
     name: str
@@ -30,7 +30,7 @@ class SessionLine:
 class Turn:
     """A context of a session, compared with the one before it. Everything in the first one is new."""
 
-    line: ReceiptLine
+    line: ReceiptSummary
     added: int
     withdrawn: int
     same_prefix: bool
@@ -62,7 +62,7 @@ class Timeline:
 
 def timeline_of(
     session: str,
-    lines: Sequence[ReceiptLine],
+    lines: Sequence[ReceiptSummary],
     shown: Mapping[str, Sequence[str]],
     compactions: Sequence[Record],
     limit: int,
@@ -77,7 +77,7 @@ def timeline_of(
     return Timeline(session, turns[-limit:], compacted, earlier=len(lines) > limit)
 
 
-def _turn(before: ReceiptLine | None, line: ReceiptLine, shown: Mapping[str, Sequence[str]]) -> Turn:
+def _turn(before: ReceiptSummary | None, line: ReceiptSummary, shown: Mapping[str, Sequence[str]]) -> Turn:
     old, new = (set(shown.get(each.id, ())) if each else set() for each in (before, line))
     same_prefix = before is not None and before.prefix_hash == line.prefix_hash
     return Turn(line, len(new - old), len(old - new), same_prefix)

@@ -74,7 +74,7 @@ def _no_room(receipt: Receipt) -> str:
     """Suggest a larger budget if something did not fit or is shortened."""
     slots = _slots(receipt)
     lost = Counter(entry.slot for entry in receipt.left_out if entry.reason == "budget")
-    short = Counter(entry.slot for entry in receipt.kept if _is_shortened(entry, slots[entry.slot]))
+    short = Counter(entry.slot for entry in receipt.items if _is_shortened(entry, slots[entry.slot]))
     if not lost and not short:
         return ""
     losses = [f"{number} in {name!r} did not fit" for name, number in lost.most_common()]
@@ -110,7 +110,7 @@ def _nothing_found(receipt: Receipt) -> str:
     large = LARGE_SHARE * receipt.budget.ceiling
     without_input = {slot for report in receipt.sources if report.note for slot in report.slots}
     seen = {entry.slot for entry in receipt.candidates} | without_input
-    shows_files = any(entry.source == "found_files" for entry in receipt.kept)
+    shows_files = any(entry.source == "found_files" for entry in receipt.items)
     searched = ("search",) if shows_files else ("search", "code")  # definitions of a shown file are not found again
     missed = [
         slot
@@ -133,7 +133,7 @@ def _no_file_of_task(receipt: Receipt) -> str:
 
 
 def _shown_in_parts(receipt: Receipt) -> str:
-    paths = [entry.id.removeprefix("file:") for entry in receipt.kept if entry.in_parts]
+    paths = [entry.id.removeprefix("file:") for entry in receipt.items if entry.in_parts]
     if not paths:
         return ""
     more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
@@ -148,7 +148,7 @@ def _beyond_max_items(receipt: Receipt) -> str:
 
 
 def _stale(receipt: Receipt) -> str:
-    ids = [entry.id for entry in receipt.kept if entry.stale]
+    ids = [entry.id for entry in receipt.items if entry.stale]
     return f"{len(ids)} point to files that are gone; `foveate retire {' '.join(ids[:3])}` drops them." if ids else ""
 
 

@@ -29,7 +29,7 @@ MAX_RANK = 100_000
 
 MAX_SHOWN_WORDS = 5
 
-UNRELATED = {
+UNRELATED_REASONS = {
     "task": "it is not the task that the request is for",
     "dependencies": "no completed dependency of the task handed it on",
     "transitive": "no dependency of the task depended on it",
@@ -69,17 +69,17 @@ class Why:
     @property
     def included(self) -> bool:
         """Return whether the context shows the item."""
-        return self.candidate is not None and self.candidate.kept
+        return self.candidate is not None and self.candidate.is_kept
 
     @property
     def needs_tokens(self) -> int:
         """Return how many more tokens would have shown it."""
-        return 0 if self.candidate is None or self.candidate.kept else self.candidate.needs_tokens
+        return 0 if self.candidate is None or self.candidate.is_kept else self.candidate.needs_tokens
 
     @property
     def needs_score(self) -> float:
         """Return how much more score would have shown it."""
-        return 0.0 if self.candidate is None or self.candidate.kept else self.candidate.needs_score
+        return 0.0 if self.candidate is None or self.candidate.is_kept else self.candidate.needs_score
 
     def __str__(self) -> str:
         return self.sentence
@@ -91,7 +91,7 @@ def why_candidate(receipt: Receipt, entry: AnyCandidate) -> Why:
         context=receipt.id,
         id=entry.id,
         kind=entry.kind,
-        reason="" if entry.kept else entry.reason,
+        reason="" if entry.is_kept else entry.reason,
         sentence=str(entry),
         candidate=entry,
         score_parts=entry.score_parts(receipt.profile.weights),
@@ -149,8 +149,8 @@ def _reason(receipt: Receipt, record: Record, reader: Reader) -> Reason:
 
 
 def _not_related(receipt: Receipt, record: Record, profile: Profile, slot: Slot) -> Reason:
-    if slot.source in UNRELATED:
-        return "unrelated", UNRELATED[slot.source]
+    if slot.source in UNRELATED_REASONS:
+        return "unrelated", UNRELATED_REASONS[slot.source]
     if (
         slot.source == "recent"
         and record.scope.session

@@ -122,7 +122,7 @@ def _outranked(receipt: Receipt, prefix: str, path: str, symbol: Symbol | None, 
     if receipt.request.is_forgotten:
         return "forgotten", "the reason is unknown, because the query was removed with a forgotten record"
     file = receipt.candidate(f"file:{path}") if symbol and path in _whole_files(receipt) else None
-    if file is not None and file.kept:
+    if file is not None and file.is_kept:
         return "in its file", f"file:{path}, which it is part of, is shown instead: {file}"
     if file is not None:
         return "in its file", f"its file was considered as a whole, and {file}"

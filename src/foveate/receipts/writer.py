@@ -1,4 +1,4 @@
-"""The journal: receipts on their way to the store and back, with the notes on them.
+"""The writer: receipts on their way to the store and back, with the notes on them.
 
 Receipts wait until several can be written in one transaction, never before an answer. They are found here, whether they are
 still waiting or already in the store.
@@ -16,12 +16,11 @@ from dataclasses import replace
 
 from foveate.errors import NotFound, StoreError
 from foveate.pipeline.run import Run
-from foveate.receipts import receipt as receipts
-from foveate.receipts.codec import line_from_json, pack, unpack
+from foveate.receipts.codec import pack, summary_from_json, unpack
 from foveate.receipts.context import Context
 from foveate.receipts.parts import NO_NOTES, Notes
-from foveate.receipts.receipt import Receipt
-from foveate.receipts.summary import ReceiptLine
+from foveate.receipts.receipt import Receipt, build_receipt
+from foveate.receipts.summary import ReceiptSummary
 from foveate.store.protocol import ProjectReader, Store
 from foveate.types import Scope
 
@@ -37,7 +36,7 @@ MOST_PENDING = 64
 Readers = Callable[[Scope | None], AbstractContextManager[ProjectReader]]
 
 
-class Journal:
+class ReceiptWriter:
     """The receipts of one engine."""
 
     def __init__(self, store: Store, readers: Readers) -> None:
@@ -50,7 +49,7 @@ class Journal:
         self._saving = threading.Lock()
         self._at_exit = _save_at_exit(self)
 
-    def seen_by(self, readers: Readers) -> Journal:
+    def seen_by(self, readers: Readers) -> ReceiptWriter:
         """The same receipts for whoever reads with another scope."""
         other = copy(self)
         other._readers = readers
@@ -70,7 +69,7 @@ class Journal:
             self._pending.append(facts)
             del self._pending[:-MOST_PENDING]
 
-    def note(self, context: str, notes: Notes) -> None:
+    def add_notes(self, context: str, notes: Notes) -> None:
         """Add to a context's receipt what became of it; written with the next receipts."""
         if len(self._notes) >= PENDING and context not in self._notes:
             self.save()
@@ -79,7 +78,7 @@ class Journal:
         with self._lock:
             self._noted_by.pop(context, None)
             self._noted_by[context] = here
-            self._notes[context] = self._notes.get(context, NO_NOTES).merged(notes)
+            self._notes[context] = self._notes.get(context, NO_NOTES).merge(notes)
             for oldest in list(self._notes)[:-MOST_PENDING]:
                 del self._notes[oldest]
             for oldest in list(self._noted_by)[: -2 * MOST_PENDING]:  # in place: views of other callers share it
@@ -97,7 +96,7 @@ class Journal:
         for facts in pending:
             by_owner.setdefault(_owner(facts.request.scope), []).append(facts)
         for owner, group in by_owner.items():
-            if self._write(owner, [receipts.write(facts) for facts in group]):
+            if self._write(owner, [build_receipt(facts) for facts in group]):
                 written = set(map(id, group))  # until now they are found here: a question may come at any moment
                 with self._lock:
                     self._pending[:] = [facts for facts in self._pending if id(facts) not in written]
@@ -138,14 +137,14 @@ class Journal:
                 bodies = [reader.receipt(receipt.id) for receipt in group]
             known = [unpack(body).notes if body else NO_NOTES for body in bodies]
             whole = [
-                replace(receipt, notes=held.merged(notes[receipt.id])) for receipt, held in zip(group, known, strict=True)
+                replace(receipt, notes=held.merge(notes[receipt.id])) for receipt, held in zip(group, known, strict=True)
             ]
             self._store.save_receipts(owner, [pack(each) for each in whole])
         except StoreError:
             with self._lock:
                 for id, held in notes.items():
                     if held != NO_NOTES:
-                        self._notes[id] = held.merged(self._notes.get(id, NO_NOTES))
+                        self._notes[id] = held.merge(self._notes.get(id, NO_NOTES))
             return False
         return True
 
@@ -165,7 +164,7 @@ class Journal:
         id = context.id if isinstance(context, Context) else context
         for facts in reversed(self._waiting(held=isinstance(context, Context))):
             if id == facts.id or (id is None and self._is_mine(facts.request.scope)):
-                return self._noted(receipts.write(facts))
+                return self._noted(build_receipt(facts))
         with self._readers(None) as reader:
             if id is None:
                 return self._noted(_latest(reader))
@@ -181,19 +180,19 @@ class Journal:
             found = reader.receipts_page(limit, after)
         return [self._noted(unpack(stored.body)) for stored in found]
 
-    def lines(self, limit: int, after: tuple[int, str] | None = None, session: str | None = None) -> list[ReceiptLine]:
+    def lines(self, limit: int, after: tuple[int, str] | None = None, session: str | None = None) -> list[ReceiptSummary]:
         """The lines of receipts, of a session where one is named; in the order and the pages of `page`."""
         self.save()
         with self._readers(None) as reader:
             found = reader.receipt_summaries(limit, after, session)
-        return [line_from_json(line) for line in found]
+        return [summary_from_json(line) for line in found]
 
-    def lines_since(self, since: int, limit: int) -> tuple[Iterator[ReceiptLine], bool]:
+    def lines_since(self, since: int, limit: int) -> tuple[Iterator[ReceiptSummary], bool]:
         """The lines of receipts that were created at this time or later, newest first, and whether there are more."""
         self.save()
         with self._readers(None) as reader:
             found, more = reader.receipt_summaries_since(since, limit)
-        return map(line_from_json, found), more
+        return map(summary_from_json, found), more
 
     def _waiting(self, *, held: bool) -> list[Run]:
         """What is not written yet, of those that the reader may see; whoever holds the context itself may see its own."""
@@ -210,7 +209,7 @@ class Journal:
             return _is_own(asked, reader.scope)
 
     def _noted(self, receipt: Receipt) -> Receipt:
-        return receipt.noted(self._notes.get(receipt.id, NO_NOTES))
+        return receipt.with_notes(self._notes.get(receipt.id, NO_NOTES))
 
 
 def _owner(scope: Scope) -> Scope:
@@ -239,14 +238,14 @@ def _latest(reader: ProjectReader) -> Receipt:
     raise NotFound("No context was computed yet.")
 
 
-def _save_at_exit(journal: Journal) -> Callable[[], None]:
+def _save_at_exit(writer: ReceiptWriter) -> Callable[[], None]:
     """Write what is waiting when the process ends, without keeping an engine alive that nobody uses."""
-    held = weakref.ref(journal)
+    held = weakref.ref(writer)
 
     def save() -> None:
-        journal = held()
-        if journal is not None:
-            journal.save()
+        writer = held()
+        if writer is not None:
+            writer.save()
 
     atexit.register(save)
     return save

@@ -25,7 +25,7 @@ from foveate.integrations.importers.rows import (
     tool_rows,
 )
 from foveate.memory.messages import without_private_parts
-from foveate.receipts.timeline import COMPACTION
+from foveate.receipts.timeline import COMPACTION_EVENT_TYPE
 from foveate.store.retry import retry_interrupted
 from foveate.tasks.task import lookup
 from foveate.types import NO_FILTERS
@@ -210,9 +210,15 @@ def _on_response(engine: Engine, event: HookEvent) -> str:
 
 def _on_compaction(engine: Engine, event: HookEvent) -> str:
     now = engine.store.data.clock()
-    key = f"{event.key_prefix}:{COMPACTION}:{now}"
+    key = f"{event.key_prefix}:{COMPACTION_EVENT_TYPE}:{now}"
     # archived, so that no context shows it
-    values: dict[str, Any] = {"type": COMPACTION, "status": "archived", "created": now, "trust": "tool", "key": key}
+    values: dict[str, Any] = {
+        "type": COMPACTION_EVENT_TYPE,
+        "status": "archived",
+        "created": now,
+        "trust": "tool",
+        "key": key,
+    }
     _save_rows(engine, event, ImportRow("event", COMPACTED_TEXT, values, event.session))
     summary = without_private_parts(event.fields["summary"])
     if summary:

@@ -25,7 +25,7 @@ def candidate_rows(
     external_records: Mapping[str, Record] | None = None,
 ) -> list[Row]:
     """Return a row for each entry. `external_records` are records that no store holds."""
-    with engine.store.data.reader(receipt.scope_within(engine.scope)) as reader:
+    with engine.store.data.reader(receipt.narrow_scope(engine.scope)) as reader:
         stored = reader.get([entry.id for entry in entries])
     records = {**stored, **(external_records or {})}
     weights = receipt.profile.weights
@@ -47,7 +47,7 @@ def _row(entry: AnyCandidate, record: Record | None, weights: Mapping[str, float
         "score": entry.score,
         "parts": {name: part for name, part in entry.score_parts(weights).items() if part},
         "features": dict(entry.features),
-        "tokens": entry.tokens if entry.kept else None,
+        "tokens": entry.tokens if entry.is_kept else None,
         "trust": record.trust if record else "",
         "origin": (record.origin or "") if record else "",
         "version": entry.version,

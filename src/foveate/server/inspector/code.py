@@ -57,10 +57,10 @@ def _ranked_file(entry: AnyCandidate) -> dict[str, Any]:
     return {
         "path": entry.id.removeprefix("map:"),
         "score": entry.score,
-        "kept": entry.kept,
-        "level": entry.level if entry.kept else "",
-        "tokens": entry.tokens if entry.kept else None,
-        "needs_tokens": 0 if entry.kept else entry.needs_tokens,
+        "kept": entry.is_kept,
+        "level": entry.level if entry.is_kept else "",
+        "tokens": entry.tokens if entry.is_kept else None,
+        "needs_tokens": 0 if entry.is_kept else entry.needs_tokens,
         "sentence": str(entry),
     }
 

@@ -17,7 +17,7 @@ from foveate.receipts.codec import budget_to_json
 from foveate.receipts.diff import Diff, diff_of
 from foveate.receipts.receipt import Receipt
 from foveate.receipts.replay import prompt_of
-from foveate.receipts.summary import line_of
+from foveate.receipts.summary import summary_of
 from foveate.records.render import display_name
 from foveate.server.inspector.candidate_rows import Row, candidate_rows, features
 from foveate.server.inspector.contexts import budget_view, context_header, context_view, receipt_of
@@ -99,7 +99,7 @@ def _sort_rows(rows: list[Row], sort: str) -> list[Row]:
 def _with_related_records(request: PageRequest, receipt: Receipt, rows: Sequence[Row]) -> list[Row]:
     """Add to each row the record that it repeats or that superseded it."""
     ids = list(dict.fromkeys(row["detail"] for row in rows if row["reason"] in REASONS_NAMING_RECORD and row["detail"]))
-    with request.engine.store.data.reader(receipt.scope_within(request.engine.scope)) as reader:
+    with request.engine.store.data.reader(receipt.narrow_scope(request.engine.scope)) as reader:
         records = reader.get(ids) if ids else {}
     others = {id: {"id": id, "title": id, "is_record": False} for id in ids}
     others |= {id: {"id": id, "title": display_name(record), "is_record": True} for id, record in records.items()}
@@ -130,7 +130,7 @@ def compare_page(request: PageRequest) -> dict[str, Any]:
     before = receipt_of(request, "from") if request.text("from") else _previous_context(request.engine, after)
     latest = request.engine.receipts.list(limit=MAX_CONTEXT_CHOICES)
     if before is not None and before.id not in {line.id for line in latest}:
-        latest = [*latest, line_of(before)]
+        latest = [*latest, summary_of(before)]
     return {
         "subject": f"Compare: {after.request.query[:60]}",
         "context": context_header(after),
@@ -182,7 +182,7 @@ def changed_items(request: PageRequest, before: Receipt, after: Receipt, diff: D
 
 
 def _kept_rows(request: PageRequest, receipt: Receipt, ids: set[str]) -> dict[str, Row]:
-    kept = [entry for entry in receipt.kept if entry.id in ids]
+    kept = [entry for entry in receipt.items if entry.id in ids]
     return {row["id"]: row for row in candidate_rows(request.engine, receipt, kept)}
 
 
@@ -207,7 +207,7 @@ def try_page(request: PageRequest) -> dict[str, Any]:
     changes = {name: form[name] for name in ("budget", "profile") if form[name]}
     options: dict[str, Any] = {**start.request.options(), **changes}
     try:
-        view = view_of(request.engine, start.scope_within(request.engine.scope))
+        view = view_of(request.engine, start.narrow_scope(request.engine.scope))
         context = view.context(query, dry_run=True, **options)
         receipt = view.receipts.get(context)
     except (InputError, ProfileError, BudgetError, NotFound, SourceError) as error:  # shown next to the form

@@ -86,7 +86,7 @@ def context_view(
 ) -> dict[str, Any]:
     """Return everything that the page of a context shows."""
     slots = [slot.name for slot in receipt.budget.slots]
-    kept = sorted(receipt.kept, key=lambda entry: (slots.index(entry.slot), entry.rank))
+    kept = sorted(receipt.items, key=lambda entry: (slots.index(entry.slot), entry.rank))
     items = _in_prompt_order(candidate_rows(request.engine, receipt, kept, external_records), prompt)
     return {
         "subject": f"Context: {receipt.request.query[:60]}",

@@ -107,8 +107,8 @@ def _context_row(created: int, receipt: Receipt, id: str) -> dict[str, Any]:
         "created": iso(created),
         "query": receipt.request.query,
         "slot": entry.slot if entry else "",
-        "level": (entry.level if entry.kept else "") if entry else "in a relation",
-        "tokens": entry.tokens if entry and entry.kept else None,
+        "level": (entry.level if entry.is_kept else "") if entry else "in a relation",
+        "tokens": entry.tokens if entry and entry.is_kept else None,
         "answered": id in (receipt.notes.used or ()),
         "mark": (receipt.notes.marks or {}).get(id, ""),
     }

@@ -10,7 +10,7 @@ from foveate.clock import iso
 from foveate.operations import json
 from foveate.receipts.codec import unpack
 from foveate.receipts.receipt import Receipt
-from foveate.receipts.summary import line_of
+from foveate.receipts.summary import summary_of
 from foveate.records.kinds import DEPENDS_ON, HANDOFF_OF, TASK_STATES
 from foveate.records.render import display_name, part_of_task
 from foveate.server.http.responses import encode_cursor
@@ -186,7 +186,7 @@ def task_page(request: PageRequest) -> dict[str, Any]:
         "waits_for_it": [_label(id, display_name(record), state_of(record)) for id, record in waiting.items()],
         "handoffs": [{**_handoff_view(handoff), "summary": handoff.summary, "raw": handoff.text} for handoff in handoffs],
         "claims": [json.claim(claim) for claim in engine.tasks.claims(task=task)],
-        "contexts": [json.listed(line_of(receipt)) for receipt in receipts if _is_for(receipt, task.id)],
+        "contexts": [json.listed(summary_of(receipt)) for receipt in receipts if _is_for(receipt, task.id)],
     }
 
 

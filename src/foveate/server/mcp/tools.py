@@ -17,7 +17,7 @@ from foveate.engine import Engine
 from foveate.engine.inbox import RULE_KINDS
 from foveate.errors import InputError, near
 from foveate.pipeline.request import MAX_QUERY, readable
-from foveate.receipts.feedback import checked_mark
+from foveate.receipts.feedback import check_mark
 from foveate.receipts.history import LAST
 from foveate.records.kinds import kind_of
 from foveate.server.mcp import results
@@ -224,7 +224,7 @@ class Tools:
         engine = self._engine()
         receipt = engine.receipts.get(context)
         marks = {id: mark for mark, ids in (("useful", useful), ("wrong", wrong), ("outdated", outdated)) for id in ids}
-        advice = [checked_mark(receipt, id, mark) for id, mark in marks.items()]  # every id is checked before one is stored
+        advice = [check_mark(receipt, id, mark) for id, mark in marks.items()]  # every id is checked before one is stored
         for id, mark in marks.items():
             if mark != "useful" and _is_rule(engine.get(id).kind):
                 raise InputError(f"{id!r} is a rule of the user: tell the user what is wrong with it. Nothing was stored.")

@@ -17,7 +17,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from foveate.engine import Engine
 from foveate.errors import StoreError
 from foveate.operations import json
-from foveate.receipts.summary import ReceiptLine
+from foveate.receipts.summary import ReceiptSummary
 from foveate.server.http.access import Computes
 from foveate.server.http.routes.router import new_router
 from foveate.types import Scope
@@ -30,7 +30,7 @@ MAX_ROWS = 64
 MAX_SENT_IDS = 1024
 """Ids of sent contexts that a stream remembers: a receipt of another process may be stored late."""
 
-Rows = Sequence[ReceiptLine]
+Rows = Sequence[ReceiptSummary]
 
 
 @dataclass(slots=True)
