@@ -122,7 +122,7 @@ def show(call: Call, task: str) -> None:
 
     TASK is an id or a key, as for all these verbs.
     """
-    from foveate.cli import task_show
+    from foveate.cli import task_text
     from foveate.cli.render import print_lines
 
     with call.open() as engine:
@@ -132,7 +132,7 @@ def show(call: Call, task: str) -> None:
     if call.as_json:
         call.print_json(json.task_with(found, around, handoff, learned))
     else:
-        print_lines(task_show.lines(found, around, handoff, learned))
+        print_lines(task_text.lines(found, around, handoff, learned))
 
 
 # --- moving --------------------------------------------------------------------------------------------------------
