@@ -97,7 +97,7 @@ def test_handoffs_that_were_not_read_as_written_are_marked_with_what_was_wrong(p
     assert all(html.escape(problem, quote=False) in html.unescape(shown) for problem in handoff["problems"])
     document, shown = page(client, "/ui/task?id=ship")
     assert document["handoffs"][0]["raw"] == HOSTILE
-    assert "foveate handoff ingest ship FILE --again" in shown
+    assert "foveate task handoff ship FILE --again" in shown
     assert "<script>alert" not in shown
 
 

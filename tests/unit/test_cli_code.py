@@ -200,7 +200,7 @@ def test_map_needs_no_question_and_no_store(shop: Path) -> None:
 
 def test_map_of_the_whole_is_not_drawn_for_the_task_on_the_stack() -> None:
     whole = ok("map")
-    ok("stack", "push", "Change the price_of function")
+    ok("task", "add", "Change the price_of function", "--push")
     assert ok("map") == whole
 
 

@@ -1,4 +1,4 @@
-"""Tasks, handoffs, the stack and agents on the command line: arguments in; stdout, stderr, exit code and a store out."""
+"""`foveate task` as people and programs call it: arguments in; stdout, stderr, exit code and a store out."""
 
 from __future__ import annotations
 
@@ -88,8 +88,9 @@ def file(project: Path) -> str:
 def test_add_prints_the_id_alone_and_keeps_every_field(tasks: dict[str, str]) -> None:
     result = run(
         "task", "add", "Sessions", "--objective", "-", "--description", "As the old site had them",
-        "--criterion", "Log-out ends a session", "--criterion", "Two devices work", "--test", "pytest tests/sessions",
-        "--type", "feature", "--complexity", "complex", "--time", "2h", "--file", "src/sessions.py:create",
+        "--acceptance-criteria", "Log-out ends a session", "--acceptance-criteria", "Two devices work",
+        "--test-criteria", "pytest tests/sessions",
+        "--type", "feature", "--complexity", "complex", "--estimated-time", "2h", "--file", "src/sessions.py:create",
         "--file", "src/app.py", "--step", "Write the table", "--step", "Wire it in", "--depends-on", "login",
         "--depends-on", "docs/auth.md", "--parent", "model", "--key", "sessions", "--tag", "auth",
         stdin="Keep people logged in",
@@ -145,7 +146,7 @@ def test_list_by_status_readiness_and_parent(tasks: dict[str, str]) -> None:
 
     assert ids() == [tasks["model"], tasks["login"]]
     assert ids("--ready") == [tasks["model"]]
-    ok("task", "complete", "model", "There is a users table")
+    ok("task", "done", "model", "There is a users table")
     assert ids("--ready") == [tasks["login"]]
     assert ids("--status", "completed") == [tasks["model"]]
     part = ok("task", "add", "A part", "--parent", "login")
@@ -167,33 +168,47 @@ def test_show_takes_the_id_and_the_key(tasks: dict[str, str]) -> None:
 # --- moving --------------------------------------------------------------------------------------------------------
 
 
-def test_start_warns_where_a_dependency_is_not_completed(tasks: dict[str, str]) -> None:
-    result = run("task", "start", "login")
+def test_starting_a_task_warns_if_a_dependency_is_not_completed(tasks: dict[str, str]) -> None:
+    result = run("task", "edit", "login", "--status", "active")
     assert result.exit_code == 0
     assert result.stdout == f"{tasks['login']}  active\n"
     assert "not completed: model." in result.stderr
-    ok("task", "complete", "model")
-    assert run("task", "start", "login").stderr == ""
+    ok("task", "done", "model")
+    assert run("task", "edit", "login", "--status", "active").stderr == ""
 
 
 def test_block_and_fail_keep_the_reason(tasks: dict[str, str]) -> None:
-    assert ok("task", "block", "model", "No database yet").endswith("blocked")
+    assert ok("task", "edit", "model", "--status", "blocked", "--reason", "No database yet").endswith("blocked")
     assert "No database yet" in ok("task", "show", "model")
     blocked = document("task", "fail", tasks["login"], "-", stdin="The provider is gone")["task"]
     assert (blocked["status"], blocked["reason"]) == ("failed", "The provider is gone")
 
 
-def test_complete_keeps_result_and_outcome(tasks: dict[str, str]) -> None:
-    done = document("task", "complete", "model", "There is a users table", "--outcome", "partial")["task"]
+def test_done_keeps_result_and_outcome(tasks: dict[str, str]) -> None:
+    done = document("task", "done", "model", "There is a users table", "--outcome", "partial")["task"]
     assert (done["status"], done["result"]) == ("completed", "There is a users table")
     assert document("task", "show", "model")["record"]["outcome"] == "partial"
-    assert "already completed" in refused(run("task", "complete", "model", "Again"), 1)
+    assert "already completed" in refused(run("task", "done", "model", "Again"), 1)
 
 
-def test_depend_adds_tasks_and_files(tasks: dict[str, str]) -> None:
+def test_edit_replaces_a_list_and_clears_it(tasks: dict[str, str]) -> None:
     other = ok("task", "add", "Mail")
-    assert document("task", "depend", "login", other, "docs/mail.md")["task"]["depends_on"] == [tasks["model"], other]
+    depends_on = ("--depends-on", "model", "--depends-on", other, "--depends-on", "docs/mail.md")
+    assert document("task", "edit", "login", *depends_on)["task"]["depends_on"] == [tasks["model"], other]
     assert document("task", "show", "login")["record"]["data"]["reads"] == ["docs/mail.md"]
+    assert document("task", "edit", "login", "--depends-on", other)["task"]["depends_on"] == [other]
+    assert document("task", "edit", "login", "--depends-on", "")["task"]["depends_on"] == []
+    assert document("task", "show", "login")["record"]["data"]["reads"] == []
+
+
+def test_edit_changes_the_fields_that_it_names(tasks: dict[str, str]) -> None:
+    ok("task", "edit", "login", "--name", "Log in", "--objective", "-", "--tag", "auth", "--parent", "model", stdin="A form")
+    found = document("task", "show", "login")
+    assert (found["task"]["name"], found["task"]["objective"]) == ("Log in", "A form")
+    assert (found["record"]["tags"], found["task"]["parent"]) == (["auth"], tasks["model"])
+    assert found["task"]["depends_on"] == [tasks["model"]]
+    assert document("task", "edit", "login", "--parent", "")["task"]["parent"] is None
+    assert document("task", "show", "login")["record"]["tags"] == ["auth"]
 
 
 # --- handoffs ------------------------------------------------------------------------------------------------------
@@ -201,60 +216,61 @@ def test_depend_adds_tasks_and_files(tasks: dict[str, str]) -> None:
 
 def test_template_needs_no_store_without_a_task(tmp_path: Path) -> None:
     elsewhere = ("--store", str(tmp_path / "nowhere"))
-    text = ok(*elsewhere, "handoff", "template")
+    text = ok(*elsewhere, "task", "handoff", "--template")
     assert text.startswith("---\nschema: handoff/v1")
-    assert document(*elsewhere, "handoff", "template")["template"].strip() == text
-    assert "there is no store" in refused(run(*elsewhere, "handoff", "template", "login"), 2)
+    assert document(*elsewhere, "task", "handoff", "--template")["template"].strip() == text
+    assert "there is no store" in refused(run(*elsewhere, "task", "handoff", "login", "--template"), 2)
 
 
 def test_template_of_a_task_names_it_and_can_be_read(tasks: dict[str, str]) -> None:
-    text = run("handoff", "template", "login").stdout
+    text = run("task", "handoff", "login", "--template").stdout
     assert f'task_id: "{tasks["login"]}"' in text
     assert "# Login" in text
-    assert document("handoff", "validate", "-", stdin=text)["handoff"]["task_id"] == tasks["login"]
+    assert document("task", "handoff", "-", "--dry-run", stdin=text)["handoff"]["task_id"] == tasks["login"]
 
 
 def test_schema_is_printed_without_a_store(tmp_path: Path) -> None:
-    schema = json.loads(ok("--store", str(tmp_path / "nowhere"), "schema", "handoff"))
+    schema = json.loads(ok("--store", str(tmp_path / "nowhere"), "task", "handoff", "--schema"))
     assert schema["title"] == "Handoff"
-    assert document("schema", "handoff")["schema"] == schema
-    assert "Did you mean 'handoff'?" in refused(run("schema", "handof"), 2)
+    assert document("task", "handoff", "--schema")["schema"] == schema
+    for others in (("login",), ("login", "handoff.md"), ("--template",)):
+        assert "--schema takes no argument" in refused(run("task", "handoff", "--schema", *others), 2)
 
 
-def test_validate_tells_how_it_was_read_and_needs_no_store(file: str, tmp_path: Path) -> None:
-    result = run("--store", str(tmp_path / "nowhere"), "handoff", "validate", file)
+def test_dry_run_without_a_task_tells_how_a_handoff_is_read_and_needs_no_store(file: str, tmp_path: Path) -> None:
+    result = run("--store", str(tmp_path / "nowhere"), "task", "handoff", file, "--dry-run")
     assert result.exit_code == 0
     assert result.stderr == ""
     rows = dict(line.split(maxsplit=1) for line in result.stdout.splitlines())
     assert (rows["rung"], rows["form"], rows["gotchas"]) == ("yaml", "front matter", "1")
-    found = document("handoff", "validate", file, "--strict")
+    found = document("task", "handoff", file, "--dry-run", "--strict")
     assert found["ok"] is True
     assert found["problems"] == []
     assert found["counts"]["decisions"] == 1
     assert found["handoff"]["summary"] == "POST /login answers with a token."
 
 
-def test_validate_says_what_was_repaired_and_strict_refuses_it() -> None:
+def test_dry_run_says_what_would_be_repaired_and_strict_refuses_it() -> None:
     loose = "status: done\nsummary: All is well\nwarnings: [Mind the gap]\n"
-    result = run("handoff", "validate", "-", stdin=loose)
+    result = run("task", "handoff", "-", "--dry-run", stdin=loose)
     assert result.exit_code == 0
     assert "problem: " in result.stdout
     assert "repaired" in result.stderr
-    assert document("handoff", "validate", "-", stdin=loose)["handoff"]["status"] == "completed"
-    assert run("handoff", "validate", "-", "--strict", stdin=loose).exit_code == 2
-    assert document("handoff", "validate", "-", "--strict", code=2, stdin=loose)["ok"] is False
+    assert document("task", "handoff", "-", "--dry-run", stdin=loose)["handoff"]["status"] == "completed"
+    assert run("task", "handoff", "-", "--dry-run", "--strict", stdin=loose).exit_code == 2
+    assert document("task", "handoff", "-", "--dry-run", "--strict", code=2, stdin=loose)["ok"] is False
 
 
-def test_validate_of_prose_is_an_error_with_a_document() -> None:
-    result = run("handoff", "validate", "-", stdin="It went well, more or less.")
+def test_dry_run_of_prose_is_an_error_with_a_document() -> None:
+    result = run("task", "handoff", "-", "--dry-run", stdin="It went well, more or less.")
     assert result.exit_code == 2
     assert "raw" in result.stdout
     assert "no field of a handoff" in result.stderr
-    assert document("handoff", "validate", "-", code=2, stdin="It went well, more or less.")["rung"] == "raw"
+    assert document("task", "handoff", "-", "--dry-run", code=2, stdin="It went well, more or less.")["rung"] == "raw"
 
 
-def test_ingest_learns_and_completes(tasks: dict[str, str], file: str) -> None:
-    result = run("handoff", "ingest", "login", file)
+def test_handoff_is_learned_from_and_completes_its_task(tasks: dict[str, str], file: str) -> None:
+    result = run("task", "handoff", "login", file)
     assert result.exit_code == 0
     rows = dict(line.split(maxsplit=1) for line in result.stdout.splitlines())
     assert rows["handoff"].startswith("handoff_")
@@ -271,57 +287,72 @@ def test_ingest_learns_and_completes(tasks: dict[str, str], file: str) -> None:
 
 @pytest.mark.parametrize("report", ["summary: &a Done\ngotchas: [*a]", "Done, and that is all I say."])
 def test_a_handoff_that_cannot_be_read_is_kept_and_said(tasks: dict[str, str], report: str) -> None:
-    learned = document("handoff", "ingest", "login", "-", stdin=report)
-    kept = document("handoff", "show", "login")["handoff"]
+    learned = document("task", "handoff", "login", "-", stdin=report)
+    kept = document("task", "show", "login", "--handoff")["handoff"]
     assert kept["text"] == report
     assert kept["data"]["problems"] == learned["problems"] != []
 
 
-def test_ingest_of_the_same_handoff_changes_nothing_and_of_another_needs_again(tasks: dict[str, str], file: str) -> None:
-    first = document("handoff", "ingest", "login", file)
+def test_the_same_handoff_changes_nothing_and_another_one_needs_again(tasks: dict[str, str], file: str) -> None:
+    first = document("task", "handoff", "login", file)
     assert (first["task"], first["action"], first["rung"]) == (tasks["login"], "learned", "yaml")
     assert first["counts"]["gotcha"] == {"added": 1}
-    result = run("handoff", "ingest", tasks["login"], file)
+    result = run("task", "handoff", tasks["login"], file)
     assert result.exit_code == 0
     assert "read before" in result.stderr
     other = "summary: It also answers HEAD"
-    assert "--again" in refused(run("handoff", "ingest", "login", "-", stdin=other), 1)
-    assert ok("handoff", "show", "login") == HANDOFF.strip()
-    assert document("handoff", "ingest", "login", "-", "--again", stdin=other)["action"] == "learned"
-    assert ok("handoff", "show", "login") == other
+    assert "--again" in refused(run("task", "handoff", "login", "-", stdin=other), 1)
+    assert ok("task", "show", "login", "--handoff") == HANDOFF.strip()
+    assert document("task", "handoff", "login", "-", "--again", stdin=other)["action"] == "learned"
+    assert ok("task", "show", "login", "--handoff") == other
 
 
 def test_problems_of_a_handoff_go_to_stderr(tasks: dict[str, str]) -> None:
-    result = run("handoff", "ingest", "login", "-", stdin="status: done\nsummary: All is well")
+    result = run("task", "handoff", "login", "-", stdin="status: done\nsummary: All is well")
     assert result.exit_code == 0
     assert "problem" not in result.stdout
     assert "problem: status 'done' was read as 'completed'." in result.stderr
 
 
-def test_handoff_show_gives_the_text_as_it_was_written(tasks: dict[str, str], file: str) -> None:
-    assert "has no handoff" in refused(run("handoff", "show", "login"), 3)
-    ok("handoff", "ingest", "login", file)
-    assert run("handoff", "show", "login").stdout == HANDOFF
-    found = document("handoff", "show", "login")
+def test_show_prints_a_handoff_as_it_was_written(tasks: dict[str, str], file: str) -> None:
+    assert "has no handoff" in refused(run("task", "show", "login", "--handoff"), 3)
+    ok("task", "handoff", "login", file)
+    assert run("task", "show", "login", "--handoff").stdout == HANDOFF
+    found = document("task", "show", "login", "--handoff")
     assert (found["task"], found["handoff"]["text"]) == (tasks["login"], HANDOFF.strip())
 
 
-def test_complete_with_a_handoff_learns_from_it(tasks: dict[str, str], file: str) -> None:
-    result = run("task", "complete", "login", "--handoff", file)
-    assert result.stdout == f"{tasks['login']}  completed\n"
-    assert "read as yaml" in result.stderr
-    found = document("task", "complete", "model", "--handoff", "-", stdin="status: partial\nsummary: Half of it")
-    assert (found["task"]["result"], found["handoff"]["rung"]) == ("Half of it", "yaml")
+def test_handoff_without_a_task_is_of_the_current_one(tasks: dict[str, str], file: str) -> None:
+    assert "No task is current" in refused(run("task", "handoff", file), 3)
+    assert document("task", "handoff", file, "--task", "login")["task"] == tasks["login"]
+    goal = ok("task", "add", "Make the build fast", "--push")
+    assert document("task", "handoff", "-", stdin="status: partial\nsummary: Half of it")["task"] == goal
+    assert document("task", "show", goal)["task"]["result"] == "Half of it"
 
 
-def test_handoff_and_result_together_are_refused(tasks: dict[str, str], file: str) -> None:
-    assert "either" in refused(run("task", "complete", "login", "Done", "--handoff", file), 2)
-    assert "either" in refused(run("task", "complete", "login", "--outcome", "partial", "--handoff", file), 2)
+def test_dry_run_with_a_task_tells_what_would_be_learned_and_changes_nothing(tasks: dict[str, str], file: str) -> None:
+    before = document("task", "show", "login")
+    result = run("task", "handoff", "login", file, "--dry-run")
+    assert result.exit_code == 0
+    rows = dict(line.split(maxsplit=1) for line in result.stdout.splitlines())
+    assert rows["task"] == f"{tasks['login']}  completed"
+    assert rows["gotcha"] == "1 added"
+    assert "nothing was changed" in result.stderr
+    found = document("task", "handoff", "login", file, "--dry-run")
+    assert (found["ok"], found["action"], found["status"]) == (True, "dry run", "completed")
+    assert document("task", "handoff", "login", "-", "--dry-run", code=2, stdin="Well, it is done.")["ok"] is False
+    assert document("task", "show", "login") == before
+
+
+def test_strict_handoff_with_a_problem_is_refused_and_nothing_learned(tasks: dict[str, str], file: str) -> None:
+    loose = "status: done\nsummary: All is well\n"
+    assert "status 'done'" in refused(run("task", "handoff", "login", "-", "--strict", stdin=loose), 2)
     assert document("task", "show", "login")["task"]["status"] == "open"
+    assert document("task", "handoff", "login", file, "--strict")["action"] == "learned"
 
 
 def test_answer_turns_a_question_into_a_decision(tasks: dict[str, str], file: str) -> None:
-    ok("handoff", "ingest", "login", file)
+    ok("task", "handoff", "login", file)
     learned = document("task", "show", "login")["learned"]
     question = next(record["id"] for record in learned if record["kind"] == "question")
     decision = ok("task", "answer", question, "After an hour")
@@ -337,91 +368,128 @@ def test_answer_turns_a_question_into_a_decision(tasks: dict[str, str], file: st
 
 
 def test_stack_goes_down_and_up_again() -> None:
-    outer = ok("stack", "push", "Make the build fast")
-    inner = document("stack", "push", "-", "--name", "Profile it", stdin="Find out where the time goes")["id"]
-    assert [line.split()[0] for line in ok("stack", "path").splitlines()] == [outer, inner]
-    assert [frame["id"] for frame in document("stack", "path")["path"]] == [outer, inner]
-    assert "Find out where the time goes" in ok("stack", "peek")
-    assert document("stack", "peek")["task"]["parent"] == outer
-    popped = document("stack", "pop", "The linker takes it all", "--outcome", "partial")["task"]
+    outer = ok("task", "add", "Make the build fast", "--push")
+    inner = document("task", "add", "Profile it", "--push", "--objective", "-", stdin="Find out where the time goes")["id"]
+    assert [line.split()[0] for line in ok("task", "show").splitlines()] == [outer, inner]
+    assert [frame["id"] for frame in document("task", "show")["path"]] == [outer, inner]
+    assert "Find out where the time goes" in ok("task", "show", "current")
+    assert document("task", "show", "current")["task"]["parent"] == outer
+    popped = document("task", "done", "current", "The linker takes it all", "--outcome", "partial")["task"]
     assert (popped["id"], popped["status"], popped["result"]) == (inner, "completed", "The linker takes it all")
-    assert document("stack", "peek")["task"]["id"] == outer
-    assert ok("stack", "pop") == f"{outer}  completed"
+    assert document("task", "show", "current")["task"]["id"] == outer
+    assert ok("task", "done") == f"{outer}  completed"
 
 
-def test_empty_stack_has_nothing_to_show_and_nothing_to_pop() -> None:
-    for verb in ("peek", "path"):
-        result = run("stack", verb)
-        assert (result.exit_code, result.stdout) == (0, "")
-        assert result.stderr == "foveate: the task stack is empty.\n"
-    assert document("stack", "peek")["task"] is None
-    assert document("stack", "path")["path"] == []
-    assert "stack is empty" in refused(run("stack", "pop", "Done"), 2)
+def test_without_a_current_task_there_is_nothing_to_show_and_nothing_to_complete() -> None:
+    result = run("task", "show")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "no task is current" in result.stderr
+    assert document("task", "show")["path"] == []
+    assert "No task is current" in refused(run("task", "show", "current"), 3)
+    assert "No task is current" in refused(run("task", "show", "--handoff"), 3)
+    for ref in ((), ("current", "Done")):
+        assert "stack is empty" in refused(run("task", "done", *ref), 2)
 
 
 def test_each_agent_and_session_has_its_own_stack() -> None:
-    mine = ok("stack", "push", "Mine", "--agent", "coder", "--session", "one")
-    theirs = ok("stack", "push", "Theirs", "--agent", "coder", "--session", "two")
-    assert document("stack", "peek", "--agent", "coder", "--session", "one")["task"]["id"] == mine
-    assert document("stack", "path", "--agent", "coder", "--session", "two")["path"][0]["id"] == theirs
-    assert document("stack", "peek")["task"] is None
-    assert ok("stack", "pop", "--agent", "coder", "--session", "one").startswith(mine)
+    one, two = (("--agent", "coder", "--session", name) for name in ("one", "two"))
+    first = ok("task", "add", "First", "--push", *one)
+    second = ok("task", "add", "Second", "--push", *two)
+    assert document("task", "show", "current", *one)["task"]["id"] == first
+    assert document("task", "show", *two)["path"][0]["id"] == second
+    assert document("task", "show")["path"] == []
+    assert ok("task", "done", *one).startswith(first)
 
 
-def test_outcome_that_does_not_exist_pops_nothing() -> None:
-    ok("stack", "push", "A goal")
-    assert "Did you mean 'success'?" in refused(run("stack", "pop", "--outcome", "sucess"), 2)
-    assert document("stack", "peek")["task"] is not None
+def test_outcome_that_does_not_exist_completes_nothing() -> None:
+    ok("task", "add", "A goal", "--push")
+    assert "Did you mean 'success'?" in refused(run("task", "done", "--outcome", "sucess"), 2)
+    assert document("task", "show")["path"][0]["status"] == "active"
 
 
-# --- agents --------------------------------------------------------------------------------------------------------
+def test_current_task_of_the_scope_goes_before_the_stack(tasks: dict[str, str]) -> None:
+    goal = ok("task", "add", "A goal", "--push")
+    assert ok("task", "done", "--task", "model") == f"{tasks['model']}  completed"
+    assert [each["id"] for each in document("task", "show")["path"]] == [goal]
 
 
-def test_prepare_prints_the_context_and_starts_the_task(tasks: dict[str, str]) -> None:
-    result = run("agent", "prepare", "coder", "model", "--budget", "900")
+def test_goal_that_is_pushed_takes_no_other_fields() -> None:
+    result = run("task", "add", "A goal", "--push", "--tag", "build", "--key", "goal")
+    assert "Leave out --tag, --key" in refused(result, 2)
+    assert document("task", "list")["tasks"] == []
+
+
+# --- claims --------------------------------------------------------------------------------------------------------
+
+
+def test_claim_prints_the_context_and_starts_the_task(tasks: dict[str, str]) -> None:
+    result = run("task", "claim", "model", "--agent", "coder", "--budget", "900")
     assert result.exit_code == 0
     assert "Have a users table" in result.stdout
+    assert f"coder has claimed {tasks['model']} until 20" in result.stderr
     assert document("task", "show", "model")["task"]["status"] == "active"
-    found = document("agent", "prepare", "coder", tasks["model"], "--profile", "task")
+    found = document("task", "claim", tasks["model"], "--agent", "coder", "--profile", "task")
     assert found["context"]["profile"].startswith("task")
     assert found["task"]["id"] == found["claim"]["task"] == tasks["model"]
     assert found["claim"]["since"].endswith("Z")
 
 
-def test_agents_at_work_are_listed_counted_and_cleared(tasks: dict[str, str]) -> None:
-    assert "nobody is at work" in run("agent", "list").stderr
-    ok("agent", "prepare", "coder", "model")
-    ok("agent", "prepare", "critic", "login")
-    assert [line.split()[:2] for line in ok("agent", "list").splitlines()[1:]] == [
+def test_claim_without_a_task_takes_the_next_ready_one_until_none_is_left(tasks: dict[str, str]) -> None:
+    assert document("task", "claim", "--agent", "coder")["task"]["id"] == tasks["model"]
+    result = run("task", "claim", "--agent", "critic")
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert "no task is ready" in result.stderr
+    assert document("task", "claim", "--agent", "critic", code=3)["claim"] is None
+    ok("task", "done", "model")
+    assert document("task", "claim", "--agent", "critic")["task"]["id"] == tasks["login"]
+
+
+def test_task_is_claimed_by_one_agent_unless_both_share_it(tasks: dict[str, str]) -> None:
+    ok("task", "claim", "model", "--agent", "coder")
+    assert "is claimed by 'coder'" in refused(run("task", "claim", "model", "--agent", "critic", "--no-exclusive"), 1)
+    ok("task", "claim", "model", "--agent", "coder", "--no-exclusive", "--seconds", "60")
+    result = run("task", "claim", "model", "--agent", "critic", "--no-exclusive")
+    assert result.exit_code == 0
+    assert "also at work on this task: coder." in result.stderr
+    assert "is claimed by 'coder', not by 'tester'" in refused(run("task", "done", "model", "--agent", "tester"), 1)
+
+
+def test_claims_are_listed_counted_and_released(tasks: dict[str, str]) -> None:
+    assert "no task is claimed" in run("task", "list", "--claimed").stderr
+    ok("task", "claim", "model", "--agent", "coder")
+    ok("task", "claim", "login", "--agent", "critic")
+    assert [line.split()[:2] for line in ok("task", "list", "--claimed").splitlines()[1:]] == [
         ["coder", tasks["model"]],
         ["critic", tasks["login"]],
     ]
-    assert [lease["agent"] for lease in document("agent", "list", "--task", "login")["claims"]] == ["critic"]
-    assert [lease["agent"] for lease in document("agent", "list", "--agent", "coder")["claims"]] == ["coder"]
-    assert document("agent", "stats")["by_agent"] == {"coder": 1, "critic": 1}
-    assert ok("agent", "clear", "--task", "login") == "1 released"
-    assert document("agent", "clear", "--agent", "coder")["released"] == 1
+    assert [claim["agent"] for claim in document("task", "list", "--claimed", "--task", "login")["claims"]] == ["critic"]
+    assert [claim["agent"] for claim in document("task", "list", "--claimed", "--agent", "coder")["claims"]] == ["coder"]
+    assert document("stats")["claims"]["by_agent"] == {"coder": 1, "critic": 1}
+    assert ok("task", "release", "login") == "1 released"
+    assert document("task", "release", "--agent", "coder")["released"] == 1
     assert document("task", "show", "login")["task"]["status"] == "open"
-    assert "released" in ok("agent", "stats")
-    assert "Name an agent or a task" in refused(run("agent", "clear"), 2)
+    assert document("stats")["claims"]["released"] == 2
+    assert "Name an agent or a task" in refused(run("task", "release"), 2)
 
 
-def test_agent_completes_or_fails_what_it_holds(tasks: dict[str, str], file: str) -> None:
-    ok("agent", "prepare", "coder", "model")
-    assert ok("agent", "complete", "coder", "model", "There is a table", "--outcome", "partial").endswith("completed")
-    ok("agent", "prepare", "coder", "login")
-    failed = document("agent", "fail", "coder", "login", "The tests hang")["task"]
+def test_agent_completes_or_fails_the_task_that_it_has_claimed(tasks: dict[str, str], file: str) -> None:
+    coder = ("--agent", "coder")
+    ok("task", "claim", "model", *coder)
+    assert ok("task", "done", "model", "There is a table", "--outcome", "partial", *coder).endswith("completed")
+    ok("task", "claim", "login", *coder)
+    failed = document("task", "fail", "login", "The tests hang", *coder)["task"]
     assert (failed["status"], failed["reason"]) == ("failed", "The tests hang")
-    assert document("agent", "stats")["failed"] == 1
-    ok("agent", "prepare", "coder", "login")
-    done = document("agent", "complete", "coder", "login", "--handoff", file)
-    assert (done["task"]["status"], done["handoff"]["rung"]) == ("completed", "yaml")
+    assert document("stats")["claims"]["failed"] == 1
+    ok("task", "claim", "login", *coder)
+    learned = document("task", "handoff", "login", file, *coder)
+    assert (learned["status"], learned["rung"]) == ("completed", "yaml")
+    assert document("task", "list", "--claimed")["claims"] == []
 
 
-def test_preparing_a_completed_task_is_refused(tasks: dict[str, str]) -> None:
-    ok("task", "complete", "model")
-    assert "already completed" in refused(run("agent", "prepare", "coder", "model"), 1)
-    assert document("agent", "list")["claims"] == []
+def test_claiming_a_completed_task_is_refused(tasks: dict[str, str]) -> None:
+    ok("task", "done", "model")
+    assert "already completed" in refused(run("task", "claim", "model", "--agent", "coder"), 1)
+    assert document("task", "list", "--claimed")["claims"] == []
 
 
 # --- contexts for tasks --------------------------------------------------------------------------------------------
@@ -439,7 +507,7 @@ def test_context_of_a_task_needs_no_query(tasks: dict[str, str]) -> None:
 def test_context_without_a_query_is_for_the_top_of_the_stack() -> None:
     message = refused(run("context", "--session", "one"), 2)
     assert "Pass a query or a task" in message
-    ok("stack", "push", "Make the build fast", "--session", "one")
+    ok("task", "add", "Make the build fast", "--push", "--session", "one")
     assert "Make the build fast" in ok("context", "--session", "one")
     assert run("context").exit_code == 2
 
@@ -462,7 +530,7 @@ def test_debug_by_variable_and_by_setting(project: Path, tasks: dict[str, str]) 
 
 
 def test_computed_is_the_task_view_as_json(tasks: dict[str, str], file: str) -> None:
-    ok("handoff", "ingest", "model", file)
+    ok("task", "handoff", "model", file)
     found = json.loads(ok("context", "--task", "login", "--computed"))
     assert found["prior_work"][0]["task"] == "User model"
     assert "_computed" in found
@@ -479,23 +547,25 @@ def test_computed_is_the_task_view_as_json(tasks: dict[str, str], file: str) -> 
     "args",
     [
         ("task", "show", "nope"),
-        ("task", "start", "nope"),
-        ("task", "block", "nope", "Why"),
+        ("task", "show", "nope", "--handoff"),
+        ("task", "edit", "nope", "--status", "active"),
+        ("task", "edit", "nope", "--status", "blocked", "--reason", "Why"),
+        ("task", "edit", "nope", "--depends-on", "model"),
+        ("task", "edit", "model", "--depends-on", "nope"),
+        ("task", "edit", "model", "--parent", "nope"),
         ("task", "fail", "nope", "Why"),
-        ("task", "complete", "nope"),
-        ("task", "depend", "nope", "model"),
-        ("task", "depend", "model", "nope"),
+        ("task", "fail", "nope", "Why", "--agent", "coder"),
+        ("task", "done", "nope"),
+        ("task", "done", "nope", "--agent", "coder"),
         ("task", "add", "New", "--depends-on", "nope"),
         ("task", "add", "New", "--parent", "nope"),
         ("task", "list", "--parent", "nope"),
-        ("handoff", "template", "nope"),
-        ("handoff", "show", "nope"),
-        ("handoff", "ingest", "nope", "handoff.md"),
-        ("agent", "prepare", "coder", "nope"),
-        ("agent", "complete", "coder", "nope"),
-        ("agent", "fail", "coder", "nope", "Why"),
-        ("agent", "list", "--task", "nope"),
-        ("agent", "clear", "--task", "nope"),
+        ("task", "list", "--claimed", "--task", "nope"),
+        ("task", "handoff", "nope", "--template"),
+        ("task", "handoff", "nope", "handoff.md"),
+        ("task", "handoff", "nope", "handoff.md", "--dry-run"),
+        ("task", "claim", "nope", "--agent", "coder"),
+        ("task", "release", "nope"),
     ],
     ids=" ".join,
 )
@@ -511,21 +581,25 @@ def test_unknown_task_is_not_found(args: tuple[str, ...], tasks: dict[str, str],
         (("task", "list", "--status", "opne"), "Did you mean 'open'?"),
         (("task", "add", "X", "--complexity", "eazy"), "Did you mean 'easy'?"),
         (("task", "add", "   "), "empty"),
-        (("task", "block", "model", " "), "The reason is empty"),
-        (("task", "complete", "model", "--outcome", "sucess"), "Did you mean 'success'?"),
-        (("task", "depend", "model", "model"), "circle"),
-        (("task", "depend", "model", "login"), "circle"),
-        (("task", "depend", "model"), "Missing argument"),
+        (("task", "edit", "model", "--status", "blocked", "--reason", " "), "The reason is empty"),
+        (("task", "done", "model", "--outcome", "sucess"), "Did you mean 'success'?"),
+        (("task", "edit", "model", "--depends-on", "model"), "circle"),
+        (("task", "edit", "model", "--depends-on", "login"), "circle"),
+        (("task", "edit", "model"), "Nothing to change"),
         (("task", "lst"), "list"),
-        (("stack", "push", ""), "empty"),
-        (("agent", "prepare", " ", "model"), "needs the name of an agent"),
-        (("agent", "prepare", "coder", "model", "--budget", "0"), "positive"),
-        (("agent", "prepare", "coder", "model", "--profile", "tusk"), "Did you mean 'task'?"),
-        (("handoff", "validate", "missing.md"), "'missing.md' does not exist"),
-        (("handoff", "validate", "."), "is a directory"),
-        (("handoff", "ingest", "model", "missing.md"), "'missing.md' does not exist"),
-        (("task", "complete", "model", "--handoff", "missing.md"), "'missing.md' does not exist"),
-        (("task", "block", "model", "\udcff"), "not UTF-8"),
+        (("task", "add", "", "--push"), "empty"),
+        (("task", "claim", "model", "--agent", " "), "needs the name of an agent"),
+        (("task", "claim", "model"), "--agent NAME"),
+        (("task", "claim", "model", "--agent", "coder", "--seconds", "-1"), "positive"),
+        (("task", "claim", "model", "--agent", "coder", "--budget", "0"), "positive"),
+        (("task", "claim", "model", "--agent", "coder", "--profile", "tusk"), "Did you mean 'task'?"),
+        (("task", "handoff", "missing.md", "--dry-run"), "'missing.md' does not exist"),
+        (("task", "handoff", ".", "--dry-run"), "is a directory"),
+        (("task", "handoff", "model", "missing.md"), "'missing.md' does not exist"),
+        (("task", "handoff"), "Missing argument 'FILE'"),
+        (("task", "list", "--claimed", "--ready"), "takes none of"),
+        (("task", "edit", "model", "--status", "completed"), "must be open, active or blocked"),
+        (("task", "fail", "model", "\udcff"), "not UTF-8"),
         (("task", "add", "a\0b"), "NUL"),
     ],
     ids=lambda value: " ".join(value).encode("ascii", "backslashreplace").decode() if isinstance(value, tuple) else "",
@@ -538,7 +612,7 @@ def test_bad_values_are_refused_in_one_line(args: tuple[str, ...], says: str, ta
 
 def test_record_that_is_no_task_is_refused() -> None:
     note = ok("add", "note", "Not a task")
-    assert "is a note, not a task" in refused(run("task", "start", note), 2)
+    assert "is a note, not a task" in refused(run("task", "edit", note, "--status", "active"), 2)
 
 
 @pytest.mark.parametrize(
@@ -550,7 +624,7 @@ def test_handoff_that_cannot_be_read_is_refused_from_file_and_stdin(
     raw: bytes, says: str, project: Path, tasks: dict[str, str]
 ) -> None:
     (project / "bad.md").write_bytes(raw)
-    for verb in (("handoff", "validate"), ("handoff", "ingest", "login"), ("task", "complete", "login", "--handoff")):
+    for verb in (("task", "handoff", "--dry-run"), ("task", "handoff", "login")):
         assert says in refused(run(*verb, "bad.md"), 2)
         assert says in refused(run(*verb, "-", stdin=raw), 2)
     assert document("task", "show", "login")["task"]["status"] == "open"
@@ -558,18 +632,18 @@ def test_handoff_that_cannot_be_read_is_refused_from_file_and_stdin(
 
 def test_nul_and_bytes_that_are_no_text_are_repaired_and_named(tasks: dict[str, str]) -> None:
     raw = b"status: completed\nsummary: All\0 is \xff well\n"
-    found = document("handoff", "ingest", "login", "-", stdin=raw)
+    found = document("task", "handoff", "login", "-", stdin=raw)
     assert any("NUL" in problem for problem in found["problems"])
     assert any("UTF-8" in problem for problem in found["problems"])
     assert document("task", "show", "login")["task"]["result"] == "All is � well"
 
 
 def test_endless_file_is_not_read_to_its_end() -> None:
-    assert "262,144 bytes" in refused(run("handoff", "validate", "/dev/zero"), 2)
+    assert "262,144 bytes" in refused(run("task", "handoff", "/dev/zero", "--dry-run"), 2)
 
 
 def test_without_a_store_each_verb_says_how_to_create_one(tmp_path: Path) -> None:
-    for args in (("task", "list"), ("stack", "peek"), ("agent", "stats"), ("handoff", "show", "x"), ("context",)):
+    for args in (("task", "list"), ("task", "show"), ("task", "show", "x", "--handoff"), ("stats",), ("context",)):
         assert "Create one with `foveate init" in refused(run("--store", str(tmp_path), *args), 2)
 
 
@@ -591,7 +665,7 @@ def test_completion_offers_keys_and_ids_of_tasks(
         return run(env=env).stdout
 
     assert complete("foveate task show lo") == "plain,login\n"
-    assert f"plain,{tasks['login']}" in complete("foveate handoff show task_")
+    assert f"plain,{tasks['login']}" in complete("foveate task show task_")
     assert "plain,model" in complete("foveate task add X --depends-on mo")
     monkeypatch.chdir(tmp_path)
     assert complete("foveate task show lo").strip() == ""

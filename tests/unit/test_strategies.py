@@ -159,18 +159,17 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_compile_prints_text_messages_or_a_document(project: Path) -> None:
-    refused = run("agent", "compile", "developer")
+def test_context_of_an_agent_is_text_messages_or_a_document(project: Path) -> None:
+    refused = run("context", "--profile", "developer")
     assert (refused.exit_code, "--push" in refused.stderr) == (2, True)
     run("task", "add", "Log in", "--key", "login", "--objective", "Let users log in")
-    text = run("agent", "compile", "developer", "--task", "login", "--budget", "500")
+    developer = ("context", "--profile", "developer", "--task", "login")
+    text = run(*developer, "--budget", "500")
     assert text.stdout.endswith("## Task\nLet users log in\n")
-    messages = json.loads(run("agent", "compile", "developer", "--task", "login", "--messages").stdout)
+    messages = json.loads(run(*developer, "--messages", "openai").stdout)
     assert [message["role"] for message in messages] == ["system", "user"]
-    found = json.loads(run("agent", "compile", "developer", "--task", "login", "--json").stdout)
-    assert (found["agent"], found["messages"], found["context"]["profile"]) == ("developer", messages, "developer")
-    assert [(section["name"], section["source"]) for section in found["sections"]] == [("task", "task")]
-    assert found["system_prompt"] == messages[0]["content"]
+    found = json.loads(run(*developer, "--json").stdout)
+    assert (found["profile"], found["text"]) == ("developer", text.stdout)
 
 
 def test_a_profile_alone_gives_the_context_of_its_strategy() -> None:
@@ -214,5 +213,5 @@ def test_any_profile_is_an_agent_on_the_command_line(project: Path) -> None:
     )
     run("add", "issue", "The notes of 1.2 are due", "--set", "title=Notes")
     run("add", "change", "Sessions survive a restart")
-    found = run("agent", "compile", "writer")
+    found = run("context", "--profile", "writer")
     assert found.stdout == "You write release notes.\n\n## Changes\n- Sessions survive a restart\n"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from foveate.cli.call import STDIN, Call, Verb, VerbGroup, decoded, pass_call, read_text, say, scoped
-from foveate.cli.task_common import FILE
+from foveate.cli.tasks import FILE
 from foveate.errors import InputError, near
 from foveate.operations import json
 

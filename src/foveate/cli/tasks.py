@@ -1,110 +1,193 @@
-"""`task`: what is to be done, what it waits for, and what came of it."""
+"""`foveate task`: plan tasks, claim them, and record how they ended."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+import json
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, get_args, get_origin, get_type_hints
 
 import click
+from click.shell_completion import CompletionItem
 
-from foveate.cli.call import Call, Verb, VerbGroup, pass_call, read_text, say, scoped
-from foveate.cli.task_common import (
-    called,
-    complete_tasks,
-    end_task,
-    ended,
-    ending,
-    print_ended,
-    print_task,
-    task_argument,
+from foveate.cli.call import (
+    STDIN,
+    Call,
+    Function,
+    Verb,
+    VerbGroup,
+    complete_profiles,
+    pass_call,
+    read_text,
+    say,
+    speaks_utf8,
 )
-from foveate.operations import json
+from foveate.cli.render import cut, pairs, plain, print_lines, table, width
+from foveate.clock import iso
+from foveate.errors import FoveateError, InputError, NotFound
+from foveate.operations import json as documents
+from foveate.options import Arg, Outcome, TaskFields, TaskStatus
 
 if TYPE_CHECKING:
     from foveate.engine import Engine
+    from foveate.tasks.handoff import Parsed
+    from foveate.tasks.learn import Learned
+    from foveate.tasks.task import Task
+
+# Records, tasks and the engine are imported in functions: that takes as long as `foveate task --help` itself.
+
+CURRENT = "current"
+"""Names the task of the scope, or else the goal on top of the stack of its agent and session."""
 
 NAME_WIDTH = 40
 """Columns of a name in a list: the rest of the line is for ids."""
 
+FILE = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=str)
+"""A file that is read, or stdin."""
+
+RAW = "raw"
+"""How a handoff was read if no field of it could be read."""
+
+EXIT_UNREADABLE = 2
+EXIT_NO_TASK = 3
+
+SINGULAR = {"files": "file", "steps": "step", "tags": "tag"}
+"""Fields that list things, whose option takes one of them at a time."""
+
+PUSHED_FIELDS = {"objective"}
+"""Fields of a task that is pushed onto the stack."""
+
+
+def complete_tasks(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return keys and ids of tasks; none if there is no store to ask."""
+    with suppress(FoveateError, OSError), Call().open() as engine:
+        return [
+            CompletionItem(ref, help=task.name)
+            for task in engine.tasks.list()
+            for ref in (task.record.key, task.id)
+            if ref and ref.startswith(incomplete)
+        ]
+    return []
+
+
+def task_fields(function: Function) -> Function:
+    """Add an option for each field of a task. Names and help texts are those of `foveate.options.TaskFields`."""
+    for name, hint in reversed(get_type_hints(TaskFields, include_extras=True).items()):
+        value_type, arg = hint.__origin__, next(each for each in hint.__metadata__ if isinstance(each, Arg))
+        metavar = "|".join(get_args(value_type)) if get_origin(value_type) is Literal else arg.metavar
+        function = click.option(
+            f"--{SINGULAR.get(name, name).replace('_', '-')}",
+            name,
+            metavar=metavar,
+            multiple=get_origin(value_type) is Sequence,
+            shell_complete=complete_tasks if arg.metavar == "TASK" else None,
+            help=arg.help,
+        )(function)
+    return function
+
+
+def given_fields(fields: TaskFields) -> TaskFields:
+    """Return the fields that were named. An empty text clears a list; `-` as the objective reads stdin."""
+    given: dict[str, Any] = {name: value for name, value in fields.items() if value not in (None, ())}
+    for name, value in given.items():
+        given[name] = tuple(filter(None, value)) if isinstance(value, tuple) else value
+    if "objective" in given:
+        given["objective"] = read_text(given["objective"])
+    if given.get("parent") == "":
+        given["parent"] = None
+    return cast(TaskFields, given)
+
+
+def task_argument(*, required: bool = True) -> Callable[[Function], Function]:
+    """Return TASK as an argument: an id, a key or `current`. Its name differs from that of the option `--task`."""
+    return click.argument("ref", metavar="TASK" if required else "[TASK]", required=required, shell_complete=complete_tasks)
+
 
 @click.group(cls=VerbGroup)
 def task() -> None:
-    """Plan tasks, and say how they went."""
+    """Plan tasks, claim them, and record how they ended.
 
-
-@task.command("add", cls=Verb)
-@click.argument("name")
-@click.option("--objective", metavar="TEXT", help="What it should achieve; `-` reads stdin. Else the name says it.")
-@click.option("--description", metavar="TEXT", help="Whatever else is to be known.")
-@click.option("--criterion", "acceptance_criteria", multiple=True, metavar="TEXT", help="When it is done. Repeatable.")
-@click.option("--test", "test_criteria", multiple=True, metavar="TEXT", help="How that is tested. Repeatable.")
-@click.option("--type", "type", metavar="TYPE", help="What sort of work: feature, bugfix, refactor, ...")
-@click.option("--complexity", metavar="NAME", help="easy, normal or complex: how much context it gets.")
-@click.option("--time", "estimated_time", metavar="TIME", help="How long it should take: 30m, 2h.")
-@click.option(
-    "--file",
-    "files",
-    multiple=True,
-    metavar="PATH[:OPERATION]",
-    help="A file that it touches, and whether to create, modify, delete or read it. Repeatable.",
-)
-@click.option("--step", "steps", multiple=True, metavar="TEXT", help="A step of the way. Repeatable, in order.")
-@click.option(
-    "--depends-on",
-    multiple=True,
-    metavar="TASK_OR_PATH",
-    shell_complete=complete_tasks,
-    help="A task that comes before it, or a file to read first. Repeatable.",
-)
-@click.option("--parent", metavar="TASK", shell_complete=complete_tasks, help="The task of which it is a part.")
-@click.option("--key", help="Your own key: every verb takes it for the id, and adding it again changes nothing.")
-@click.option("--tag", "tags", multiple=True, help="A word to find it by. Repeatable.")
-@pass_call
-def add(call: Call, name: str, objective: str | None, **values: Any) -> None:
-    """Add a task; prints its id.
-
-    `foveate task add "Add login" --criterion "A wrong password gives 401" --depends-on user-model`
+    A task is named by its id, its key, or `current`: the one of --task, or else the goal on top of the stack. Each agent and
+    session has a stack of its own.
     """
-    given = {field: value for field, value in values.items() if value is not None and value != ()}
+
+
+# --- plan ----------------------------------------------------------------------------------------------------------
+
+
+@task.command("add", cls=Verb, scoped=True)
+@click.argument("name")
+@click.option("--key", help="Name of your own by which the task is found again; adding it again changes nothing.")
+@task_fields
+@click.option("--push", is_flag=True, help="Start it as a part of the current task, and make it the current one.")
+@pass_call
+def add(call: Call, name: str, key: str | None, push: bool, **fields: Unpack[TaskFields]) -> None:
+    """Add a task and print its id.
+
+    `foveate task add "Add login" --acceptance-criteria "A wrong password gives 401" --depends-on user-model`. As the
+    objective, `-` reads stdin. A task that is pushed has a name and an objective only.
+    """
+    given = given_fields(fields)
+    if push:
+        _refuse_with_push([*given, *(["key"] if key else [])])
     with call.open() as engine:
-        known = _is_known(engine, values["key"])
-        added = engine.tasks.add(name, objective=read_text(objective or ""), **given)
+        known = False
+        if push:
+            objective = given.get("objective")
+            added = engine.tasks.push(objective or name, name=name if objective else "")
+        else:
+            known = key is not None and _is_known(engine, key)
+            added = engine.tasks.add(name, key=key, **given)
     if call.as_json:
-        call.print_json({"id": added.id, "action": "unchanged" if known else "added", "task": json.task(added)})
+        call.print_json({"id": added.id, "action": "unchanged" if known else "added", "task": documents.task(added)})
         return
     click.echo(added.id)
     if known:
-        say(f"the key {values['key']!r} is in use already; nothing was changed.")
+        say(f"the key {key!r} is in use already; nothing was changed.")
 
 
-def _is_known(engine: Engine, key: str | None) -> bool:
+def _refuse_with_push(names: Iterable[str]) -> None:
+    flags = [f"--{SINGULAR.get(name, name).replace('_', '-')}" for name in names if name not in PUSHED_FIELDS]
+    if flags:
+        raise click.UsageError(
+            f"--push takes a name and an objective only. Leave out {', '.join(flags)}, or edit the task later"
+        )
+
+
+def _is_known(engine: Engine, key: str) -> bool:
     with engine.store.data.reader() as reader:
-        return bool(key) and reader.by_key(str(key)) is not None
+        return reader.by_key(key) is not None
 
 
-@task.command("list", cls=Verb)
-@click.option("--status", metavar="STATUS", help="Only open, active, blocked, completed or failed ones.")
-@click.option("--ready", is_flag=True, help="Only open ones that wait for nothing.")
+@task.command("list", cls=Verb, scoped=True)
+@click.option("--status", metavar="STATUS", help="Only open, active, blocked, completed or failed tasks.")
+@click.option("--ready", is_flag=True, help="Only open tasks that wait for no other.")
 @click.option("--parent", metavar="TASK", shell_complete=complete_tasks, help="Only the parts of this task.")
+@click.option("--claimed", is_flag=True, help="List the active claims, oldest first; --agent and --task select some.")
 @pass_call
-def list_(call: Call, status: Any, ready: bool, parent: str | None) -> None:
-    """List tasks, oldest first.
+def list_(call: Call, status: TaskStatus | None, ready: bool, parent: str | None, claimed: bool) -> None:
+    """List tasks in the order in which they were added.
 
-    `foveate task list --ready` gives those that can be started now.
+    `foveate task list --ready` lists those that can be started now, `foveate task list --claimed` who works on what.
     """
+    if claimed:
+        if status or ready or parent:
+            raise click.UsageError("--claimed takes none of --status, --ready and --parent.")
+        _list_claims(call)
+        return
     with call.open() as engine:
         found = engine.tasks.list(status=status, ready=ready, parent=parent)
-        names = called(engine, {id for each in found for id in each.depends_on})
+        keys = _keys(engine, {id for each in found for id in each.depends_on})
     if call.as_json:
-        call.print_json({"tasks": [json.task(each) for each in found]})
+        call.print_json({"tasks": [documents.task(each) for each in found]})
         return
     if not found:
-        say("there is no such task." if status or ready or parent else "there are no tasks yet.")
+        say("no task matches." if status or ready or parent else "there are no tasks yet. `foveate task add NAME` adds one.")
         return
-    from foveate.cli.render import cut, print_lines, table
 
     def listed(ids: Iterable[str]) -> str:
-        return ", ".join(names[id] for id in ids)
+        return ", ".join(keys[id] for id in ids)
 
     rows = [
         (each.id, each.status, cut(each.name, NAME_WIDTH), listed(each.depends_on), listed(each.waiting_for))
@@ -114,116 +197,338 @@ def list_(call: Call, status: Any, ready: bool, parent: str | None) -> None:
     print_lines(table(heads, rows, left=len(heads), styles=["cyan"] * len(rows)))
 
 
-@task.command("show", cls=Verb)
-@task_argument
-@pass_call
-def show(call: Call, task: str) -> None:
-    """Show a task: its fields, what it waits for, and what came of it.
-
-    TASK is an id or a key, as for all these verbs.
-    """
-    from foveate.cli import task_text
-    from foveate.cli.render import print_lines
-
+def _list_claims(call: Call) -> None:
     with call.open() as engine:
-        found = engine.tasks.get(task)
-        handoff = json.handoff_of(engine, found)
-        around, learned = json.around_task(engine, found)
+        claims = engine.tasks.claims(agent=call.agent, task=call.task)
     if call.as_json:
-        call.print_json(json.task_with(found, around, handoff, learned))
+        call.print_json({"claims": [documents.claim(claim) for claim in claims]})
+        return
+    if not claims:
+        say("no task is claimed.")
+        return
+    rows = [(claim.agent, claim.task.id, iso(claim.since), iso(claim.expires), str(claim.tokens)) for claim in claims]
+    print_lines(table(("agent", "task", "since", "until", "tokens"), rows, left=4))
+
+
+def _keys(engine: Engine, ids: Iterable[str]) -> dict[str, str]:
+    """Return the key of each task, or its id if it has none."""
+    wanted = list(ids)
+    with engine.store.data.reader() as reader:
+        found = reader.get(wanted)
+    return {id: (found[id].key if id in found else None) or id for id in wanted}
+
+
+@task.command("show", cls=Verb, scoped=True)
+@task_argument(required=False)
+@click.option("--handoff", is_flag=True, help="Print its latest handoff as it was written.")
+@pass_call
+def show(call: Call, ref: str | None, handoff: bool) -> None:
+    """Show a task: its fields, the tasks around it and its result.
+
+    Without TASK, lists the goals on the stack, from the first to the current one.
+    """
+    with call.open() as engine:
+        if handoff:
+            _print_handoff(call, engine, ref or CURRENT)
+            return
+        if ref is None:
+            _print_path(call, engine.tasks.path())
+            return
+        found = engine.tasks.get(ref)
+        latest = documents.handoff_of(engine, found)
+        around, learned = documents.around_task(engine, found)
+    if call.as_json:
+        call.print_json(documents.task_with(found, around, latest, learned))
+        return
+    from foveate.cli.task_text import task_lines
+
+    print_lines(task_lines(found, around, latest, learned))
+
+
+def _print_path(call: Call, path: Sequence[Task]) -> None:
+    if call.as_json:
+        call.print_json({"path": [documents.task(each) for each in path]})
+        return
+    if not path:
+        say("no task is current. `foveate task add NAME --push` starts one.")
+    from foveate.cli.task_text import brief
+
+    print_lines(brief(each.record for each in path))
+
+
+def _print_handoff(call: Call, engine: Engine, ref: str) -> None:
+    found = engine.tasks.get(ref)
+    latest = documents.handoff_of(engine, found)
+    if latest is None:
+        raise NotFound(f"Task {ref!r} has no handoff. `foveate task handoff {ref} FILE` stores one.")
+    if call.as_json:
+        from foveate.records.make import to_json
+
+        call.print_json({"task": found.id, "handoff": to_json(latest)})
     else:
-        print_lines(task_text.lines(found, around, handoff, learned))
+        click.echo(latest.text, nl=not latest.text.endswith("\n"))
 
 
-# --- moving --------------------------------------------------------------------------------------------------------
-
-
-@task.command("start", cls=Verb)
-@task_argument
+@task.command("edit", cls=Verb, scoped=True)
+@task_argument()
+@click.option("--name", metavar="TEXT", help="Name of the task.")
+@click.option("--status", metavar="open|active|blocked", help="Status; `task done` and `task fail` set the others.")
+@click.option("--reason", metavar="TEXT", default="", help="Why the task is blocked; `-` reads stdin.")
+@task_fields
 @pass_call
-def start(call: Call, task: str) -> None:
-    """Say that somebody works on a task.
+def edit(call: Call, ref: str, name: str | None, status: Any, reason: str, **fields: Unpack[TaskFields]) -> None:
+    """Change the fields or the status of a task.
 
-    A blocked or failed one is taken up again. Warns where something that it depends on is not completed.
+    `foveate task edit login --status blocked --reason "There is no test account"`. Fields that are not named stay as they
+    are. A list replaces the earlier one, and an empty text clears it: --depends-on "".
     """
     with call.open() as engine:
-        moved = engine.tasks.edit(task, status="active")
-        waiting = called(engine, moved.waiting_for)
-    print_task(call, moved)
+        changed = engine.tasks.edit(ref, name=name, status=status, reason=read_text(reason), **given_fields(fields))
+        waiting = _keys(engine, changed.waiting_for) if status == "active" else {}
+    _print_changed(call, changed)
     if waiting:
-        say(f"warning: it depends on what is not completed: {', '.join(waiting.values())}.")
+        say(f"warning: it depends on tasks that are not completed: {', '.join(waiting.values())}.")
 
 
-@task.command("block", cls=Verb)
-@task_argument
+def _print_changed(call: Call, changed: Task) -> None:
+    if call.as_json:
+        call.print_json({"task": documents.task(changed)})
+    else:
+        click.echo(f"{changed.id}  {changed.status}")
+
+
+# --- claim ---------------------------------------------------------------------------------------------------------
+
+
+@task.command("claim", cls=Verb, scoped=True)
+@task_argument(required=False)
+@click.option("--budget", type=int, metavar="TOKENS", help="Maximum tokens the model may receive, framing included.")
+@click.option("--profile", metavar="NAME", shell_complete=complete_profiles, help="Profile with slots and weights.")
+@click.option(
+    "--seconds", type=float, default=3600, show_default=True, help="How long the claim lasts unless it is renewed."
+)
+@click.option("--no-exclusive", "shared", is_flag=True, help="Let other agents claim it too.")
+@pass_call
+def claim(call: Call, ref: str | None, budget: int | None, profile: str | None, seconds: float, shared: bool) -> int:
+    """Claim a task for --agent and print the context that the agent starts with.
+
+    `foveate task claim login --agent coder --budget 4000`. Without TASK, claims the next ready one; the exit code is 3 if
+    none is ready. The task becomes active, and no other agent gets it. Claiming it again renews the claim.
+    """
+    if call.agent is None:
+        raise click.UsageError("Name the agent that claims the task: --agent NAME")
+    with call.open() as engine:
+        claimed = engine.tasks.claim(
+            ref or call.task, agent=call.agent, exclusive=not shared, seconds=seconds, budget=budget, profile=profile
+        )
+    if claimed is None:
+        if call.as_json:
+            call.print_json({"claim": None, "context": None})
+        say("no task is ready. `foveate task list` shows what each of them waits for.")
+        return EXIT_NO_TASK
+    if call.as_json:
+        call.print_json(documents.claim_with_context(claimed))
+        return 0
+    click.echo(claimed.context.text, nl=False)
+    say(f"{claimed.agent} has claimed {claimed.task.id} until {iso(claimed.expires)}: {claimed.task.name}")
+    if claimed.others:
+        say(f"warning: also at work on this task: {', '.join(claimed.others)}.")
+    for warning in claimed.context.warnings:
+        say(f"warning: {warning}")
+    return 0
+
+
+@task.command("release", cls=Verb, scoped=True)
+@task_argument(required=False)
+@pass_call
+def release(call: Call, ref: str | None) -> None:
+    """Release the claims on a task, of --agent, or both, and print their number.
+
+    Use it for agents that will not come back: their tasks are open again.
+    """
+    with call.open() as engine:
+        number = engine.tasks.release(agent=call.agent, task=ref or call.task)
+    if call.as_json:
+        call.print_json({"released": number})
+    else:
+        click.echo(f"{number} released")
+
+
+# --- end -----------------------------------------------------------------------------------------------------------
+
+
+@task.command("done", cls=Verb, scoped=True)
+@task_argument(required=False)
+@click.argument("result", default="")
+@click.option("--outcome", metavar="OUTCOME", default="success", help="success (the default), partial or failure.")
+@pass_call
+def done(call: Call, ref: str | None, result: str, outcome: Outcome) -> None:
+    """Complete a task, which ends every claim on it.
+
+    `foveate task done login "POST /login answers with a token"`. RESULT is what the tasks that depend on it should know; `-`
+    reads stdin. Without TASK, or with `current`, completes the current goal and goes back to the one below it on the stack.
+    With --agent, it is refused if only another agent has claimed the task.
+    """
+    with call.open() as engine:
+        if ref in (None, CURRENT) and call.task is None:
+            ended = engine.tasks.pop(read_text(result), outcome=outcome)
+        else:
+            ended = engine.tasks.complete(ref or CURRENT, read_text(result), outcome=outcome, agent=call.agent)
+    _print_changed(call, ended)
+
+
+@task.command("fail", cls=Verb, scoped=True)
+@task_argument()
 @click.argument("reason")
 @pass_call
-def block(call: Call, task: str, reason: str) -> None:
-    """Say that a task cannot go on, and why.
+def fail(call: Call, ref: str, reason: str) -> None:
+    """Mark a task as failed, which ends every claim on it.
 
-    `foveate task block login "There is no test account"`. REASON `-` reads stdin.
+    `foveate task fail login "The provider has no API for it"`. REASON `-` reads stdin. The task can be claimed again.
     """
     with call.open() as engine:
-        print_task(call, engine.tasks.edit(task, status="blocked", reason=read_text(reason)))
+        _print_changed(call, engine.tasks.fail(ref, read_text(reason), agent=call.agent))
 
 
-@task.command("fail", cls=Verb)
-@task_argument
-@click.argument("reason")
+# --- handoffs ------------------------------------------------------------------------------------------------------
+
+
+@task.command("handoff", cls=Verb, scoped=True)
+@task_argument(required=False)
+@click.argument("file", required=False)
+@click.option("--again", is_flag=True, help="Learn from it even if the task is completed and has another handoff.")
+@click.option("--strict", is_flag=True, help="Refuse a handoff with any problem, also one that can be repaired.")
+@click.option("--dry-run", is_flag=True, help="Only report what would be learned.")
+@click.option("--template", is_flag=True, help="Print a handoff to fill in, for TASK if it is named.")
+@click.option("--schema", is_flag=True, help="Print the JSON Schema of a handoff.")
 @pass_call
-def fail(call: Call, task: str, reason: str) -> None:
-    """Say that a task was given up, and why.
+def handoff(
+    call: Call, ref: str | None, file: str | None, again: bool, strict: bool, dry_run: bool, template: bool, schema: bool
+) -> int:
+    """Learn from the handoff in FILE and end its task.
 
-    `foveate task fail login "The provider has no API for it"`. REASON `-` reads stdin. It can be started again.
+    `foveate task handoff login handoff.md`; FILE `-` reads stdin. With one argument, it is the FILE, and the task is the
+    current one. Prints what was learned, by kind; stderr tells how the handoff was read. The same handoff twice changes
+    nothing.
+
+    --template, --schema and, without TASK, --dry-run need no store. A dry run exits with 2 if no field could be read.
     """
+    if schema or template:
+        if file is not None or (schema and ref is not None) or (schema and template):
+            raise click.UsageError("--template takes at most a TASK, and --schema takes no argument.")
+        _print_schema(call) if schema else _print_template(call, ref)
+        return 0
+    if file is None:
+        ref, file = None, ref
+    if file is None:
+        raise click.UsageError("Missing argument 'FILE'.")
+    raw = _read_handoff(file)
+    if dry_run and ref is None and call.task is None:
+        return _print_parsed(call, raw, strict)
+    if strict and not dry_run:
+        from foveate.tasks.handoff import parse
+
+        if problems := parse(raw).problems:
+            raise InputError(problems)
     with call.open() as engine:
-        print_task(call, engine.tasks.fail(task, read_text(reason)))
+        learned = engine.tasks.handoff(ref or CURRENT, raw, agent=call.agent, again=again, dry_run=dry_run)
+    ok = learned.method != RAW and not (strict and learned.problems)
+    _print_learned(call, learned, {"ok": ok} if dry_run else {})
+    return EXIT_UNREADABLE if dry_run and not ok else 0
 
 
-@task.command("complete", cls=Verb)
-@task_argument
-@ending
-@pass_call
-def complete(call: Call, task: str, result: str | None, outcome: str | None, file: str | None) -> None:
-    """Say that a task is done, and what came of it.
+def _read_handoff(file: str) -> bytes:
+    """Return a handoff as it was written. Of a text that is too long, only as much is read as shows that it is."""
+    from foveate.tasks.handoff import MAX_BYTES
 
-    `foveate task complete login "POST /login answers with a token"`. RESULT is what whoever depends on it should know; `-`
-    reads stdin. A --handoff says that and more.
-    """
-    given = ended(result, outcome, file)
-    with call.open() as engine:
-        done = end_task(engine, task, given)
-        handoff = json.handoff_of(engine, done) if file is not None else None
-    print_ended(call, done, handoff)
-
-
-@task.command("depend", cls=Verb)
-@task_argument
-@click.argument("on", nargs=-1, required=True, metavar="ON...", shell_complete=complete_tasks)
-@pass_call
-def depend(call: Call, task: str, on: tuple[str, ...]) -> None:
-    """Have a task wait for others, or name files to read first.
-
-    `foveate task depend login user-model docs/auth.md`. Tasks that would wait for each other are refused.
-    """
-    with call.open() as engine:
-        found = engine.tasks.get(task)
-        all_on = (*found.depends_on, *found.record.data.get("reads", ()), *on)
-        print_task(call, engine.tasks.edit(found, depends_on=all_on))
+    FILE.convert(file, None, click.get_current_context())
+    if file == STDIN:
+        name, raw = "standard input", sys.stdin.buffer.read(MAX_BYTES + 1)
+    else:
+        with open(file, "rb") as source:
+            name, raw = repr(file), source.read(MAX_BYTES + 1)
+    if len(raw) > MAX_BYTES:
+        raise InputError(
+            f"{name} has more than {MAX_BYTES:,} bytes, which is too long for a handoff. Write what the next task needs to "
+            f"know, and leave logs and code in files."
+        )
+    return raw
 
 
-@task.command("answer", cls=Verb)
+def _print_learned(call: Call, learned: Learned, more: Mapping[str, Any]) -> None:
+    if call.as_json:
+        call.print_json({**documents.learned(learned), **more})
+        return
+    rows = [(kind, ", ".join(f"{n} {action}" for action, n in counts.items())) for kind, counts in learned.counts.items()]
+    print_lines(pairs([("handoff", learned.handoff), ("task", f"{learned.task}  {learned.status}"), *rows]))
+    if learned.action == "unchanged":
+        say("this handoff was read before; nothing was changed.")
+    elif learned.action == "dry run":
+        say("this is a dry run; nothing was changed.")
+    say(f"read as {learned.method}" if learned.problems else f"read as {learned.method}, without a problem")
+    for problem in learned.problems:
+        say(f"problem: {problem}")
+
+
+def _print_parsed(call: Call, raw: bytes, strict: bool) -> int:
+    from foveate.tasks.handoff import parse
+
+    parsed = parse(raw)
+    ok = parsed.rung != RAW and not (strict and parsed.problems)
+    if call.as_json:
+        call.print_json({"ok": ok, **documents.parsed_handoff(parsed)})
+    else:
+        _print_parsed_lines(parsed)
+    if parsed.rung == RAW:
+        say("no field of a handoff could be read; only its text would be kept.")
+    elif parsed.problems and not strict:
+        say("it can be read; the problems would be repaired.")
+    return 0 if ok else EXIT_UNREADABLE
+
+
+def _print_parsed_lines(parsed: Parsed) -> None:
+    fields = [(name, parsed.handoff.get(name)) for name in ("task_id", "status", "summary", "confidence")]
+    texts = [(name, cut(str(value), width() - 24)) for name, value in fields if value not in (None, "")]
+    counts = [(name, str(number)) for name, number in documents.entries(parsed.handoff).items() if number]
+    rows = [("rung", parsed.rung), ("form", parsed.form), *texts, *counts]
+    print_lines([*pairs(rows), *(plain(f"problem: {problem}") for problem in parsed.problems)])
+
+
+def _print_template(call: Call, ref: str | None) -> None:
+    from foveate.tasks.handoff import template
+
+    if ref is None:
+        text = template()
+    else:
+        with call.open() as engine:
+            found = engine.tasks.get(ref)
+        text = template(found.id, name=found.name)
+    if call.as_json:
+        call.print_json({"template": text})
+    else:
+        click.echo(text, nl=False)
+
+
+def _print_schema(call: Call) -> None:
+    from foveate.tasks.handoff import json_schema
+
+    if call.as_json:
+        call.print_json({"name": "handoff", "schema": json_schema()})
+    else:
+        click.echo(json.dumps(json_schema(), ensure_ascii=not speaks_utf8(), indent=2))
+
+
+@task.command("answer", cls=Verb, scoped=True)
 @click.argument("question")
 @click.argument("text")
-@scoped
 @pass_call
-def answer(call: Call, question: str, text: str, **scope: Any) -> None:
-    """Answer an open question; prints the decision's id.
+def answer(call: Call, question: str, text: str) -> None:
+    """Answer an open question and print the decision's id.
 
     QUESTION is the id of a question, as `foveate task show` lists what a handoff left; TEXT `-` reads stdin. The answer
-    becomes a decision of the same tasks, and the question is put away.
+    becomes a decision of the same tasks, and the question is retired.
     """
-    with call.open(**scope) as engine:
+    with call.open() as engine:
         decision = engine.inbox.answer(question, read_text(text))
     if call.as_json:
         from foveate.records.make import to_json

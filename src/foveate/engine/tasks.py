@@ -227,7 +227,7 @@ class Tasks:
         with data.writer() as writer:
             id = find(writer, task).id if task is not None else None
             held = claims.active_claims(writer, data.clock(), agent=agent, task=id)
-            return claims.release(data, writer, held, "cleared")
+            return claims.release(data, writer, held, "released")
 
     @retry_interrupted
     def _release_expired(self) -> None:

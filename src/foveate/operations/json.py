@@ -10,7 +10,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from foveate.agents import CompiledContext, ContextStrategy
     from foveate.clock import When
     from foveate.code.docs import CodebaseDocs
     from foveate.code.indexing import IndexUpdate
@@ -229,20 +228,6 @@ def claim_with_context(found: ClaimWithContext) -> dict[str, Any]:
     from foveate.receipts.codec import context_to_json
 
     return {"claim": claim(found), "task": task(found.task), "context": context_to_json(found.context)}
-
-
-def compiled(strategy: ContextStrategy, done: CompiledContext) -> dict[str, Any]:
-    """Return the context that an agent's strategy compiled, with the sections and messages of 002."""
-    from foveate.receipts.codec import context_to_json
-
-    return {
-        "agent": strategy.name,
-        "system_prompt": done.system_prompt or None,
-        "sections": [{"name": each.name, "content": each.content, "source": each.source} for each in done.sections],
-        "messages": strategy.to_messages(done),
-        "context": context_to_json(done.context),
-        "warnings": list(done.warnings),
-    }
 
 
 def learned(done: Learned) -> dict[str, Any]:

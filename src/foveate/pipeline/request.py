@@ -101,7 +101,7 @@ def _title_of_latest_issue(data: ScopedStore, scope: Scope) -> str:
     with data.store.read(scope) as reader:
         issue = latest(reader, "issue")
     if issue is None:
-        raise InputError("The query is empty. Pass a query or a task.")
+        raise InputError("The query is empty. Pass a query or a task, or start a goal: `foveate task add GOAL --push`.")
     return title_of(issue) or issue.text[:MAX_QUERY]
 
 

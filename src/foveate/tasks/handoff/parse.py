@@ -92,7 +92,7 @@ def _decode(source: str | bytes, notes: Notes) -> str:
         text = text.replace("\0", "")
         notes.add("NUL characters were removed.")
     if not strip_hidden(text, Notes()).strip():
-        raise InputError("The handoff is empty. Write at least a summary; `foveate handoff template` prints a form.")
+        raise InputError("The handoff is empty. Write at least a summary; `foveate task handoff --template` prints a form.")
     return text
 
 
