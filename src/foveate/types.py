@@ -411,21 +411,23 @@ class LeftOut(_OfCandidate):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grant:
-    """The tokens of one slot. `own` is its size by the profile; the rest of `granted` was borrowed from other slots."""
+class SlotBudget:
+    """The tokens of one slot. `base` is its size by the profile; unused tokens of other slots can be granted on top."""
 
-    slot: str
-    own: int
+    name: str
+    base: int
     granted: int
     used: int = 0
 
     @property
     def borrowed(self) -> int:
-        return max(0, self.granted - self.own)
+        """Tokens taken from other slots."""
+        return max(0, self.granted - self.base)
 
     @property
     def lent(self) -> int:
-        return max(0, self.own - self.granted)
+        """Tokens given to other slots."""
+        return max(0, self.base - self.granted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -436,10 +438,11 @@ class Budget:
     reserve: int
     used: int = 0
     framing: int = 0
-    grants: tuple[Grant, ...] = ()
+    slots: tuple[SlotBudget, ...] = ()
 
     @property
     def ceiling(self) -> int:
+        """The largest number of tokens that the messages may have."""
         return self.total - self.reserve
 
 

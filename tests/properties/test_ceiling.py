@@ -66,7 +66,7 @@ def test_rendered_tokens_never_exceed_the_ceiling(
             context = engine.context(query, budget=budget + error.short, **options)
         used = tokens.count_messages(context.messages(), counter)
         assert used == context.tokens <= context.budget.ceiling <= context.budget.total
-        assert sum(grant.granted for grant in context.budget.grants) <= context.budget.ceiling
+        assert sum(slot.granted for slot in context.budget.slots) <= context.budget.ceiling
 
 
 @examples(150)

@@ -77,9 +77,9 @@ def test_the_ceiling_holds_and_the_ledger_adds_up(case: Case) -> None:
         return
     budget = result.budget
     assert budget.used <= budget.ceiling
-    assert sum(grant.granted for grant in budget.grants) <= budget.ceiling
-    for grant in budget.grants:
-        assert grant.used <= grant.granted
+    assert sum(slot.granted for slot in budget.slots) <= budget.ceiling
+    for slot in budget.slots:
+        assert slot.used <= slot.granted
 
 
 @examples(800)

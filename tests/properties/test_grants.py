@@ -34,7 +34,7 @@ def grants(profile: Profile, wanted: dict[str, Demand], total: int) -> dict[str,
         budget = allocate(replace(profile, total=total), wanted, framing=FRAMING)
     except BudgetError:
         return None
-    return {grant.slot: grant.granted for grant in budget.grants}
+    return {slot.name: slot.granted for slot in budget.slots}
 
 
 @examples(400)

@@ -154,7 +154,7 @@ ledgers = st.builds(
     reserve=counts,
     used=counts,
     framing=counts,
-    slots=tuples(st.builds(SlotLedger, name=names, granted=counts, own=counts, used=counts, items=counts)),
+    slots=tuples(st.builds(SlotLedger, name=names, granted=counts, base=counts, used=counts, items=counts)),
 )
 notes = st.builds(
     Notes,

@@ -27,7 +27,7 @@ def engine() -> Iterator[foveate.Engine]:
 def granted(**options: object) -> dict[str, int]:
     profile = resolve("task-files", **options)  # type: ignore[arg-type]
     budget = allocate(profile, {slot.name: EVERYTHING for slot in profile.slots})
-    return {grant.slot: grant.granted for grant in budget.grants} | {"reserve": budget.reserve, "total": budget.total}
+    return {slot.name: slot.granted for slot in budget.slots} | {"reserve": budget.reserve, "total": budget.total}
 
 
 def test_fixed_and_dynamic_allocations() -> None:
@@ -176,12 +176,12 @@ def test_the_types_have_their_counterparts() -> None:
     for name in ("Context", "Record", "Candidate", "Engine", "Source"):
         assert hasattr(foveate, name)
     from foveate.options import ContextOptions
-    from foveate.types import Budget, Grant
+    from foveate.types import Budget, SlotBudget
 
     assert {"budget", "extra", "filters", "overrides"} <= set(ContextOptions.__annotations__)
 
-    assert {"total", "reserve", "used", "grants"} <= {field.name for field in fields(Budget)}
-    assert {"granted", "used"} <= {field.name for field in fields(Grant)}
+    assert {"total", "reserve", "used", "slots"} <= {field.name for field in fields(Budget)}
+    assert {"granted", "used"} <= {field.name for field in fields(SlotBudget)}
 
 
 def test_task_spec() -> None:

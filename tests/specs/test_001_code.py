@@ -240,7 +240,7 @@ code = { min_score = 0.2 }
 """
     with engine(files={**PARCEL, ".foveate/profiles/ours.toml": profile}, profile="ours") as ours:
         budget = ours.context("users").budget
-    own = {grant.slot: grant.own for grant in budget.grants}
+    own = {slot.name: slot.base for slot in budget.slots}
     fixed = [own[name] for name in ("system_prompt", "repo_map", "codebase_docs", "task_spec")]
     assert (fixed, budget.reserve, budget.total) == ([3000, 5000, 4000, 2000], 20_000, 150_000)
     assert 69_590 <= own["files"] <= 69_600  # 60 % of what is left, less the framing of the messages
@@ -351,7 +351,7 @@ def test_statistics_over_contexts(parcel: foveate.Engine) -> None:
     assert found["tokens"] == {"mean": round((large.tokens + small.tokens) / 2), "max": large.tokens}
     assert found["full"]["max"] == round(small.tokens / 1024, 4)
     assert found["by_profile"] == {"task-files": 1, "map": 1}
-    drawn = [grant.used for context in (large, small) for grant in context.budget.grants if grant.slot == "repo_map"]
+    drawn = [slot.used for context in (large, small) for slot in context.budget.slots if slot.name == "repo_map"]
     assert found["by_part"]["repo_map"] == {"mean": round(sum(drawn) / 2), "max": max(drawn)}
     parcel.tasks.complete("task-001", "Done", agent="coder")
     assert parcel.store.context_stats()["active"] == 0

@@ -245,7 +245,7 @@ def test_the_budget_is_never_exceeded_and_says_what_is_used(engine: foveate.Engi
     for total in (50, 200, 800, 3000):
         budget = engine.context("upload", budget=total).budget
         assert budget.used <= budget.ceiling == total
-    assert {"total", "reserve", "used", "grants"} <= {field.name for field in fields(Budget)}
+    assert {"total", "reserve", "used", "slots"} <= {field.name for field in fields(Budget)}
 
 
 def test_the_estimate_of_four_characters_a_token_has_a_name() -> None:

@@ -99,7 +99,7 @@ def test_the_agent_does_not_see_the_selection(redis: Context) -> None:
 def granted(**options: object) -> dict[str, int]:
     profile = resolve("assistant", **options)  # type: ignore[arg-type]
     demands = {slot.name: Demand(0, 10**9, 10**9) for slot in profile.slots}
-    return {grant.slot: grant.granted for grant in allocate(profile, demands).grants}
+    return {slot.name: slot.granted for slot in allocate(profile, demands).slots}
 
 
 def test_the_layers_have_their_sizes() -> None:
@@ -130,8 +130,8 @@ def test_a_layer_with_nothing_relevant_passes_its_room_on(engine: foveate.Engine
     for n in range(200):
         engine.add("fact", f"The deploy of host{chr(97 + n % 26)}{n} takes {n} minutes and needs a token from the vault")
     context = engine.context("deploy", budget=900, overrides={**PLAIN, "slots": {"facts": {"limit": 200}}})
-    grant = {grant.slot: grant for grant in context.budget.grants}
-    assert grant["facts"].borrowed > 0
+    slots = {slot.name: slot for slot in context.budget.slots}
+    assert slots["facts"].borrowed > 0
     assert context.tokens > 0.9 * 900
 
 

@@ -196,7 +196,7 @@ COMPLEX = (
 
 
 def own_room(engine: foveate.Engine, query: str) -> dict[str, int]:
-    return {grant.slot: grant.own for grant in engine.context(query).budget.grants}
+    return {slot.name: slot.base for slot in engine.context(query).budget.slots}
 
 
 def test_a_short_question_reduces_the_flexible_budgets_and_a_complex_decision_raises_two(engine: foveate.Engine) -> None:

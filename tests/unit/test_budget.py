@@ -16,7 +16,7 @@ EVERYTHING = Demand(0, ALL, ALL)
 
 
 def grants(budget: Budget) -> dict[str, int]:
-    return {grant.slot: grant.granted for grant in budget.grants}
+    return {slot.name: slot.granted for slot in budget.slots}
 
 
 def unlimited(profile: Profile) -> dict[str, Demand]:
@@ -165,10 +165,10 @@ def test_a_keep_slot_that_outgrows_its_room_steps_down_and_then_borrows() -> Non
     p = profile(fixed("rules", 100, keep=True, stable=True), share("a", 1))
     steps_down = allocate(p, {"rules": Demand(80, 300, 300), "a": EVERYTHING})
     assert grants(steps_down) == {"rules": 100, "a": 900}
-    assert steps_down.grants[0].borrowed == 0
+    assert steps_down.slots[0].borrowed == 0
     borrows = allocate(p, {"rules": Demand(250, 300, 300), "a": EVERYTHING})
     assert grants(borrows) == {"rules": 250, "a": 750}
-    assert (borrows.grants[0].borrowed, borrows.grants[1].lent) == (150, 150)
+    assert (borrows.slots[0].borrowed, borrows.slots[1].lent) == (150, 150)
 
 
 def test_keep_slots_that_cannot_all_have_their_level_give_back_in_proportion() -> None:

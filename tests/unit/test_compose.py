@@ -115,7 +115,7 @@ def test_crumbs_go_to_a_slot_that_already_shows_its_best() -> None:
     assert shown["x"] == "full"
     assert "y" in shown
     assert result.budget.used <= 67
-    assert sum(grant.granted for grant in result.budget.grants) <= 60
+    assert sum(slot.granted for slot in result.budget.slots) <= 60
 
 
 def test_a_note_stands_where_a_slot_is_empty_and_there_is_room() -> None:

@@ -202,16 +202,16 @@ def test_rules_step_down_to_micro_lines_before_they_borrow(engine: foveate.Engin
     assert len(levels) == 24
     assert levels == sorted(levels, key=("full", "summary", "micro").index)
     assert levels[-1] == "micro"
-    grant = next(grant for grant in context.budget.grants if grant.slot == "rules")
-    assert (grant.used <= 600, grant.borrowed) == (True, 0)
+    slot = next(slot for slot in context.budget.slots if slot.name == "rules")
+    assert (slot.used <= 600, slot.borrowed) == (True, 0)
 
 
 def test_then_they_take_room_from_others_and_say_so(engine: foveate.Engine) -> None:
     rules(engine, 60)
     context = engine.context("anything", budget=4000)
     assert [item.level for item in context.items] == ["micro"] * 60
-    grant = next(grant for grant in context.budget.grants if grant.slot == "rules")
-    assert context.warnings == (f"Slot 'rules' holds more than its room and took {grant.borrowed} tokens from others.",)
+    slot = next(slot for slot in context.budget.slots if slot.name == "rules")
+    assert context.warnings == (f"Slot 'rules' holds more than its room and took {slot.borrowed} tokens from others.",)
 
 
 def test_and_when_even_that_does_not_fit_the_error_says_by_how_much(engine: foveate.Engine) -> None:

@@ -48,7 +48,7 @@ def test_a_line_says_what_the_receipt_says(engine: foveate.Engine) -> None:
         "total": 500,
         "reserve": context.budget.reserve,
         "framing": context.budget.framing,
-        "slots": {grant.slot: grant.used for grant in context.budget.grants if grant.used},
+        "slots": {slot.name: slot.used for slot in context.budget.slots if slot.used},
         "items": len(context.items),
         "left_out": len(context.left_out),
         "ms": receipt.ms,
@@ -318,7 +318,7 @@ def test_validate_suggests_more_room_where_something_did_not_fit(engine: foveate
     (suggestion,) = engine.receipts.validate(context).suggestions
     lost = sum(omission.reason == "budget" for omission in context.left_out)
     assert suggestion.startswith(f"{lost} in 'facts' did not fit")
-    got = next(grant.granted for grant in context.budget.grants if grant.slot == "facts")
+    got = next(slot.granted for slot in context.budget.slots if slot.name == "facts")
     assert suggestion.endswith(f"raise the budget (150 now), or slots.facts.share; 'facts' got {got} tokens.")
 
 

@@ -188,7 +188,7 @@ def test_the_size_depends_on_depth_and_not_on_steps_done() -> None:
                 _step(engine.scoped(task=stack.current()), steps)
                 context = engine.context(profile="subtask", budget=1000)
                 sizes[-1].append(context.tokens)
-                beside += [grant.used for grant in context.budget.grants if grant.slot == "siblings"]
+                beside += [slot.used for slot in context.budget.slots if slot.name == "siblings"]
                 assert f"Note {steps}.0" in context.text
                 assert "Ship the release" in context.text
                 stack.pop(f"Part {leaf} of module {area} is changed and its {steps % 9} tests pass")

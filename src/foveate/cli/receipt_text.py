@@ -76,7 +76,7 @@ def _slots(budget: BudgetLedger) -> list[Line]:
         (
             swatches.get(slot.name, (" ", ""))[0],
             slot.name,
-            str(slot.own),
+            str(slot.base),
             str(slot.granted),
             _flow(slot),
             str(slot.used),

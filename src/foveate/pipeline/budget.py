@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 from foveate.errors import BudgetError
-from foveate.types import Budget, Grant, Profile, Slot
+from foveate.types import Budget, Profile, Slot, SlotBudget
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +45,10 @@ def allocate(profile: Profile, demands: Mapping[str, Demand], *, framing: int = 
     granted |= _shrunk(firm, max(0.0, room - sum(granted.values())))
     granted |= {slot.name: 0.0 for slot in rest if slot.name not in granted}
     _flow(profile, demands, granted, room)
-    grants = tuple(
-        Grant(slot=slot.name, own=_whole(own[slot.name]), granted=_whole(granted[slot.name])) for slot in profile.slots
+    slots = tuple(
+        SlotBudget(name=slot.name, base=_whole(own[slot.name]), granted=_whole(granted[slot.name])) for slot in profile.slots
     )
-    return Budget(total=profile.total, reserve=reserve, framing=framing, grants=grants)
+    return Budget(total=profile.total, reserve=reserve, framing=framing, slots=slots)
 
 
 def scaled_reserve(profile: Profile) -> int:

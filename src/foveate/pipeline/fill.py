@@ -94,15 +94,15 @@ def _filled(
     profile: Profile, sifted: Sifted, demands: Mapping[str, Demand], counter: str, framing: int, margin: int, tag: str
 ) -> Composed:
     budget = allocate(profile, demands, framing=framing, margin=margin)
-    granted = {grant.slot: grant.granted for grant in budget.grants}
+    granted = {slot.name: slot.granted for slot in budget.slots}
     fitted = {slot.name: _fit(slot, sifted, granted[slot.name], counter, tag) for slot in profile.slots}
     _use_up(flow_order(profile, demands), sifted, granted, fitted, counter, tag)
     sections = tuple(section(slot, fitted[slot.name].items, tag) for slot in profile.slots if fitted[slot.name].used)
     sent = messages(sections)
     used = tokens.count_messages(sent, counter)
-    grants = tuple(replace(grant, granted=granted[grant.slot], used=fitted[grant.slot].used) for grant in budget.grants)
+    slots = tuple(replace(slot, granted=granted[slot.name], used=fitted[slot.name].used) for slot in budget.slots)
     omitted = sifted.omitted + tuple(lost for slot in profile.slots for lost in fitted[slot.name].omitted)
-    budget = replace(budget, used=used, framing=_framing(len(sent), counter), grants=grants)
+    budget = replace(budget, used=used, framing=_framing(len(sent), counter), slots=slots)
     return Composed(sections, budget, omitted)
 
 

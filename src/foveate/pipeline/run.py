@@ -160,9 +160,9 @@ def _failed_sources(found: Gathered) -> list[str]:
 
 def _oversized_slots(composed: Composed, profile: Profile) -> list[str]:
     return [
-        f"Slot {grant.slot!r} holds more than its room and took {grant.borrowed} tokens from others."
-        for grant, slot in zip(composed.budget.grants, profile.slots, strict=True)
-        if slot.keep and grant.own and grant.borrowed
+        f"Slot {size.name!r} holds more than its room and took {size.borrowed} tokens from others."
+        for size, slot in zip(composed.budget.slots, profile.slots, strict=True)
+        if slot.keep and size.base and size.borrowed
     ]
 
 

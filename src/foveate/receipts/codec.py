@@ -181,7 +181,7 @@ def budget_to_json(budget: BudgetLedger) -> Json:
             {
                 "name": slot.name,
                 "granted": slot.granted,
-                "own": slot.own,
+                "own": slot.base,
                 "borrowed": slot.borrowed,
                 "lent": slot.lent,
                 "used": slot.used,
@@ -193,8 +193,8 @@ def budget_to_json(budget: BudgetLedger) -> Json:
 
 
 def _budget_from_json(value: Mapping[str, Any]) -> BudgetLedger:
-    names = ("name", "granted", "own", "used", "items")
-    slots = tuple(SlotLedger(**{name: slot[name] for name in names}) for slot in value["slots"])
+    names = ("name", "granted", "used", "items")
+    slots = tuple(SlotLedger(base=slot["own"], **{name: slot[name] for name in names}) for slot in value["slots"])
     return BudgetLedger(**{**value, "slots": slots})
 
 

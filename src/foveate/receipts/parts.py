@@ -133,19 +133,19 @@ class SlotLedger:
 
     name: str
     granted: int
-    own: int
+    base: int
     used: int
     items: int
 
     @property
     def borrowed(self) -> int:
         """Return how many tokens it took from other slots."""
-        return max(0, self.granted - self.own)
+        return max(0, self.granted - self.base)
 
     @property
     def lent(self) -> int:
         """Return how many of its own tokens went to other slots."""
-        return max(0, self.own - self.granted)
+        return max(0, self.base - self.granted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -153,8 +153,8 @@ def ledger_of(budget: Budget, sections: Iterable[Section]) -> BudgetLedger:
     """Return where the tokens of a context went."""
     shown = {section.name: len(section.items) for section in sections}
     slots = (
-        SlotLedger(name=grant.slot, granted=grant.granted, own=grant.own, used=grant.used, items=shown.get(grant.slot, 0))
-        for grant in budget.grants
+        SlotLedger(name=slot.name, granted=slot.granted, base=slot.base, used=slot.used, items=shown.get(slot.name, 0))
+        for slot in budget.slots
     )
     return BudgetLedger(
         total=budget.total, reserve=budget.reserve, used=budget.used, framing=budget.framing, slots=tuple(slots)

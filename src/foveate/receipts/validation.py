@@ -106,7 +106,7 @@ def _below_min_score(receipt: Receipt) -> str:
 
 def _nothing_found(receipt: Receipt) -> str:
     """Name the large slots for which a search found nothing."""
-    own_tokens = {slot.name: slot.own for slot in receipt.budget.slots}
+    own_tokens = {slot.name: slot.base for slot in receipt.budget.slots}
     large = LARGE_SHARE * receipt.budget.ceiling
     without_input = {slot for report in receipt.sources if report.note for slot in report.slots}
     seen = {entry.slot for entry in receipt.candidates} | without_input
@@ -158,7 +158,7 @@ def _unused_budget(receipt: Receipt) -> str:
     if any(entry.reason == "budget" for entry in receipt.left_out):
         return ""
     fixed = {slot.name for slot in profile.slots if slot.tokens}
-    fullest = max((slot.used / slot.own for slot in budget.slots if slot.name in fixed and slot.own), default=0.0)
+    fullest = max((slot.used / slot.base for slot in budget.slots if slot.name in fixed and slot.base), default=0.0)
     needed = max(budget.used + budget.reserve, min(budget.total, profile.written_for) * fullest) * SLACK_FACTOR
     enough = _round_up(needed)
     if not budget.used or enough > budget.total / 2:
