@@ -17,8 +17,15 @@ from property_settings import examples
 from worlds import open_engine
 
 Rows = list[tuple[str, str]]
-PROFILES = ("base", "chat", "coding", "task-files", "layers", "stack")
-GIVEN = {"base": "given", "chat": "given", "coding": "given", "task-files": "files", "layers": "working", "stack": "path"}
+PROFILES = ("default", "chat", "coding", "task-files", "assistant", "subtask")
+GIVEN = {
+    "default": "given",
+    "chat": "given",
+    "coding": "given",
+    "task-files": "files",
+    "assistant": "working",
+    "subtask": "path",
+}
 
 
 @dataclass(frozen=True)
