@@ -25,7 +25,7 @@ def engine(seeded: Seeded) -> Iterator[Engine]:
 
 @pytest.fixture(scope="module")
 def receipts(engine: Engine) -> list[Receipt]:
-    return engine.receipts.page(1000)
+    return [engine.receipts.get(row.id) for row in engine.receipts.list(limit=1000)]
 
 
 def test_it_holds_records_of_every_kind_and_status(engine: Engine) -> None:

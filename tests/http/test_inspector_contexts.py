@@ -259,7 +259,7 @@ def test_a_context_is_tried_with_other_settings_and_nothing_is_stored(
     assert "<script>alert" not in html
     other = document(client, f"/ui/try?id={asked}&query=Which+database%3F&profile=task")["result"]
     assert (other["context"]["query"], other["context"]["profile"]) == ("Which database?", "task")
-    assert [receipt.id for receipt in engine.receipts.page()] == [asked]
+    assert [receipt.id for receipt in engine.receipts.list()] == [asked]
 
 
 @pytest.mark.parametrize(("query", "words"), [("budget=20", "short"), ("profile=defalt", "Did you mean &#39;default&#39;?")])

@@ -184,7 +184,7 @@ def test_64_clients_at_once_are_all_answered(serve: Serve, tmp_path: Path) -> No
         assert asked(server.port, "GET", "/healthz")[0] == 200
         assert ended(server) == 0
     with foveate.open(tmp_path, personal=False) as engine:
-        assert len(engine.receipts.page(500)) == 128  # none was lost
+        assert len(engine.receipts.list(limit=500)) == 128  # none was lost
 
 
 def test_requests_at_work_are_finished_before_it_ends(serve: Serve, tmp_path: Path) -> None:

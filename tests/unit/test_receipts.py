@@ -410,14 +410,14 @@ def test_notes_on_ones_receipt_survive_anothers_save() -> None:
         context = alice.context("When do deploys happen?")
         alice.receipts.flush()
         alice.feedback(context.id, useful=[fact.id])
-        bob.receipts.page(1)
+        bob.receipts.list(limit=1)
         alice.feedback(context.id, useful=[fact.id])
         assert alice.receipts.get(context.id).notes.marks == {fact.id: "useful"}
         assert alice.get(fact.id).wins == 1
         later = alice.context("On which day do deploys happen?")
         alice.receipts.flush()
         alice.feedback(later.id, useful=[fact.id])
-        bob.receipts.page(1)
+        bob.receipts.list(limit=1)
         assert alice.receipts.get(later.id).notes.marks == {fact.id: "useful"}
 
 

@@ -97,13 +97,8 @@ class Receipts:
         """List past contexts, newest first. `after` is (created, id) of the last line of the previous page."""
         if agent is not None:
             data = self._data.with_scope(replace(self._data.scope, agent=agent))
-            return self._writer.seen_by(data.project_reader).lines(limit, after, session)
-        return self._writer.lines(limit, after, session)
-
-    @retry_interrupted
-    def page(self, limit: int = 50, after: tuple[int, str] | None = None) -> Sequence[Receipt]:
-        """Return whole receipts of this scope, newest first; `after` as for `list`."""
-        return self._writer.page(limit, after)
+            return self._writer.seen_by(data.project_reader).summaries(limit, after, session)
+        return self._writer.summaries(limit, after, session)
 
     @retry_interrupted
     def agents(self) -> Sequence[str]:
@@ -123,7 +118,7 @@ class Receipts:
     @retry_interrupted
     def timeline(self, session: str, *, limit: int = 200) -> Timeline:
         """Return the latest turns of a session, oldest first, each compared with the one before, and its compactions."""
-        lines = self._writer.lines(limit + 1, session=session)  # one more, to compare the first turn with
+        lines = self._writer.summaries(limit + 1, session=session)  # one more, to compare the first turn with
         with self._data.project_reader() as reader:
             shown = reader.items_shown_by([line.id for line in lines])
             compacted = Filters(event_types=(COMPACTION_EVENT_TYPE,))
@@ -237,7 +232,7 @@ class Receipts:
         from foveate.receipts.metrics import DAY, DAYS, LATEST, measure
 
         now = self._data.clock()
-        rows = self._writer.lines(LATEST)
+        rows = self._writer.summaries(LATEST)
         with self._data.store.read(self._data.scope) as reader:
             return measure(rows, reader.growth(now - DAYS * DAY), now)
 
@@ -250,7 +245,7 @@ class Receipts:
         from foveate.receipts.metrics import MOST, over_time, since
 
         first = since(self._data.clock())
-        rows, more = self._writer.lines_since(first, MOST)
+        rows, more = self._writer.summaries_since(first, MOST)
         with self._data.store.read(self._data.scope) as reader:
             return {**over_time(rows, cut=more), "growth": reader.growth_by_day(first)}
 

@@ -173,22 +173,17 @@ class ReceiptWriter:
             raise NotFound(f"There is no receipt {id!r}: it was dropped by age, or never made.")
         return self._noted(unpack(body))
 
-    def page(self, limit: int, after: tuple[int, str] | None = None) -> list[Receipt]:
-        """Receipts, newest first; `after` is (created, id) of the last of the page before."""
-        self.save()
-        with self._readers(None) as reader:
-            found = reader.receipts_page(limit, after)
-        return [self._noted(unpack(stored.body)) for stored in found]
-
-    def lines(self, limit: int, after: tuple[int, str] | None = None, session: str | None = None) -> list[ReceiptSummary]:
-        """The lines of receipts, of a session where one is named; in the order and the pages of `page`."""
+    def summaries(
+        self, limit: int, after: tuple[int, str] | None = None, session: str | None = None
+    ) -> list[ReceiptSummary]:
+        """Return summaries, newest first, also of one session. `after` is (created, id) of the last of another page."""
         self.save()
         with self._readers(None) as reader:
             found = reader.receipt_summaries(limit, after, session)
         return [summary_from_json(line) for line in found]
 
-    def lines_since(self, since: int, limit: int) -> tuple[Iterator[ReceiptSummary], bool]:
-        """The lines of receipts that were created at this time or later, newest first, and whether there are more."""
+    def summaries_since(self, since: int, limit: int) -> tuple[Iterator[ReceiptSummary], bool]:
+        """Return the summaries of receipts since a time, newest first, and whether there are more than `limit`."""
         self.save()
         with self._readers(None) as reader:
             found, more = reader.receipt_summaries_since(since, limit)

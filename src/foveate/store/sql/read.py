@@ -206,14 +206,8 @@ class ReadTransaction:
             return list(starmap(_stored, self._db.fetch_all("receipts", params)))
         return list(starmap(_stored, self._db.fetch_all("receipts_of", {**params, "record": record})))
 
-    def receipts_page(self, limit: int, after: tuple[int, str] | None = None) -> list[StoredReceipt]:
-        """Receipts, newest first, below (created, id) of the last one of another page."""
-        created, id = after or (None, "")
-        params = {"project": self._project, "limit": limit, "created": created, "id": id, **self._who}
-        return list(starmap(_stored, self._db.fetch_all("receipts_page", params)))
-
     def receipt_summaries(self, limit: int, after: tuple[int, str] | None = None, session: str | None = None) -> list[str]:
-        """The lines of receipts, of a session where one is named, in the order and pages of `receipts_page`."""
+        """Return the summaries of receipts, newest first: those after (created, id) of the last one of another page."""
         created, id = after or (None, "")
         params = {"project": self._project, "limit": limit, "created": created, "id": id, **self._who}
         if session is None:

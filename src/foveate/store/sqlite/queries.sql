@@ -437,10 +437,6 @@ select body from receipts where project = :project and id = :id and {ours}
 -- name: receipts
 select {stored} from receipts where project = :project and {ours} order by created desc, id desc limit :limit
 
--- name: receipts_page
-select {stored} from receipts where project = :project and {ours}
-and (:created is null or (created, id) < (:created, :id)) order by created desc, id desc limit :limit
-
 -- name: receipt_lines
 select line from receipts where project = :project and line <> '' and {ours}
 and (:created is null or (created, id) < (:created, :id)) order by created desc, id desc limit :limit
