@@ -22,7 +22,8 @@ from foveate.errors import Conflict, Damaged, StoreError
 from foveate.store.copy import CopyableStore, Tables, copy_tables, has_no_content
 from foveate.store.sql.queries import SchemaStatus, compute_schema_status
 from foveate.store.sqlite import lock
-from foveate.store.sqlite.store import APPLICATION, BUSY, SQLiteStore, _explained
+from foveate.store.sqlite.errors import explained
+from foveate.store.sqlite.store import APPLICATION, BUSY, SQLiteStore
 
 WAL_SUFFIXES = ("-wal", "-shm")
 
@@ -102,7 +103,7 @@ def _write_file(tables: Tables, target: Path) -> None:
     try:
         with closing(SQLiteStore(part)) as store, store.tables(write=True) as copied:
             copy_tables(tables, copied)
-        with _explained(str(target)), closing(apsw.Connection(str(part))) as connection:
+        with explained(str(target)), closing(apsw.Connection(str(part))) as connection:
             connection.pragma("journal_mode", "delete")
         os.replace(part, target)
     finally:
@@ -127,7 +128,7 @@ def _stage(file: str | Path, staged: Path) -> None:
         foreign = connection.execute("select name from sqlite_schema where type in ('trigger', 'view')").fetchall()
         if foreign:
             raise StoreError(f"{str(file)!r} holds {foreign[0][0]!r}, which no foveate wrote. Choose another backup.")
-        with _explained(str(file)), closing(apsw.Connection(str(staged))) as copied:
+        with explained(str(file)), closing(apsw.Connection(str(staged))) as copied:
             _overwrite(copied, connection)
     with closing(SQLiteStore(staged)) as store:
         health = store.health()
@@ -143,7 +144,7 @@ def _overwrite_store(staged: Path, path: Path, replace: bool) -> Path | None:
     Others read the old content meanwhile. A restore that is killed before the end changes nothing.
     """
     with (
-        _explained(str(path)),
+        explained(str(path)),
         closing(SQLiteStore(path)) as live,
         closing(apsw.Connection(str(path))) as target,
         closing(apsw.Connection(str(staged))) as source,
@@ -188,7 +189,7 @@ def _replace_file(path: Path, staged: Path) -> Path:
     A log that stayed would be played into the new file. So it is removed first; if the process is killed then, what is kept
     has it. Programs that have the damaged file open continue with it until they restart: what they write is kept with it.
     """
-    with _explained(str(path)), closing(apsw.Connection(str(staged))) as connection:
+    with explained(str(path)), closing(apsw.Connection(str(staged))) as connection:
         connection.pragma("journal_mode", "delete")  # all of it is in one file; takes space, so before anything is changed
     shutil.copymode(path, staged)
     kept = _unused_name(path)
@@ -227,7 +228,7 @@ def _read_only_connection(path: str | Path) -> Iterator[apsw.Connection]:
     has_log = os.path.exists(f"{path}-wal") and os.path.getsize(f"{path}-wal")
     # Without a log nobody writes, and SQLite need not create files of its own beside it.
     address = f"file:{quote(os.path.abspath(path))}?mode=ro{'' if has_log else '&immutable=1'}"
-    with _explained(str(path)):
+    with explained(str(path)):
         connection = apsw.Connection(address, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
         with closing(connection):
             connection.set_busy_timeout(BUSY)

@@ -18,7 +18,7 @@ from weakref import WeakSet
 import apsw
 
 from foveate.clock import new_id, now
-from foveate.errors import Damaged, FoveateError, StoreError
+from foveate.errors import StoreError
 from foveate.records.kinds import RENDERER_VERSION
 from foveate.store.copy import SQLiteTables
 from foveate.store.protocol import ForgetResult, Health, Scrub, StoredReceipt
@@ -28,6 +28,7 @@ from foveate.store.sql.queries import META_RESIDUE, META_SECRET
 from foveate.store.sql.read import ReadTransaction
 from foveate.store.sql.write import WriteTransaction
 from foveate.store.sqlite import lock
+from foveate.store.sqlite.errors import explained
 from foveate.store.sqlite.salvage import carry_all
 from foveate.store.vectors import VectorGroup, VectorHit, VectorSearch, VectorView
 from foveate.text import analysis, tokens
@@ -101,7 +102,7 @@ class SQLiteStore:
         self._schema = queries.migrations("sqlite")[-1][0]
         if not self._memory and not create and not self._size(self.path):
             raise StoreError(f"There is no store at {self.path!r}. Create one with `foveate init`.")
-        with _explained(self.path):
+        with explained(self.path):
             self._shared = self._connect() if self._memory else None
             self._migrate()
             if counter is None:  # nobody asks for another: the one that the store was counted with
@@ -154,7 +155,7 @@ class SQLiteStore:
         if self._memory:
             return 0
         connection = self._connection()
-        with _explained(self.path):
+        with explained(self.path):
             before, incremental = self._pages(), connection.pragma("auto_vacuum") == INCREMENTAL
             too_free = self._free_share() > FREE
             if META_RESIDUE in self._meta() or (too_free and not incremental and self._size(self.path) <= AT_ONCE):
@@ -190,7 +191,7 @@ class SQLiteStore:
             raise StoreError(f"{str(target)!r} exists already; choose another name for the backup.")
         part = target.with_name(f"{target.name}.{os.urandom(4).hex()}.part")  # its own: others may be at the same
         try:
-            with _explained(str(target)), self._exclusive(), closing(apsw.Connection(str(part))) as copy:
+            with explained(str(target)), self._exclusive(), closing(apsw.Connection(str(part))) as copy:
                 with copy.backup("main", self._connection(), "main") as steps:
                     steps.step(-1)  # in one go: between two, a commit of others would have it begin anew
                 copy.pragma("journal_mode", "delete")
@@ -200,7 +201,7 @@ class SQLiteStore:
 
     def health(self) -> Health:
         """Is the file sound, and does the index say what the records say?"""
-        with _explained(self.path), self._exclusive():
+        with explained(self.path), self._exclusive():
             meta = self._meta()
             facts: dict[str, Any] = {
                 "path": self.path,
@@ -268,7 +269,7 @@ class SQLiteStore:
         new, damaged, logs = path + ".new", path + ".damaged", ("-wal", "-shm")
         for leftover in (new, *(new + log for log in logs)):
             Path(leftover).unlink(missing_ok=True)
-        with _explained(path):
+        with explained(path):
             source = apsw.Connection(path)
             source.pragma("writable_schema", True)  # SQLite then also reads a file that was cut off
             fresh = cls(new, counter=counter, embedding_namespace=embedding_namespace, secret=_secret_in(source))
@@ -372,7 +373,7 @@ class SQLiteStore:
 
     @contextmanager
     def _transaction(self, begin: str, patience: int = BUSY) -> Iterator[_Database]:
-        with _explained(self.path), self._exclusive(), self._free(begin) as (connection, (start, commit, rollback)):
+        with explained(self.path), self._exclusive(), self._free(begin) as (connection, (start, commit, rollback)):
             if begin == "begin" or self._memory:
                 connection.execute(start)
             else:
@@ -540,17 +541,6 @@ class _Segments:
             return self._search
 
 
-_ADVICE: tuple[tuple[type[Exception], str], ...] = (
-    (apsw.BusyError, "{path!r} is busy: another process has been writing for over 30 seconds. Try again."),
-    (apsw.ReadOnlyError, "{path!r} cannot be written: the file or its directory is read-only. Nothing was changed."),
-    (apsw.FullError, "The disk of {path!r} is full. Nothing was changed; make room and try again."),
-    (apsw.NotADBError, "{path!r} is not a foveate store, or its header is damaged. Restore a backup, or move it away."),
-    (apsw.CorruptError, "{path!r} is damaged ({error}). Run `foveate doctor --fix`, or restore a backup."),
-    (apsw.CantOpenError, "{path!r} cannot be opened: does its directory exist, and may you write there?"),
-    (apsw.IOError, "{path!r} cannot be read or written ({error}). Nothing was changed."),
-)
-
-
 @contextmanager
 def _patient(connection: apsw.Connection, milliseconds: int) -> Iterator[None]:
     """Have a connection wait this long for others."""
@@ -568,22 +558,3 @@ def _secret_in(source: apsw.Connection) -> str | None:
     except apsw.Error:
         return None
     return str(found[0]) if found else None
-
-
-@contextmanager
-def _explained(path: str) -> Iterator[None]:
-    """The driver's errors as ours: what happened, to which file, what to do."""
-    try:
-        yield
-    except FoveateError:
-        raise
-    except UnicodeEncodeError:
-        raise StoreError(f"{path!r} cannot be opened: SQLite wants a path in UTF-8. Choose another --store.") from None
-    except apsw.Error as error:
-        for sort, advice in _ADVICE:
-            if isinstance(error, sort):
-                message = advice.format(path=path, error=error)
-                if issubclass(sort, apsw.NotADBError | apsw.CorruptError):
-                    raise Damaged(message, path=path) from error
-                raise StoreError(message) from error
-        raise StoreError(f"{path!r}: {error}") from error
