@@ -52,7 +52,7 @@ def old_file(path: Path, version: int) -> Path:
                 connection.execute((scripts / script).read_text("utf-8"))
         connection.execute((ROWS / f"{version:03d}.sql").read_text("utf-8"))
         connection.pragma("user_version", version)
-        connection.pragma("application_id", sqlite.APPLICATION)
+        connection.pragma("application_id", sqlite.APPLICATION_ID)
     return path
 
 

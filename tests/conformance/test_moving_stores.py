@@ -242,7 +242,7 @@ def test_others_wait_to_write_while_a_store_is_replaced(
     place: Any, full: Path, sort: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at, refused = place(sort), []
-    monkeypatch.setattr(sqlite, "BUSY", 50)
+    monkeypatch.setattr(sqlite, "BUSY_TIMEOUT_MS", 50)
     options = {} if sort == "sqlite" else {"patience": Patience(lock=0.05)}
     with opened(at) as target, opened(at, **options) as elsewhere, closing(SQLiteStore(full)) as source:
 

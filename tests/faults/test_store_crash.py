@@ -142,8 +142,8 @@ def current(store: Store, subject: str) -> list[foveate.Record]:
 
 
 def test_reader_that_stays_does_not_hold_up_the_writers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite, "LOG_PAGES", 12)
-    monkeypatch.setattr(sqlite, "PATIENCE", 1)
+    monkeypatch.setattr(sqlite, "MAX_WAL_PAGES", 12)
+    monkeypatch.setattr(sqlite, "SHORT_TIMEOUT_MS", 1)
     store = filled(tmp_path / "state.db", 20)
     with store.read(HERE) as reader:
         began = time.perf_counter()
@@ -209,7 +209,7 @@ def test_store_that_is_not_there_is_not_created_unasked(tmp_path: Path) -> None:
 
 def test_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("a regular file")
-    with pytest.raises(StoreError, match="cannot be opened: does its directory exist"):
+    with pytest.raises(StoreError, match=r"cannot be opened. Check that its directory exists"):
         SQLiteStore(tmp_path / "file" / "state.db")
     with pytest.raises(StoreError, match="cannot be created"):
         foveate.open(tmp_path / "file" / "project")
@@ -414,9 +414,9 @@ def test_four_writers_get_their_turns_and_no_locked_error(tmp_path: Path) -> Non
 def test_stopped_process_at_the_head_of_the_line_holds_nobody_up_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lock, "LONGEST", 50)
+    monkeypatch.setattr(lock, "MAX_QUEUE_MS", 50)
     store = SQLiteStore(tmp_path / "state.db")
-    with lock.in_line(store.path, 50):  # and it never comes to write
+    with lock.wait_in_queue(store.path, 50):  # and it never comes to write
         assert add(store, "Past the line").text == "Past the line"
     store.close()
 
@@ -430,8 +430,8 @@ def test_line_that_cannot_be_made_is_gone_without(tmp_path: Path) -> None:
 
 
 def test_log_is_short_again_after_a_reader_that_stayed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite, "LOG_PAGES", 24)
-    monkeypatch.setattr(sqlite, "PATIENCE", 200)
+    monkeypatch.setattr(sqlite, "MAX_WAL_PAGES", 24)
+    monkeypatch.setattr(sqlite, "SHORT_TIMEOUT_MS", 200)
     path = tmp_path / "state.db"
     store, other = filled(path, 20), SQLiteStore(path)
     store._checkpoint("truncate")
@@ -443,7 +443,7 @@ def test_log_is_short_again_after_a_reader_that_stayed(tmp_path: Path, monkeypat
         assert time.perf_counter() - began < 200 * 0.2, "not every write waits for the reader"
     grown = path.with_name("state.db-wal").stat().st_size
     assert grown > 200_000
-    monkeypatch.setattr(sqlite, "TRY_EVERY", 0.0)  # the second is over
+    monkeypatch.setattr(sqlite, "RESTART_INTERVAL_S", 0.0)  # the second is over
     add(store, "The first after it"), add(store, "The second")
     assert path.with_name("state.db-wal").stat().st_size <= 100_000
     store.close()
@@ -475,7 +475,7 @@ def test_free_room_is_given_back_beyond_a_quarter(tmp_path: Path, before_this_ve
 
 
 def test_forget_on_a_file_too_large_to_wait_for_is_finished_by_gc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite, "AT_ONCE", 1000)
+    monkeypatch.setattr(sqlite, "MAX_VACUUM_BYTES", 1000)
     path = tmp_path / "state.db"
     store = filled(path, 50)
     (warning,) = store.forget(HERE, [ids_of(store)[7]]).warnings

@@ -180,7 +180,7 @@ def test_forgetting_from_the_own_store_empties_the_receipts_of_the_project(tmp_p
 
 
 def test_reader_in_the_way_of_a_forget_is_named_in_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("foveate.store.sqlite.store.BUSY", 50)
+    monkeypatch.setattr("foveate.store.sqlite.store.BUSY_TIMEOUT_MS", 50)
     words = rare_words(random.Random(3), 12)
     path = tmp_path / "state.db"
     store, other = SQLiteStore(path), SQLiteStore(path)

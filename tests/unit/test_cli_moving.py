@@ -134,7 +134,11 @@ def test_restore_into_a_new_project_needs_no_leave(tmp_path: Path) -> None:
 
 def test_restore_refuses_what_is_no_backup(store: Path) -> None:
     Path("letter.txt").write_text("Dear diary")
-    for file, said in (("letter.txt", "not a foveate store"), ("none.db", "no file"), (str(store), "the store itself")):
+    for file, said in (
+        ("letter.txt", "not a foveate store"),
+        ("none.db", "No file found"),
+        (str(store), "the store itself"),
+    ):
         result = run("restore", file, "--replace")
         assert result.exit_code == 1
         assert said in result.stderr

@@ -21,7 +21,7 @@ from foveate.engine import Engine
 from foveate.errors import SchemaTooNew, StoreError
 from foveate.records.make import Rules
 from foveate.store.sql import queries
-from foveate.store.sqlite.files import _overwrite, read_schema_status
+from foveate.store.sqlite.files import copy_database, read_schema_status
 from foveate.store.sqlite.store import SQLiteStore
 from foveate.testing import FixedClock, counting_ids, embedder
 
@@ -160,7 +160,7 @@ def test_a_schema_that_went_back_is_not_written_to(tmp_path: Path, request: pyte
     request.getfixturevalue("newer")
     with closing(SQLiteStore(path)) as store:
         with closing(apsw.Connection(str(path))) as live, closing(apsw.Connection(str(kept))) as earlier:
-            _overwrite(live, earlier)
+            copy_database(earlier, live)
         with pytest.raises(StoreError, match="open it again"):
             add(store, "Not into an older schema")
 

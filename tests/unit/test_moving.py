@@ -223,7 +223,7 @@ def spoiled(sort: str, path: Path) -> tuple[type[Exception], str]:
         return StoreError, "not a foveate store"
     if sort == "missing":
         path.unlink()
-        return StoreError, "no file"
+        return StoreError, "No file found"
     with closing(apsw.Connection(str(path))) as connection:
         if sort == "another program's":
             connection.pragma("application_id", 1)
@@ -368,7 +368,7 @@ def test_while_a_store_is_replaced_others_read_it_and_wait_to_write(
 
         def late(there: SQLiteStore, staged: Path) -> None:
             assert len(found(live, "earlier")) == 1
-            monkeypatch.setattr(sqlite, "BUSY", 50)
+            monkeypatch.setattr(sqlite, "BUSY_TIMEOUT_MS", 50)
             with pytest.raises(StoreError, match="busy"), live._transaction("begin immediate", 50):
                 pass
             raise_numbers(there, staged)
@@ -433,7 +433,7 @@ def test_a_backup_with_a_program_in_it_is_refused(source: SQLiteStore, tmp_path:
     source.backup(backup)
     with closing(apsw.Connection(str(backup))) as connection:
         connection.execute("create trigger evil after insert on records begin delete from links; end")
-    with pytest.raises(StoreError, match="'evil', which no foveate wrote"):
+    with pytest.raises(StoreError, match="'evil', a trigger or view that no foveate wrote"):
         restore(backup, tmp_path / "live.db")
 
 

@@ -1,6 +1,6 @@
-"""SQLite stores as files: schema status, backups of other stores, and restoring.
+"""SQLite stores as files: their schema status, restoring a backup, and backups of other stores as one file.
 
-No file is opened for writing before its replacement has been found sound.
+No store is opened for writing before its replacement has been checked.
 """
 
 from __future__ import annotations
@@ -22,36 +22,37 @@ from foveate.errors import Conflict, Damaged, StoreError
 from foveate.store.copy import CopyableStore, Tables, copy_tables, has_no_content
 from foveate.store.sql.queries import SchemaStatus, compute_schema_status
 from foveate.store.sqlite import lock
-from foveate.store.sqlite.errors import explained
-from foveate.store.sqlite.store import APPLICATION, BUSY, SQLiteStore
+from foveate.store.sqlite.errors import translate_errors
+from foveate.store.sqlite.store import APPLICATION_ID, BUSY_TIMEOUT_MS, SQLiteStore
 
 WAL_SUFFIXES = ("-wal", "-shm")
 
 _SIDE_FILE_SUFFIX = re.compile(r"(?:\.[0-9a-f]{8}\.(?:restoring|part|replaced)|\.replaced(?:-\d+)?)$")
-"""How the names of files end that hold, or held for a while, what a store was or is to become."""
+"""Endings of the files that a restore keeps, and of those that it leaves if it is killed."""
 
 
 def read_schema_status(path: str | Path) -> SchemaStatus:
-    """Return the schema status of a file without touching it."""
+    """Return the schema status of a file without changing it."""
     with _read_only_connection(path) as connection:
         return _schema_status(connection, path)
 
 
 def side_files(path: str | Path) -> list[Path]:
-    """Return the files beside a store that restores kept or left when they were killed. `forget` does not reach them."""
+    """Return the files next to a store that restores kept, or left when they were killed. `forget` does not change them."""
     path = Path(os.path.realpath(path))
     return sorted(file for file in path.parent.glob(f"{glob.escape(path.name)}.*") if _SIDE_FILE_SUFFIX.search(file.name))
 
 
 def restore(file: str | Path, path: str | Path, *, replace: bool = False) -> Path | None:
-    """Put a backup in the place of a store. Return where the replaced store was kept, if it held anything.
+    """Replace a store by a backup. Return the file in which the replaced store was kept, if it was not empty.
 
-    Programs that have the store open see the backup from their next transaction on. The backup itself is not changed: a
-    copy of it is migrated and examined first.
+    Programs that have the store open see the backup from their next transaction on. The backup itself is not changed: a copy
+    of it is migrated and checked first.
     """
-    path = Path(os.path.realpath(path))  # of a symbolic link, the log and what is kept belong beside the file itself
+    # If the path is a symbolic link, SQLite keeps the WAL next to the file itself. The other files belong there, too.
+    path = Path(os.path.realpath(path))
     if os.path.realpath(file) == str(path):
-        raise Conflict(f"{str(file)!r} is the store itself; name a backup.")
+        raise Conflict(f"{str(file)!r} is the store itself. Name a backup.")
     staged = path.with_name(f"{path.name}.{os.urandom(4).hex()}.restoring")
     try:
         _stage(file, staged)
@@ -66,9 +67,9 @@ def restore(file: str | Path, path: str | Path, *, replace: bool = False) -> Pat
 
 
 def restore_into_database(file: str | Path, target: CopyableStore, *, replace: bool = False) -> Path | None:
-    """Copy a backup into a store that is no file. Return the file beside the backup that keeps what was replaced."""
+    """Copy a backup into a store that is not a file. Return the file next to the backup that keeps what was replaced."""
     kept: Path | None = None
-    copied = False
+    is_copied = False
     with TemporaryDirectory(prefix="foveate-") as folder:
         staged = Path(folder, "state.db")
         _stage(file, staged)
@@ -76,24 +77,26 @@ def restore_into_database(file: str | Path, target: CopyableStore, *, replace: b
             with (
                 closing(SQLiteStore(staged)) as source,
                 source.tables() as source_tables,
-                target.tables(write=True) as target_tables,  # nobody else writes from here on
+                # From here on no other process can write to the target, so that nothing is missing in what is kept.
+                target.tables(write=True) as target_tables,
             ):
                 if _needs_backup(target_tables, target.label, replace):
                     kept = Path(f"{file}.{os.urandom(4).hex()}.replaced")
                     _write_file(target_tables, kept)
                 copy_tables(source_tables, target_tables)
-                copied = True
+                is_copied = True
         except BaseException:
-            if kept is not None and not copied:  # once it is copied, a failing commit may have succeeded after all
+            # If the commit itself fails, it may have succeeded on the server. Then the kept file is the only copy.
+            if kept is not None and not is_copied:
                 _remove(kept)
             raise
     return kept
 
 
 def back_up_to_file(source: CopyableStore, target: Path) -> None:
-    """Write a backup of any store as one SQLite file, which appears when it is complete."""
+    """Write a backup of any store as one SQLite file. The file appears when it is complete."""
     if target.exists():
-        raise StoreError(f"{str(target)!r} exists already; choose another name for the backup.")
+        raise StoreError(f"{str(target)!r} exists already. Choose another name for the backup.")
     with source.tables() as tables:
         _write_file(tables, target)
 
@@ -101,9 +104,9 @@ def back_up_to_file(source: CopyableStore, target: Path) -> None:
 def _write_file(tables: Tables, target: Path) -> None:
     part = target.with_name(f"{target.name}.{os.urandom(4).hex()}.part")
     try:
-        with closing(SQLiteStore(part)) as store, store.tables(write=True) as copied:
-            copy_tables(tables, copied)
-        with explained(str(target)), closing(apsw.Connection(str(part))) as connection:
+        with closing(SQLiteStore(part)) as store, store.tables(write=True) as part_tables:
+            copy_tables(tables, part_tables)
+        with translate_errors(str(target)), closing(apsw.Connection(str(part))) as connection:
             connection.pragma("journal_mode", "delete")
         os.replace(part, target)
     finally:
@@ -111,7 +114,7 @@ def _write_file(tables: Tables, target: Path) -> None:
 
 
 def _needs_backup(tables: Tables, label: str, replace: bool) -> bool:
-    """Return whether a store holds anything that must be kept, or raise if nobody has agreed to replace it."""
+    """Return whether a store holds anything that must be kept. Raise if it does and `replace` was not passed."""
     if has_no_content(tables):
         return False
     if not replace:
@@ -120,63 +123,72 @@ def _needs_backup(tables: Tables, label: str, replace: bool) -> bool:
 
 
 def _stage(file: str | Path, staged: Path) -> None:
-    """Make a sound copy of a backup with this version's schema."""
+    """Make a checked copy of a backup with this version's schema."""
     with _read_only_connection(file) as connection:
         status = _schema_status(connection, file)
         if status.is_too_new:
             raise StoreError(f"{str(file)!r} cannot be restored. {status.advice}")
+        # Triggers and views run SQL of the file's author. No foveate creates any, so such a file was tampered with.
         foreign = connection.execute("select name from sqlite_schema where type in ('trigger', 'view')").fetchall()
         if foreign:
-            raise StoreError(f"{str(file)!r} holds {foreign[0][0]!r}, which no foveate wrote. Choose another backup.")
-        with explained(str(file)), closing(apsw.Connection(str(staged))) as copied:
-            _overwrite(copied, connection)
+            raise StoreError(
+                f"{str(file)!r} contains {foreign[0][0]!r}, a trigger or view that no foveate wrote. Choose another backup."
+            )
+        with translate_errors(str(file)), closing(apsw.Connection(str(staged))) as copied:
+            copy_database(connection, copied)
     with closing(SQLiteStore(staged)) as store:
         health = store.health()
         if health.is_damaged:
-            raise Damaged(f"{str(file)!r} is damaged, and nothing was changed. Choose another backup.", path=str(file))
+            raise Damaged(f"{str(file)!r} is damaged. Nothing was changed. Choose another backup.", path=str(file))
         if not health.ok:
             store.rebuild()
 
 
 def _overwrite_store(staged: Path, path: Path, replace: bool) -> Path | None:
-    """Overwrite a store in one transaction. Return where its content was kept, if it held anything.
+    """Overwrite a store in one transaction. Return the file in which its content was kept, if it had any.
 
-    Others read the old content meanwhile. A restore that is killed before the end changes nothing.
+    Other processes read the old content meanwhile. A restore that is killed before the end changes nothing.
     """
     with (
-        explained(str(path)),
+        translate_errors(str(path)),
         closing(SQLiteStore(path)) as live,
         closing(apsw.Connection(str(path))) as target,
         closing(apsw.Connection(str(staged))) as source,
         target.backup("main", source, "main") as steps,
     ):
-        target.set_busy_handler(lock.Waiting(BUSY))
-        with lock.in_line(str(path), BUSY):
-            steps.step(0)  # copies nothing yet, but takes the lock: what is written from here on would be in neither
+        target.set_busy_handler(lock.BusyHandler(BUSY_TIMEOUT_MS))
+        with lock.wait_in_queue(str(path), BUSY_TIMEOUT_MS):
+            # A step of 0 pages copies nothing but takes the write lock. A record that another process wrote after the backup
+            # of the old content and before the lock would be in neither file.
+            steps.step(0)
         kept = _back_up_store(live, replace)
         try:
             _raise_change_numbers(live, staged)
             steps.step(-1)
         except BaseException:
-            if kept is not None and not steps.done:  # an interrupt may come too late: then this is all that is left
+            # An interrupt can arrive after the last page: the old content is then in the kept file only.
+            if kept is not None and not steps.done:
                 _remove(kept)
             raise
     return kept
 
 
 def _back_up_store(live: SQLiteStore, replace: bool) -> Path | None:
-    """Back up a store that is to be replaced, if it holds anything."""
+    """Back up a store before it is replaced, unless it is empty."""
     with live.tables() as tables:
         if not _needs_backup(tables, live.path, replace):
             return None
     kept = _unused_name(Path(live.path))
     live.backup(kept)
-    shutil.copymode(live.path, kept)  # who must not read the store must not read its backup
+    shutil.copymode(live.path, kept)  # a user who cannot read the store must not be able to read its backup
     return kept
 
 
 def _raise_change_numbers(live: SQLiteStore, staged: Path) -> None:
-    """Raise the change numbers of the new rows above those of the old ones, so that nobody takes new rows for old."""
+    """Raise the change numbers of the new rows above those of the old ones.
+
+    Other processes cache rows by these numbers. With the same numbers they would take new rows for those that they cached.
+    """
     with live.tables() as tables:
         highest_known = tables.max_change_number()
     with closing(SQLiteStore(staged)) as store, store.tables(write=True) as tables:
@@ -184,18 +196,20 @@ def _raise_change_numbers(live: SQLiteStore, staged: Path) -> None:
 
 
 def _replace_file(path: Path, staged: Path) -> Path:
-    """Put a file in the place of one that is too damaged to be copied page by page. Return where that one is kept.
+    """Replace a file that is too damaged to be overwritten page by page. Return the name under which it is kept.
 
-    A log that stayed would be played into the new file. So it is removed first; if the process is killed then, what is kept
-    has it. Programs that have the damaged file open continue with it until they restart: what they write is kept with it.
+    Programs that have the damaged file open continue with it until they restart, so their writes go to the kept file.
     """
-    with explained(str(path)), closing(apsw.Connection(str(staged))) as connection:
-        connection.pragma("journal_mode", "delete")  # all of it is in one file; takes space, so before anything is changed
+    with translate_errors(str(path)), closing(apsw.Connection(str(staged))) as connection:
+        # This moves the WAL into the file. It needs disk space, so it comes before the store is changed.
+        connection.pragma("journal_mode", "delete")
     shutil.copymode(path, staged)
     kept = _unused_name(path)
-    for suffix in (*WAL_SUFFIXES, ""):  # the file itself last: where it is, all of it is
+    # The file comes last: if it exists under the new name, everything does.
+    for suffix in (*WAL_SUFFIXES, ""):
         if os.path.exists(f"{path}{suffix}"):
             _link_or_copy(f"{path}{suffix}", f"{kept}{suffix}")
+    # SQLite would play a WAL that stays into the new file. If the process is killed here, the kept file still has it.
     for suffix in WAL_SUFFIXES:
         Path(f"{path}{suffix}").unlink(missing_ok=True)
     os.replace(staged, path)
@@ -203,7 +217,7 @@ def _replace_file(path: Path, staged: Path) -> Path:
 
 
 def _link_or_copy(source: str, target: str) -> None:
-    """Give a file a second name or, if the file system has none, copy it; the copy appears when it is complete."""
+    """Give a file a second name, or copy it if the file system has no links. The copy appears when it is complete."""
     with suppress(OSError):
         os.link(source, target)
         return
@@ -215,25 +229,26 @@ def _link_or_copy(source: str, target: str) -> None:
         part.unlink(missing_ok=True)
 
 
-def _overwrite(target: apsw.Connection, source: apsw.Connection) -> None:
+def copy_database(source: apsw.Connection, target: apsw.Connection) -> None:
+    """Copy all pages of one SQLite database into another."""
     with target.backup("main", source, "main") as steps:
         steps.step(-1)
 
 
 @contextmanager
 def _read_only_connection(path: str | Path) -> Iterator[apsw.Connection]:
-    """Open a connection that cannot write, to a file that is a store."""
+    """Open a store's file for reading only."""
     if not os.path.exists(path):
-        raise StoreError(f"There is no file {str(path)!r}.")
-    has_log = os.path.exists(f"{path}-wal") and os.path.getsize(f"{path}-wal")
-    # Without a log nobody writes, and SQLite need not create files of its own beside it.
-    address = f"file:{quote(os.path.abspath(path))}?mode=ro{'' if has_log else '&immutable=1'}"
-    with explained(str(path)):
+        raise StoreError(f"No file found at {str(path)!r}. Check the path.")
+    has_wal = os.path.exists(f"{path}-wal") and os.path.getsize(f"{path}-wal")
+    # Without a WAL nothing is writing. `immutable` then keeps SQLite from creating files of its own next to this one.
+    address = f"file:{quote(os.path.abspath(path))}?mode=ro{'' if has_wal else '&immutable=1'}"
+    with translate_errors(str(path)):
         connection = apsw.Connection(address, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
         with closing(connection):
-            connection.set_busy_timeout(BUSY)
-            if connection.pragma("application_id") != APPLICATION:
-                raise StoreError(f"{str(path)!r} is not a foveate store, but a file of another program or an empty one.")
+            connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+            if connection.pragma("application_id") != APPLICATION_ID:
+                raise StoreError(f"{str(path)!r} is not a foveate store. It is empty or a file of another program.")
             yield connection
 
 
@@ -243,11 +258,11 @@ def _schema_status(connection: apsw.Connection, path: str | Path) -> SchemaStatu
 
 
 def _unused_name(path: Path) -> Path:
-    """Return `state.db.replaced`, or with a number if that exists or a log that would be played into it does."""
+    """Return `state.db.replaced`, with a number if that file exists, or a WAL that SQLite would play into it."""
     names = (path.with_name(f"{path.name}.replaced{f'-{number}' if number > 1 else ''}") for number in count(1))
     return next(name for name in names if not any(os.path.exists(f"{name}{suffix}") for suffix in ("", *WAL_SUFFIXES)))
 
 
 def _remove(path: Path) -> None:
-    for suffix in ("", *WAL_SUFFIXES, lock.LINE):
+    for suffix in ("", *WAL_SUFFIXES, lock.QUEUE_FILE_SUFFIX):
         Path(f"{path}{suffix}").unlink(missing_ok=True)

@@ -1,11 +1,11 @@
-"""Turns: how the writers of one file wait for each other, so that none of them starves.
+"""A queue of the processes that wait for the write lock of one SQLite file.
 
-Comes in: the file's path and how long somebody is ready to wait. Goes out: short waits, and a place in line, held while it
-waits for SQLite's lock. SQLite's own waits grow long, so that its lock mostly goes to the one that has just let go of it.
-Here everybody tries again soon, and the next in line holds a second lock, of its own file, until it has the first.
+SQLite's own busy timeout waits longer and longer, so the lock mostly goes to the process that has just released it. Here
+every writer tries again soon, and one waiting writer at a time is next: it holds a second lock, on a separate file, until it
+has SQLite's. `docs/decisions/025` has the measurements.
 
-It is manners, not safety. Where there is no line to stand in (a folder that cannot be written, a system without `flock`, a
-process that was stopped at its head), a writer goes on to SQLite's lock, which decides alone.
+The queue only improves fairness; correctness comes from SQLite's lock. If the queue cannot be used (a read-only folder, a
+system without `flock`, a stopped process at its head), a writer goes on to SQLite's lock without it.
 """
 
 from __future__ import annotations
@@ -21,73 +21,74 @@ try:
 except ImportError:  # Windows
     flock = None  # type: ignore[assignment]
 
-LINE = "-line"
-"""What the file of the line is called, after that of the store. It is empty; when it was touched, it tells of `due`."""
+QUEUE_FILE_SUFFIX = "-line"
+"""Appended to the store's path. The file is empty; `claim_interval` uses the time at which it was last changed."""
 
-SOONEST, LATEST = 0.001, 0.02
-"""Seconds between two tries. SQLite's own waits grow to a tenth of a second, in which others write a dozen times."""
+MIN_RETRY_S, MAX_RETRY_S = 0.001, 0.02
+"""Delay between two attempts. SQLite's own delays grow to a tenth of a second, in which others write a dozen times."""
 
-LONGEST = 2000
-"""Milliseconds in line. Who stands at its head may have been stopped there, and SQLite's lock be free."""
+MAX_QUEUE_MS = 2000
+"""Longest wait in the queue. A process at its head may have been stopped, while SQLite's lock is free."""
 
 
-class Waiting:
-    """Asked after each try whether to try again; waits a little first, and no longer than the limit in all."""
+class BusyHandler:
+    """SQLite's busy handler: wait a little after each failed attempt, until the timeout has passed in all."""
 
-    __slots__ = ("_limit", "_until")
+    __slots__ = ("_deadline", "_timeout_s")
 
-    def __init__(self, milliseconds: int) -> None:
-        self._limit = milliseconds / 1000
-        self._until = 0.0
+    def __init__(self, timeout_ms: int) -> None:
+        self._timeout_s = timeout_ms / 1000
+        self._deadline = 0.0
 
-    def __call__(self, tries: int) -> bool:
+    def __call__(self, attempts: int) -> bool:
+        """Return whether to try again. SQLite counts the attempts from 0 for each statement."""
         now = monotonic()
-        if not tries:
-            self._until = now + self._limit
-        if now >= self._until:
+        if not attempts:
+            self._deadline = now + self._timeout_s
+        if now >= self._deadline:
             return False
-        sleep(min(SOONEST * (1 + tries / 2), LATEST) * (0.5 + random()))  # apart from the others, who began together
+        # At random, because writers that began together would otherwise collide at every attempt.
+        sleep(min(MIN_RETRY_S * (1 + attempts / 2), MAX_RETRY_S) * (0.5 + random()))
         return True
 
 
 @contextmanager
-def in_line(path: str, milliseconds: int) -> Iterator[None]:
-    """A place at the head of the line for a file, or none where it cannot be had in time."""
+def wait_in_queue(path: str, timeout_ms: int) -> Iterator[None]:
+    """Hold the head of the queue for a file while the block runs. Enter the block without it if it takes too long."""
+    queue_file = -1
+    if flock is not None:
+        with suppress(OSError):
+            # O_NOFOLLOW: in a folder that others can write to, the name may be a link to another file.
+            queue_file = os.open(path + QUEUE_FILE_SUFFIX, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
     try:
-        line = (
-            os.open(path + LINE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644) if flock is not None else -1
-        )
-    except OSError:
-        line = -1
-    try:
-        if line >= 0:
-            _stand(line, Waiting(min(milliseconds, LONGEST)))
+        if queue_file >= 0:
+            _wait_for_head(queue_file, BusyHandler(min(timeout_ms, MAX_QUEUE_MS)))
         yield
     finally:
-        if line >= 0:
-            os.close(line)  # the lock goes with it
+        if queue_file >= 0:
+            os.close(queue_file)  # this releases the lock
 
 
-def _stand(line: int, waiting: Waiting) -> None:
-    tries = 0
-    with suppress(OSError):  # a file system without locks
+def _wait_for_head(queue_file: int, busy_handler: BusyHandler) -> None:
+    attempts = 0
+    with suppress(OSError):  # some network file systems have no locks
         while True:
             try:
-                flock(line, LOCK_EX | LOCK_NB)
+                flock(queue_file, LOCK_EX | LOCK_NB)
                 break
             except BlockingIOError:
-                if not waiting(tries):
+                if not busy_handler(attempts):
                     break
-                tries += 1
+                attempts += 1
 
 
-def due(path: str, seconds: float) -> bool:
-    """Whether no process of them all has asked this for some seconds; who asks and hears yes has its turn at it."""
-    line = path + LINE
+def claim_interval(path: str, seconds: float) -> bool:
+    """Claim a periodic job on a file. Return False if any process has claimed it within the last `seconds`."""
+    queue_file = path + QUEUE_FILE_SUFFIX
     try:
-        if abs(time() - os.path.getmtime(line)) < seconds:
+        if abs(time() - os.path.getmtime(queue_file)) < seconds:
             return False
-        os.utime(line, follow_symlinks=False)
-    except OSError:  # no line, no turns
-        pass
+        os.utime(queue_file, follow_symlinks=False)
+    except OSError:
+        pass  # without a queue file nothing can be coordinated, so every process does the job
     return True

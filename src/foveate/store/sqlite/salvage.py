@@ -1,7 +1,4 @@
-"""What can be read of a damaged SQLite file: row by row, past the pages that cannot.
-
-Comes in: a connection to the damaged file and one to a fresh store. It repairs nothing in place.
-"""
+"""Copy the readable rows of a damaged SQLite file into a new one. Nothing is repaired in place."""
 
 from __future__ import annotations
 
@@ -11,30 +8,32 @@ from typing import Any
 
 import apsw
 
-CARRIED = {
+SALVAGED_TABLES = {
     "projects": True, "kinds": True, "records": True, "links": False, "history": True, "spaces": True, "vectors": True,
     "receipts": True, "receipt_items": False,
 }  # fmt: skip
-"""What a salvage carries over, and whether rows have numbers, by which it gets past a damaged page."""
+"""Tables that cannot be rebuilt from others, and whether their rows have a rowid. With it, rows after a damaged page can be
+found."""
 
-FAR = 2**20
-"""Rows in a row that cannot be read, after which a salvage looks no further."""
-
-
-def carry_all(source: apsw.Connection, target: apsw.Connection) -> None:
-    """Copy every table that cannot be made anew from the others."""
-    for table, has_rowid in CARRIED.items():
-        _carry(source, target, table, has_rowid)
+MAX_UNREADABLE_ROWS = 2**20
+"""Length of a gap in the rowids at which the rest of a table is given up."""
 
 
-def _carry(source: apsw.Connection, target: apsw.Connection, table: str, has_rowid: bool) -> None:
-    """Copy a table row by row, past the rows that cannot be read."""
-    known = _columns(source, table)
-    columns = [name for name in _columns(target, table) if name in known]  # the file may be of an earlier schema
+def salvage_tables(source: apsw.Connection, target: apsw.Connection) -> None:
+    """Copy the readable rows of every table that cannot be rebuilt."""
+    for table, has_rowid in SALVAGED_TABLES.items():
+        _salvage_table(source, target, table, has_rowid)
+
+
+def _salvage_table(source: apsw.Connection, target: apsw.Connection, table: str, has_rowid: bool) -> None:
+    readable = _columns(source, table)
+    # The file may have an earlier schema, with fewer columns.
+    columns = [name for name in _columns(target, table) if name in readable]
     if not columns:
         return
     insert = f"insert or ignore into {table} ({','.join(columns)}) values ({','.join('?' * len(columns))})"
-    for row in _readable(source, table, ",".join(columns), has_rowid):
+    for row in _readable_rows(source, table, ",".join(columns), has_rowid):
+        # A damaged page can yield values that the schema forbids. Such a row is lost, the others are not.
         with suppress(apsw.ConstraintError, apsw.MismatchError):
             target.execute(insert, row)
 
@@ -42,41 +41,45 @@ def _carry(source: apsw.Connection, target: apsw.Connection, table: str, has_row
 def _columns(connection: apsw.Connection, table: str) -> list[str]:
     try:
         return [row[1] for row in connection.execute(f"pragma table_info({table})")]
-    except apsw.Error:  # nothing of the file can be read
+    except apsw.Error:  # the schema itself cannot be read
         return []
 
 
-def _readable(source: apsw.Connection, table: str, columns: str, has_rowid: bool) -> Iterator[tuple[Any, ...]]:
+def _readable_rows(source: apsw.Connection, table: str, columns: str, has_rowid: bool) -> Iterator[tuple[Any, ...]]:
+    # Both forms take one parameter, so that one query serves tables with and without a rowid.
     number, order = ("rowid", "where rowid > ? order by rowid") if has_rowid else ("0", "where ? = 0")
-    at: int | None = 0
-    while at is not None:
-        last = at
+    after: int | None = 0
+    while after is not None:
+        last = after
         try:
-            for row in source.execute(f"select {number}, {columns} from {table} {order}", (at,)):
+            for row in source.execute(f"select {number}, {columns} from {table} {order}", (after,)):
                 last = row[0]
                 yield row[1:]
             return
         except (apsw.Error, UnicodeError):
-            at = _beyond(source, table, last) if has_rowid else None
+            after = _next_readable(source, table, last) if has_rowid else None
 
 
-def _beyond(source: apsw.Connection, table: str, at: int) -> int | None:
-    """The number after which rows can be read again, past the damage that follows `at`."""
+def _next_readable(source: apsw.Connection, table: str, rowid: int) -> int | None:
+    """Return the rowid after which rows can be read again, past the damage that follows `rowid`.
 
-    def readable(after: int) -> bool:
+    A damaged page hides hundreds of rows, so the distance is doubled and then halved instead of trying every rowid.
+    """
+
+    def is_readable(after: int) -> bool:
         try:
             source.execute(f"select rowid from {table} where rowid > ? limit 1", (after,)).fetchall()
         except apsw.Error:
             return False
         return True
 
-    step = 1
-    while not readable(at + step):
-        step *= 2
-        if step > FAR:
+    distance = 1
+    while not is_readable(rowid + distance):
+        distance *= 2
+        if distance > MAX_UNREADABLE_ROWS:
             return None
-    low, high = at + step // 2, at + step
+    low, high = rowid + distance // 2, rowid + distance
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if readable(middle) else (middle, high)
+        low, high = (low, middle) if is_readable(middle) else (middle, high)
     return high

@@ -1,8 +1,8 @@
-"""The embedded store: one SQLite file, WAL, short immediate transactions, through apsw.
+"""The embedded store: one SQLite file in WAL mode, with short immediate write transactions, through apsw.
 
-Several processes may read and write one file; `kill -9` at any moment loses no committed write. apsw and not the
-standard library's module: it brings a SQLite with the WAL-reset fix, whatever Python was built with. A file is opened by
-one driver only: two copies of SQLite on one file in one process break its locks.
+Several processes may read and write one file. `kill -9` at any moment loses no committed write. apsw is used instead of the
+standard library's module because it brings a SQLite with the fix for the WAL-reset corruption, regardless of the SQLite that
+Python was built with. Never open the file with another driver: two copies of SQLite in one process break its locks.
 """
 
 from __future__ import annotations
@@ -28,47 +28,47 @@ from foveate.store.sql.queries import META_RESIDUE, META_SECRET
 from foveate.store.sql.read import ReadTransaction
 from foveate.store.sql.write import WriteTransaction
 from foveate.store.sqlite import lock
-from foveate.store.sqlite.errors import explained
-from foveate.store.sqlite.salvage import carry_all
+from foveate.store.sqlite.errors import translate_errors
+from foveate.store.sqlite.salvage import salvage_tables
 from foveate.store.vectors import VectorGroup, VectorHit, VectorSearch, VectorView
 from foveate.text import analysis, tokens
 from foveate.types import Scope
 
-APPLICATION = 0x464F5645
-"""`FOVE` in the file's header: tells our files from other SQLite files."""
+APPLICATION_ID = 0x464F5645
+"""`FOVE` in the file's header. It distinguishes a store from the SQLite files of other programs."""
 
-BUSY = 30_000
-"""Milliseconds to wait for another writer: longer than any transaction of ours."""
+BUSY_TIMEOUT_MS = 30_000
+"""Wait for another writer. No transaction of foveate takes this long."""
 
-LOG_PAGES = 8192
-"""Pages of log, 32 MB of them, after which it is made to begin anew: constant readers would otherwise keep it from that."""
+SHORT_TIMEOUT_MS = 200
+"""Wait for others if the work can also be done later: saving receipts, restarting the WAL."""
 
-COPIED_PAGES = 1000
-"""Pages of log that are copied into the file together."""
+CHECKPOINT_PAGES = 1000
+"""Pages in the WAL after which a writer copies them into the file. 4,000 made no measurable difference."""
 
-MOST_PATIENCE = 2000
-"""Milliseconds to wait for readers where the log is very long."""
+MAX_WAL_PAGES = 8192
+"""Pages in the WAL (32 MB) after which it must be restarted from its beginning, which waits for readers."""
 
-TRY_EVERY = 1.0
-"""Seconds between two tries of all processes to have it begin anew."""
+MAX_RESTART_TIMEOUT_MS = 2000
+"""Longest wait for readers to restart a WAL that has grown far beyond its limit."""
 
-MAPPED = 2**32
-"""Bytes of a file that are read where the system has them, without a copy: more than most files have."""
+RESTART_INTERVAL_S = 1.0
+"""Time between two attempts of all processes together to restart the WAL. An attempt holds up the writers."""
 
-INCREMENTAL = 2
-"""SQLite's number for a file that gives room back when it is asked to."""
+MMAP_BYTES = 2**32
+"""Bytes of the file that are mapped into memory, so that reading needs no copy. Most files are smaller."""
 
-PATIENCE = 200
-"""Milliseconds to wait for others where the work can be done later as well: receipts, a long log."""
+AUTO_VACUUM_INCREMENTAL = 2
+"""SQLite's code for a file that returns free pages on request."""
 
-FREE = 1 / 4
-"""The part of the file that may lie free for what comes next; `tidy` gives the rest back to the system."""
+MAX_FREE_SHARE = 1 / 4
+"""Share of the file that may stay free for new rows. `reclaim_space` returns the rest to the operating system."""
 
-STEP = 1000
-"""Pages moved in one transaction to give room back: some 20 ms."""
+VACUUM_STEP_PAGES = 1000
+"""Pages returned in one transaction. It takes about 20 ms, so no writer waits long."""
 
-AT_ONCE = 4 * 2**30
-"""Bytes of a file that is written anew while others wait: 28 seconds, less than they are ready to wait."""
+MAX_VACUUM_BYTES = 4 * 2**30
+"""Largest file that is rewritten while others wait. It takes 28 seconds, just below `BUSY_TIMEOUT_MS`."""
 
 
 class SQLiteStore:
@@ -85,31 +85,34 @@ class SQLiteStore:
         secret: str | None = None,
         retention: Retention = DEFAULT_RETENTION,
     ) -> None:
-        self.retention = retention
-        self._dropping: dict[str, tuple[int, int]] = {}
         self.path = str(path)
         self.counter = counter or "o200k"
         self.embedding_namespace = embedding_namespace
+        self.retention = retention
         self._multi_valued = frozenset(multi_valued)
         self._secret = secret or os.urandom(16).hex()
-        self._memory = self.path == ":memory:"
-        self._closed = False
+        self._is_in_memory = self.path == ":memory:"
+        self._is_closed = False
+        self._cleanup_positions: dict[str, tuple[int, int]] = {}
+        """Where the next batch of expired events begins, by project."""
         self._lock = threading.RLock()
-        self._local = threading.local()
-        self._connections: WeakSet[apsw.Connection] = WeakSet()  # a thread's connection goes with the thread
-        self._segments = _Segments()
+        self._thread = threading.local()
+        self._connections: WeakSet[apsw.Connection] = WeakSet()
+        """All open connections. Weak, so that the connection of a thread is closed when the thread ends."""
+        self._vector_search = _LazyVectorSearch()
         self._queries = queries.load("sqlite")
-        self._schema = queries.migrations("sqlite")[-1][0]
-        if not self._memory and not create and not self._size(self.path):
-            raise StoreError(f"There is no store at {self.path!r}. Create one with `foveate init`.")
-        with explained(self.path):
-            self._shared = self._connect() if self._memory else None
+        self._schema_version = queries.migrations("sqlite")[-1][0]
+        if not self._is_in_memory and not create and not self._size(self.path):
+            raise StoreError(f"No store found at {self.path!r}. Create one with `foveate init`.")
+        with translate_errors(self.path):
+            self._memory_connection = self._connect() if self._is_in_memory else None
             self._migrate()
-            if counter is None:  # nobody asks for another: the one that the store was counted with
+            if counter is None:
+                # No counter was requested, so use the one with which the stored tokens were counted.
                 self.counter = self._meta().get("counter", self.counter)
-            self._catch_up()
+            self._reindex_if_outdated()
 
-    # --- the contract ------------------------------------------------------------------------------------------
+    # --- the store protocol --------------------------------------------------------------------------------------
 
     def projects(self) -> list[str]:
         with self._transaction("begin") as database:
@@ -117,91 +120,105 @@ class SQLiteStore:
 
     @contextmanager
     def read(self, scope: Scope) -> Iterator[ReadTransaction]:
-        # In memory, a reader inside of a writer sees what may be rolled back: what it loads is its own.
-        with self._exclusive():
-            nested = self._shared is not None and self._shared.in_transaction
+        with self._memory_lock():
+            # In memory there is one connection: a reader inside a writer sees rows that may be rolled back. It gets a vector
+            # search of its own, so that nothing of them is cached.
+            is_nested = self._memory_connection is not None and self._memory_connection.in_transaction
+            vector_search = _LazyVectorSearch() if is_nested else self._vector_search
             with self._transaction("begin") as database:
-                yield ReadTransaction(database, scope, _Segments() if nested else self._segments, self.embedding_namespace)
+                yield ReadTransaction(database, scope, vector_search, self.embedding_namespace)
 
     @contextmanager
     def write(self, scope: Scope) -> Iterator[WriteTransaction]:
         with self._transaction("begin immediate") as database:
             writer = WriteTransaction(
-                database, scope, self._segments, self.embedding_namespace, new_id("chg", now()), self._multi_valued
+                database, scope, self._vector_search, self.embedding_namespace, new_id("chg", now()), self._multi_valued
             )
             yield writer
-            writer.finish(self.retention, self._dropping)
-        self._mind_the_log()
+            writer.finish(self.retention, self._cleanup_positions)
+        self._maintain_wal()
 
     def forget(
         self, scope: Scope, ids: Sequence[str], scrub: Scrub | None = None, other_store_ids: Sequence[str] = ()
     ) -> ForgetResult:
-        """Remove records down to the bytes of the file.
+        """Remove records so that no readable byte of them stays in the file.
 
-        Deleted content is overwritten, but not the copies that SQLite leaves in the unused middle of a page when it
-        splits or merges pages. So the file is written anew, without them: about 7 ms for each megabyte, in which others
-        read and nobody else writes. A file for which writers would not wait so long keeps its mark until `tidy`.
+        SQLite overwrites deleted content (`secure_delete`), but not the copies that it leaves in the unused middle of a page
+        when it splits or merges pages. So the file is rewritten without them: about 7 ms per megabyte, in which others can
+        read and cannot write. A file that would make writers wait too long keeps a mark, and `reclaim_space` rewrites it.
         """
         with self.write(scope) as writer:
             counts = writer.forget(ids, scrub, other_store_ids)
             writer.set_flag(META_RESIDUE)
-        if self._size(self.path) <= AT_ONCE:
-            return ForgetResult(counts, self._compact())
-        later = "The file is too large to be written anew while others wait; stray bytes may be in it until"
-        return ForgetResult(counts, (f"{later} `foveate gc --apply`.",))
+        if self._size(self.path) <= MAX_VACUUM_BYTES:
+            return ForgetResult(counts, self._vacuum())
+        warning = (
+            "The file is too large to rewrite while others wait, so bytes of the forgotten records may still be in it. "
+            "Run `foveate gc --apply` to remove them."
+        )
+        return ForgetResult(counts, (warning,))
 
     def reclaim_space(self) -> int:
-        """Give back what lies free beyond a quarter of the file, in small steps, and finish a forget; how many bytes."""
-        if self._memory:
+        """Return free pages beyond a quarter of the file to the operating system, and return how many bytes that was.
+
+        It works in short steps. It also finishes a `forget` whose bytes may still be in the file.
+        """
+        if self._is_in_memory:
             return 0
         connection = self._connection()
-        with explained(self.path):
-            before, incremental = self._pages(), connection.pragma("auto_vacuum") == INCREMENTAL
-            too_free = self._free_share() > FREE
-            if META_RESIDUE in self._meta() or (too_free and not incremental and self._size(self.path) <= AT_ONCE):
-                self._compact()
-            while incremental and self._free_share() > FREE:
+        with translate_errors(self.path):
+            pages_before = self._page_count()
+            is_incremental = connection.pragma("auto_vacuum") == AUTO_VACUUM_INCREMENTAL
+            is_too_free = self._free_share() > MAX_FREE_SHARE
+            # A file of an older version is not incremental. Rewriting it once makes it so.
+            may_convert = not is_incremental and self._size(self.path) <= MAX_VACUUM_BYTES
+            if META_RESIDUE in self._meta() or (is_too_free and may_convert):
+                self._vacuum()
+            while is_incremental and self._free_share() > MAX_FREE_SHARE:
                 with self._transaction("begin immediate"):
-                    connection.execute(f"pragma incremental_vacuum({STEP})").fetchall()
-                self._mind_the_log()
+                    connection.execute(f"pragma incremental_vacuum({VACUUM_STEP_PAGES})").fetchall()
+                self._maintain_wal()
             self._checkpoint("passive")
-            return (before - self._pages()) * int(connection.pragma("page_size"))
+            return (pages_before - self._page_count()) * int(connection.pragma("page_size"))
 
-    def _pages(self) -> int:
+    def _page_count(self) -> int:
         return int(self._connection().pragma("page_count"))
 
     def _free_share(self) -> float:
-        return int(self._connection().pragma("freelist_count")) / max(1, self._pages())
+        return int(self._connection().pragma("freelist_count")) / max(1, self._page_count())
 
     def save_receipts(self, scope: Scope, receipts: Iterable[StoredReceipt]) -> None:
-        """Keep receipts, unless another process is writing: an answer must not wait for its explanation."""
-        with self._transaction("begin immediate", PATIENCE) as database:
-            writer = WriteTransaction(database, scope, self._segments, self.embedding_namespace, "")
+        """Store receipts, or raise an error soon if another process is writing: the caller can store them later."""
+        with self._transaction("begin immediate", SHORT_TIMEOUT_MS) as database:
+            writer = WriteTransaction(database, scope, self._vector_search, self.embedding_namespace, "")
             latest = 0
             for receipt in receipts:
                 writer.save_receipt(receipt)
                 latest = max(latest, receipt.created)
-            latest = min(latest, now())  # a request may be dated ahead: that is no reason to drop the others
+            # A request may carry a time in the future. It must not make all other receipts expire.
+            latest = min(latest, now())
             writer.drop_receipts(self.retention, latest, only_if_overdue=True)
-        self._mind_the_log()
+        self._maintain_wal()
 
     def backup(self, target: Path) -> None:
-        """A consistent copy, taken while others write."""
+        """Write a consistent copy while others write. The target appears when it is complete."""
         if target.exists():
-            raise StoreError(f"{str(target)!r} exists already; choose another name for the backup.")
-        part = target.with_name(f"{target.name}.{os.urandom(4).hex()}.part")  # its own: others may be at the same
+            raise StoreError(f"{str(target)!r} exists already. Choose another name for the backup.")
+        # A random name, because another process may make the same backup at this moment.
+        part = target.with_name(f"{target.name}.{os.urandom(4).hex()}.part")
         try:
-            with explained(str(target)), self._exclusive(), closing(apsw.Connection(str(part))) as copy:
+            with translate_errors(str(target)), self._memory_lock(), closing(apsw.Connection(str(part))) as copy:
                 with copy.backup("main", self._connection(), "main") as steps:
-                    steps.step(-1)  # in one go: between two, a commit of others would have it begin anew
+                    # All pages in one step: a commit by another process between two steps would restart the copy.
+                    steps.step(-1)
                 copy.pragma("journal_mode", "delete")
             os.replace(part, target)
         finally:
             part.unlink(missing_ok=True)
 
     def health(self) -> Health:
-        """Is the file sound, and does the index say what the records say?"""
-        with explained(self.path), self._exclusive():
+        """Check the file and the index, and shorten the WAL if no other process is reading."""
+        with translate_errors(self.path), self._memory_lock():
             meta = self._meta()
             facts: dict[str, Any] = {
                 "path": self.path,
@@ -212,21 +229,21 @@ class SQLiteStore:
                 "counter": meta.get("counter"),
                 "analyser": meta.get("analyser"),
             }
-            damage = self._damage()
+            damage = self._integrity_error()
         problems = []
         if damage:
             problems = [f"The file is damaged ({damage}). Run `foveate doctor --fix`, or restore a backup."]
-        elif astray := self._astray():
-            problems = [f"The index disagrees with the records ({astray}). Run `foveate doctor --fix`."]
+        elif mismatch := self._index_mismatch():
+            problems = [f"The index disagrees with the records ({mismatch}). Run `foveate doctor --fix`."]
         elif META_RESIDUE in meta:
             problems = ["Bytes of forgotten records may still be in the file. Run `foveate doctor --fix`."]
-        if not self._memory and self._checkpoint("truncate"):
+        if not self._is_in_memory and self._checkpoint("truncate"):
             facts["log_bytes"] = self._size(self.path + "-wal")
         return Health(not problems, facts, tuple(problems), is_damaged=bool(damage))
 
     @property
     def label(self) -> str:
-        return self.path if self._memory else os.path.realpath(self.path)
+        return self.path if self._is_in_memory else os.path.realpath(self.path)
 
     @contextmanager
     def tables(self, *, write: bool = False) -> Iterator[SQLiteTables]:
@@ -234,150 +251,165 @@ class SQLiteStore:
         with self._transaction("begin immediate" if write else "begin") as database:
             yield SQLiteTables(database.connection)
         if write:
-            self._mind_the_log()
+            self._maintain_wal()
 
     def close(self) -> None:
-        """Close every connection; the last one empties the log."""
-        self._closed = True
+        """Close every connection. SQLite empties the WAL when the last connection of all processes closes."""
+        self._is_closed = True
         with self._lock:
             for connection in list(self._connections):
                 connection.close()
             self._connections.clear()
-            self._local = threading.local()
-            self._shared = None
+            self._thread = threading.local()
+            self._memory_connection = None
 
-    # --- repair ------------------------------------------------------------------------------------------------
+    # --- repair ----------------------------------------------------------------------------------------------------
 
     def rebuild(self) -> int:
-        """Make the index anew from the records, and the file without unused bytes; how many were indexed."""
+        """Rebuild the index from the records, rewrite the file, and return how many records were indexed."""
         with self._transaction("begin immediate") as database:
-            done = self._rebuild(database)
-        self._compact()
-        return done
+            indexed = self._rebuild(database)
+        self._vacuum()
+        return indexed
 
     def salvage(self) -> int:
-        """Carry every readable row into a new file and put it in place; the damaged one is kept beside it."""
+        """Replace a damaged file by a new one with its readable rows, and return how many records it has.
+
+        The damaged file is kept with the suffix `.damaged`.
+        """
         self.close()
-        kept = self.salvage_file(self.path, counter=self.counter, embedding_namespace=self.embedding_namespace)
-        self._segments = _Segments()
-        self._closed = False
-        return kept
+        saved = self.salvage_file(self.path, counter=self.counter, embedding_namespace=self.embedding_namespace)
+        self._vector_search = _LazyVectorSearch()
+        self._is_closed = False
+        return saved
 
     @classmethod
     def salvage_file(cls, path: str, *, counter: str = "o200k", embedding_namespace: str | None = None) -> int:
-        """`salvage` of a file that is too damaged to be opened as a store."""
-        new, damaged, logs = path + ".new", path + ".damaged", ("-wal", "-shm")
-        for leftover in (new, *(new + log for log in logs)):
+        """Salvage a file that is too damaged to be opened as a store."""
+        new, damaged, wal_suffixes = path + ".new", path + ".damaged", ("-wal", "-shm")
+        for leftover in (new, *(new + suffix for suffix in wal_suffixes)):
             Path(leftover).unlink(missing_ok=True)
-        with explained(path):
+        with translate_errors(path):
             source = apsw.Connection(path)
-            source.pragma("writable_schema", True)  # SQLite then also reads a file that was cut off
-            fresh = cls(new, counter=counter, embedding_namespace=embedding_namespace, secret=_secret_in(source))
+            # With a writable schema, SQLite also reads a file that was cut off.
+            source.pragma("writable_schema", True)
+            fresh = cls(new, counter=counter, embedding_namespace=embedding_namespace, secret=_read_secret(source))
             with fresh._transaction("begin immediate") as database:
-                carry_all(source, database.connection)
+                salvage_tables(source, database.connection)
                 for name in ("clear_strays", "count_segments"):
                     for statement in fresh._queries[name].split(";"):
                         database.connection.execute(statement)
-                kept = fresh._rebuild(database)
+                saved = fresh._rebuild(database)
             fresh.close()
             source.close()
         os.replace(path, damaged)
-        for log in logs:
-            Path(path + log).unlink(missing_ok=True)
+        # SQLite would play a WAL that stays into the new file.
+        for suffix in wal_suffixes:
+            Path(path + suffix).unlink(missing_ok=True)
         os.replace(new, path)
-        Path(new + lock.LINE).unlink(missing_ok=True)
-        return kept
+        Path(new + lock.QUEUE_FILE_SUFFIX).unlink(missing_ok=True)
+        return saved
 
     def _rebuild(self, database: _Database) -> int:
-        done = 0
+        indexed = 0
         for _, name in database.fetch_all("project_names"):
-            writer = WriteTransaction(database, Scope(name), self._segments, self.embedding_namespace, "")
-            done += writer.rebuild(self.counter)
+            writer = WriteTransaction(database, Scope(name), self._vector_search, self.embedding_namespace, "")
+            indexed += writer.rebuild(self.counter)
             writer.finish()
-        self._stamp(database)
-        return done
+        self._write_meta(database)
+        return indexed
 
-    def _astray(self) -> str:
-        """In which way index and records of any project differ; nothing when they agree."""
+    def _index_mismatch(self) -> str:
+        """Return how the index and the records of any project differ, or an empty string."""
         with self._transaction("begin") as database:
             for _, name in database.fetch_all("project_names"):
-                if found := ReadTransaction(
-                    database, Scope(name), self._segments, self.embedding_namespace
-                ).index_mismatch():
-                    return found
+                reader = ReadTransaction(database, Scope(name), self._vector_search, self.embedding_namespace)
+                if mismatch := reader.index_mismatch():
+                    return mismatch
         return ""
 
-    def _compact(self) -> tuple[str, ...]:
-        """Write the file anew with what it holds and nothing else, and empty the log; a warning where that must wait.
+    def _vacuum(self) -> tuple[str, ...]:
+        """Rewrite the file without unused bytes and empty the WAL. Return a warning if that is not possible now.
 
-        The mark that a forget leaves in its own transaction goes only now: who was killed in between has this done
-        when the store is next opened.
+        The mark that a `forget` sets in its own transaction is removed last. If the process is killed before that, the store
+        is rewritten when it is next opened.
         """
         try:
             self._connection().execute("vacuum")
-            left = "" if self._memory or self._checkpoint("truncate") else "another process is reading"
-            if not left:
+            obstacle = "" if self._is_in_memory or self._checkpoint("truncate") else "another process is reading"
+            if not obstacle:
                 _Database(self._connection(), self._queries).execute("drop_meta", {"name": META_RESIDUE})
         except apsw.Error as error:
-            left = str(error)
-        done = "It is tried again when the store is next opened."
-        return (f"Bytes of what was forgotten may still be in the files ({left}). {done}",) if left else ()
+            obstacle = str(error)
+        if not obstacle:
+            return ()
+        warning = f"Bytes of the forgotten records may still be in the files ({obstacle})."
+        return (f"{warning} The next program that opens the store removes them.",)
 
-    def _damage(self) -> str:
-        """What SQLite finds wrong with the file, in its words."""
+    def _integrity_error(self) -> str:
+        """Return the first error that SQLite finds in the file, in its words, or an empty string."""
         try:
-            found = self._connection().execute("pragma integrity_check(1)").fetchall()
+            rows = self._connection().execute("pragma integrity_check(1)").fetchall()
         except apsw.CorruptError as error:
             return str(error)
-        return "" if found == [("ok",)] else " ".join(str(found[0][0]).split())
+        return "" if rows == [("ok",)] else " ".join(str(rows[0][0]).split())
 
-    # --- connections -------------------------------------------------------------------------------------------
+    # --- connections -----------------------------------------------------------------------------------------------
 
     def _connect(self) -> apsw.Connection:
         connection = apsw.Connection(self.path)
-        connection.set_busy_handler(lock.Waiting(BUSY))
-        if not self._memory:
+        connection.set_busy_handler(lock.BusyHandler(BUSY_TIMEOUT_MS))
+        if not self._is_in_memory:
             self._refuse_foreign(connection)
-            if connection.pragma("auto_vacuum") != INCREMENTAL:  # of a new file, or of one that is next written anew
-                connection.pragma("auto_vacuum", INCREMENTAL)  # even where it is so already, that would write
+            # Setting this writes to the file even if it has the value already. It takes effect in a new file, and in an old
+            # one when it is next rewritten.
+            if connection.pragma("auto_vacuum") != AUTO_VACUUM_INCREMENTAL:
+                connection.pragma("auto_vacuum", AUTO_VACUUM_INCREMENTAL)
             connection.pragma("journal_mode", "wal")
+        # A killed process loses nothing. A power cut may lose the last commits, but never damages the file.
         connection.pragma("synchronous", "normal")
-        # Deleted content is overwritten: `forget` means it.
+        # `forget` must leave no readable bytes in the file, so SQLite overwrites deleted content.
         connection.pragma("secure_delete", True)
-        connection.pragma("journal_size_limit", LOG_PAGES * 4096)
-        connection.pragma("wal_autocheckpoint", 0)  # see `_mind_the_log`
-        connection.pragma("cache_size", -16_000)
-        connection.pragma("mmap_size", MAPPED)
+        connection.pragma("journal_size_limit", MAX_WAL_PAGES * 4096)
+        connection.pragma("wal_autocheckpoint", 0)  # `_maintain_wal` does it
+        connection.pragma("cache_size", -16_000)  # in KiB; 64 MB were not faster for a million records
+        connection.pragma("mmap_size", MMAP_BYTES)
         with self._lock:
             self._connections.add(connection)
         return connection
 
     def _connection(self) -> apsw.Connection:
-        if self._closed:
-            raise StoreError("This store is closed; open it again.")
-        if self._shared is not None:
-            return self._shared
-        connection = getattr(self._local, "connection", None)
+        """Return the connection of this thread."""
+        if self._is_closed:
+            raise StoreError("This store is closed. Open it again.")
+        if self._memory_connection is not None:
+            return self._memory_connection
+        connection = getattr(self._thread, "connection", None)
         if connection is None:
-            connection = self._local.connection = self._connect()
+            connection = self._thread.connection = self._connect()
         return connection
 
     @contextmanager
-    def _exclusive(self) -> Iterator[None]:
-        """A store in memory has one connection: one thread at a time."""
-        if self._memory:
+    def _memory_lock(self) -> Iterator[None]:
+        """Keep other threads out while the block runs: a store in memory has one connection for all of them."""
+        if self._is_in_memory:
             with self._lock:
                 yield
         else:
             yield
 
     @contextmanager
-    def _transaction(self, begin: str, patience: int = BUSY) -> Iterator[_Database]:
-        with explained(self.path), self._exclusive(), self._free(begin) as (connection, (start, commit, rollback)):
-            if begin == "begin" or self._memory:
+    def _transaction(self, begin: str, timeout_ms: int = BUSY_TIMEOUT_MS) -> Iterator[_Database]:
+        with (
+            translate_errors(self.path),
+            self._memory_lock(),
+            self._idle_connection(begin) as (connection, (start, commit, rollback)),
+        ):
+            if begin == "begin" or self._is_in_memory:
                 connection.execute(start)
             else:
-                with lock.in_line(self.path, patience), _patient(connection, patience):
+                # The place in the queue is given up as soon as SQLite's lock is held, so that the next writer can wait.
+                with lock.wait_in_queue(self.path, timeout_ms), _busy_timeout(connection, timeout_ms):
                     connection.execute(start)
             try:
                 self._check_schema(connection)
@@ -389,74 +421,78 @@ class SQLiteStore:
                 raise
 
     @contextmanager
-    def _free(self, begin: str) -> Iterator[tuple[apsw.Connection, tuple[str, str, str]]]:
-        """A connection and how to begin, commit and roll back on it.
+    def _idle_connection(self, begin: str) -> Iterator[tuple[apsw.Connection, tuple[str, str, str]]]:
+        """Provide a connection without a transaction, and the statements that begin, commit and roll back on it.
 
-        A thread may read or write while it reads: beside a transaction that is open already, a file gets another
-        connection and memory, which has only one, a savepoint. Writing while writing would wait for itself.
+        A thread may open a transaction while it is reading: a file gets another connection for it, and a store in memory,
+        which has only one, a savepoint. A thread that is writing must not write a second time: it would wait for itself.
         """
-        connection, writes = self._connection(), begin == "begin immediate"
-        if writes and getattr(self._local, "writing", False):
-            raise StoreError("This thread is writing already; use the writer that it has open.")
-        self._local.writing = writes or getattr(self._local, "writing", False)
+        connection, is_write = self._connection(), begin == "begin immediate"
+        if is_write and getattr(self._thread, "is_writing", False):
+            raise StoreError("This thread is writing already. Use the writer that it has open.")
+        self._thread.is_writing = is_write or getattr(self._thread, "is_writing", False)
         try:
             if not connection.in_transaction:
                 yield connection, (begin, "commit", "rollback")
-            elif self._memory:
-                yield connection, ("savepoint beside", "release beside", "rollback to beside; release beside")
+            elif self._is_in_memory:
+                yield connection, ("savepoint nested", "release nested", "rollback to nested; release nested")
             else:
-                with closing(self._connect()) as beside:
-                    yield beside, (begin, "commit", "rollback")
+                with closing(self._connect()) as second:
+                    yield second, (begin, "commit", "rollback")
         finally:
-            if writes:
-                self._local.writing = False
+            if is_write:
+                self._thread.is_writing = False
 
     def _checkpoint(self, mode: str) -> bool:
-        return not self._log(mode)[0]
+        """Copy the WAL into the file as far as the mode goes, and return whether no other process was in the way."""
+        return not self._checkpoint_state(mode)[0]
 
-    def _log(self, mode: str) -> tuple[int, int, int]:
-        """Copy the log into the file, as far as a mode goes: was somebody in the way, its pages, and those copied."""
-        busy, pages, copied = next(iter(self._connection().execute(f"pragma wal_checkpoint({mode})")))
-        return busy, pages, copied
+    def _checkpoint_state(self, mode: str) -> tuple[int, int, int]:
+        """Run a checkpoint and return whether it was blocked, the pages in the WAL, and how many of them are copied."""
+        is_blocked, pages, copied = next(iter(self._connection().execute(f"pragma wal_checkpoint({mode})")))
+        return is_blocked, pages, copied
 
-    def _mind_the_log(self) -> None:
-        """Copy the log into the file from time to time, and have a long one begin anew.
+    def _maintain_wal(self) -> None:
+        """Copy the WAL into the file from time to time, and restart a long one from its beginning.
 
-        SQLite would do the first after every commit of a log that cannot begin anew, and whoever copies keeps others from
-        the second. New readers do not hinder that: they need no log once all of it is in the file. One that stays longer
-        than our patience does. Meanwhile the log grows, and our patience with it; one process tries it once a second, since
-        a try holds up the writers.
+        SQLite's automatic checkpoint is off: past its limit it copies after every commit, and while one process copies, no
+        other can restart the WAL (`docs/decisions/025`). New readers are no obstacle, because they do not use a WAL that is
+        copied completely. A reader that stays longer than the timeout is one. The WAL then grows, and the timeout with it.
+        One process tries it once a second, because an attempt holds up the writers.
         """
-        if self._memory or self._connection().in_transaction:  # it wrote beside a snapshot of its own: the next one will do
+        # A write beside an open snapshot of this thread would wait for itself. The next write does it.
+        if self._is_in_memory or self._connection().in_transaction:
             return
-        _, pages, copied = self._log("noop")
-        if pages > LOG_PAGES:
-            if lock.due(self.path, TRY_EVERY):
-                with _patient(self._connection(), min(PATIENCE * pages // LOG_PAGES, MOST_PATIENCE)):
+        _, pages, copied = self._checkpoint_state("noop")
+        if pages > MAX_WAL_PAGES:
+            if lock.claim_interval(self.path, RESTART_INTERVAL_S):
+                timeout_ms = min(SHORT_TIMEOUT_MS * pages // MAX_WAL_PAGES, MAX_RESTART_TIMEOUT_MS)
+                with _busy_timeout(self._connection(), timeout_ms):
                     self._checkpoint("restart")
-                lock.due(self.path, 0.0)  # the second begins now
-        elif pages - copied >= COPIED_PAGES:
+                lock.claim_interval(self.path, 0.0)  # so that the interval begins at the end of this attempt
+        elif pages - copied >= CHECKPOINT_PAGES:
             self._checkpoint("passive")
 
     @staticmethod
     def _size(path: str) -> int:
         return os.path.getsize(path) if os.path.exists(path) else 0
 
-    # --- schema ------------------------------------------------------------------------------------------------
+    # --- schema ----------------------------------------------------------------------------------------------------
 
     def _migrate(self) -> None:
-        """Bring the file to this version's schema, in one transaction."""
+        """Migrate the file to this version's schema in one transaction."""
         connection = self._connection()
         if queries.pending_migrations("sqlite", connection.pragma("user_version"), repr(self.path)):
             connection.execute("begin immediate")
             try:
-                version = connection.pragma("user_version")  # another process may have been quicker
+                # Read again inside the transaction: another process may have migrated it since.
+                version = connection.pragma("user_version")
                 for number, script in queries.pending_migrations("sqlite", version, repr(self.path)):
                     connection.execute(script)
                     connection.pragma("user_version", number)
-                connection.pragma("application_id", APPLICATION)
+                connection.pragma("application_id", APPLICATION_ID)
                 if version == 0:
-                    self._stamp(_Database(connection, self._queries))
+                    self._write_meta(_Database(connection, self._queries))
                 connection.execute("commit")
             except BaseException:
                 connection.execute("rollback")
@@ -465,16 +501,16 @@ class SQLiteStore:
 
     def _check_schema(self, connection: apsw.Connection) -> None:
         version: int = connection.pragma("user_version")  # costs a microsecond
-        queries.refuse_schema_mismatch(version, self._schema, repr(self.path))
+        queries.refuse_schema_mismatch(version, self._schema_version, repr(self.path))
 
     def _refuse_foreign(self, connection: apsw.Connection) -> None:
-        """Before anything is set, since a journal mode is written into the file."""
+        """Raise if the file is another program's. This comes before any setting: the journal mode is written to the file."""
         tables = next(iter(connection.execute("select count(*) from sqlite_schema")))[0]
-        if tables and connection.pragma("application_id") != APPLICATION:
+        if tables and connection.pragma("application_id") != APPLICATION_ID:
             connection.close()
             raise StoreError(f"{self.path!r} is a SQLite file of another program, not a foveate store.")
 
-    def _stamp(self, database: _Database) -> None:
+    def _write_meta(self, database: _Database) -> None:
         for name, value in self._versions().items():
             database.execute("set_meta", {"name": name, "value": value})
         database.execute("add_meta", {"name": META_SECRET, "value": self._secret})
@@ -485,54 +521,55 @@ class SQLiteStore:
     def _meta(self) -> dict[str, str]:
         return dict(_Database(self._connection(), self._queries).fetch_all("meta"))
 
-    def _catch_up(self) -> None:
-        """Index and count again where the analyser, the renderer or the counter is not the one that was used."""
-        tokens.counter(self.counter)
+    def _reindex_if_outdated(self) -> None:
+        """Rebuild the index if it was made with another analyzer, renderer or token counter."""
+        tokens.counter(self.counter)  # raises an error if the name is unknown, before anything is changed
         meta = self._meta()
         if not self._is_current(meta):
             with self._transaction("begin immediate") as database:
-                if not self._is_current(dict(database.fetch_all("meta"))):  # another process may have been quicker
+                # Another process may have rebuilt it since.
+                if not self._is_current(dict(database.fetch_all("meta"))):
                     self._rebuild(database)
-        elif META_RESIDUE in meta and self._size(self.path) <= AT_ONCE:
-            self._compact()
+        elif META_RESIDUE in meta and self._size(self.path) <= MAX_VACUUM_BYTES:
+            self._vacuum()
 
     def _is_current(self, meta: Mapping[str, str]) -> bool:
         return self._versions().items() <= meta.items() and META_SECRET in meta
 
 
 class _Database:
-    """apsw behind the seam of `transaction`."""
+    """An apsw connection as the `Database` of `store/sql`, which runs named queries."""
 
-    def __init__(self, connection: apsw.Connection, named: Mapping[str, str]) -> None:
+    def __init__(self, connection: apsw.Connection, queries_by_name: Mapping[str, str]) -> None:
         self.connection = connection
-        self._named = named
+        self._queries = queries_by_name
 
     def fetch_all(self, query: str, params: Mapping[str, Any] | Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        return self.connection.execute(self._named[query], params).fetchall()
+        return self.connection.execute(self._queries[query], params).fetchall()
 
     def execute(self, query: str, params: Mapping[str, Any] | Sequence[Any] = ()) -> int:
-        self.connection.execute(self._named[query], params)
+        self.connection.execute(self._queries[query], params)
         return self.connection.changes()
 
     def execute_many(self, query: str, rows: Sequence[Sequence[Any]]) -> None:
         if rows:
-            self.connection.executemany(self._named[query], rows)
+            self.connection.executemany(self._queries[query], rows)
 
 
-class _Segments:
-    """Vector search in this process, over what it holds in memory. NumPy is imported with the first search."""
+class _LazyVectorSearch:
+    """Vector search in this process. NumPy is imported with the first search: it takes 0.1 s, and many stores need none."""
 
     def __init__(self) -> None:
         self._search: VectorSearch | None = None
         self._lock = threading.Lock()
 
     def nearest(self, view: VectorView, vector: Sequence[float], groups: Sequence[VectorGroup]) -> list[list[VectorHit]]:
-        return self._made().nearest(view, vector, groups)
+        return self._load().nearest(view, vector, groups)
 
     def similarities(self, view: VectorView, vector: Sequence[float], docs: Sequence[int]) -> dict[int, float]:
-        return self._made().similarities(view, vector, docs)
+        return self._load().similarities(view, vector, docs)
 
-    def _made(self) -> VectorSearch:
+    def _load(self) -> VectorSearch:
         with self._lock:
             if self._search is None:
                 from foveate.store.sqlite.vectors import InMemoryVectorSearch
@@ -542,19 +579,19 @@ class _Segments:
 
 
 @contextmanager
-def _patient(connection: apsw.Connection, milliseconds: int) -> Iterator[None]:
-    """Have a connection wait this long for others."""
-    connection.set_busy_handler(lock.Waiting(milliseconds))
+def _busy_timeout(connection: apsw.Connection, timeout_ms: int) -> Iterator[None]:
+    """Set how long a connection waits for others while the block runs."""
+    connection.set_busy_handler(lock.BusyHandler(timeout_ms))
     try:
         yield
     finally:
-        connection.set_busy_handler(lock.Waiting(BUSY))
+        connection.set_busy_handler(lock.BusyHandler(BUSY_TIMEOUT_MS))
 
 
-def _secret_in(source: apsw.Connection) -> str | None:
-    """The secret of a damaged file, where it can still be read: with another, no past context could be replayed."""
+def _read_secret(source: apsw.Connection) -> str | None:
+    """Return the secret of a damaged file if it can be read. With another one, no past context could be replayed."""
     try:
-        found = source.execute("select value from meta where name = ?", (META_SECRET,)).fetchone()
+        row = source.execute("select value from meta where name = ?", (META_SECRET,)).fetchone()
     except apsw.Error:
         return None
-    return str(found[0]) if found else None
+    return str(row[0]) if row else None
