@@ -176,7 +176,7 @@ def test_a_narrow_filter_is_asked_once_for_all_wants(tmp_path: Path, monkeypatch
         monkeypatch.setattr(reader._db, "fetch_all", lambda name, *rest: (asked.append(name), rows(name, *rest))[1])
         found = reader.search(query, [SearchGroup((kind,), 3) for kind in kinds])
     assert {hit.record.id for hits_ in found for hit in hits_} == set(own)
-    assert asked.count("docs_within") == 1
+    assert asked.count("docs_matching") == 1
     store.close()
 
 

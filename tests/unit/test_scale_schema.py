@@ -12,7 +12,7 @@ from foveate.store.sql import queries
 SHARED = {"meta", "projects", "kinds", "spaces", "members"}
 """Small tables that every node holds: who and what there is, no state."""
 
-WHOLE = {"count_segments", "clear_strays"}
+WHOLE = {"count_segments", "delete_orphans"}
 """What a salvage does to a file that it has just made, of all its projects, before anybody can open it."""
 
 PASSING = {"numbered", "shelves", "lined", "measured"}

@@ -210,7 +210,7 @@ def test_a_tag_belongs_to_a_store_and_a_session(tmp_path: Path) -> None:
 def test_a_store_without_a_secret_draws_one_when_it_is_opened(tmp_path: Path) -> None:
     store = SQLiteStore(tmp_path / "state.db")
     with store.write(Scope("main")) as writer:
-        writer._db.execute("drop_meta", {"name": "secret"})
+        writer._db.execute("delete_meta", {"name": "secret"})
     store.close()
     store = SQLiteStore(tmp_path / "state.db")
     with store.read(Scope("main")) as reader:

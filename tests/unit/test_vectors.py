@@ -179,7 +179,9 @@ class StoreModel:
         """Return all records of any owner in the order of their numbers."""
         store = self.stores[0]
         with store._transaction("begin") as database:
-            rows = database.connection.execute(f"select {store._queries['columns']} from records order by doc").fetchall()
+            rows = database.connection.execute(
+                f"select {store._queries['record_columns']} from records order by doc"
+            ).fetchall()
         return {record.id: record for record in (from_row(row, "alpha") for row in rows)}
 
     def step(self, verb: str, what: Any) -> None:
@@ -404,7 +406,7 @@ def test_older_versions_count_towards_max_bytes_and_are_evicted_first() -> None:
     assert {key: len(held) for key, held in search._versions.items()} == {(2, 1): 1}
 
 
-FILTERS = ("since", "until", "trusts", "tags", "only", "event_types", "entity_types")
+FILTERS = ("since", "until", "trusts", "tags", "only_kinds", "event_types", "entity_types")
 
 
 def test_threads_that_search_and_write_find_their_own_records(tmp_path: Path) -> None:

@@ -26,10 +26,10 @@ class PostgresDatabase:
 
     def lock(self, name: str) -> str:
         """Have a project for this transaction alone, until its end; what made its index."""
-        found = self.fetch_all("locked_project", {"name": name})
+        found = self.fetch_all("lock_project", {"name": name})
         if not found:
             self.execute("add_project", {"name": name})
-            found = self.fetch_all("locked_project", {"name": name})
+            found = self.fetch_all("lock_project", {"name": name})
         self.project, made_by = found[0]
         return str(made_by)
 

@@ -17,13 +17,13 @@ insert into meta (name, value) values (:name, :value) on conflict (name) do upda
 -- name: add_meta
 insert into meta (name, value) values (:name, :value) on conflict (name) do nothing
 
--- name: drop_meta
+-- name: delete_meta
 delete from meta where name = :name
 
 -- name: project
 select project, revision, docs from projects where name = :name
 
--- name: locked_project
+-- name: lock_project
 select project, made_by from projects where name = :name for no key update
 
 -- name: made_by
@@ -38,7 +38,7 @@ update projects set made_by = :made_by where project = :project
 -- name: project_names
 select project, name from projects order by project
 
--- name: bump
+-- name: bump_revision
 update projects set revision = revision + 1, docs = :docs,
   recent = recent[greatest(cardinality(recent) - 62, 1):] || (extract(epoch from transaction_timestamp()) * 1000000)::bigint
 where project = :project
@@ -49,7 +49,7 @@ select name, kind from kinds
 -- name: add_kind
 insert into kinds (name) values (:name) on conflict (name) do nothing
 
--- name: columns
+-- name: record_columns
 doc, id, kind, "user", agent, session, task, text, summary, micro, tags, entities, paths, subject, attribute, status,
 outcome, salience, confidence, uses, wins, trust, pinned, origin, key, data, created, updated, valid_from, valid_to,
 hash, version, sketch, full_tokens, summary_tokens, micro_tokens
@@ -58,27 +58,27 @@ hash, version, sketch, full_tokens, summary_tokens, micro_tokens
 ("user" is null or "user" = :user) and (agent is null or agent = :agent)
 and (private = 0 or ((session is null or session = :session) and (task is null or task = :task)))
 
--- name: joined
+-- name: both_ends_visible
 exists (select 1 from records where project = :project and id = links.src and {visible})
 and exists (select 1 from records where project = :project and id = links.dst and {visible})
 
--- name: anybodys
+-- name: any_owner
 :user::text is null and :agent::text is null
 
--- name: counted
+-- name: owned_or_shared
 (:user::text is null or "user" is null or "user" = :user) and (:agent::text is null or agent is null or agent = :agent)
 
--- name: ours
+-- name: own_scope
 ("user" is null or "user" = :user) and (agent is null or agent = :agent)
 
--- name: stored
+-- name: receipt_columns
 id, created, body, session, line
 
 -- name: receipt_size
 length(body) + coalesce(octet_length(line), 0)
 
--- name: outlived
-pinned = 0 and (created < :beyond or (created < :before and updated < :before))
+-- name: expired
+pinned = 0 and (created < :surplus_before or (created < :before and updated < :before))
 and not exists (select 1 from links l where l.project = :project and l.src = records.id)
 and not exists (select 1 from links l where l.project = :project and l.dst = records.id)
 and (task is null or not exists (select 1 from records t
@@ -88,85 +88,85 @@ and (task is null or not exists (select 1 from records t
 -- name: live
 status not in ('retired', 'archived')
 
--- name: filtered
+-- name: matches_filters
 (:since::bigint is null or created >= :since) and (:until::bigint is null or created < :until)
 and (:trusts::json is null or trust = any (array(select json_array_elements_text(:trusts))))
 and (:tags::json is null or exists (select 1 from json_array_elements_text(tags::json) t
   where t = any (array(select json_array_elements_text(:tags)))))
-and (:only::json is null or kind = any (array(select json_array_elements_text(:only))))
+and (:only_kinds::json is null or kind = any (array(select json_array_elements_text(:only_kinds))))
 and (:event_types::json is null or kind <> 'event'
   or data::json ->> 'type' = any (array(select json_array_elements_text(:event_types))))
 and (:entity_types::json is null or kind <> 'entity'
   or data::json ->> 'type' = any (array(select json_array_elements_text(:entity_types))))
 
--- name: public
-kind <> all (array(select json_array_elements_text(:internal)))
+-- name: not_internal
+kind <> all (array(select json_array_elements_text(:internal_kinds)))
 
 -- name: by_ids
-select {columns} from records
+select {record_columns} from records
 where project = :project and id = any (array(select json_array_elements_text(:ids))) and {visible} order by id
 
 -- name: by_docs
-select {columns} from records
+select {record_columns} from records
 where project = :project and doc = any (array(select json_array_elements_text(:docs)::bigint))
-and {live} and {visible} and {filtered} order by doc
+and {live} and {visible} and {matches_filters} order by doc
 
--- name: beside
+-- name: session_neighbors
 select h.id,
   (select coalesce(json_agg(doc order by created, doc), '[]')::text from (
     select created, doc from records where project = :project and session = h.session
     and (created, doc) > (h.created, h.doc) and kind = any (array(select json_array_elements_text(:kinds)))
-    and {live} and {visible} order by created, doc limit :reach) after),
+    and {live} and {visible} order by created, doc limit :max_distance) after),
   (select coalesce(json_agg(doc order by created desc, doc desc), '[]')::text from (
     select created, doc from records where project = :project and session = h.session
     and (created, doc) < (h.created, h.doc) and kind = any (array(select json_array_elements_text(:kinds)))
-    and {live} and {visible} order by created desc, doc desc limit :reach) before)
+    and {live} and {visible} order by created desc, doc desc limit :max_distance) before)
 from records h
 where h.project = :project and h.id = any (array(select json_array_elements_text(:ids))) and h.session is not null
 order by h.id
 
 -- name: by_key
-select {columns} from records
+select {record_columns} from records
 where project = :project and key = :key and "user" is not distinct from :user and agent is not distinct from :agent
 and (private = 0 or (session is not distinct from :session and task is not distinct from :task)) order by doc
 
 -- name: by_key_visible
-select {columns} from records where project = :project and key = :key and {visible}
+select {record_columns} from records where project = :project and key = :key and {visible}
 
--- name: number
+-- name: count_kind
 select count(*) from records where project = :project and kind = :kind and {live} and {visible}
 
 -- name: by_hash
 select doc, id, status, valid_from from records where project = :project and hash = :hash
 
--- name: keyed
-select {columns} from records
+-- name: attribute_values
+select {record_columns} from records
 where project = :project and subject = :subject and attribute = :attribute and status in ('active', 'disputed')
 and "user" is not distinct from :user and agent is not distinct from :agent order by doc
 
 -- name: doc_of
 select doc, kind, status from records where project = :project and id = :id
 
--- name: standing
-select {columns} from (select distinct json_array_elements_text(:kinds) as wanted) k
+-- name: always_on
+select {record_columns} from (select distinct json_array_elements_text(:kinds) as wanted) k
 cross join lateral (select * from records
   where project = :project and kind = wanted and status = 'active' and {visible} order by created, doc offset 0) found
 order by salience desc, created, id
 
 -- name: pinned
-select {columns} from records
+select {record_columns} from records
 where project = :project and pinned = 1 and status = 'active' and {visible}
 and (:kinds::json is null or kind = any (array(select json_array_elements_text(:kinds))))
 order by salience desc, created, id
 
 -- name: recent
-select {columns} from records
-where project = :project and kind = :kind and {live} and {visible} and {filtered}
+select {record_columns} from records
+where project = :project and kind = :kind and {live} and {visible} and {matches_filters}
 order by created desc, doc desc limit :limit
 
 -- name: recent_of_session
-select {columns} from records
-where project = :project and session = :of and kind = :kind and {live} and {visible} and {filtered}
+select {record_columns} from records
+where project = :project and session = :in_session and kind = :kind and {live} and {visible} and {matches_filters}
 order by created desc, doc desc limit :limit
 
 -- name: sessions
@@ -179,39 +179,39 @@ with recursive named (name) as (
 select name, latest from (
   select name, (
     select created from records
-    where project = :project and session = named.name and kind = :kind and {live} and {visible} and {filtered}
+    where project = :project and session = named.name and kind = :kind and {live} and {visible} and {matches_filters}
     order by created desc limit 1
   ) as latest
   from named where name is not null
 ) found
 where latest is not null order by latest desc, name limit :limit
 
--- name: salient
-select {columns} from records
-where project = :project and kind = :kind and status = 'active' and {visible} and {filtered}
+-- name: most_salient
+select {record_columns} from records
+where project = :project and kind = :kind and status = 'active' and {visible} and {matches_filters}
 order by salience desc, created desc, doc desc limit :limit
 
 -- name: recent_archived
-select {columns} from records
-where project = :project and kind = :kind and status = 'archived' and {visible} and {filtered}
+select {record_columns} from records
+where project = :project and kind = :kind and status = 'archived' and {visible} and {matches_filters}
 order by created desc, doc desc limit :limit
 
 -- name: recent_archived_of_session
-select {columns} from records
-where project = :project and session = :of and kind = :kind and status = 'archived' and {visible} and {filtered}
+select {record_columns} from records
+where project = :project and session = :in_session and kind = :kind and status = 'archived' and {visible} and {matches_filters}
 order by created desc, doc desc limit :limit
 
 -- name: all_records
-select {columns} from records where project = :project and {visible} and doc > :after order by doc limit 500
+select {record_columns} from records where project = :project and {visible} and doc > :after order by doc limit 500
 
 -- name: records_page
-select {columns} from records
-where project = :project and {visible} and {filtered} and (:only::json is not null or {public})
+select {record_columns} from records
+where project = :project and {visible} and {matches_filters} and (:only_kinds::json is not null or {not_internal})
 and (:status::text is null or status = :status)
 and (:after = 0 or doc < :after) order by doc desc limit :limit
 
 -- name: every_record
-select {columns} from records where project = :project and doc > :after order by doc limit 500
+select {record_columns} from records where project = :project and doc > :after order by doc limit 500
 
 -- name: insert_record
 insert into records (project, doc, id, kind, "user", agent, session, task, private, text, summary, micro, tags, entities,
@@ -244,14 +244,14 @@ and (r.full_tokens, r.summary_tokens, r.micro_tokens) is distinct from (n.full_t
 -- name: delete_record
 delete from records where project = :project and doc = :doc
 
--- name: frequencies
+-- name: document_frequencies
 select term, kind, field, sum(size)::bigint from postings
 where project = :project and term = any (array(select json_array_elements_text(:terms)))
 group by term, kind, field
 
--- name: beginning
+-- name: terms_with_prefix
 with recursive found (term) as (
-  select min(term) from postings where project = :project and term >= :word and term < :end
+  select min(term) from postings where project = :project and term >= :prefix and term < :end
   union all
   select (select min(p.term) from postings p where p.project = :project and p.term > found.term and p.term < :end)
   from found where found.term is not null
@@ -261,10 +261,10 @@ select term from (select term from found where term is not null limit 20) found 
   and p.kind = any (array(select json_array_elements_text(:kinds)::bigint)))
 limit 5
 
--- name: volumes
+-- name: index_sizes
 select kind, docs, tokens from volumes where project = :project
 
--- name: grow_volume
+-- name: grow_index_size
 insert into volumes (project, kind, docs, tokens) values (:project, :kind, :docs, :tokens)
 on conflict (project, kind) do update set docs = volumes.docs + excluded.docs, tokens = volumes.tokens + excluded.tokens
 
@@ -275,7 +275,7 @@ cross join lateral (select kind, term, field, docs, codes from postings
   where project = :project and term = l ->> 0 and kind = any (array(select json_array_elements_text(:kinds)::bigint))
   and field = (l ->> 1)::bigint offset 0) p
 
--- name: block_at
+-- name: blocks_for_docs
 select p.term, p.kind, p.field, p.first, p.docs, p.codes
 from json_array_elements(:lists) l
 cross join lateral (select term, kind, field, first, docs, codes from postings
@@ -297,9 +297,9 @@ delete from postings p using unnest(?::bigint[], ?::text[], ?::bigint[], ?::bigi
   gone (project, term, kind, field, first)
 where p.project = gone.project and p.term = gone.term and p.kind = gone.kind and p.field = gone.field and p.first = gone.first
 
--- name: docs_within
+-- name: docs_matching
 select doc, kind from records where project = :project and kind = any (array(select json_array_elements_text(:kinds)))
-and status = 'active' and {visible} and {filtered}
+and status = 'active' and {visible} and {matches_filters}
 
 -- name: add_name
 insert into names (project, name, doc) select * from unnest(?::bigint[], ?::text[], ?::bigint[]) on conflict do nothing
@@ -307,7 +307,7 @@ insert into names (project, name, doc) select * from unnest(?::bigint[], ?::text
 -- name: delete_names
 delete from names where project = :project and doc = :doc
 
--- name: named
+-- name: entities_by_name
 select n.name, n.doc from names n
 where n.project = :project and n.name = any (array(select json_array_elements_text(:names))) order by n.name, n.doc
 
@@ -324,13 +324,13 @@ delete from links where project = :project and (src = :id or dst = :id)
 -- name: links_from
 select src, name, dst, weight from links
 where project = :project and src = any (array(select json_array_elements_text(:ids)))
-and (:names::json is null or name = any (array(select json_array_elements_text(:names)))) and {joined}
+and (:names::json is null or name = any (array(select json_array_elements_text(:names)))) and {both_ends_visible}
 order by weight desc, src, name, dst
 
 -- name: links_to
 select src, name, dst, weight from links
 where project = :project and dst = any (array(select json_array_elements_text(:ids)))
-and (:names::json is null or name = any (array(select json_array_elements_text(:names)))) and {joined}
+and (:names::json is null or name = any (array(select json_array_elements_text(:names)))) and {both_ends_visible}
 order by weight desc, src, name, dst
 
 -- name: relations
@@ -341,7 +341,7 @@ select src, name, dst, weight from (
   select src, name, dst, weight from links
   where project = :project and dst = any (array(select json_array_elements_text(:ids)))
 ) found
-where name <> all (array(select json_array_elements_text(:structural)))
+where name <> all (array(select json_array_elements_text(:structural_links)))
 and exists (select 1 from records
   where project = :project and id = found.src and kind = 'entity' and status = 'active' and {visible})
 and exists (select 1 from records
@@ -349,7 +349,7 @@ and exists (select 1 from records
 order by weight desc, src, name, dst limit :limit
 
 -- name: all_links
-select src, name, dst, weight from links where project = :project and {joined} order by src, name, dst
+select src, name, dst, weight from links where project = :project and {both_ends_visible} order by src, name, dst
 
 -- name: add_history
 insert into history (project, id, version, change, at, verb, before) values (?, ?, ?, ?, ?, ?, ?)
@@ -371,14 +371,14 @@ select id, version, change, at, verb, before from history where project = :proje
 -- name: delete_history
 delete from history where project = :project and id = :id
 
--- name: space
+-- name: namespace_of_project
 select s.space, s.dim from segments g join spaces s on s.space = g.space
 where g.project = :project and s.fingerprint = :fingerprint
 
--- name: space_of
+-- name: namespace_id
 select space, dim from spaces where fingerprint = :fingerprint and dim = :dim
 
--- name: add_space
+-- name: add_namespace
 insert into spaces (fingerprint, dim) values (:fingerprint, :dim) on conflict (fingerprint, dim) do nothing
 
 -- name: add_vector
@@ -390,7 +390,7 @@ on conflict (project, space, doc) do update set kind = excluded.kind, seq = excl
 
 -- name: delete_vectors
 delete from vectors
-where project = :project and space in (select space from spaces where space <> :keep) and doc = :doc returning space
+where project = :project and space in (select space from spaces where space <> :keep_space) and doc = :doc returning space
 
 -- name: drop_vectors
 delete from vectors where project = :project and space = :space and doc in (
@@ -401,42 +401,42 @@ delete from vectors where project = :project and space = :space and doc in (
 select latest, removed from segments where project = :project and space = :space
 
 -- name: grow_segment
-insert into segments (project, space, latest, removed, vectors) values (:project, :space, :latest, 0, :number)
+insert into segments (project, space, latest, removed, vectors) values (:project, :space, :latest, 0, :count)
 on conflict (project, space) do update set latest = excluded.latest, vectors = segments.vectors + excluded.vectors
 
 -- name: shrink_segment
-update segments set latest = latest + 1, removed = latest + 1, vectors = vectors - :number
+update segments set latest = latest + 1, removed = latest + 1, vectors = vectors - :count
 where project = :project and space = :space
 
 -- name: docs_with_vector
 select doc from vectors
 where project = :project and space = :space and doc = any (array(select json_array_elements_text(:docs)::bigint))
 
--- name: near
+-- name: cosine
 round((- (v.vector <#> :coarse::halfvec) - (v.vector <#> :fine::halfvec)) * 1e6) / 1e6
 
 -- name: nearest
 with first as materialized (
   select doc, near from (
-    select v.doc, {near} as near from vectors v where v.project = :project and v.space = :space
+    select v.doc, {cosine} as near from vectors v where v.project = :project and v.space = :space
   ) scored
   where near > 0 order by near desc, doc limit :limit
 )
 select r.doc, least(f.near, 1.0), r.status = 'active', r.kind, (select count(*) from first)
 from first f left join (
   select doc, status, kind from records
-  where project = :project and doc = any (array(select doc from first)) and {live} and {visible} and {filtered}
+  where project = :project and doc = any (array(select doc from first)) and {live} and {visible} and {matches_filters}
 ) r on r.doc = f.doc
 
--- name: nearest_within
+-- name: nearest_matching
 with w as materialized (
   select (value ->> 0)::int as place, (value ->> 1)::bigint as most,
     case when json_typeof(value -> 2) = 'array' then array(select json_array_elements_text(value -> 2)) end as kinds
-  from json_array_elements(:wants) value
+  from json_array_elements(:groups) value
 ), found as materialized (
-  select v.doc, r.kind, r.status = 'active' as holds, {near} as near
+  select v.doc, r.kind, r.status = 'active' as holds, {cosine} as near
   from vectors v join (
-    select doc, kind, status from records where project = :project and {live} and {visible} and {filtered}
+    select doc, kind, status from records where project = :project and {live} and {visible} and {matches_filters}
     and (exists (select 1 from w where kinds is null) or kind = any (array(select unnest(kinds) from w)))
   ) r on r.doc = v.doc
   where v.project = :project and v.space = :space
@@ -447,20 +447,20 @@ from w cross join lateral (
   where near > 0 and holds and (w.kinds is null or kind = any (w.kinds)) order by near desc, doc limit w.most)
   union all
   (select doc, near, holds from found
-  where near > 0 and not holds and (w.kinds is null or kind = any (w.kinds)) order by near desc, doc limit :beaten)
+  where near > 0 and not holds and (w.kinds is null or kind = any (w.kinds)) order by near desc, doc limit :max_superseded)
 ) f
 
--- name: near_of
-select v.doc, least(greatest({near}, 0.0), 1.0) from vectors v
+-- name: similarities
+select v.doc, least(greatest({cosine}, 0.0), 1.0) from vectors v
 where v.project = :project and v.space = :space
 and v.doc = any (array(select json_array_elements_text(:docs)::bigint))
 
--- name: lacking
+-- name: count_missing_vectors
 select (select coalesce(sum(docs), 0)::bigint from volumes where project = :project)
   - coalesce((select vectors from segments where project = :project and space = :space), 0)
 
--- name: without_vector
-select {columns} from records
+-- name: records_without_vector
+select {record_columns} from records
 where project = :project and doc > :after and not exists
   (select 1 from vectors v where v.project = :project and v.space = :space and v.doc = records.doc)
 order by doc limit :limit
@@ -470,10 +470,10 @@ select doc, id, text from records
 where project = :project and id = any (array(select json_array_elements_text(:ids))) and not exists
   (select 1 from vectors v where v.project = :project and v.space = :space and v.doc = records.doc)
 
--- name: last_doc
+-- name: max_doc
 select coalesce(max(doc), 0) from records where project = :project
 
--- name: spaces_held
+-- name: embedding_namespaces
 select s.fingerprint, s.dim, g.vectors from segments g join spaces s on s.space = g.space
 where g.project = :project and g.vectors > 0 order by s.space
 
@@ -491,43 +491,43 @@ insert into receipt_items (project, record, receipt) select * from unnest(?::big
 on conflict do nothing
 
 -- name: receipt
-select body from receipts where project = :project and id = :id and {ours}
+select body from receipts where project = :project and id = :id and {own_scope}
 
 -- name: receipts
-select {stored} from receipts where project = :project and {ours} order by created desc, id desc limit :limit
+select {receipt_columns} from receipts where project = :project and {own_scope} order by created desc, id desc limit :limit
 
--- name: receipt_lines
-select line from receipts where project = :project and line <> '' and {ours}
+-- name: receipt_summaries
+select line from receipts where project = :project and line <> '' and {own_scope}
 and (:created::bigint is null or (created, id) < (:created, :id)) order by created desc, id desc limit :limit
 
--- name: receipt_lines_of_session
+-- name: receipt_summaries_of_session
 select line from receipts
-where project = :project and session = :of and line <> '' and {ours}
+where project = :project and session = :in_session and line <> '' and {own_scope}
 and (:created::bigint is null or (created, id) < (:created, :id)) order by created desc, id desc limit :limit
 
--- name: receipt_lines_since
-select line from receipts where project = :project and created >= :since and line <> '' and {ours}
+-- name: receipt_summaries_since
+select line from receipts where project = :project and created >= :since and line <> '' and {own_scope}
 order by created desc, id desc limit :limit
 
 -- name: receipt_sessions
-select session, count(*), max(created) from receipts where project = :project and session is not null and {ours}
+select session, count(*), max(created) from receipts where project = :project and session is not null and {own_scope}
 group by session order by max(created) desc, session limit :limit
 
 -- name: receipt_agents
 select distinct agent from receipts
 where project = :project and agent is not null and ("user" is null or "user" = :user) order by agent
 
--- name: shown_by
+-- name: items_shown_by
 select i.receipt, i.record from receipt_items i join receipts r on r.project = i.project and r.id = i.receipt
-where i.project = :project and i.receipt = any (array(select json_array_elements_text(:ids))) and {ours}
+where i.project = :project and i.receipt = any (array(select json_array_elements_text(:ids))) and {own_scope}
 order by i.receipt, i.record
 
 -- name: every_receipt
 select id, body from receipts where project = :project and id > :after order by id limit 500
 
--- name: receipts_of
-select {stored} from receipt_items i join receipts r on r.project = i.project and r.id = i.receipt
-where i.project = :project and i.record = :record and {ours} order by r.created desc, r.id limit :limit
+-- name: receipts_with_record
+select {receipt_columns} from receipt_items i join receipts r on r.project = i.project and r.id = i.receipt
+where i.project = :project and i.record = :record and {own_scope} order by r.created desc, r.id limit :limit
 
 -- name: oldest_receipt
 select created from receipts where project = :project order by created limit 1
@@ -550,27 +550,27 @@ delete from receipt_items where project = :project and receipt = any (array(sele
 -- name: newest_event
 select created from records where project = :project and kind = 'event' order by created desc limit 1
 
--- name: oldest_kept_event
+-- name: oldest_event_to_keep
 select created from records where project = :project and kind = 'event'
-order by created desc limit 1 offset greatest(:kept - 1, 0)
+order by created desc limit 1 offset greatest(:max_events - 1, 0)
 
 -- name: old_events
 select created, doc from records
 where project = :project and kind = 'event' and (created, doc) > (:created, :doc) and created < :until
 order by created, doc limit :limit
 
--- name: outlived_events
-select {columns} from records
-where project = :project and doc = any (array(select json_array_elements_text(:docs)::bigint)) and {outlived}
+-- name: expired_events
+select {record_columns} from records
+where project = :project and doc = any (array(select json_array_elements_text(:docs)::bigint)) and {expired}
 
--- name: count_outlived_events
-select count(*) from records where project = :project and kind = 'event' and {outlived}
+-- name: count_expired_events
+select count(*) from records where project = :project and kind = 'event' and {expired}
 
 -- name: delete_items_of_record
 delete from receipt_items where project = :project and record = :record
 
 -- name: count_records
-select kind, status, count(*) from records where project = :project and {counted} group by kind, status order by kind, status
+select kind, status, count(*) from records where project = :project and {owned_or_shared} group by kind, status order by kind, status
 
 -- name: growth
 select
@@ -578,23 +578,23 @@ select
   count(*) filter (where created >= :since),
   count(*) filter (where kind = 'fact' and {live}),
   count(*) filter (where kind = 'fact' and {live} and (data::json ->> 'confirmations')::numeric > 0)
-from records where project = :project and {visible} and {public}
+from records where project = :project and {visible} and {not_internal}
 
 -- name: growth_by_day
-select created / 86400000, count(*) from records where project = :project and created >= :since and {visible} and {public}
+select created / 86400000, count(*) from records where project = :project and created >= :since and {visible} and {not_internal}
 group by 1 order by 1
 
 -- name: count_rest
 select
-  (select count(*) from links where project = :project and ({anybodys} or (
-    exists (select 1 from records where project = :project and id = links.src and {counted})
-    and exists (select 1 from records where project = :project and id = links.dst and {counted})))),
-  (select count(*) from history where project = :project and ({anybodys} or
-    exists (select 1 from records where project = :project and id = history.id and {counted}))),
-  (select count(*) from receipts where project = :project and {counted}),
-  (select coalesce(sum({receipt_size}), 0)::bigint from receipts where project = :project and {counted}),
-  (select count(*) from vectors where project = :project and ({anybodys} or
-    exists (select 1 from records where project = :project and doc = vectors.doc and {counted})))
+  (select count(*) from links where project = :project and ({any_owner} or (
+    exists (select 1 from records where project = :project and id = links.src and {owned_or_shared})
+    and exists (select 1 from records where project = :project and id = links.dst and {owned_or_shared})))),
+  (select count(*) from history where project = :project and ({any_owner} or
+    exists (select 1 from records where project = :project and id = history.id and {owned_or_shared}))),
+  (select count(*) from receipts where project = :project and {owned_or_shared}),
+  (select coalesce(sum({receipt_size}), 0)::bigint from receipts where project = :project and {owned_or_shared}),
+  (select count(*) from vectors where project = :project and ({any_owner} or
+    exists (select 1 from records where project = :project and doc = vectors.doc and {owned_or_shared})))
 
 -- name: count_indexed
 select
@@ -610,7 +610,7 @@ delete from volumes where project = :project
 -- name: clear_names
 delete from names where project = :project
 
--- name: versions
+-- name: server_facts
 select current_setting('server_version'), coalesce((select extversion from pg_extension where extname = 'vector'), 'none'),
   pg_database_size(current_database()),
   (select coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint from pg_class c
@@ -622,7 +622,7 @@ insert into members (role, project) values (:role, :project) on conflict do noth
 -- name: delete_member
 delete from members where role = :role and project = :project
 
--- name: memberships
+-- name: count_memberships
 select count(*) from members where role = :role
 
 -- name: lock_grants
@@ -631,5 +631,5 @@ select 1 from (select pg_advisory_xact_lock(1719693670)) locked
 -- name: role
 select oid::bigint from pg_roles where rolname = :role
 
--- name: may_create
+-- name: may_create_in_schema
 select has_schema_privilege(:role::text, :schema::text, 'create')

@@ -147,7 +147,7 @@ class PostgresStore:
         """Is the server fit, and does every project's index say what its records say?"""
         with self._transaction(READ, unhurried=True) as database:
             meta = dict(database.fetch_all("meta"))
-            ((server, pgvector, size, own),) = database.fetch_all("versions")
+            ((server, pgvector, size, own),) = database.fetch_all("server_facts")
             projects = [name for _, name in database.fetch_all("project_names")]
             astray = [said for name in projects if (said := self._astray(database, name))]
         facts = {
@@ -210,7 +210,7 @@ class PostgresStore:
             database.fetch_all("lock_grants")
             database.execute("delete_member", {"role": role, "project": database.project})
             there = database.fetch_all("role", {"role": role})  # one that was dropped has no rights left to take
-            if there and not database.fetch_all("memberships", {"role": role})[0][0]:
+            if there and not database.fetch_all("count_memberships", {"role": role})[0][0]:
                 for statement in _GRANTS:
                     database.connection.execute(f"revoke {statement} from {who}")
 
@@ -222,7 +222,10 @@ class PostgresStore:
         if not database.fetch_all("role", {"role": role}):
             raise InputError(f"There is no role {role!r} on the server. Create it first: `create role {role} login`.")
         schema = self._connections.path.rpartition(", ")[2]
-        if schema != "foveate" and database.fetch_all("may_create", {"role": role, "schema": schema.strip('"')})[0][0]:
+        if (
+            schema != "foveate"
+            and database.fetch_all("may_create_in_schema", {"role": role, "schema": schema.strip('"')})[0][0]
+        ):
             raise InputError(
                 f"{role!r} may create in schema {schema}, where pgvector is, and so have others run what it writes. "
                 f"Take that away first: `revoke create on schema {schema} from public, {role}`."

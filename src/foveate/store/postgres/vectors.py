@@ -26,7 +26,7 @@ class HalfVectors:
             "space": view.namespace_id,
             **view.filter_params,
             **_halves(vector),
-            "beaten": MAX_SUPERSEDED_HITS,
+            "max_superseded": MAX_SUPERSEDED_HITS,
         }
         width = 2 * max((group.limit for group in groups), default=0) + SPARE
         near = view.rows("nearest", {**at, "limit": width})
@@ -36,14 +36,14 @@ class HalfVectors:
         few = [n for n, group in enumerate(groups) if sum(one.is_current for one in found[n]) < group.limit]
         if few:
             wants = [(n, groups[n].limit, None if (kinds := groups[n].kinds) is None else list(kinds)) for n in few]
-            rows = view.rows("nearest_within", {**at, "wants": json.dumps(wants)})
+            rows = view.rows("nearest_matching", {**at, "groups": json.dumps(wants)})
             for n in few:
                 found[n] = best_hits((VectorHit(*row[1:]) for row in rows if row[0] == n), groups[n].limit)
         return found
 
     def similarities(self, view: VectorView, vector: Sequence[float], docs: Sequence[int]) -> dict[int, float]:
         at = {"project": view.project, "space": view.namespace_id, **_halves(vector), "docs": json.dumps(list(docs))}
-        return dict(view.rows("near_of", at)) if docs else {}
+        return dict(view.rows("similarities", at)) if docs else {}
 
     @staticmethod
     def _of(group: VectorGroup, near: Sequence[tuple[int, float, bool, str, int]]) -> list[VectorHit]:

@@ -75,14 +75,14 @@ class ReadTransaction:
 
     def count(self, kind: str) -> int:
         """How many records of a kind are in use."""
-        return int(self._db.fetch_all("number", {"project": self._project, "kind": kind, **self._who})[0][0])
+        return int(self._db.fetch_all("count_kind", {"project": self._project, "kind": kind, **self._who})[0][0])
 
     def terms_with_prefix(self, words: Sequence[str]) -> list[str]:
         """The terms of the knowledge index that begin with one of the words, a few for each."""
         at = {"project": self._project, "kinds": json.dumps(sorted(self._shelf("knowledge").values()))}
         found: dict[str, None] = {}
         for word in words:
-            rows = self._db.fetch_all("beginning", {**at, "word": word, "end": word + chr(0x10FFFF)})
+            rows = self._db.fetch_all("terms_with_prefix", {**at, "prefix": word, "end": word + chr(0x10FFFF)})
             found |= dict.fromkeys(row[0] for row in rows)
         return list(found)
 
@@ -99,7 +99,7 @@ class ReadTransaction:
     def always_on(self, kinds: Sequence[str], *, pinned: bool = False) -> list[Record]:
         if pinned:
             return self._records("pinned", kinds=json.dumps(kinds) if kinds else None)
-        return self._records("standing", kinds=json.dumps(kinds or [name for name, kind in KINDS.items() if kind.is_rule]))
+        return self._records("always_on", kinds=json.dumps(kinds or [name for name, kind in KINDS.items() if kind.is_rule]))
 
     def recent(
         self, kinds: Sequence[str], limit: int, filters: Filters, *, archived: bool = False, session: str | None = None
@@ -108,7 +108,7 @@ class ReadTransaction:
         params: dict[str, Any] = {"limit": limit, **filter_params(filters)}
         query = "recent_archived" if archived else "recent"
         if session is not None:
-            query, params["of"] = f"{query}_of_session", session
+            query, params["in_session"] = f"{query}_of_session", session
         found = [record for kind in kinds for record in self._records(query, kind=kind, **params)]
         return sorted(found, key=lambda record: (-record.created, record.id))[:limit]
 
@@ -120,11 +120,11 @@ class ReadTransaction:
     def most_salient(self, kinds: Sequence[str], limit: int, filters: Filters) -> list[Record]:
         """The records of these kinds that matter most, of equals the newest."""
         params = filter_params(filters)
-        found = [record for kind in kinds for record in self._records("salient", kind=kind, limit=limit, **params)]
+        found = [record for kind in kinds for record in self._records("most_salient", kind=kind, limit=limit, **params)]
         return sorted(found, key=lambda record: (-record.salience, -record.created))[:limit]
 
     def entities_by_name(self, names: Sequence[str]) -> dict[str, Record]:
-        pairs = self._db.fetch_all("named", {"project": self._project, "names": json.dumps(list(names))})
+        pairs = self._db.fetch_all("entities_by_name", {"project": self._project, "names": json.dumps(list(names))})
         if not pairs:
             return {}
         by_doc = self._by_docs([doc for _, doc in pairs], NO_FILTERS)
@@ -138,10 +138,10 @@ class ReadTransaction:
         self, ids: Sequence[str], kinds: Sequence[str], max_distance: int, filters: Filters
     ) -> list[SessionNeighbor]:
         """What was kept in the same session up to `max_distance` places before and after each of some records."""
-        wanted = {"ids": json.dumps(list(ids)), "kinds": json.dumps(list(kinds or KINDS)), "reach": max_distance}
+        wanted = {"ids": json.dumps(list(ids)), "kinds": json.dumps(list(kinds or KINDS)), "max_distance": max_distance}
         places = [
             (id, sign * (n + 1), doc)
-            for id, *sides in self._db.fetch_all("beside", {"project": self._project, **self._who, **wanted})
+            for id, *sides in self._db.fetch_all("session_neighbors", {"project": self._project, **self._who, **wanted})
             for sign, side in zip((1, -1), sides, strict=True)
             for n, doc in enumerate(json.loads(side))
         ]
@@ -155,7 +155,7 @@ class ReadTransaction:
 
     def relations(self, ids: Sequence[str], limit: int) -> list[Link]:
         """Links between entities in use that begin or end at one of these, the heaviest first; none that foveate drew."""
-        wanted = {"ids": json.dumps(list(ids)), "structural": json.dumps(sorted(STRUCTURAL_LINKS)), "limit": limit}
+        wanted = {"ids": json.dumps(list(ids)), "structural_links": json.dumps(sorted(STRUCTURAL_LINKS)), "limit": limit}
         return [Link(*row) for row in self._db.fetch_all("relations", {"project": self._project, **self._who, **wanted})]
 
     def records(self) -> Iterator[Record]:
@@ -204,20 +204,20 @@ class ReadTransaction:
         params: dict[str, Any] = {"project": self._project, "limit": limit, **self._who}
         if record is None:
             return list(starmap(_stored, self._db.fetch_all("receipts", params)))
-        return list(starmap(_stored, self._db.fetch_all("receipts_of", {**params, "record": record})))
+        return list(starmap(_stored, self._db.fetch_all("receipts_with_record", {**params, "record": record})))
 
     def receipt_summaries(self, limit: int, after: tuple[int, str] | None = None, session: str | None = None) -> list[str]:
         """Return the summaries of receipts, newest first: those after (created, id) of the last one of another page."""
         created, id = after or (None, "")
         params = {"project": self._project, "limit": limit, "created": created, "id": id, **self._who}
         if session is None:
-            return [line for (line,) in self._db.fetch_all("receipt_lines", params)]
-        return [line for (line,) in self._db.fetch_all("receipt_lines_of_session", {**params, "of": session})]
+            return [line for (line,) in self._db.fetch_all("receipt_summaries", params)]
+        return [line for (line,) in self._db.fetch_all("receipt_summaries_of_session", {**params, "in_session": session})]
 
     def receipt_summaries_since(self, since: int, limit: int) -> tuple[list[str], bool]:
         """The lines of receipts that were created at this time or later, newest first, and whether there are more."""
         params = {"project": self._project, "since": since, "limit": limit + 1, **self._who}
-        found = [line for (line,) in self._db.fetch_all("receipt_lines_since", params)]
+        found = [line for (line,) in self._db.fetch_all("receipt_summaries_since", params)]
         return found[:limit], len(found) > limit
 
     def receipt_agents(self) -> list[str]:
@@ -235,7 +235,7 @@ class ReadTransaction:
         """The ids of what each of these contexts showed; one that showed nothing, or is not ours, is not there."""
         found: dict[str, list[str]] = defaultdict(list)
         params = {"project": self._project, "ids": json.dumps(list(receipts)), **self._who}
-        for receipt, record in self._db.fetch_all("shown_by", params):
+        for receipt, record in self._db.fetch_all("items_shown_by", params):
             found[receipt].append(record)
         return dict(found)
 
@@ -298,34 +298,34 @@ class ReadTransaction:
         if self._space is None:
             return 0
         space = self._known_space() or 0
-        return max(0, int(self._db.fetch_all("lacking", {"project": self._project, "space": space})[0][0]))
+        return max(0, int(self._db.fetch_all("count_missing_vectors", {"project": self._project, "space": space})[0][0]))
 
     def records_without_vector(self, after: int, limit: int) -> tuple[list[Record], int]:
         """Records of the whole project that have no vector by the store's embedder, and where to go on; 0: no further."""
         at = {"project": self._project, "space": self._known_space() or 0, "after": after, "limit": limit}
-        rows = self._db.fetch_all("without_vector", at)
+        rows = self._db.fetch_all("records_without_vector", at)
         return [self._record(row) for row in rows], rows[-1][0] if len(rows) == limit else 0
 
     def max_doc(self) -> int:
         """A number that no record's place is above."""
-        return int(self._db.fetch_all("last_doc", {"project": self._project})[0][0])
+        return int(self._db.fetch_all("max_doc", {"project": self._project})[0][0])
 
     def embedding_namespaces(self) -> list[EmbeddingNamespace]:
         """Whose vectors the project holds, and how many bytes they take."""
-        rows = self._db.fetch_all("spaces_held", {"project": self._project})
+        rows = self._db.fetch_all("embedding_namespaces", {"project": self._project})
         return [EmbeddingNamespace(name, number, number * 2 * dim, name == self._space) for name, dim, number in rows]
 
     def count_expired(self, retention: Retention, now: int) -> ExpiredCounts:
         """How many receipts and events of the project are beyond what is kept, whoever they belong to."""
         limits = {"project": self._project, **self._event_limits(retention, now)}
-        events = self._db.fetch_all("count_outlived_events", limits)[0][0] if retention.drops_events else 0
+        events = self._db.fetch_all("count_expired_events", limits)[0][0] if retention.drops_events else 0
         return ExpiredCounts(len(self._outlived_receipts(retention, now)), events)
 
     def _event_limits(self, retention: Retention, now: int) -> dict[str, int]:
         """Times before which an event goes: by age, and whatever its age, because there are enough newer ones."""
         kept = retention.events
-        found = self._db.fetch_all("oldest_kept_event", {"project": self._project, "kept": kept}) if kept else []
-        return {"before": retention.events_cutoff(now), "beyond": found[0][0] if found else 0}
+        found = self._db.fetch_all("oldest_event_to_keep", {"project": self._project, "max_events": kept}) if kept else []
+        return {"before": retention.events_cutoff(now), "surplus_before": found[0][0] if found else 0}
 
     def _outlived_receipts(self, retention: Retention, now: int) -> list[str]:
         at = {"project": self._project}
@@ -400,14 +400,14 @@ class ReadTransaction:
 
     def _volumes(self) -> dict[int, tuple[int, int]]:
         """How many records of each kind (by its code) are in the index, and the terms of their texts; none that is empty."""
-        rows = self._db.fetch_all("volumes", {"project": self._project})
+        rows = self._db.fetch_all("index_sizes", {"project": self._project})
         return {kind: (docs, tokens) for kind, docs, tokens in rows if docs}
 
     def _sizes(self, terms: Sequence[str]) -> dict[tuple[str, int, int], int]:
         """How many records have each of the terms, by (term, kind, field)."""
         if not terms:
             return {}
-        rows = self._db.fetch_all("frequencies", {"project": self._project, "terms": json.dumps(list(terms))})
+        rows = self._db.fetch_all("document_frequencies", {"project": self._project, "terms": json.dumps(list(terms))})
         return {(term, kind, field): int(size) for term, kind, field, size in rows}
 
     def _blocks(self, keys: Sequence[tuple[str, int]], kinds: Sequence[int]) -> list[tuple[int, str, int, bytes, bytes]]:
@@ -420,7 +420,7 @@ class ReadTransaction:
         codes = {name: code for name, code in (self._codes or {}).items() if code in kinds}
         params = {"project": self._project, "kinds": json.dumps(list(codes)), **self._who, **filter_params(filters)}
         found: dict[int, set[int]] = defaultdict(set)
-        for doc, kind in self._db.fetch_all("docs_within", params):
+        for doc, kind in self._db.fetch_all("docs_matching", params):
             found[codes[kind]].add(doc)
         return found
 
@@ -451,7 +451,11 @@ class ReadTransaction:
 
     def _used_space(self) -> tuple[int, int] | None:
         """The same, with its dimensions."""
-        known = self._db.fetch_all("space", {"project": self._project, "fingerprint": self._space}) if self._space else []
+        known = (
+            self._db.fetch_all("namespace_of_project", {"project": self._project, "fingerprint": self._space})
+            if self._space
+            else []
+        )
         return known[0] if known else None
 
     # --- helpers -----------------------------------------------------------------------------------------------
@@ -554,7 +558,7 @@ def _codes_of(kinds: Sequence[str], codes: Mapping[str, int]) -> dict[str, int] 
 
 
 def _internal() -> dict[str, str]:
-    return {"internal": json.dumps(sorted(internal_kinds()))}
+    return {"internal_kinds": json.dumps(sorted(internal_kinds()))}
 
 
 def _stored(id: str, created: int, body: bytes, session: str | None, line: str | None) -> StoredReceipt:

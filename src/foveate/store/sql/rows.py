@@ -19,7 +19,7 @@ def filter_params(filters: Filters) -> dict[str, Any]:
         "until": filters.until,
         "trusts": json.dumps(trusts) if filters.min_trust != TRUST[0] else None,
         "tags": json.dumps(filters.tags) if filters.tags else None,
-        "only": json.dumps(filters.kinds) if filters.kinds else None,
+        "only_kinds": json.dumps(filters.kinds) if filters.kinds else None,
         "event_types": json.dumps(filters.event_types) if filters.event_types else None,
         "entity_types": json.dumps(filters.entity_types) if filters.entity_types else None,
     }

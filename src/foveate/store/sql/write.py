@@ -241,7 +241,7 @@ class WriteTransaction(ReadTransaction):
         at, limits = {"project": self._project}, self._event_limits(retention, now)
         page = {"created": after[0], "doc": after[1], "until": max(limits.values()), "limit": BATCH_SIZE}
         old = self._db.fetch_all("old_events", {**at, **page})
-        rows = self._db.fetch_all("outlived_events", {**at, **limits, "docs": json.dumps([doc for _, doc in old])})
+        rows = self._db.fetch_all("expired_events", {**at, **limits, "docs": json.dumps([doc for _, doc in old])})
         for row in rows:
             record = self._record(row)
             self._remove(row[0], record)
@@ -271,13 +271,13 @@ class WriteTransaction(ReadTransaction):
         """Drop up to so many vectors of another embedder; how many went."""
         if fingerprint == self._space:
             raise InputError(f"{fingerprint!r} is the embedder that is set; its vectors are in use.")
-        known = self._db.fetch_all("space", {"project": self._project, "fingerprint": fingerprint})
+        known = self._db.fetch_all("namespace_of_project", {"project": self._project, "fingerprint": fingerprint})
         if not known:
             return 0
         at = {"project": self._project, "space": known[0][0]}
         gone = self._db.execute("drop_vectors", {**at, "limit": limit})
         if gone:
-            self._db.execute("shrink_segment", {**at, "number": gone})
+            self._db.execute("shrink_segment", {**at, "count": gone})
         return gone
 
     def put_vector(self, id: str, vector: Sequence[float]) -> None:
@@ -303,7 +303,7 @@ class WriteTransaction(ReadTransaction):
         self._db.execute_many("put_block", rows)
         self._postings.clear()
         for kind, (more, tokens) in self._growth.items():
-            self._db.execute("grow_volume", {"project": self._project, "kind": kind, "docs": more, "tokens": tokens})
+            self._db.execute("grow_index_size", {"project": self._project, "kind": kind, "docs": more, "tokens": tokens})
         self._growth.clear()
         self._unflushed = 0
         self._flush_vectors()
@@ -321,16 +321,16 @@ class WriteTransaction(ReadTransaction):
             for seq, (doc, (kind, blob)) in enumerate(self._vectors.items(), latest + 1)
         ]
         self._db.execute_many("add_vector", rows)
-        self._db.execute("grow_segment", {**at, "latest": latest + len(rows), "number": len(rows) - len(known)})
+        self._db.execute("grow_segment", {**at, "latest": latest + len(rows), "count": len(rows) - len(known)})
         self._vectors = {}
 
     def _drop_vectors(self, doc: int, *, replaced: bool = False) -> int:
         """Delete a record's vectors, of every embedder; how many. `replaced`: but the one in whose place another comes."""
         self._flush_vectors()
         keep = (self._known_space() or 0) if replaced else 0
-        gone = self._db.fetch_all("delete_vectors", {"project": self._project, "doc": doc, "keep": keep})
+        gone = self._db.fetch_all("delete_vectors", {"project": self._project, "doc": doc, "keep_space": keep})
         for (space,) in gone:
-            self._db.execute("shrink_segment", {"project": self._project, "space": space, "number": 1})
+            self._db.execute("shrink_segment", {"project": self._project, "space": space, "count": 1})
         return len(gone)
 
     def _blocks_at(
@@ -339,7 +339,7 @@ class WriteTransaction(ReadTransaction):
         """(first, numbers, codes) of the block of each list, by (term, kind, field), that a record's number belongs to."""
         if not places:
             return {}
-        rows = self._db.fetch_all("block_at", {"project": self._project, "lists": json.dumps(places)})
+        rows = self._db.fetch_all("blocks_for_docs", {"project": self._project, "lists": json.dumps(places)})
         return {(term, kind, field): (first, docs, codes) for term, kind, field, first, docs, codes in rows}
 
     def _block(self, key: tuple[str, int, int], first: int, pairs: Sequence[posting_blocks.Pair]) -> tuple[Any, ...]:
@@ -377,7 +377,7 @@ class WriteTransaction(ReadTransaction):
             held[self.scope.project] = further or (0, 0)
         self.flush()
         if self._dirty:
-            self._db.execute("bump", {"project": self._project, "docs": self._docs})
+            self._db.execute("bump_revision", {"project": self._project, "docs": self._docs})
 
     # --- steps -------------------------------------------------------------------------------------------------
 
@@ -415,7 +415,7 @@ class WriteTransaction(ReadTransaction):
     def _current(self, record: Record) -> list[Record]:
         """The values of the same attribute and owner that hold or are disputed."""
         owner = {"user": record.scope.user, "agent": record.scope.agent}
-        return self._records("keyed", subject=record.subject, attribute=record.attribute, **owner)
+        return self._records("attribute_values", subject=record.subject, attribute=record.attribute, **owner)
 
     def _check_place(self, record: Record) -> None:
         """A value that is made to hold again must not hold beside another."""
@@ -555,8 +555,8 @@ class WriteTransaction(ReadTransaction):
     def _new_space(self, dim: int) -> tuple[int, int]:
         """The space of this embedder and so many dimensions, for a project that has no vectors of the embedder yet."""
         named = {"fingerprint": self._space, "dim": dim}
-        self._db.execute("add_space", named)
-        ((space, dim),) = self._db.fetch_all("space_of", named)
+        self._db.execute("add_namespace", named)
+        ((space, dim),) = self._db.fetch_all("namespace_id", named)
         return space, dim
 
     def _add_vector_hits(self, query: Query, wants: Sequence[SearchGroup], found: list[dict[int, Hit]]) -> None:

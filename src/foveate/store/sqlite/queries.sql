@@ -10,7 +10,7 @@ insert into meta (name, value) values (:name, :value) on conflict (name) do upda
 -- name: add_meta
 insert into meta (name, value) values (:name, :value) on conflict (name) do nothing
 
--- name: drop_meta
+-- name: delete_meta
 delete from meta where name = :name
 
 -- name: project
@@ -22,7 +22,7 @@ insert into projects (name) values (:name) on conflict (name) do nothing
 -- name: project_names
 select project, name from projects
 
--- name: bump
+-- name: bump_revision
 update projects set revision = revision + 1, docs = :docs where project = :project
 
 -- name: kinds
@@ -31,7 +31,7 @@ select name, kind from kinds
 -- name: add_kind
 insert into kinds (name) values (:name) on conflict (name) do nothing
 
--- name: columns
+-- name: record_columns
 doc, id, kind, user, agent, session, task, text, summary, micro, tags, entities, paths, subject, attribute, status,
 outcome, salience, confidence, uses, wins, trust, pinned, origin, key, data, created, updated, valid_from, valid_to,
 hash, version, sketch, full_tokens, summary_tokens, micro_tokens
@@ -40,27 +40,27 @@ hash, version, sketch, full_tokens, summary_tokens, micro_tokens
 (user is null or user = :user) and (agent is null or agent = :agent)
 and (private = 0 or ((session is null or session = :session) and (task is null or task = :task)))
 
--- name: joined
+-- name: both_ends_visible
 exists (select 1 from records where project = :project and id = links.src and {visible})
 and exists (select 1 from records where project = :project and id = links.dst and {visible})
 
--- name: anybodys
+-- name: any_owner
 :user is null and :agent is null
 
--- name: counted
+-- name: owned_or_shared
 (:user is null or user is null or user = :user) and (:agent is null or agent is null or agent = :agent)
 
--- name: ours
+-- name: own_scope
 (user is null or user = :user) and (agent is null or agent = :agent)
 
--- name: stored
+-- name: receipt_columns
 id, created, body, session, line
 
 -- name: receipt_size
 length(body) + coalesce(octet_length(line), 0)
 
--- name: outlived
-pinned = 0 and (created < :beyond or (created < :before and updated < :before))
+-- name: expired
+pinned = 0 and (created < :surplus_before or (created < :before and updated < :before))
 and not exists (select 1 from links l where l.project = :project and l.src = records.id)
 and not exists (select 1 from links l where l.project = :project and l.dst = records.id)
 and (task is null or not exists (select 1 from records t
@@ -70,74 +70,74 @@ and (task is null or not exists (select 1 from records t
 -- name: live
 status not in ('retired', 'archived')
 
--- name: filtered
+-- name: matches_filters
 (:since is null or created >= :since) and (:until is null or created < :until)
 and (:trusts is null or trust in (select value from json_each(:trusts)))
 and (:tags is null or exists (select 1 from json_each(tags) t join json_each(:tags) w on t.value = w.value))
-and (:only is null or kind in (select value from json_each(:only)))
+and (:only_kinds is null or kind in (select value from json_each(:only_kinds)))
 and (:event_types is null or kind <> 'event' or data ->> 'type' in (select value from json_each(:event_types)))
 and (:entity_types is null or kind <> 'entity' or data ->> 'type' in (select value from json_each(:entity_types)))
 
--- name: public
-kind not in (select value from json_each(:internal))
+-- name: not_internal
+kind not in (select value from json_each(:internal_kinds))
 
 -- name: by_ids
-select {columns} from records where project = :project and id in (select value from json_each(:ids)) and {visible}
+select {record_columns} from records where project = :project and id in (select value from json_each(:ids)) and {visible}
 
 -- name: by_docs
-select {columns} from records
-where project = :project and doc in (select value from json_each(:docs)) and {live} and {visible} and {filtered}
+select {record_columns} from records
+where project = :project and doc in (select value from json_each(:docs)) and {live} and {visible} and {matches_filters}
 
--- name: beside
+-- name: session_neighbors
 select h.id,
   (select json_group_array(doc) from (select doc from records where project = :project and session = h.session
     and (created, doc) > (h.created, h.doc) and kind in (select value from json_each(:kinds)) and {live} and {visible}
-    order by created, doc limit :reach)),
+    order by created, doc limit :max_distance)),
   (select json_group_array(doc) from (select doc from records where project = :project and session = h.session
     and (created, doc) < (h.created, h.doc) and kind in (select value from json_each(:kinds)) and {live} and {visible}
-    order by created desc, doc desc limit :reach))
+    order by created desc, doc desc limit :max_distance))
 from records h where h.project = :project and h.id in (select value from json_each(:ids)) and h.session is not null
 
 -- name: by_key
-select {columns} from records where project = :project and key = :key and user is :user and agent is :agent
+select {record_columns} from records where project = :project and key = :key and user is :user and agent is :agent
 and (private = 0 or (session is :session and task is :task))
 
 -- name: by_key_visible
-select {columns} from records where project = :project and key = :key and {visible}
+select {record_columns} from records where project = :project and key = :key and {visible}
 
--- name: number
+-- name: count_kind
 select count(*) from records where project = :project and kind = :kind and {live} and {visible}
 
 -- name: by_hash
 select doc, id, status, valid_from from records where project = :project and hash = :hash
 
--- name: keyed
-select {columns} from records
+-- name: attribute_values
+select {record_columns} from records
 where project = :project and subject = :subject and attribute = :attribute and status in ('active', 'disputed')
 and user is :user and agent is :agent
 
 -- name: doc_of
 select doc, kind, status from records where project = :project and id = :id
 
--- name: standing
-select {columns} from records
+-- name: always_on
+select {record_columns} from records
 where project = :project and kind in (select value from json_each(:kinds)) and status = 'active' and {visible}
 order by salience desc, created, id
 
 -- name: pinned
-select {columns} from records indexed by records_pinned
+select {record_columns} from records indexed by records_pinned
 where project = :project and pinned = 1 and status = 'active' and {visible}
 and (:kinds is null or kind in (select value from json_each(:kinds)))
 order by salience desc, created, id
 
 -- name: recent
-select {columns} from records
-where project = :project and kind = :kind and {live} and {visible} and {filtered}
+select {record_columns} from records
+where project = :project and kind = :kind and {live} and {visible} and {matches_filters}
 order by created desc, doc desc limit :limit
 
 -- name: recent_of_session
-select {columns} from records indexed by records_session
-where project = :project and session = :of and kind = :kind and {live} and {visible} and {filtered}
+select {record_columns} from records indexed by records_session
+where project = :project and session = :in_session and kind = :kind and {live} and {visible} and {matches_filters}
 order by created desc, doc desc limit :limit
 
 -- name: sessions
@@ -151,39 +151,39 @@ with recursive named (name) as (
 select name, latest from (
   select name, (
     select created from records indexed by records_session
-    where project = :project and session = named.name and kind = :kind and {live} and {visible} and {filtered}
+    where project = :project and session = named.name and kind = :kind and {live} and {visible} and {matches_filters}
     order by created desc limit 1
   ) as latest
   from named where name is not null
 )
 where latest is not null order by latest desc, name limit :limit
 
--- name: salient
-select {columns} from records
-where project = :project and kind = :kind and status = 'active' and {visible} and {filtered}
+-- name: most_salient
+select {record_columns} from records
+where project = :project and kind = :kind and status = 'active' and {visible} and {matches_filters}
 order by salience desc, created desc, doc desc limit :limit
 
 -- name: recent_archived
-select {columns} from records
-where project = :project and kind = :kind and status = 'archived' and {visible} and {filtered}
+select {record_columns} from records
+where project = :project and kind = :kind and status = 'archived' and {visible} and {matches_filters}
 order by created desc, doc desc limit :limit
 
 -- name: recent_archived_of_session
-select {columns} from records indexed by records_session
-where project = :project and session = :of and kind = :kind and status = 'archived' and {visible} and {filtered}
+select {record_columns} from records indexed by records_session
+where project = :project and session = :in_session and kind = :kind and status = 'archived' and {visible} and {matches_filters}
 order by created desc, doc desc limit :limit
 
 -- name: all_records
-select {columns} from records where project = :project and {visible} and doc > :after order by doc limit 500
+select {record_columns} from records where project = :project and {visible} and doc > :after order by doc limit 500
 
 -- name: records_page
-select {columns} from records
-where project = :project and {visible} and {filtered} and (:only is not null or {public})
+select {record_columns} from records
+where project = :project and {visible} and {matches_filters} and (:only_kinds is not null or {not_internal})
 and (:status is null or status = :status)
 and (:after = 0 or doc < :after) order by doc desc limit :limit
 
 -- name: every_record
-select {columns} from records where project = :project and doc > :after order by doc limit 500
+select {record_columns} from records where project = :project and doc > :after order by doc limit 500
 
 -- name: insert_record
 insert into records (project, doc, id, kind, user, agent, session, task, private, text, summary, micro, tags, entities,
@@ -212,14 +212,14 @@ update records set full_tokens = ?3, summary_tokens = ?4, micro_tokens = ?5 wher
 -- name: delete_record
 delete from records where project = :project and doc = :doc
 
--- name: frequencies
+-- name: document_frequencies
 select term, kind, field, sum(size) from postings
 where project = :project and term in (select value from json_each(:terms))
 group by term, kind, field
 
--- name: beginning
+-- name: terms_with_prefix
 with recursive found (term) as (
-  select min(term) from postings where project = :project and term >= :word and term < :end
+  select min(term) from postings where project = :project and term >= :prefix and term < :end
   union all
   select (select min(p.term) from postings p where p.project = :project and p.term > found.term and p.term < :end)
   from found where found.term is not null
@@ -229,10 +229,10 @@ select term from found where exists (select 1 from postings p
   where p.project = :project and p.term = found.term and p.kind in (select value from json_each(:kinds)))
 limit 5
 
--- name: volumes
+-- name: index_sizes
 select kind, docs, tokens from volumes where project = :project
 
--- name: grow_volume
+-- name: grow_index_size
 insert into volumes (project, kind, docs, tokens) values (:project, :kind, :docs, :tokens)
 on conflict (project, kind) do update set docs = docs + excluded.docs, tokens = tokens + excluded.tokens
 
@@ -241,7 +241,7 @@ select p.kind, p.term, p.field, p.docs, p.codes
 from json_each(:lists) l cross join json_each(:kinds) k cross join postings p
   on p.project = :project and p.term = l.value ->> 0 and p.kind = k.value and p.field = l.value ->> 1
 
--- name: block_at
+-- name: blocks_for_docs
 select l.value ->> 0, l.value ->> 1, l.value ->> 2, p.first, p.docs, p.codes
 from json_each(:lists) l cross join postings p
   on p.project = :project and p.term = l.value ->> 0 and p.kind = l.value ->> 1 and p.field = l.value ->> 2
@@ -260,9 +260,9 @@ do update set size = excluded.size, docs = excluded.docs, codes = excluded.codes
 -- name: delete_block
 delete from postings where project = ? and term = ? and kind = ? and field = ? and first = ?
 
--- name: docs_within
+-- name: docs_matching
 select doc, kind from records where project = :project and kind in (select value from json_each(:kinds))
-and status = 'active' and {visible} and {filtered}
+and status = 'active' and {visible} and {matches_filters}
 
 -- name: add_name
 insert into names (project, name, doc) values (?, ?, ?) on conflict do nothing
@@ -270,7 +270,7 @@ insert into names (project, name, doc) values (?, ?, ?) on conflict do nothing
 -- name: delete_names
 delete from names where project = :project and doc = :doc
 
--- name: named
+-- name: entities_by_name
 select n.name, n.doc from names n where n.project = :project and n.name in (select value from json_each(:names))
 
 -- name: add_link
@@ -286,13 +286,13 @@ delete from links where project = :project and (src = :id or dst = :id)
 -- name: links_from
 select src, name, dst, weight from links
 where project = :project and src in (select value from json_each(:ids))
-and (:names is null or name in (select value from json_each(:names))) and {joined}
+and (:names is null or name in (select value from json_each(:names))) and {both_ends_visible}
 order by weight desc, src, name, dst
 
 -- name: links_to
 select src, name, dst, weight from links
 where project = :project and dst in (select value from json_each(:ids))
-and (:names is null or name in (select value from json_each(:names))) and {joined}
+and (:names is null or name in (select value from json_each(:names))) and {both_ends_visible}
 order by weight desc, src, name, dst
 
 -- name: relations
@@ -301,7 +301,7 @@ select src, name, dst, weight from (
   union
   select src, name, dst, weight from links where project = :project and dst in (select value from json_each(:ids))
 ) found
-where name not in (select value from json_each(:structural))
+where name not in (select value from json_each(:structural_links))
 and exists (select 1 from records
   where project = :project and id = found.src and kind = 'entity' and status = 'active' and {visible})
 and exists (select 1 from records
@@ -309,7 +309,7 @@ and exists (select 1 from records
 order by weight desc, src, name, dst limit :limit
 
 -- name: all_links
-select src, name, dst, weight from links where project = :project and {joined} order by src, name, dst
+select src, name, dst, weight from links where project = :project and {both_ends_visible} order by src, name, dst
 
 -- name: add_history
 insert into history (project, id, version, change, at, verb, before) values (?, ?, ?, ?, ?, ?, ?)
@@ -331,14 +331,14 @@ select id, version, change, at, verb, before from history where project = :proje
 -- name: delete_history
 delete from history where project = :project and id = :id
 
--- name: space
+-- name: namespace_of_project
 select s.space, s.dim from segments g join spaces s on s.space = g.space
 where g.project = :project and s.fingerprint = :fingerprint
 
--- name: space_of
+-- name: namespace_id
 select space, dim from spaces where fingerprint = :fingerprint and dim = :dim
 
--- name: add_space
+-- name: add_namespace
 insert into spaces (fingerprint, dim) values (:fingerprint, :dim) on conflict (fingerprint, dim) do nothing
 
 -- name: add_vector
@@ -347,7 +347,7 @@ on conflict (project, space, doc) do update set kind = excluded.kind, seq = excl
 
 -- name: delete_vectors
 delete from vectors
-where project = :project and space in (select space from spaces where space <> :keep) and doc = :doc returning space
+where project = :project and space in (select space from spaces where space <> :keep_space) and doc = :doc returning space
 
 -- name: drop_vectors
 delete from vectors where rowid in (
@@ -358,11 +358,11 @@ delete from vectors where rowid in (
 select latest, removed from segments where project = :project and space = :space
 
 -- name: grow_segment
-insert into segments (project, space, latest, removed, vectors) values (:project, :space, :latest, 0, :number)
+insert into segments (project, space, latest, removed, vectors) values (:project, :space, :latest, 0, :count)
 on conflict (project, space) do update set latest = excluded.latest, vectors = vectors + excluded.vectors
 
 -- name: shrink_segment
-update segments set latest = latest + 1, removed = latest + 1, vectors = vectors - :number
+update segments set latest = latest + 1, removed = latest + 1, vectors = vectors - :count
 where project = :project and space = :space
 
 -- name: count_segments
@@ -385,24 +385,24 @@ where project = :project and space = :space and doc in (select value from json_e
 select doc, vector from vectors
 where project = :project and space = :space and doc in (select value from json_each(:docs))
 
--- name: vectors_within
+-- name: matching_vectors
 select doc, status,
   (select v.vector from vectors v where v.project = :project and v.space = :space and v.doc = records.doc)
 from records
-where project = :project and doc in (select value from json_each(:docs)) and {live} and {visible} and {filtered}
+where project = :project and doc in (select value from json_each(:docs)) and {live} and {visible} and {matches_filters}
 
--- name: few_within
+-- name: matching_docs
 select doc from records
 where project = :project and kind in (select value from json_each(coalesce(:kinds, (select json_group_array(name) from kinds))))
 and created >= coalesce(:since, 0) and created < coalesce(:until, 9223372036854775807)
-and {live} and {visible} and {filtered} limit :limit
+and {live} and {visible} and {matches_filters} limit :limit
 
--- name: lacking
+-- name: count_missing_vectors
 select (select coalesce(sum(docs), 0) from volumes where project = :project)
   - coalesce((select vectors from segments where project = :project and space = :space), 0)
 
--- name: without_vector
-select {columns} from records
+-- name: records_without_vector
+select {record_columns} from records
 where project = :project and doc > :after and not exists
   (select 1 from vectors v where v.project = :project and v.space = :space and v.doc = records.doc)
 order by doc limit :limit
@@ -412,10 +412,10 @@ select doc, id, text from records
 where project = :project and id in (select value from json_each(:ids)) and not exists
   (select 1 from vectors v where v.project = :project and v.space = :space and v.doc = records.doc)
 
--- name: last_doc
+-- name: max_doc
 select coalesce(max(doc), 0) from records where project = :project
 
--- name: spaces_held
+-- name: embedding_namespaces
 select s.fingerprint, s.dim, g.vectors from segments g join spaces s on s.space = g.space
 where g.project = :project and g.vectors > 0 order by s.space
 
@@ -432,42 +432,42 @@ update receipts set body = :body, line = :line where project = :project and id =
 insert into receipt_items (project, record, receipt) values (?, ?, ?) on conflict do nothing
 
 -- name: receipt
-select body from receipts where project = :project and id = :id and {ours}
+select body from receipts where project = :project and id = :id and {own_scope}
 
 -- name: receipts
-select {stored} from receipts where project = :project and {ours} order by created desc, id desc limit :limit
+select {receipt_columns} from receipts where project = :project and {own_scope} order by created desc, id desc limit :limit
 
--- name: receipt_lines
-select line from receipts where project = :project and line <> '' and {ours}
+-- name: receipt_summaries
+select line from receipts where project = :project and line <> '' and {own_scope}
 and (:created is null or (created, id) < (:created, :id)) order by created desc, id desc limit :limit
 
--- name: receipt_lines_of_session
+-- name: receipt_summaries_of_session
 select line from receipts
-where project = :project and session = :of and line <> '' and {ours}
+where project = :project and session = :in_session and line <> '' and {own_scope}
 and (:created is null or (created, id) < (:created, :id)) order by created desc, id desc limit :limit
 
--- name: receipt_lines_since
-select line from receipts where project = :project and created >= :since and line <> '' and {ours}
+-- name: receipt_summaries_since
+select line from receipts where project = :project and created >= :since and line <> '' and {own_scope}
 order by created desc, id desc limit :limit
 
 -- name: receipt_sessions
-select session, count(*), max(created) from receipts where project = :project and session is not null and {ours}
+select session, count(*), max(created) from receipts where project = :project and session is not null and {own_scope}
 group by session order by max(created) desc, session limit :limit
 
 -- name: receipt_agents
 select distinct agent from receipts
 where project = :project and agent is not null and (user is null or user = :user) order by agent
 
--- name: shown_by
+-- name: items_shown_by
 select i.receipt, i.record from receipt_items i join receipts r on r.project = i.project and r.id = i.receipt
-where i.project = :project and i.receipt in (select value from json_each(:ids)) and {ours} order by i.receipt, i.record
+where i.project = :project and i.receipt in (select value from json_each(:ids)) and {own_scope} order by i.receipt, i.record
 
 -- name: every_receipt
 select id, body from receipts where project = :project and id > :after order by id limit 500
 
--- name: receipts_of
-select {stored} from receipt_items i join receipts r on r.project = i.project and r.id = i.receipt
-where i.project = :project and i.record = :record and {ours} order by r.created desc, r.id limit :limit
+-- name: receipts_with_record
+select {receipt_columns} from receipt_items i join receipts r on r.project = i.project and r.id = i.receipt
+where i.project = :project and i.record = :record and {own_scope} order by r.created desc, r.id limit :limit
 
 -- name: oldest_receipt
 select created from receipts where project = :project order by created limit 1
@@ -493,22 +493,22 @@ delete from receipt_items where project = :project and record = :record
 -- name: newest_event
 select created from records where project = :project and kind = 'event' order by created desc limit 1
 
--- name: oldest_kept_event
-select created from records where project = :project and kind = 'event' order by created desc limit 1 offset :kept - 1
+-- name: oldest_event_to_keep
+select created from records where project = :project and kind = 'event' order by created desc limit 1 offset :max_events - 1
 
 -- name: old_events
 select created, doc from records
 where project = :project and kind = 'event' and (created, doc) > (:created, :doc) and created < :until
 order by created, doc limit :limit
 
--- name: outlived_events
-select {columns} from records where project = :project and doc in (select value from json_each(:docs)) and {outlived}
+-- name: expired_events
+select {record_columns} from records where project = :project and doc in (select value from json_each(:docs)) and {expired}
 
--- name: count_outlived_events
-select count(*) from records where project = :project and kind = 'event' and {outlived}
+-- name: count_expired_events
+select count(*) from records where project = :project and kind = 'event' and {expired}
 
 -- name: count_records
-select kind, status, count(*) from records where project = :project and {counted} group by kind, status
+select kind, status, count(*) from records where project = :project and {owned_or_shared} group by kind, status
 
 -- name: growth
 select
@@ -516,30 +516,30 @@ select
   coalesce(sum(created >= :since), 0),
   coalesce(sum(kind = 'fact' and {live}), 0),
   coalesce(sum(kind = 'fact' and {live} and coalesce(json_extract(data, '$.confirmations'), 0) > 0), 0)
-from records indexed by records_doc where project = :project and {visible} and {public}  -- in the order in which they lie: half the time
+from records indexed by records_doc where project = :project and {visible} and {not_internal}  -- in the order in which they lie: half the time
 
 -- name: growth_by_day
 select created / 86400000, count(*) from records indexed by records_doc
-where project = :project and created >= :since and {visible} and {public} group by 1 order by 1
+where project = :project and created >= :since and {visible} and {not_internal} group by 1 order by 1
 
 -- name: count_rest
 select
-  (select count(*) from links where project = :project and ({anybodys} or (
-    exists (select 1 from records where project = :project and id = links.src and {counted})
-    and exists (select 1 from records where project = :project and id = links.dst and {counted})))),
-  (select count(*) from history where project = :project and ({anybodys} or
-    exists (select 1 from records where project = :project and id = history.id and {counted}))),
-  (select count(*) from receipts where project = :project and {counted}),
-  (select coalesce(sum({receipt_size}), 0) from receipts where project = :project and {counted}),
-  (select count(*) from vectors where project = :project and ({anybodys} or
-    exists (select 1 from records where project = :project and doc = vectors.doc and {counted})))
+  (select count(*) from links where project = :project and ({any_owner} or (
+    exists (select 1 from records where project = :project and id = links.src and {owned_or_shared})
+    and exists (select 1 from records where project = :project and id = links.dst and {owned_or_shared})))),
+  (select count(*) from history where project = :project and ({any_owner} or
+    exists (select 1 from records where project = :project and id = history.id and {owned_or_shared}))),
+  (select count(*) from receipts where project = :project and {owned_or_shared}),
+  (select coalesce(sum({receipt_size}), 0) from receipts where project = :project and {owned_or_shared}),
+  (select count(*) from vectors where project = :project and ({any_owner} or
+    exists (select 1 from records where project = :project and doc = vectors.doc and {owned_or_shared})))
 
 -- name: count_indexed
 select
   (select count(*) from records where project = :project),
   (select coalesce(sum(docs), 0) from volumes where project = :project)
 
--- name: clear_strays
+-- name: delete_orphans
 update projects set docs = max(docs, (select coalesce(max(doc), 0) from records r where r.project = projects.project));
 delete from links where not exists (select 1 from records r where r.project = links.project and r.id = links.src)
   or not exists (select 1 from records r where r.project = links.project and r.id = links.dst);

@@ -296,7 +296,7 @@ class SQLiteStore:
             fresh = cls(new, counter=counter, embedding_namespace=embedding_namespace, secret=_read_secret(source))
             with fresh._transaction("begin immediate") as database:
                 salvage_tables(source, database.connection)
-                for name in ("clear_strays", "count_segments"):
+                for name in ("delete_orphans", "count_segments"):
                     for statement in fresh._queries[name].split(";"):
                         database.connection.execute(statement)
                 saved = fresh._rebuild(database)
@@ -338,7 +338,7 @@ class SQLiteStore:
             self._connection().execute("vacuum")
             obstacle = "" if self._is_in_memory or self._checkpoint("truncate") else "another process is reading"
             if not obstacle:
-                _Database(self._connection(), self._queries).execute("drop_meta", {"name": META_RESIDUE})
+                _Database(self._connection(), self._queries).execute("delete_meta", {"name": META_RESIDUE})
         except apsw.Error as error:
             obstacle = str(error)
         if not obstacle:

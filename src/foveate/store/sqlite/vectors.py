@@ -323,7 +323,7 @@ def _rows_that_pass(view: VectorView, segment: VectorSegment, rows: Array, group
     """Return the rows that pass the filters, or all rows if more than `MAX_LISTED_DOCS` records do."""
     names = None if group.kinds is None else json.dumps(list(group.kinds))
     params = {"project": view.project, "kinds": names, "limit": MAX_LISTED_DOCS + 1}
-    docs = view.rows("few_within", {**view.filter_params, **params})
+    docs = view.rows("matching_docs", {**view.filter_params, **params})
     if len(docs) > MAX_LISTED_DOCS:
         return rows
     return rows[np.isin(segment.docs[rows], np.array([row[0] for row in docs], "i8"))]
@@ -332,7 +332,7 @@ def _rows_that_pass(view: VectorView, segment: VectorSegment, rows: Array, group
 def _score_visible(view: VectorView, docs: Array, query_vector: Array) -> list[VectorHit]:
     """Return a hit with its exact similarity for each of these records that is visible and passes the filters."""
     params = {"project": view.project, "space": view.namespace_id, "docs": json.dumps(docs.tolist())}
-    rows = view.rows("vectors_within", {**view.filter_params, **params})
+    rows = view.rows("matching_vectors", {**view.filter_params, **params})
     scores = _exact_similarities(query_vector, [row[2] for row in rows])
     return [VectorHit(doc, score, status == "active") for (doc, status, _), score in zip(rows, scores, strict=True)]
 
