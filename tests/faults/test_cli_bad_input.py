@@ -140,7 +140,7 @@ def test_stdin_that_is_not_utf8_names_the_byte(project: Path) -> None:
         (("add", "note", "x", "--confidence", "nan"), "between 0 and 1"),
         (("add", "note", "x", "--confidence", "high"), "not a valid float"),
         (("add", "fact", "x", "--attribute", "port"), "needs a subject"),
-        (("add", "component", "x"), "needs 'component'"),
+        (("add", "component", "x"), "needs the field 'component'"),
         (("context", "x", "--budget", "0"), "positive"),
         (("context", "x", "--budget", "-5"), "positive"),
         (("context", "x", "--budget", "many"), "not a valid int"),
@@ -177,7 +177,7 @@ def test_every_problem_is_listed_at_once() -> None:
 
 @pytest.mark.parametrize(
     "args",
-    [("show",), ("edit", "--text", "y"), ("confirm",), ("pin",), ("retire",), ("undo",), ("forget", "--yes"), ("why-not",)],
+    [("show",), ("edit", "--text", "y"), ("confirm",), ("pin",), ("retire",), ("undo",), ("forget", "--yes"), ("why",)],
 )
 def test_unknown_id_is_not_found(args: tuple[str, ...]) -> None:
     run("context", "anything")

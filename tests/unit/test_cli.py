@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 
 import foveate
 from foveate.cli import cli
-from foveate.cli.bars import proportional
+from foveate.cli.receipt_text import proportional
 from foveate.engine.store_tools import StoreTools
 from foveate.receipts import codec
 
@@ -109,7 +109,7 @@ def test_adding_to_an_own_store_that_is_not_there_says_how_to_create_it() -> Non
 
 
 @pytest.mark.parametrize(
-    "args", [("stats",), ("add", "note", "x"), ("context", "x"), ("export",), ("doctor",), ("why", "last", "x")]
+    "args", [("stats",), ("add", "note", "x"), ("context", "x"), ("export",), ("doctor",), ("why", "x")]
 )
 def test_without_a_store_a_verb_says_how_to_create_one(args: tuple[str, ...], tmp_path: Path) -> None:
     result = run("--store", str(tmp_path), *args)
@@ -372,17 +372,17 @@ def test_messages_come_in_the_shape_of_a_provider(shape: str, known: dict[str, s
     assert roles == (["system", "user"] if shape == "openai" else ["user"])
 
 
-def test_given_texts_come_from_the_command_line_a_file_or_stdin(project: Path) -> None:
+def test_extra_texts_come_from_the_command_line_a_file_or_stdin(project: Path) -> None:
     (project / "plan.txt").write_text("The plan is blue", "utf-8")
     text = ok(
-        "context", "What now?", "--given", "plan.txt", "--given", "given=Say a=b", "--given", "-", stdin="From the pipe"
+        "context", "What now?", "--extra", "plan.txt", "--extra", "given=Say a=b", "--extra", "-", stdin="From the pipe"
     )
     for part in ("The plan is blue", "Say a=b", "From the pipe"):
         assert part in text
 
 
 def test_given_text_for_a_slot_that_is_not_there_names_the_slot() -> None:
-    result = run("context", "What now?", "--given", "givn=x y")
+    result = run("context", "What now?", "--extra", "givn=x y")
     assert result.exit_code == 2
     assert "Did you mean 'given'?" in result.stderr
 
@@ -413,9 +413,9 @@ def asked(known: dict[str, str]) -> dict[str, str]:
 
 
 def test_why_takes_a_score_apart(asked: dict[str, str]) -> None:
-    shown = ok("why", "last", asked["fact"])
+    shown = ok("why", asked["fact"])
     assert "kept in 'facts'" in shown
-    found = document("why", asked["context"], asked["fact"])
+    found = document("why", asked["fact"], "--context", asked["context"])
     assert found["score"] == pytest.approx(sum(found["score_parts"].values()), abs=1e-5)
     rows = {line.split()[0]: line for line in shown.splitlines()[3:]}
     whole, parts = rows.pop("score"), {name: part for name, part in found["score_parts"].items() if part}
@@ -428,23 +428,23 @@ def test_why_takes_a_score_apart(asked: dict[str, str]) -> None:
         assert float(words[3]) == pytest.approx(found["features"][name], abs=1e-3)
 
 
-def test_why_not_draws_what_was_lacking(known: dict[str, str]) -> None:
+def test_why_draws_what_was_lacking(known: dict[str, str]) -> None:
     found = document("context", "Redis port?", "--budget", "30", "--profile", "default")
     (lost,) = (entry for entry in found["left_out"] if entry["reason"] == "budget")
     granted = next(slot["granted"] for slot in found["budget"]["slots"] if slot["name"] == lost["slot"])
     needs = lost["needs"]["tokens"]
-    line = ok("why-not", lost["id"]).splitlines()[-1]
+    line = ok("why", lost["id"]).splitlines()[-1]
     assert line.startswith(f"  lacked +{needs} tokens of {granted + needs}  ")
     assert len(line) == 80
     assert line.count("░") == pytest.approx(needs * len(line.split()[-1]) / (granted + needs), abs=1)
 
 
-def test_why_not_draws_the_score_that_was_lacking(known: dict[str, str], project: Path) -> None:
+def test_why_draws_the_score_that_was_lacking(known: dict[str, str], project: Path) -> None:
     (project / ".foveate" / "profiles").mkdir()
     (project / ".foveate" / "profiles" / "strict.toml").write_text("[slots.facts]\nmin_score = 0.99\n", "utf-8")
     ok("context", "Which port does Redis use, and since when?", "--profile", "strict")
-    shown = ok("why-not", known["fact"])
-    found = document("why-not", known["fact"])
+    shown = ok("why", known["fact"])
+    found = document("why", known["fact"])
     assert f"lacked +{found['needs_score']:.3f} score of 0.990  █" in shown
     assert shown.endswith("░")
 
@@ -456,11 +456,11 @@ def test_where_there_is_no_room_for_a_bar_the_numbers_are_told(known: dict[str, 
     found = document("context", "Redis port?", "--budget", "30", "--profile", "default")
     (lost,) = (entry for entry in found["left_out"] if entry["reason"] == "budget")
     kept = next(item["id"] for item in found["items"])
-    shown = in_terminal(columns, "why", "last", kept)
+    shown = in_terminal(columns, "why", kept)
     assert "kept in" in shown
-    assert f"score {document('why', 'last', kept)['score']:.3f}" in " ".join(shown.split())
-    assert f"lacked +{lost['needs']['tokens']} tokens of " in in_terminal(columns, "why-not", lost["id"])
-    assert "are the same" in in_terminal(columns, "diff", "last", "last")
+    assert f"score {document('why', kept)['score']:.3f}" in " ".join(shown.split())
+    assert f"lacked +{lost['needs']['tokens']} tokens of " in in_terminal(columns, "why", lost["id"])
+    assert "are the same" in in_terminal(columns, "show", "last", "--against", "last")
     assert "Left out" in in_terminal(columns, "context", "Redis port?", "--explain")
 
 
@@ -489,58 +489,122 @@ def in_terminal(columns: int, *args: str) -> str:
 def test_why_and_diff_are_drawn_in_ascii_where_stdout_speaks_nothing_else(asked: dict[str, str]) -> None:
     ok("context", "Why Postgres and not ChromaDB?")
     env = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    assert b"##" in child("why", asked["context"], asked["fact"], env=env).stdout
-    assert b"..." in child("diff", asked["context"], "last", env=env).stdout
+    assert b"##" in child("why", asked["fact"], "--context", asked["context"], env=env).stdout
+    assert b"..." in child("show", "last", "--against", asked["context"], env=env).stdout
 
 
 def test_why_answers_for_what_was_no_candidate(asked: dict[str, str]) -> None:
-    assert "shares no word" in ok("why", "last", asked["decision"])
+    assert "shares no word" in ok("why", asked["decision"])
 
 
-def test_why_not_answers_for_left_out_and_for_never_considered(asked: dict[str, str]) -> None:
-    assert "superseded by" in ok("why-not", asked["old"])
-    assert "shares no word" in ok("why-not", asked["decision"], "--context", asked["context"])
-    assert document("why-not", asked["decision"])["reason"] == "no shared term"
+def test_why_answers_for_left_out_and_for_never_considered(asked: dict[str, str]) -> None:
+    assert "superseded by" in ok("why", asked["old"])
+    assert "shares no word" in ok("why", asked["decision"], "--context", asked["context"])
+    assert document("why", asked["decision"])["reason"] == "no shared term"
 
 
 def test_diff_names_what_came_and_went(asked: dict[str, str]) -> None:
     other = document("context", "Why Postgres and not ChromaDB?")["id"]
-    shown = ok("diff", asked["context"], "last")
+    shown = ok("show", "last", "--against", asked["context"])
     assert f"+ {asked['decision']}" in shown
     assert f"- {asked['fact']}" in shown
-    found = document("diff", asked["context"], other)
+    found = document("show", other, "--against", asked["context"])
     assert (found["from"], found["to"]) == (asked["context"], other)
-    assert "no item changed" in ok("diff", other, other)
+    assert "no item changed" in ok("show", other, "--against", other)
     bar = next(line for line in shown.splitlines() if set(line) <= {"█", "░"})
     assert len(bar) == 80
     assert bar.count("█") == pytest.approx(80 * found["shared_prefix"]["share"], abs=1)
-    colored = run("diff", asked["context"], "last", env={"FORCE_COLOR": "1"}).stdout
+    colored = run("show", "last", "--against", asked["context"], env={"FORCE_COLOR": "1"}).stdout
     assert f"{ESCAPE}32m+ {asked['decision']}" in colored
     assert f"{ESCAPE}31m- {asked['fact']}" in colored
 
 
 def test_replay_is_identical_until_a_record_is_forgotten(asked: dict[str, str]) -> None:
-    assert "identical" in ok("replay", "last")
+    assert "identical" in ok("show", "--replay")
     ok("edit", asked["fact"], "--text", "Redis runs on port 1")
-    assert "identical" in ok("replay", asked["context"]), "an earlier version is read from history"
+    assert "identical" in ok("show", asked["context"], "--replay"), "an earlier version is read from history"
     ok("forget", asked["fact"], "--yes")
-    result = run("replay", asked["context"])
+    result = run("show", asked["context"], "--replay")
     assert result.exit_code == 1
     assert "forgotten" in result.stdout
-    assert document("replay", asked["context"], code=1)["identical"] is False
+    assert document("show", asked["context"], "--replay", code=1)["identical"] is False
 
 
-def test_replay_needs_the_given_texts_again() -> None:
-    ok("context", "What now?", "--given", "The plan is blue")
-    result = run("replay", "last")
+def test_replay_needs_the_extra_texts_again() -> None:
+    ok("context", "What now?", "--extra", "The plan is blue")
+    result = run("show", "--replay")
     assert result.exit_code == 1
     assert "pass them again" in result.stdout
-    assert "identical" in ok("replay", "last", "--given", "The plan is blue")
+    assert "identical" in ok("show", "--replay", "--extra", "The plan is blue")
+
+
+def test_show_without_an_id_shows_the_latest_context(asked: dict[str, str]) -> None:
+    shown = ok("show")
+    assert shown == ok("show", asked["context"])
+    for part in ("Which port does Redis use?", asked["context"], "Kept (", asked["fact"], "Left out (", "superseded by"):
+        assert part in shown
+    found = document("show")
+    assert (found["id"], found["validation"]["valid"]) == (asked["context"], True)
+    assert {entry["id"] for entry in found["candidates"]} >= {asked["fact"], asked["old"]}
+
+
+def test_show_full_prints_what_the_model_saw(asked: dict[str, str]) -> None:
+    assert run("show", "--full").stdout == document("context", "Which port does Redis use?")["text"]
+    assert document("show", "--full")["text"] == run("show", "--full").stdout
+    ok("forget", asked["fact"], "--yes")
+    result = run("show", asked["context"], "--full")
+    assert "6380" not in result.stdout
+    assert "of its records were forgotten" in result.stderr
+
+
+def test_show_of_a_context_suggests_what_could_be_better(asked: dict[str, str]) -> None:
+    assert "a budget of" in ok("show").partition("Suggestions")[2]
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("last", "--history"), "--history is for a record"),
+        (("last", "--as-of", "7d"), "--as-of is for a record"),
+        (("fact_1", "--replay"), "--replay is for a context"),
+        (("fact_1", "--against", "last"), "--against is for a context"),
+        (("last", "--full", "--replay"), "--full and --replay are different views"),
+        (("last", "--extra", "x"), "--extra is for --replay"),
+    ],
+)
+def test_show_refuses_options_that_do_not_go_together(args: tuple[str, ...], said: str) -> None:
+    result = run("show", *args)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert said in result.stderr
+
+
+def test_log_lists_past_contexts_newest_first(asked: dict[str, str]) -> None:
+    other = document("context", "Why Postgres?", "--session", "s1", "--budget", "900")["id"]
+    heads, *rows = ok("log").splitlines()
+    assert heads.split() == ["id", "time", "profile", "query", "tokens", "items"]
+    assert [row.split()[0] for row in rows] == [other, asked["context"]]
+    assert "Why Postgres?" in rows[0]
+    assert " of 900 " in rows[0]
+    assert [line["id"] for line in document("log", "--session", "s1")["contexts"]] == [other]
+    assert [line["id"] for line in document("log", "--limit", "1")["contexts"]] == [other]
+
+
+def test_log_of_a_new_store_says_what_to_do() -> None:
+    result = run("log")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "`foveate context QUERY` computes one" in result.stderr
+
+
+def test_a_dry_run_leaves_no_receipt(asked: dict[str, str]) -> None:
+    text = ok("context", "Why Postgres?", "--dry-run", "--explain")
+    assert "Chose Postgres" in text
+    assert "Kept (" in text
+    assert [line["id"] for line in document("log")["contexts"]] == [asked["context"]]
 
 
 def test_unknown_context_is_not_found() -> None:
-    assert run("replay", "ctx_nothing").exit_code == 3
-    assert run("why", "last", "x").exit_code == 3
+    assert run("show", "ctx_nothing", "--replay").exit_code == 3
+    assert run("why", "x").exit_code == 3
 
 
 def test_search_that_finds_nothing_says_so(known: dict[str, str]) -> None:
@@ -561,7 +625,7 @@ def test_search_in_a_project_that_is_not_there_names_the_one_near_it(known: dict
 def test_empty_context_says_so_beside_the_empty_text() -> None:
     result = run("context", "Why?")
     assert (result.exit_code, result.stdout) == (0, "")
-    assert "foveate: nothing known about this; the context is empty.\n" in result.stderr
+    assert "foveate: nothing is known about this; the context is empty.\n" in result.stderr
 
 
 def test_edit_pins_and_unpins(known: dict[str, str]) -> None:

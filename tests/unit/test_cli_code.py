@@ -226,7 +226,7 @@ def test_map_that_cannot_hold_a_line_is_over_budget() -> None:
 @pytest.mark.parametrize("query", [(), ("discount",)])
 def test_map_can_be_replayed(query: tuple[str, ...]) -> None:
     ok("map", *query)
-    assert document("replay", "last")["identical"]
+    assert document("show", "--replay")["identical"]
 
 
 # --- search, docs, expand ------------------------------------------------------------------------------------------
@@ -289,13 +289,13 @@ def test_one_section_of_the_docs_is_printed_alone() -> None:
 )
 def test_every_kind_of_code_can_be_expanded(id: str, holds: str) -> None:
     ok("index")
-    assert holds in ok("expand", id)
+    assert holds in ok("show", id)
 
 
 @pytest.mark.parametrize("id", ["code:shop/prices.py::price", "code:shop/gone.py::f", "file:gone.py", "docs:gone"])
 def test_code_that_is_not_there_cannot_be_expanded(id: str) -> None:
     ok("index")
-    refused(run("expand", id), 3)
+    refused(run("show", id), 3)
 
 
 # --- contexts ------------------------------------------------------------------------------------------------------
@@ -346,7 +346,7 @@ def test_code_that_was_no_candidate_has_a_reason(shop: Path, id: str, reason: st
     write(shop, {".foveate/config.toml": '[code]\nexclude = ["drafts/"]\n', "drafts/out.py": "x = 1\n"})
     write(shop, {".gitignore": "local.py\n", "local.py": "x = 1\n"})
     ok("context", "How is the discount priced?")
-    found = document("why-not", id)
+    found = document("why", id)
     assert found["reason"] == reason
     assert said in found["sentence"]
     assert not found["kept"]
@@ -354,7 +354,7 @@ def test_code_that_was_no_candidate_has_a_reason(shop: Path, id: str, reason: st
 
 def test_definition_that_its_file_shows_says_so() -> None:
     ok("context", "What does shop/prices.py do about the discount?")
-    found = document("why-not", "code:shop/prices.py::price_of")
+    found = document("why", "code:shop/prices.py::price_of")
     assert found["reason"] == "in its file"
     assert "file:shop/prices.py" in found["sentence"]
 

@@ -249,8 +249,8 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "answer.txt").write_text(f"As {id} says.", "utf-8")
     assert "1 of 1 items used" in run("feedback", "last", "answer.txt")
     assert json.loads(run("feedback", "last", "--useful", id, "--json"))["marks"] == {id: "useful"}
-    assert "volatile-lru" in run("expand", id)
-    assert json.loads(run("expand", id, "--json"))["message"]["role"] == "user"
+    assert "volatile-lru" in run("show", id, "--full")
+    assert json.loads(run("show", id, "--full", "--json"))["message"]["role"] == "user"
     shown = json.loads(run("show", id, "--json"))["record"]
     assert (shown["uses"], shown["wins"]) == (4, 1)
     found = json.loads(run("stats", "--json"))

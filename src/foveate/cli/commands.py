@@ -9,10 +9,10 @@ from __future__ import annotations
 COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Every day": {
         "init": ("store", "Create a project's store, .foveate/."),
-        "context": ("context", "Compute a context and print what the model should see."),
+        "context": ("contexts", "Compute a context and print what the model should see."),
         "add": ("memory", "Keep something; prints its id."),
-        "search": ("show", "Find records by their words, best first."),
-        "show": ("show", "Show a record: lengths, fields, links and history."),
+        "search": ("memory", "Find records by their words, best first."),
+        "show": ("show", "Show a record or a context; without an id, the latest context."),
         "edit": ("memory", "Change a record's text or fields."),
         "outcome": ("record_actions", "Say how a record turned out."),
         "confirm": ("record_actions", "Say that a record still holds."),
@@ -20,11 +20,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "promote": ("record_actions", "Vouch for what a tool, a page or a repository said."),
         "retire": ("record_actions", "Take a record out of use."),
         "forget": ("record_actions", "Remove records for good."),
-        "why": ("why", "Say why a record is in a context."),
-        "why-not": ("why", "Say why a record is not in a context."),
-        "diff": ("why", "Say what changed between two contexts."),
-        "replay": ("why", "Compute a past context again."),
-        "expand": ("context_use", "Print a record in full, for the model to read."),
+        "why": ("contexts", "Explain why an item is in a context or not."),
     },
     "More": {
         "undo": ("record_actions", "Take back the last change of a record."),
@@ -33,7 +29,8 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "entities propose": ("entities", "Find names in a text that could be entities."),
         "check": ("maintenance", "Say which censors a planned action trips."),
         "false-alarm": ("maintenance", "Say that a censor tripped for nothing."),
-        "feedback": ("context_use", "Say what came of a context: which items an answer used."),
+        "feedback": ("contexts", "Report how useful a context or single records were."),
+        "log": ("contexts", "List past contexts, newest first."),
     },
     "Code": {
         "index": ("code", "Index the code of a project."),
@@ -105,7 +102,7 @@ EXAMPLES = {
     "show": "foveate show ID",
     "edit": "foveate edit ID --outcome success",
     "forget": "foveate forget ID",
-    "why": "foveate why last ID",
+    "why": "foveate why ID",
 }
 """One example for each command of every day; plain `foveate` prints them."""
 

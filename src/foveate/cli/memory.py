@@ -19,6 +19,7 @@ from foveate.cli.call import (
     say,
     scoped,
 )
+from foveate.cli.render import Line, cut, print_lines, width
 from foveate.clock import parse_time
 from foveate.errors import InputError, near
 from foveate.operations import json as documents
@@ -188,4 +189,44 @@ def _json_or_text(value: str) -> Any:
         return value
 
 
-VERBS = {"add": add, "edit": edit}
+@click.command(cls=Verb)
+@click.argument("query")
+@click.option("--kind", "kinds", multiple=True, shell_complete=complete_kinds, help="Only these kinds. Repeatable.")
+@click.option("--code", is_flag=True, help="Definitions in the project's files, instead of records.")
+@click.option("--files", is_flag=True, help="The same, and files as well.")
+@click.option("--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="At most this many.")
+@scoped
+@pass_call
+def search(call: Call, query: str, kinds: tuple[str, ...], code: bool, files: bool, limit: int, **scope: Any) -> None:
+    """Find records by their words, best first.
+
+    With --code, find definitions: each line has how relevant it is, where it stands, its name, and why.
+    """
+    readable = read_text(query).encode("utf-8", "replace").decode().replace("\x00", " ")
+    if code or files:
+        from foveate.cli.code import search_code
+
+        if kinds:
+            raise InputError("--kind is for records; --code finds definitions.")
+        search_code(call, readable, limit, files)
+        return
+    with call.open(**scope) as engine:
+        hits = engine.search(readable, kinds=kinds, limit=limit)
+        hint = "; --code looks into the files" if engine.code.available else ""
+        unknown = "" if hits else engine.store.unknown_project()
+    if call.as_json:
+        call.print_json(documents.hits(readable, hits, unknown))
+        return
+    if not hits:
+        say(unknown or f"nothing found{hint}")
+    lines: list[Line] = []
+    for hit in hits:
+        record = hit.record
+        score = f"{max(hit.lexical, hit.vector or 0.0):.2f}  "
+        status = "" if record.status == "active" else f"({record.status}) "
+        room = max(20, width() - len(score) - len(record.id) - 2)
+        lines.append([(score, "dim"), (record.id, "cyan"), ("  " + cut(status + record.micro, room), "")])
+    print_lines(lines)
+
+
+VERBS = {"add": add, "edit": edit, "search": search}

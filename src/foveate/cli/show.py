@@ -1,52 +1,111 @@
-"""`show` and `search`: records for people to read."""
+"""`show`: one record, context or piece of code in full."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from foveate.cli.call import Call, Verb, complete_kinds, pass_call, read_text, say, scoped
-from foveate.cli.render import Line, cut, pairs, plain, plainly, print_lines, title, width
+from foveate.cli import receipt_text
+from foveate.cli.call import Call, Verb, pass_call, say
+from foveate.cli.options import extra_option, extra_texts
+from foveate.cli.render import Line, pairs, plain, plainly, print_lines, print_text, title, width
+from foveate.clock import iso
 from foveate.errors import InputError
 from foveate.operations import json
+from foveate.pipeline.run import CONTEXT_PREFIX
+from foveate.receipts.history import LAST
 
 if TYPE_CHECKING:
+    from foveate.engine import Engine
+    from foveate.receipts.receipt import Receipt
     from foveate.types import Change, Link, Record
 
-FIELDS = (
+RECORD_FIELDS = (
     "tags", "entities", "paths", "subject", "attribute", "outcome", "confidence", "salience", "trust", "pinned", "origin",
     "key", "uses", "wins",
 )  # fmt: skip
 
 
-@click.command(cls=Verb)
-@click.argument("id")
-@click.option("--as-of", metavar="TIME", help="As it was then: 2026-11-15T12:00Z, 12h, 7d.")
-@click.option("--history", "full", is_flag=True, help="With the text of each earlier version.")
-@scoped
+@click.command(cls=Verb, scoped=True)
+@click.argument("id", metavar="[ID|CONTEXT]", default=LAST)
+@click.option("--full", is_flag=True, help="Print the text as the model reads it; for a record, this counts as a use.")
+@click.option("--history", is_flag=True, help="Of a record, print the text of each earlier version.")
+@click.option("--as-of", metavar="TIME", help="Of a record, show it as it was then: 2026-11-15T12:00Z, 12h, 7d.")
+@click.option("--against", metavar="CONTEXT", help="Of a context, show what changed since this earlier one.")
+@click.option("--replay", is_flag=True, help="Compute a context again; exits with 1 if the text differs.")
+@extra_option
 @pass_call
-def show(call: Call, id: str, as_of: str | None, full: bool, **scope: Any) -> None:
-    """Show a record: lengths, fields, links and history."""
-    with call.open(**scope) as engine:
-        record = engine.get(id, as_of=as_of)
-        history = engine.history(id)
-        with engine.store.data.reader() as reader:
-            links = [*reader.links([id]), *reader.links([id], incoming=True)]
+def show(
+    call: Call,
+    id: str,
+    full: bool,
+    history: bool,
+    as_of: str | None,
+    against: str | None,
+    replay: bool,
+    extra: tuple[str, ...],
+) -> None:
+    """Show a record or a context; without an id, the latest context.
+
+    Of a record: its lengths, fields, links and history. Of a context: where its tokens went, why each item is in it or not,
+    and what could be better. Code, such as `code:PATH::NAME`, and records of other memories are printed in full.
+    """
+    is_context = id == LAST or id.startswith(CONTEXT_PREFIX)
+    of_record = {"--history": history, "--as-of": as_of is not None}
+    of_context = {"--against": against is not None, "--replay": replay, "--extra": bool(extra)}
+    for option, given in (of_record if is_context else of_context).items():
+        if given and is_context:
+            raise InputError(f"{option} is for a record, and {id!r} is a context. Name a record by its id.")
+        if given:
+            raise InputError(f"{option} is for a context, and {id!r} is not one. `foveate log` lists them.")
+    views = {"--full": full, "--history": history or as_of is not None, "--against": against is not None, "--replay": replay}
+    chosen = [option for option, given in views.items() if given]
+    if len(chosen) > 1:
+        raise InputError(f"{' and '.join(chosen)} are different views. Pass one of them.")
+    if extra and not replay:
+        raise InputError("--extra is for --replay: it passes the texts again that the context was computed with.")
+    with call.open() as engine:
+        if against is not None:
+            _show_diff(call, engine, against, id)
+        elif replay:
+            _show_replay(call, engine, id, extra)
+        elif is_context:
+            _show_context(call, engine, engine.receipts.get(id), full)
+        elif full or ":" in id:
+            _show_full(call, engine, id)
+        else:
+            _show_record(call, engine, id, as_of, history)
+
+
+# --- records -------------------------------------------------------------------------------------------------------
+
+
+def _show_full(call: Call, engine: Engine, id: str) -> None:
+    message = engine.expand(id)
     if call.as_json:
-        call.print_json(json.whole_record(record, links, history))
+        call.print_json({"id": id, "message": message})
     else:
-        print_lines([*_record(record), *_links(record, links), *_history(history, full)])
+        click.echo(message["content"], nl=False)
+
+
+def _show_record(call: Call, engine: Engine, id: str, as_of: str | None, history: bool) -> None:
+    record = engine.get(id, as_of=as_of)
+    changes = engine.history(id)
+    with engine.store.data.reader() as reader:
+        links = [*reader.links([id]), *reader.links([id], incoming=True)]
+    if call.as_json:
+        call.print_json(json.whole_record(record, links, changes))
+    else:
+        print_lines([*_record(record), *_links(record, links), *_changes(changes, history)])
 
 
 def _record(record: Record) -> list[Line]:
-    from foveate.clock import iso
-
     scope = ", ".join(
         f"{level} {name}" for level in ("user", "agent", "session", "task") if (name := getattr(record.scope, level))
     )
-    fields = [(name, plainly(getattr(record, name))) for name in FIELDS]
+    fields = [(name, plainly(getattr(record, name))) for name in RECORD_FIELDS]
     times = [
         ("created", iso(record.created)),
         ("updated", iso(record.updated)),
@@ -68,57 +127,63 @@ def _links(record: Record, links: Sequence[Link]) -> list[Line]:
     return [[], title("links"), *map(plain, lines)]
 
 
-def _history(history: Sequence[Change], full: bool) -> list[Line]:
-    from foveate.clock import iso
-
-    if not history:
+def _changes(changes: Sequence[Change], with_text: bool) -> list[Line]:
+    if not changes:
         return []
     lines: list[Line] = [[], title("history")]
-    for step in history:
-        lines.append(plain(f"version {step.version}  {iso(step.at)}  {step.verb}"))
-        if full and step.before is not None:
-            lines += [[(f"  before: {line}", "dim")] for line in step.before.text.split("\n")]
+    for change in changes:
+        lines.append(plain(f"version {change.version}  {iso(change.at)}  {change.verb}"))
+        if with_text and change.before is not None:
+            lines += [[(f"  before: {line}", "dim")] for line in change.before.text.split("\n")]
     return lines
 
 
-@click.command(cls=Verb)
-@click.argument("query")
-@click.option("--kind", "kinds", multiple=True, shell_complete=complete_kinds, help="Only these kinds. Repeatable.")
-@click.option("--code", is_flag=True, help="Definitions in the project's files, instead of records.")
-@click.option("--files", is_flag=True, help="The same, and files as well.")
-@click.option("--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="At most this many.")
-@scoped
-@pass_call
-def search(call: Call, query: str, kinds: tuple[str, ...], code: bool, files: bool, limit: int, **scope: Any) -> None:
-    """Find records by their words, best first.
+# --- contexts ------------------------------------------------------------------------------------------------------
 
-    With --code, find definitions: each line has how relevant it is, where it stands, its name, and why.
-    """
-    readable = read_text(query).encode("utf-8", "replace").decode().replace("\x00", " ")
-    if code or files:
-        from foveate.cli.code import search_code
 
-        if kinds:
-            raise InputError("--kind is for records; --code finds definitions.")
-        search_code(call, readable, limit, files)
+def _show_context(call: Call, engine: Engine, receipt: Receipt, full: bool) -> None:
+    if full and not call.as_json:
+        _print_text_again(engine, receipt)
         return
-    with call.open(**scope) as engine:
-        hits = engine.search(readable, kinds=kinds, limit=limit)
-        hint = "; --code looks into the files" if engine.code.available else ""
-        unknown = "" if hits else engine.store.unknown_project()
     if call.as_json:
-        call.print_json(json.hits(readable, hits, unknown))
+        parts = ("candidates", "validation", *(["text"] if full else []))
+        call.print_json(json.receipt(engine, receipt, parts))
         return
-    if not hits:
-        say(unknown or f"nothing found{hint}")
-    lines: list[Line] = []
-    for hit in hits:
-        record = hit.record
-        score = f"{max(hit.lexical, hit.vector or 0.0):.2f}  "
-        status = "" if record.status == "active" else f"({record.status}) "
-        room = max(20, width() - len(score) - len(record.id) - 2)
-        lines.append([(score, "dim"), (record.id, "cyan"), ("  " + cut(status + record.micro, room), "")])
+    validation = engine.receipts.validate(receipt)
+    counter = receipt.request.counter or engine.store.data.rules.counter
+    lines = [
+        *pairs([("query", " ".join(receipt.request.query.split())), ("computed", iso(receipt.created))]),
+        *receipt_text.explain(receipt, counter, width()),
+    ]
+    for heading, texts in (("Warnings", validation.warnings), ("Suggestions", validation.suggestions)):
+        lines += [[], title(heading), *map(plain, texts)] if texts else []
     print_lines(lines)
 
 
-VERBS = {"show": show, "search": search}
+def _print_text_again(engine: Engine, receipt: Receipt) -> None:
+    """Print the text of a past context. Receipts hold no texts, so it is computed again."""
+    found = engine.receipts.replay(receipt)
+    click.echo(found.prompt.text if found.reason else found.text, nl=False)
+    if found.reason:
+        say(f"warning: this is not the whole text: {found.reason}")
+
+
+def _show_diff(call: Call, engine: Engine, before: str, after: str) -> None:
+    found = engine.receipts.diff(before, after)
+    if call.as_json:
+        call.print_json(json.diff(found))
+    else:
+        print_lines(receipt_text.diff(found, width()))
+
+
+def _show_replay(call: Call, engine: Engine, id: str, extra: tuple[str, ...]) -> None:
+    found = engine.receipts.replay(id, extra=extra_texts(extra))
+    if call.as_json:
+        call.print_json(json.replay(found))
+    else:
+        print_text(f"{found.id}  {found.tokens} tokens, {f'differs: {found.reason}' if found.reason else 'identical'}")
+    if found.reason:
+        raise click.exceptions.Exit(1)
+
+
+VERBS = {"show": show}

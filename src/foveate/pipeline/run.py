@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 Vector = Sequence[float]
 
+CONTEXT_PREFIX = "ctx_"
+"""Ids of contexts begin with it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -151,7 +154,7 @@ def context_id(request: Request, revision: str, text: str) -> str:
     """Return the id of a context: the same for the same request on the same state, in any process."""
     asked = request_summary.to_json(request_summary.summarize(request))
     parts = json.dumps([asked, revision, text_hash(text)], sort_keys=True, ensure_ascii=False)
-    return "ctx_" + blake2b(parts.encode(), digest_size=12).hexdigest()
+    return CONTEXT_PREFIX + blake2b(parts.encode(), digest_size=12).hexdigest()
 
 
 def _failed_sources(found: Gathered) -> list[str]:

@@ -97,7 +97,7 @@ def check_mark(receipt: Receipt, id: str, mark: str) -> str:
         raise InputError(f"{id!r} is code and not kept: only records can be marked.")
     entry = receipt.candidate(id)
     if entry is None or not entry.is_kept:
-        raise NotFound(f"{id!r} is not shown in {receipt.id!r}. `foveate why-not {id}` says why.")
+        raise NotFound(f"{id!r} is not shown in {receipt.id!r}. `foveate why {id}` says why.")
     return ADVICE[mark].format(id=id)
 
 

@@ -1,0 +1,166 @@
+"""Options that several commands take: each is declared once, and a command gets its values as one mapping."""
+
+from __future__ import annotations
+
+import os
+import re
+import types
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Annotated, Any, Literal, TypedDict, Union, get_args, get_origin, get_type_hints
+
+import click
+
+from foveate.cli.call import decoded, read_text
+from foveate.options import Arg
+from foveate.records.kinds import KINDS, kind_of
+from foveate.types import Filters
+
+Function = Callable[..., Any]
+
+OptionSpec = tuple[str, str, dict[str, Any]]
+"""Flag, name of the parameter, and what else `click.option` takes."""
+
+
+def collect(into: str, specs: Sequence[OptionSpec]) -> Callable[[Function], Function]:
+    """Add options to a command. It gets those that were given as one mapping, the parameter `into`."""
+
+    def decorate(function: Function) -> Function:
+        @wraps(function)
+        def with_mapping(*args: Any, **values: Any) -> Any:
+            named = {name: values.pop(name) for _, name, _ in specs}
+            given = {name: value for name, value in named.items() if value is not None and value != ()}
+            return function(*args, **values, **{into: given})
+
+        command: Function = with_mapping
+        for flag, name, attributes in reversed(specs):
+            command = click.option(flag, name, **attributes)(command)
+        return command
+
+    return decorate
+
+
+# --- declared in foveate.options -----------------------------------------------------------------------------------
+
+
+def declared(options: type, *names: str) -> list[OptionSpec]:
+    """Return options of the library as options of the command line, with the same names and help.
+
+    The library checks their values, so that an error reads the same everywhere.
+    """
+    hints = get_type_hints(options, include_extras=True)
+    return [_spec(name, hints[name]) for name in names]
+
+
+def _spec(name: str, hint: Any) -> OptionSpec:
+    assert get_origin(hint) is Annotated, f"{name} has no help"
+    plain, arg = get_args(hint)[0], next(each for each in hint.__metadata__ if isinstance(each, Arg))
+    several = get_origin(plain) in (Union, types.UnionType)
+    alternatives = [each for each in (get_args(plain) if several else (plain,)) if each is not type(None)]
+    attributes: dict[str, Any] = {"help": arg.help}
+    if arg.metavar:
+        attributes["metavar"] = arg.metavar
+    if arg.complete:
+        attributes["shell_complete"] = COMPLETIONS[arg.complete]
+    if any(get_origin(each) is Sequence for each in alternatives):
+        attributes["multiple"] = True
+    elif int in alternatives:
+        attributes["type"] = int
+    elif get_origin(alternatives[0]) is Literal:
+        attributes["metavar"] = "|".join(get_args(alternatives[0]))
+    return f"--{name.replace('_', '-')}", name, attributes
+
+
+def complete_kinds(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Complete the name of a kind that people write."""
+    return [name for name in public_kinds() if name.startswith(incomplete)]
+
+
+def public_kinds() -> list[str]:
+    """Return the kinds that people may add, without those that foveate stores for itself."""
+    return [name for name, kind in KINDS.items() if not (kind.is_internal or kind.is_derived)]
+
+
+def complete_profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Complete the name of a profile."""
+    from foveate.cli.call import Call
+    from foveate.pipeline import profiles
+
+    found = profiles.names(profiles.places(Call().place().root))
+    return [name for name in found if name.startswith(incomplete)]
+
+
+COMPLETIONS = {"kinds": complete_kinds, "profiles": complete_profiles}
+
+# --- filters -------------------------------------------------------------------------------------------------------
+
+
+class FilterFields(TypedDict, total=False):
+    """Values of the options below."""
+
+    kinds: tuple[str, ...]
+    tags: tuple[str, ...]
+    since: str
+    until: str
+    exclude: tuple[str, ...]
+    event_types: tuple[str, ...]
+    entity_types: tuple[str, ...]
+
+
+FILTERS: list[OptionSpec] = [
+    (
+        "--kind",
+        "kinds",
+        {"multiple": True, "shell_complete": complete_kinds, "metavar": "KIND", "help": "Only this kind. Repeatable."},
+    ),
+    ("--tag", "tags", {"multiple": True, "metavar": "TAG", "help": "Only records with one of these tags. Repeatable."}),
+    ("--since", "since", {"metavar": "TIME", "help": "Only records written since then: 2026-11-15, 12h, 7d."}),
+    ("--until", "until", {"metavar": "TIME", "help": "Only records written before then."}),
+]
+
+MORE_FILTERS: list[OptionSpec] = [
+    ("--exclude", "exclude", {"multiple": True, "metavar": "ID", "help": "Record to leave out. Repeatable."}),
+    ("--event-type", "event_types", {"multiple": True, "metavar": "TYPE", "help": "Only events of this type. Repeatable."}),
+    (
+        "--entity-type",
+        "entity_types",
+        {"multiple": True, "metavar": "TYPE", "help": "Only entities of this type. Repeatable."},
+    ),
+]
+
+
+def filters_of(values: FilterFields) -> Filters:
+    """Return checked filters."""
+    for kind in values.get("kinds", ()):
+        kind_of(kind)
+    return Filters(**values)
+
+
+# --- extra texts ---------------------------------------------------------------------------------------------------
+
+EXTRA_SLOT = "given"
+"""Slot of an extra text that names none."""
+
+_SLOT_AND_TEXT = re.compile(r"([A-Za-z0-9_-]+)=(.*)", re.DOTALL)
+
+extra_option = click.option(
+    "--extra",
+    multiple=True,
+    metavar="[SLOT=]FILE_OR_TEXT",
+    help="Text that only this call knows, or a file with it; `-` reads stdin. Repeatable.",
+)
+
+
+def extra_texts(values: Sequence[str]) -> dict[str, list[dict[str, str]]]:
+    """Return the extra texts of a call by slot. A text that itself begins with `word=` needs its slot named."""
+    out: dict[str, list[dict[str, str]]] = {}
+    for value in values:
+        match = _SLOT_AND_TEXT.fullmatch(value)
+        slot, text = (match[1], match[2]) if match and not os.path.isfile(value) else (EXTRA_SLOT, value)
+        if os.path.isfile(text):
+            with open(text, "rb") as file:
+                part = {"text": decoded(file.read(), repr(text)), "origin": text}
+        else:
+            part = {"text": read_text(text)}
+        out.setdefault(slot, []).append(part)
+    return out
