@@ -17,7 +17,7 @@ from foveate.records.kinds import Kind
 from foveate.records.kinds import register as register_kind
 from foveate.records.lifecycle import Thresholds
 from foveate.records.make import Rules
-from foveate.store.address import is_url
+from foveate.store.database_url import is_url
 from foveate.store.open import open_store
 from foveate.store.retention import Retention
 from foveate.store.sqlite.store import SQLiteStore

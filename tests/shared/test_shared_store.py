@@ -23,7 +23,7 @@ from foveate.project import project
 from foveate.project.locate import DIR_NAME
 from foveate.server.http import Settings, create_app
 from foveate.server.tokens import Tokens
-from foveate.store.address import masked
+from foveate.store.database_url import mask_passwords
 from postgres_server import LocalServer, Server, server
 
 FACT = "Deploys happen on Tuesdays"
@@ -389,7 +389,7 @@ def test_doctor_says_that_settings_which_came_with_a_repository_were_accepted(sh
     warnings = document("doctor", FOVEATE_ACCEPTED=str(shop))["warnings"]
     (said,) = [warning for warning in warnings if "tracked by git and trusted by FOVEATE_ACCEPTED" in warning]
     assert str(settings) in said
-    assert masked(url) in said
+    assert mask_passwords(url) in said
     assert f"take {str(shop)!r} out of FOVEATE_ACCEPTED" in said
 
 

@@ -163,9 +163,9 @@ def pass_call(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _where(value: str) -> str | Path:
     """A project's directory, or the URL of a shared store, which a path would spoil."""
-    from foveate.store.address import names_database
+    from foveate.store.database_url import refers_to_database
 
-    return value if names_database(value) else Path(value)
+    return value if refers_to_database(value) else Path(value)
 
 
 def _complete_folders(ctx: click.Context, param: click.Parameter, incomplete: str) -> Any:

@@ -62,7 +62,7 @@ def _share(call: Call) -> None:
     """Put a project's state into a shared database: its tables where there are none yet, then a line in the settings."""
     from foveate import factory
     from foveate.project import project
-    from foveate.store.address import masked
+    from foveate.store.database_url import mask_passwords
 
     place = call.place()
     if place.store.exists():
@@ -75,7 +75,7 @@ def _share(call: Call) -> None:
     project.create(place)
     if text is not None:
         (place.folder / CONFIG_FILE).write_text(text, "utf-8")
-    where = masked(place.shared or "")
+    where = mask_passwords(place.shared or "")
     if call.as_json:
         call.print_json({"path": str(place.folder), "store": where, "project": name, "configured": text is not None})
         return
@@ -84,7 +84,7 @@ def _share(call: Call) -> None:
 
 def _told_to_share(call: Call, place: Place, name: str) -> str | None:
     """config.toml with the lines that say so; None where it does already, or the environment does."""
-    from foveate.store.address import has_password
+    from foveate.store.database_url import has_password
 
     held = place.settings.get("project", {})
     if call.url in (None, os.environ.get("FOVEATE_STORE")) or (place.settings.get("store"), held.get("name")) == (

@@ -117,10 +117,10 @@ def migrate(call: Call, check: bool) -> int:
 def _store_of(where: str, *, create: bool = False) -> str:
     """The file or URL that an argument names; a folder stands for the store of its project."""
     from foveate.project import project
-    from foveate.store.address import expanded, names_database
+    from foveate.store.database_url import expand_env, refers_to_database
 
-    if names_database(where):
-        return expanded(where)
+    if refers_to_database(where):
+        return expand_env(where)
     path = Path(where).expanduser()
     if path.is_dir():
         place = project.find(path)

@@ -13,7 +13,7 @@ from typing import Any
 from foveate.errors import InputError, StoreError, near
 from foveate.project.locate import CONFIG_FILE, DIR_NAME, INDEX_FILE, SERVICE_FILE, STORE_FILE, find_project
 from foveate.project.tracked_by_git import ACCEPTED, shipped
-from foveate.store.address import expanded
+from foveate.store.database_url import expand_env
 
 MAIN = "main"
 """The name of the only project in a project's own file."""
@@ -143,7 +143,7 @@ def _shared(given: str | None, settings: Mapping[str, Any]) -> str | None:
     No environment variable names it, because every folder that a program opens, also in a test, would write to it.
     """
     named = given or settings.get("store")
-    return expanded(named) if named else None
+    return expand_env(named) if named else None
 
 
 def name_of(place: Place, given: str | None = None) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from foveate.errors import FoveateError, InputError
 from foveate.project.tracked_by_git import ACCEPTED, shipped, tracked
-from foveate.store.address import masked
+from foveate.store.database_url import mask_passwords
 
 if TYPE_CHECKING:
     from foveate.engine import Engine
@@ -96,7 +96,7 @@ def _tracked_file_warnings(place: Place) -> list[str]:
         return []
     power = "set rules for you"
     if place.shared is not None:
-        power += f" and choose the server that your questions are sent to, now {masked(place.shared)}"
+        power += f" and choose the server that your questions are sent to, now {mask_passwords(place.shared)}"
     return [
         f"{file!r} is tracked by git and trusted by {ACCEPTED}: everyone who commits to it can {power}. To withdraw the "
         f"trust, remove {str(place.root)!r} from {ACCEPTED}."

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from foveate.errors import InputError
-from foveate.store.address import is_url
+from foveate.store.database_url import is_url
 from foveate.store.retention import Retention
 
 if TYPE_CHECKING:

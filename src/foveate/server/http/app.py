@@ -40,7 +40,7 @@ from foveate.server.http.routes.events import ContextFeed
 from foveate.server.http.settings import Settings
 from foveate.server.mcp import create_server
 from foveate.server.tokens import Tokens
-from foveate.store.address import is_url
+from foveate.store.database_url import is_url
 
 EXTRA_THREADS = 4
 """Threads for readiness checks and event streams, which must be answered while all workers are busy."""

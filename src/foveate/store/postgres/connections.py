@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from foveate.errors import Busy, Denied, FoveateError, InputError, Interrupted, StoreError
-from foveate.store.address import masked
+from foveate.store.database_url import mask_passwords
 from foveate.store.postgres.errors import may_pass, refusal
 
 try:
@@ -134,7 +134,7 @@ class Connections:
 
     def __init__(self, url: str, patience: Patience) -> None:
         self.patience = patience
-        self.shown = masked(url)
+        self.shown = mask_passwords(url)
         self._url = url
         self.path = "foveate"
         try:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from foveate.errors import Denied, FoveateError, InputError, StoreError
-from foveate.store.address import masked
+from foveate.store.database_url import mask_passwords
 
 if TYPE_CHECKING:
     import psycopg
@@ -53,7 +53,7 @@ NO_VECTORS = (
 def refusal(error: psycopg.Error, url: str) -> FoveateError | None:
     """A refusal that we know, as an error of ours."""
     said = _said(error)
-    where = f"The store {masked(url)!r}"
+    where = f"The store {mask_passwords(url)!r}"
     if any(words in said for words in NO_URL):
         return InputError(f"{where} is no URL that PostgreSQL understands. Write postgresql://USER@HOST:PORT/DATABASE.")
     if 'extension "vector"' in said:
@@ -83,7 +83,7 @@ def explained(url: str) -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        raise refusal(error, url) or StoreError(f"The store {masked(url)!r}: {_said(error)}.") from error
+        raise refusal(error, url) or StoreError(f"The store {mask_passwords(url)!r}: {_said(error)}.") from error
 
 
 def _said(error: psycopg.Error) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from foveate.errors import InputError
-from foveate.store.address import expanded, has_password, is_url, masked, names_database
+from foveate.store.database_url import expand_env, has_password, is_url, mask_passwords, refers_to_database
 
 
 @pytest.mark.parametrize(
@@ -20,12 +20,12 @@ from foveate.store.address import expanded, has_password, is_url, masked, names_
 )
 def test_a_url_is_told_from_a_path(text: str | None, wanted: bool) -> None:
     assert is_url(text) is wanted
-    assert text is None or names_database(text) is wanted
+    assert text is None or refers_to_database(text) is wanted
 
 
 def test_a_variable_may_name_a_database() -> None:
-    assert names_database("$DATABASE_URL")
-    assert not names_database("$HOME/shop")
+    assert refers_to_database("$DATABASE_URL")
+    assert not refers_to_database("$HOME/shop")
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_a_variable_may_name_a_database() -> None:
     ],
 )
 def test_no_password_is_shown(url: str, shown: str) -> None:
-    assert masked(url) == shown
+    assert mask_passwords(url) == shown
     assert has_password(url) is (url != shown)
 
 
@@ -62,8 +62,8 @@ def test_variables_are_filled_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOVEATE_PASSWORD", "s3cret")
     monkeypatch.setenv("PGHOST", "db")
     monkeypatch.setenv("DATABASE_URL", "postgres://whole")
-    assert expanded("postgresql://ada:${FOVEATE_PASSWORD}@$PGHOST/shop") == "postgresql://ada:s3cret@db/shop"
-    assert expanded("$DATABASE_URL") == "postgres://whole"
+    assert expand_env("postgresql://ada:${FOVEATE_PASSWORD}@$PGHOST/shop") == "postgresql://ada:s3cret@db/shop"
+    assert expand_env("$DATABASE_URL") == "postgres://whole"
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_what_cannot_be_filled_in_is_refused(url: str, problem: str, monkeypatch
     monkeypatch.setenv("CLOUD_SECRET", "s3cret")
     monkeypatch.setenv("NO_URL", "s3cret")
     with pytest.raises(InputError, match=problem) as caught:
-        expanded(url)
+        expand_env(url)
     assert "s3cret" not in str(caught.value)
 
 
@@ -93,4 +93,4 @@ def test_a_url_of_another_kind_is_refused_unseen(text: str) -> None:
 
 
 def test_a_user_with_an_at_sign_does_not_show_the_password() -> None:
-    assert "s3cret" not in masked("postgresql://u@corp:s3cret@host/db")
+    assert "s3cret" not in mask_passwords("postgresql://u@corp:s3cret@host/db")

@@ -37,12 +37,12 @@ def is_url(text: object) -> bool:
     return False
 
 
-def names_database(text: str) -> bool:
+def refers_to_database(text: str) -> bool:
     """Whether a person means a database server: its URL, or a variable that holds it."""
     return is_url(text) or _VARIABLE.fullmatch(text) is not None
 
 
-def expanded(text: str) -> str:
+def expand_env(text: str) -> str:
     """A URL with `$NAME` and `${NAME}` taken from the environment. All of it may be one variable, whatever its name."""
     whole = _VARIABLE.fullmatch(text)
     problems: list[str] = []
@@ -69,10 +69,10 @@ def expanded(text: str) -> str:
 def has_password(url: str) -> bool:
     """Whether the URL itself, and not a variable in it, says the password."""
     bare = _VARIABLE.sub("", url)
-    return masked(bare).replace(_HIDDEN, "") != bare
+    return mask_passwords(bare).replace(_HIDDEN, "") != bare
 
 
-def masked(url: str) -> str:
+def mask_passwords(url: str) -> str:
     """The URL as it may be shown: its passwords hidden."""
     if not url.startswith(SCHEMES):  # libpq's other way to write one
         return _WORD.sub(rf"\1{_HIDDEN}", url)
