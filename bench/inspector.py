@@ -100,7 +100,7 @@ def fill_store(engine: Engine) -> dict[str, str]:
         engine.context(questions[n % len(questions)], budget=2000, profile="default", session=f"s{n % SESSION_COUNT}")
     other, large = (_large(engine, " ".join(questions[n : n + 4])) for n in (0, 2))
     engine.receipts.flush()
-    print(f"{RECORDS:,} records, {engine.store.stats()['receipts']} receipts", flush=True)
+    print(f"{RECORDS:,} records, {engine.store.stats().receipts} receipts", flush=True)
     ids_of_pages = {"query": questions[0], "record": ids[0], "entity": entities[0], "task": tasks[1].id, "session": "s1"}
     return {"other": other, "large": large, **ids_of_pages}
 

@@ -13,7 +13,7 @@ from inspector_store import Seeded
 
 
 def test_changes_are_tried_as_they_are_typed_and_nothing_is_stored(own_page: Page, own_site: Site, seeded: Seeded) -> None:
-    before = own_site.engine.store.stats()["receipts"]
+    before = own_site.engine.store.stats().receipts
     own_page.goto(seeded.path("/ui/context?id={context}"))
     own_page.get_by_role("link", name="Try changes").click()
     result, budget = own_page.locator("#result"), own_page.get_by_label("Budget in tokens")
@@ -30,7 +30,7 @@ def test_changes_are_tried_as_they_are_typed_and_nothing_is_stored(own_page: Pag
     budget.fill("20")
     expect(result).to_contain_text(re.compile("too (small|few)|short|at least", re.IGNORECASE))
     own_site.engine.receipts.flush()
-    assert own_site.engine.store.stats()["receipts"] == before
+    assert own_site.engine.store.stats().receipts == before
 
 
 def test_another_context_is_chosen_and_compared(page: Page, seeded: Seeded) -> None:

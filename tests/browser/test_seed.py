@@ -29,7 +29,7 @@ def receipts(engine: Engine) -> list[Receipt]:
 
 
 def test_it_holds_records_of_every_kind_and_status(engine: Engine) -> None:
-    counts = engine.store.stats()["records"]
+    counts = engine.store.stats().records
     assert set(counts) == {kind.name for kind in KINDS.values() if not kind.is_derived}
     assert sum(sum(by_status.values()) for by_status in counts.values()) > 200
     assert {status for by_status in counts.values() for status in by_status} == {

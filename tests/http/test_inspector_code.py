@@ -68,12 +68,12 @@ def test_the_page_does_not_index_what_is_not_indexed_yet(repository: Path) -> No
 
 
 def test_the_map_is_ranked_for_the_query_and_nothing_is_stored(coding: Engine, code_client: TestClient) -> None:
-    before = coding.store.stats()["revision"], len(coding.receipts.list())
+    before = coding.store.stats().revision, len(coding.receipts.list())
     query = "Where is the bulk_discount computed?"
     shown, html = page(code_client, "/ui/code", params={"q": query})
     assert shown["map"]["ranked"][0]["path"] == "shop/prices.py"
     assert shown["hits"]["definitions"][0]["name"] == "bulk_discount"
-    assert (coding.store.stats()["revision"], len(coding.receipts.list())) == before
+    assert (coding.store.stats().revision, len(coding.receipts.list())) == before
     assert shown["map"]["text"] == coding.code.map(query).text
     assert "1.000: lexical 1.000, named 1.000" in html
     assert 'data-live="#found"' in html

@@ -217,6 +217,6 @@ def test_records_without_a_vector_are_given_one_in_the_background(serve: Serve, 
         until(lambda: 0 < lacking(server) < 1500)  # it is at work, and more is to come
         assert ended(server) == 0
     with foveate.open(tmp_path, personal=False) as engine:
-        assert 0 < engine.store.vectors()["lacking"] < 1500
-        assert engine.scoped(project="aside").store.vectors()["lacking"] == 0
+        assert 0 < engine.store.vectors().missing < 1500
+        assert engine.scoped(project="aside").store.vectors().missing == 0
         assert embed_missing(engine.store.data).remaining == 0

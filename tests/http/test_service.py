@@ -234,7 +234,7 @@ def test_many_records_are_kept_or_none(client: TestClient, engine: Engine) -> No
     wrong = [*rows, {"kind": "nonsense", "text": "x"}, {"kind": "note", "text": ""}]
     found = problem(client.post("/v1/records", json=wrong))
     assert [part.partition(":")[0] for part in found["problems"]] == ["body.3", "body.4"]
-    assert engine.store.stats()["records"]["note"] == {"active": 3}
+    assert engine.store.stats().records["note"] == {"active": 3}
 
 
 def test_pages_are_stable_while_records_are_added(client: TestClient) -> None:
@@ -417,7 +417,7 @@ def test_the_same_request_with_the_same_key_is_done_once(client: TestClient, eng
     first, second = (client.post("/v1/records", json=body, headers=headers) for _ in range(2))
     assert first.json() == second.json()
     assert second.headers["idempotency-replayed"] == "true"
-    assert engine.store.stats()["records"]["event"] == {"active": 1}
+    assert engine.store.stats().records["event"] == {"active": 1}
     other = client.post("/v1/records", json={**body, "text": "Another"}, headers=headers)
     assert problem(other)["status"] == 422
 
@@ -479,7 +479,7 @@ def test_a_body_that_is_too_large_is_not_read(engine: Engine, announced: bool) -
         content = body if announced else iter([body[:1500], body[1500:]])
         answer = client.post("/v1/records", content=content, headers={"Content-Type": "application/json"})
     assert problem(answer)["status"] == 413
-    assert "note" not in engine.store.stats()["records"]
+    assert "note" not in engine.store.stats().records
 
 
 def test_a_caller_that_asks_too_often_is_told_when_to_come_back(engine: Engine) -> None:
@@ -536,7 +536,7 @@ def test_one_engine_serves_many_threads_at_once(client: TestClient, engine: Engi
 
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(work, range(8)))
-    assert engine.store.stats()["records"]["note"] == {"active": 8}
+    assert engine.store.stats().records["note"] == {"active": 8}
     assert len(client.get("/v1/contexts").json()["contexts"]) == 8
 
 

@@ -14,6 +14,7 @@ import pytest
 import foveate
 from foveate.pipeline.profiles import resolve
 from foveate.receipts.codec import to_json
+from foveate.receipts.metrics import ContextStats, Sizes
 from foveate.testing import FixedClock, counting_ids, engine
 
 PARCEL: Mapping[str, str] = {
@@ -334,27 +335,23 @@ def test_suggestions_say_what_was_left_out_and_which_setting_would_show_it(parce
 
 def test_statistics_over_contexts(parcel: foveate.Engine) -> None:
     """001-44, 001-45, 001-123"""
-    assert parcel.store.context_stats() == {
-        "contexts": 0,
-        "active": 0,
-        "tokens": {"mean": 0, "max": 0},
-        "full": {"mean": 0.0, "max": 0.0},
-        "by_profile": {},
-        "by_part": {},
-    }
+    assert parcel.store.stats().contexts == ContextStats(
+        contexts=0, tokens=Sizes(0, 0), utilisation=Sizes(0, 0), by_profile={}, by_section={}
+    )
     claim = parcel.tasks.claim("task-001", agent="coder")
     assert claim is not None
     large = claim.context
     small = parcel.context("Where are users found?", profile="map")
-    found = parcel.store.context_stats()
-    assert (found["contexts"], found["active"]) == (2, 1)
-    assert found["tokens"] == {"mean": round((large.tokens + small.tokens) / 2), "max": large.tokens}
-    assert found["full"]["max"] == round(small.tokens / 1024, 4)
-    assert found["by_profile"] == {"task-files": 1, "map": 1}
+    stats = parcel.store.stats()
+    found = stats.contexts
+    assert (found.contexts, stats.claims.active) == (2, 1)
+    assert found.tokens == Sizes(round((large.tokens + small.tokens) / 2), large.tokens)
+    assert found.utilisation.max == round(small.tokens / 1024, 4)
+    assert found.by_profile == {"task-files": 1, "map": 1}
     drawn = [slot.used for context in (large, small) for slot in context.budget.slots if slot.name == "repo_map"]
-    assert found["by_part"]["repo_map"] == {"mean": round(sum(drawn) / 2), "max": max(drawn)}
+    assert found.by_section["repo_map"] == Sizes(round(sum(drawn) / 2), max(drawn))
     parcel.tasks.complete("task-001", "Done", agent="coder")
-    assert parcel.store.context_stats()["active"] == 0
+    assert parcel.store.stats().claims.active == 0
 
 
 # --- for users' own tests ------------------------------------------------------------------------------------------

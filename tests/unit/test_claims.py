@@ -9,6 +9,7 @@ import pytest
 import foveate
 from foveate import Conflict, InputError, NotFound, testing
 from foveate.clock import new_id
+from foveate.tasks.claims import ClaimStats
 from foveate.testing import FixedClock
 from records import add_record
 from worlds import open_engine
@@ -65,7 +66,7 @@ def test_no_claim_outlives_the_work_on_its_task(how: str) -> None:
         }
         ends[how]()
         assert engine.tasks.claims() == []
-        assert engine.store.stats()["claims"]["active"] == 0
+        assert engine.store.stats().claims.active == 0
 
 
 def test_an_exclusive_claim_keeps_others_out() -> None:
@@ -109,12 +110,12 @@ def test_a_failed_task_can_be_claimed_again_and_stats_count_how_claims_ended() -
         again = engine.tasks.claim("login", agent="reviewer")
         assert again is not None
         assert again.task.status == "active"
-        stats = engine.store.stats()["claims"]
-        assert stats.pop("average_tokens") > 0
-        assert stats == {
-            "claimed": 2, "active": 1, "completed": 0, "failed": 1, "blocked": 0, "released": 0, "expired": 0,
-            "by_agent": {"reviewer": 1}, "tokens": again.tokens,
-        }  # fmt: skip
+        stats = engine.store.stats().claims
+        assert stats.average_tokens > 0
+        assert stats == ClaimStats(
+            claimed=2, active=1, completed=0, failed=1, blocked=0, released=0, expired=0,
+            by_agent={"reviewer": 1}, tokens=again.tokens, average_tokens=stats.average_tokens,
+        )  # fmt: skip
 
 
 def test_the_claim_of_a_crashed_agent_expires(tmp_path: Path) -> None:
@@ -130,7 +131,7 @@ def test_the_claim_of_a_crashed_agent_expires(tmp_path: Path) -> None:
         assert engine.tasks.list()[0].status == "active"
         clock.tick(1)
         assert engine.tasks.claims() == []
-        assert engine.store.stats()["claims"]["expired"] == 1
+        assert engine.store.stats().claims.expired == 1
         assert engine.tasks.list(ready=True)[0].status == "open"
         other = engine.tasks.claim(agent="reviewer", seconds=1)
         assert other is not None
@@ -151,6 +152,7 @@ def test_claims_are_listed_and_released_by_agent_or_task() -> None:
         assert engine.tasks.release(task="a") == 1
         assert engine.tasks.claims() == []
         assert engine.tasks.release(task="a") == 0
+        assert engine.store.stats().claims.released == 3
         with pytest.raises(InputError, match="Name an agent or a task"):
             engine.tasks.release()
 
@@ -216,4 +218,4 @@ def test_a_task_that_cannot_be_claimed_gets_no_claim() -> None:
         engine.tasks.complete("login")
         with pytest.raises(Conflict):
             engine.tasks.claim("login", agent="coder")
-        assert engine.store.stats()["claims"]["claimed"] == 0
+        assert engine.store.stats().claims.claimed == 0

@@ -114,9 +114,9 @@ def test_secrets_in_a_question_do_not_reach_the_receipt(engine: foveate.Engine) 
 def test_compute_changes_no_record(engine: foveate.Engine) -> None:
     engine.add("fact", "The deploy takes four minutes")
     before = list(engine.store.export_lines())
-    revision = engine.store.stats()["revision"]
+    revision = engine.store.stats().revision
     engine.context("deploy")
-    assert (list(engine.store.export_lines()), engine.store.stats()["revision"]) == (before, revision)
+    assert (list(engine.store.export_lines()), engine.store.stats().revision) == (before, revision)
 
 
 def test_a_context_carries_nothing_over_from_the_one_before(engine: foveate.Engine) -> None:

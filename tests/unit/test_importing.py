@@ -211,7 +211,7 @@ def test_more_than_a_batch_is_kept_and_counted() -> None:
     engine = open_engine()
     rows = [{"text": f"Happened {n}", "time": NOW + n} for n in range(BATCH_SIZE + 7)]
     assert import_lines(engine.store.data, lines(*rows), "log.jsonl").added == BATCH_SIZE + 7
-    assert engine.store.stats()["records"]["event"] == {"active": BATCH_SIZE + 7}
+    assert engine.store.stats().records["event"] == {"active": BATCH_SIZE + 7}
 
 
 def test_a_record_that_cannot_be_kept_does_not_stop_the_rest() -> None:

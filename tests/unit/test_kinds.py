@@ -316,7 +316,7 @@ def test_internal_kinds_are_in_no_list_count_or_message_unless_named() -> None:
         inside.tasks.push("Cut the latency")
         inside.add("scratch", "Half a thought")
         assert {record.kind for record in inside.records()} == {"fact", "task"}
-        assert set(inside.store.stats()["records"]) == {"fact", "task"}
+        assert set(inside.store.stats().records) == {"fact", "task"}
         assert [record.kind for record in inside.records(kinds=["scratch"])] == ["scratch"]
         exported = {json.loads(line).get("kind") for line in inside.store.export_lines()}
         assert {"stack", "scratch"} <= exported, "an export is complete"

@@ -175,7 +175,7 @@ def test_what_another_memory_knows_is_shown_ranked_and_explained(source: Any) ->
         assert relevances == sorted(relevances, reverse=True)
         assert all(0 <= relevance <= 1 for relevance in relevances)
         assert str(engine.why(first.record.id, context)).startswith("kept in")
-        assert not engine.store.stats()["records"], "nothing of it is kept"
+        assert not engine.store.stats().records, "nothing of it is kept"
 
 
 def test_ids_stay_and_open_again_in_full(source: Any) -> None:

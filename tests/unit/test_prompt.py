@@ -52,11 +52,11 @@ def test_an_edit_does_not_change_a_past_prompt(engine: foveate.Engine) -> None:
 
 def test_a_dry_run_leaves_no_trace(engine: foveate.Engine) -> None:
     kept = engine.context("How long do tokens last?", budget=2000, now="2026-11-15")
-    before, revision = len(engine.receipts.list()), engine.store.stats()["revision"]
+    before, revision = len(engine.receipts.list()), engine.store.stats().revision
     context = engine.context("How long do tokens last?", budget=2000, now="2026-11-15", dry_run=True)
     assert (context.text, context.id) == (kept.text, kept.id)
     assert context.receipt.text_hash == engine.receipts.get(kept).text_hash
     assert engine.receipts.get(context).text_hash == context.receipt.text_hash
     smaller = engine.context("How long do tokens last?", budget=200, now="2026-11-15", dry_run=True)
     assert smaller.tokens <= 200
-    assert (len(engine.receipts.list()), engine.store.stats()["revision"]) == (before, revision)
+    assert (len(engine.receipts.list()), engine.store.stats().revision) == (before, revision)

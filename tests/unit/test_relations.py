@@ -77,14 +77,14 @@ def test_an_unknown_name_is_refused_with_a_near_match_and_nothing_is_kept(engine
         "No entity 'mirra' in this scope. Did you mean 'Mira'? "
         "No entity 'Uploader' in this scope. `foveate search --kind entity` lists the known ones."
     )
-    assert engine.store.stats()["records"] == {"entity": {"active": 1}}
+    assert engine.store.stats().records == {"entity": {"active": 1}}
 
 
 def test_missing_entities_are_kept_on_demand_and_only_once(engine: Engine) -> None:
     first = engine.link("Mira", "owns", "Uploader", create=True)
     assert engine.link("mira", "owns", "uploader", create=True) == first
     assert engine.link("Mira", "is", "Mira", create=True).dst == first.src
-    assert engine.store.stats()["records"] == {"entity": {"active": 2}}
+    assert engine.store.stats().records == {"entity": {"active": 2}}
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_what_is_wrong_with_a_relation_is_said(engine: Engine, values: dict[str,
     with pytest.raises(InputError) as error:
         engine.link(**{"source": "Mira", "name": "owns", "target": "Uploader", "create": True, **values})
     assert message in str(error.value)
-    assert engine.store.stats()["records"] == {}
+    assert engine.store.stats().records == {}
 
 
 def test_a_relation_is_never_kept_as_a_record(engine: Engine) -> None:

@@ -113,7 +113,7 @@ def test_only_the_newest_events_stay_however_many_batches_that_takes(engine: fov
     steps = engine.store.maintain()
     assert [(step.kind, step.number, step.why) for step in steps] == [("event", number - 2, "beyond the newest 2")]
     assert events(engine) == ["Step 0", "Step 1"]
-    assert engine.store.stats()["records"]["note"] == {"active": 1}
+    assert engine.store.stats().records["note"] == {"active": 1}
 
 
 def test_protected_events_at_the_beginning_do_not_hide_the_others(engine: foveate.Engine) -> None:
@@ -147,7 +147,7 @@ def test_receipts_go_by_age_and_gc_says_so(engine: foveate.Engine) -> None:
     assert [(step.kind, step.number) for step in engine.store.maintain(dry_run=True)] == [("receipt", 1)]
     (step,) = engine.store.maintain()
     assert step.why == "older than 30 days or beyond the newest 64 MB"
-    assert (engine.store.stats()["receipts"], engine.store.maintain(dry_run=True)) == (0, [])
+    assert (engine.store.stats().receipts, engine.store.maintain(dry_run=True)) == (0, [])
 
 
 def test_undo_of_a_step_whose_event_was_dropped(engine: foveate.Engine) -> None:

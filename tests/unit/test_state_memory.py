@@ -99,7 +99,7 @@ def test_records_from_before_the_embedder_are_given_vectors(tmp_path: Path) -> N
         plain.add("fact", "Redis runs on port 6379")
         plain.add("fact", "Lunch is at noon")
     with foveate.open(tmp_path, personal=False, embedder="hash:64") as engine:
-        assert engine.store.stats()["vectors"] == 0
+        assert engine.store.stats().vectors == 0
         assert embed_missing(engine.store.data).embedded_count == 2
         assert embed_missing(engine.store.data).embedded_count == 0
         features = engine.context("the Redis port").items[0].candidate.features

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from foveate.types import Scope
 
 if TYPE_CHECKING:
     from foveate.project.project import Place
+    from foveate.receipts.metrics import Metric
 
 FILE = click.Path(dir_okay=False, allow_dash=True, path_type=str)
 AGENTS_MD = "agents-md"
@@ -131,27 +132,31 @@ def stats(call: Call) -> None:
     """
     with call.open() as engine:
         found = engine.store.stats()
-        metrics = engine.store.metrics()
     if call.as_json:
-        call.print_json({**found, "metrics": metrics})
+        from foveate.operations.json import stats as to_json
+
+        call.print_json(to_json(found))
         return
     from foveate.cli.render import pairs, print_lines, table
 
     rows = []
-    for kind, by_status in found["records"].items():
+    for kind, by_status in found.records.items():
         others = ", ".join(f"{number} {status}" for status, number in by_status.items() if status != "active")
         rows.append((kind, str(by_status.get("active", 0)), others))
     if rows:
         print_lines([*table(("kind", "active", "others"), rows), []])
-    rest = [(name.replace("_", " "), str(value)) for name, value in found.items() if name != "records"]
+    counts = ("project", "revision", "links", "history", "receipts", "receipt_bytes", "vectors")
+    rest = [(name.replace("_", " "), str(getattr(found, name))) for name in counts]
+    rest.append(("claims", f"{found.claims.active} active of {found.claims.claimed}"))
     print_lines([*pairs(rest), []])
-    print_lines(table(("metric", "value", "target", ""), [_metric_row(*pair) for pair in metrics.items()], left=4))
+    print_lines(table(("metric", "value", "target", ""), [_metric_row(*pair) for pair in found.metrics.items()], left=4))
 
 
-def _metric_row(name: str, metric: Mapping[str, Any]) -> tuple[str, str, str, str]:
-    value = "-" if metric["value"] is None else f"{metric['value']:g}"
-    verdict = {True: "holds", False: "missed", None: ""}[metric["holds"]]
-    return (name.replace("_", " "), value, metric["target"], verdict)
+def _metric_row(name: str, metric: Metric) -> tuple[str, str, str, str]:
+    value = "-" if metric.value is None else f"{metric.value:g}"
+    few = f"{metric.measured} measured, too few" if metric.target != "monitored" and metric.measured else ""
+    verdict = {True: "holds", False: "missed", None: few}[metric.holds]
+    return (name.replace("_", " "), value, metric.target, verdict)
 
 
 @click.command(cls=Verb)
@@ -201,7 +206,7 @@ def export(call: Call, file: str, target: str | None, force: bool, check: bool, 
 
     with call.open(**scope) as engine:
         whole = view_of(engine, Scope(engine.scope.project)).store.stats()
-        held = sum(number for by_status in whole["records"].values() for number in by_status.values())
+        held = sum(number for by_status in whole.records.values() for number in by_status.values())
         with closing(_lines(engine.store.export_lines())) as lines:
             if call.as_json and file == STDIN:
                 found = [json.loads(line) for line in lines]

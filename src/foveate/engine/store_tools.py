@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Unpack
+from typing import Literal, Unpack
 
 from foveate.errors import InputError, ProfileError, near
 from foveate.memory import backfill, maintenance, transfer
@@ -15,16 +15,53 @@ from foveate.options import WHO, Who, refuse_text, refuse_unknown, scope_of
 from foveate.pipeline import profiles
 from foveate.pipeline.sources.standing import applies_always
 from foveate.receipts.history import Receipts
+from foveate.receipts.metrics import ContextStats, DayMetrics, Metric
 from foveate.records.lifecycle import Step, Thresholds
-from foveate.store.protocol import Health
+from foveate.store.protocol import EmbeddingNamespace, Health
 from foveate.store.retry import retry_interrupted
 from foveate.store.scoped import ScopedStore
-from foveate.tasks.claims import claim_stats
+from foveate.tasks.claims import ClaimStats, claim_stats
 from foveate.text.summarize import Summarizer
 from foveate.types import Filters, Record, Scope
 
 Job = Literal["lifecycle", "retention", "vectors", "summaries"]
 JOBS: tuple[Job, ...] = ("lifecycle", "retention", "vectors", "summaries")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stats:
+    """What a project holds and how well its contexts serve, as far as a scope may see it."""
+
+    project: str
+    revision: str
+    records: Mapping[str, Mapping[str, int]]
+    """Number of records by kind and status."""
+    links: int
+    history: int
+    """Versions of records that are kept."""
+    receipts: int
+    receipt_bytes: int
+    vectors: int
+    claims: ClaimStats
+    contexts: ContextStats
+    """001's statistics over the latest contexts."""
+    metrics: Mapping[str, Metric]
+    """004's metrics by name, each with its target."""
+    days: tuple[DayMetrics, ...] = ()
+    """Figures of each of the last days, oldest first; empty unless they were asked for."""
+    days_cut: bool = False
+    """The oldest days are missing, because there are more contexts than are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class VectorStats:
+    """How many records have a vector of the configured embedder."""
+
+    embedder: str | None
+    stored: int
+    missing: int
+    unused: tuple[EmbeddingNamespace, ...]
+    """Vectors of other embedders."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,41 +108,46 @@ class StoreTools:
     # --- figures -----------------------------------------------------------------------------------------------
 
     @retry_interrupted
-    def stats(self) -> dict[str, Any]:
-        """Count the records and the claims of the project that this scope may see."""
+    def stats(self, *, days: int = 0) -> Stats:
+        """Count what the scope may see of the project, and measure how well its contexts serve.
+
+        `days` adds figures of each of that many days.
+        """
+        if days < 0:
+            raise InputError(f"days must be 0 or more, got {days}.")
+        by_day, cut = self._receipts.metrics_by_day(days) if days else ((), False)
+        contexts, metrics = self._receipts.context_stats(), self._receipts.metrics()
         with self.data.project_reader() as reader:
+            counts = reader.counts()
             claims = claim_stats(reader, self.data.clock())
-            counts = asdict(reader.counts())
-            return {"project": self.data.scope.project, "revision": reader.revision, **counts, "claims": claims}
+            revision = reader.revision
+        return Stats(
+            project=self.data.scope.project,
+            revision=revision,
+            records=counts.records,
+            links=counts.links,
+            history=counts.history,
+            receipts=counts.receipts,
+            receipt_bytes=counts.receipt_bytes,
+            vectors=counts.vectors,
+            claims=claims,
+            contexts=contexts,
+            metrics=metrics,
+            days=by_day,
+            days_cut=cut,
+        )
 
-    def context_stats(self) -> dict[str, Any]:
-        """Return 001's statistics over the latest contexts."""
-        return self._receipts.context_stats()
-
-    def metrics(self) -> dict[str, Any]:
-        """Return 004's metrics, each with its target."""
-        return self._receipts.metrics()
-
-    def metrics_by_day(self) -> dict[str, Any]:
-        """Return the metrics of each of the last days."""
-        return self._receipts.metrics_by_day()
-
-    def vectors(self) -> dict[str, Any]:
+    def vectors(self) -> VectorStats:
         """Count the records with and without a vector, and the vectors of other embedders."""
         with self.data.project_reader() as reader:
             missing, spaces = reader.count_missing_vectors(), reader.embedding_namespaces()
         current = next((space for space in spaces if space.is_current), None)
-        unused = [
-            {"embedder": space.fingerprint, "vectors": space.vector_count, "bytes": space.size_bytes}
-            for space in spaces
-            if not space.is_current
-        ]
-        return {
-            "embedder": self.data.embedder.fingerprint if self.data.embedder else None,
-            "held": current.vector_count if current else 0,
-            "lacking": missing,
-            "unused": unused,
-        }
+        return VectorStats(
+            embedder=self.data.embedder.fingerprint if self.data.embedder else None,
+            stored=current.vector_count if current else 0,
+            missing=missing,
+            unused=tuple(space for space in spaces if not space.is_current),
+        )
 
     def health(self) -> Health:
         """Check the store. Each problem says what to do."""
@@ -179,7 +221,7 @@ class StoreTools:
 
     def _fill_vectors(self, dry_run: bool) -> list[Step]:
         if dry_run:
-            number = self.vectors()["lacking"]
+            number = self.vectors().missing
             return [Step("", "record", "embed", "no vector", "vector", "it has no vector", number)] if number else []
         done = backfill.embed_missing(self.data)
         why = done.error or "it had no vector"

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from foveate.code.snapshot import Workspace
     from foveate.engine import Engine
     from foveate.engine.inbox import Review
+    from foveate.engine.store_tools import Stats
     from foveate.engine.tasks import ClaimWithContext
     from foveate.integrations.importers import ImportReport
     from foveate.memory.entities import Proposal
@@ -392,6 +393,12 @@ def feedback(context: str, found: Feedback | None, marks: Mapping[str, str]) -> 
 def proposals(found: Iterable[Proposal], kept: Mapping[str, str]) -> dict[str, Any]:
     rows = [{"name": one.name, "type": one.type, "count": one.count, "known": one.known} for one in found]
     return {"proposals": rows, "added": dict(kept)}
+
+
+def stats(found: Stats) -> dict[str, Any]:
+    """Return the figures of a store; those by day only if there are any."""
+    document = asdict(found)
+    return document if found.days else {name: value for name, value in document.items() if not name.startswith("days")}
 
 
 def review(found: Review) -> dict[str, Any]:

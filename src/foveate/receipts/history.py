@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from foveate.code.model import CODE_ID_PREFIXES
 from foveate.errors import InputError, NotFound, SourceError
@@ -20,8 +20,10 @@ from foveate.pipeline.run import Run
 from foveate.pipeline.signals import extract
 from foveate.pipeline.sources import Source, SourceContext
 from foveate.pipeline.sources.gather import candidates_of, open_snapshot, requests_of
+from foveate.receipts import metrics
 from foveate.receipts.context import Context
 from foveate.receipts.diff import Diff, diff_of_replays
+from foveate.receipts.metrics import ContextStats, DayMetrics, Metric
 from foveate.receipts.parts import Notes
 from foveate.receipts.receipt import Receipt
 from foveate.receipts.replay import Replay, replay
@@ -227,35 +229,31 @@ class Receipts:
     # --- figures -----------------------------------------------------------------------------------------------
 
     @retry_interrupted
-    def metrics(self) -> dict[str, Any]:
+    def metrics(self) -> dict[str, Metric]:
         """Return 004's metrics over the latest contexts, each with its target."""
-        from foveate.receipts.metrics import DAY, DAYS, LATEST, measure
-
         now = self._data.clock()
-        rows = self._writer.summaries(LATEST)
+        lines = self._writer.summaries(metrics.LATEST)
         with self._data.store.read(self._data.scope) as reader:
-            return measure(rows, reader.growth(now - DAYS * DAY), now)
+            return metrics.measure(lines, reader.growth(now - metrics.GROWTH_DAYS * metrics.DAY_MS), now)
 
     @retry_interrupted
-    def metrics_by_day(self) -> dict[str, Any]:
-        """Return the metrics of each of the last days, oldest first, and how many records were written on each.
+    def metrics_by_day(self, days: int) -> tuple[tuple[DayMetrics, ...], bool]:
+        """Return the figures of the last days, oldest first, and whether the oldest are missing.
 
-        `cut` says that there were more contexts than are read, and that the oldest days are missing.
+        They are missing if there are more contexts than are read.
         """
-        from foveate.receipts.metrics import MOST, over_time, since
-
-        first = since(self._data.clock())
-        rows, more = self._writer.summaries_since(first, MOST)
+        since = metrics.first_day(self._data.clock(), days)
+        lines, cut = self._writer.summaries_since(since, metrics.MAX_LINES_BY_DAY)
         with self._data.store.read(self._data.scope) as reader:
-            return {**over_time(rows, cut=more), "growth": reader.growth_by_day(first)}
+            return metrics.by_day(lines, reader.growth_by_day(since), cut=cut), cut
 
     @retry_interrupted
-    def context_stats(self) -> dict[str, Any]:
-        """Return 001's statistics over the latest contexts: size and fill, by profile and by slot."""
-        from foveate.receipts.metrics import context_stats
-
-        self.flush()
-        return context_stats(self._data.store, self._data.scope, self._data.clock())
+    def context_stats(self) -> ContextStats:
+        """Return 001's statistics over the latest contexts; without an agent in the scope, over those of every agent."""
+        agents = () if self._data.scope.agent is not None else self.agents()
+        lines = {line.id: line for agent in (None, *agents) for line in self.list(agent=agent, limit=metrics.LATEST)}
+        latest = sorted(lines.values(), key=lambda line: (-line.created, line.id))
+        return metrics.context_stats(latest[: metrics.LATEST])
 
     # --- life of the object ------------------------------------------------------------------------------------
 

@@ -1,112 +1,161 @@
-"""004's key metrics, is context management working? And 001's statistics: where do the tokens go?
+"""Metrics of contexts: 004's figures with their targets, 001's sizes, and figures by day.
 
-Comes in: the lines of receipts, and how the store grew. Goes out: one `Metric` for each row of the table, with its target
-and whether it holds; or the figures of each day. A metric that nothing was measured for has no value, and neither holds
-nor fails. The statistics are figures only, over contexts, by profile and by part.
+They are computed from the lines of receipts and from the growth of the store. They hold figures only, no text and no id.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from statistics import fmean
-from typing import Any
 
 from foveate.clock import iso
-from foveate.receipts.codec import unpack
-from foveate.receipts.receipt import Receipt
 from foveate.receipts.summary import ReceiptSummary
-from foveate.store.protocol import Store, StoredReceipt
-from foveate.tasks.claims import active_claims
-from foveate.types import Scope
 
 LATEST = 500
-"""Receipts that are read: the last days of a busy agent, in a fraction of a second."""
+"""Receipts that metrics are computed from: the last days of a busy agent, in a fraction of a second."""
 
-DAYS = 30
-"""The stretch over which growth is taken, as long as receipts are kept."""
+GROWTH_DAYS = 30
+"""Days over which growth is measured, as long as receipts are kept."""
 
-MOST = 50_000
-"""Lines that are read for figures by day: more than the room for receipts holds, unless somebody gives them more. 10,000
-take some 0.1 s."""
+MIN_MEASURED = 10
+"""Measurements before a metric has a verdict. A new store has one context and four records, and has missed nothing."""
 
-DAY = 86_400_000
-SLOWEST = 0.95
-"""Cold start is the time that this share of contexts stays within; the mean would hide the slow ones."""
+MAX_LINES_BY_DAY = 50_000
+"""Lines that figures by day are computed from: more than the default limit of stored receipts. 10,000 take some 0.1 s."""
+
+DAY_MS = 86_400_000
+P95 = 0.95
+"""Cold start is the time within which this share of contexts is computed; the mean would hide the slow ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One figure with what it should be. `holds` is None where there is no figure or no target."""
+    """A figure with its target."""
 
     value: float | None
+    """None if nothing was measured."""
     target: str
     holds: bool | None
+    """None if there is no target, or too little was measured for a verdict."""
     measured: int
-    """Contexts, answers, turns or facts that it was measured on."""
+    """Number of contexts, answers, turns or facts that it was measured on."""
 
 
-def measure(lines: Sequence[ReceiptSummary], growth: Mapping[str, int], now: int) -> dict[str, dict[str, Any]]:
-    """Every metric by name. `growth` is the reader's, over the last DAYS; a younger store is taken over its own age."""
-    days = min(DAYS, max(1.0, (now - growth["first"]) / DAY))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DayMetrics:
+    """The figures of one day (UTC)."""
+
+    day: str
+    contexts: int = 0
+    records: int = 0
+    """Records that were written on this day."""
+    tokens: int = 0
+    """Mean size of a context."""
+    context_relevance: float | None = None
+    budget_utilisation: float | None = None
+    refresh_rate: float | None = None
+    recall_precision: float | None = None
+    ms_p50: float | None = None
+    ms_p95: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Mean and maximum of token counts, or of shares of a budget."""
+
+    mean: float = 0
+    max: float = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextStats:
+    """001's statistics over the latest contexts."""
+
+    contexts: int
+    tokens: Sizes
+    utilisation: Sizes
+    """Share of the budget that was used."""
+    by_profile: Mapping[str, int]
+    by_section: Mapping[str, Sizes]
+    """Tokens of each section where it is shown, the largest first."""
+
+
+def measure(lines: Sequence[ReceiptSummary], growth: Mapping[str, int], now: int) -> dict[str, Metric]:
+    """Return 004's metrics by name. `growth` covers GROWTH_DAYS; of a younger store, its own age."""
+    days = min(GROWTH_DAYS, max(1.0, (now - growth["first"]) / DAY_MS))
     found = {
-        "context_relevance": _over([line.relevance for line in lines], 0.6),
+        "context_relevance": _above([line.relevance for line in lines], 0.6),
         "budget_utilisation": _utilisation(lines),
         "refresh_rate": _refresh_rate(lines),
-        "recall_precision": _over([line.precision for line in lines], 0.4),
+        "recall_precision": _above([line.precision for line in lines], 0.4),
         "cold_start_ms": _cold_start(lines),
         "memory_growth_per_day": Metric(round(growth["added"] / days, 2), "monitored", None, growth["added"]),
-        "fact_confirmation": _over([growth["confirmed"] / growth["facts"]] if growth["facts"] else [], 0.2, growth["facts"]),
+        "fact_confirmation": _confirmation(growth["confirmed"], growth["facts"]),
     }
-    return {name: asdict(metric) for name, metric in found.items()}
+    return {name: _with_due_verdict(metric) for name, metric in found.items()}
 
 
-def since(now: int, days: int = DAYS) -> int:
-    """The beginning of the first of so many days, of which today is the last (UTC)."""
-    return (now // DAY + 1 - days) * DAY
+def _with_due_verdict(metric: Metric) -> Metric:
+    return metric if metric.measured >= MIN_MEASURED else replace(metric, holds=None)
 
 
-def over_time(lines: Iterable[ReceiptSummary], *, cut: bool = False) -> dict[str, Any]:
-    """The figures of each day, oldest first, from lines that come newest first; a day without contexts is left out, and what
-    was not measured is None.
+def first_day(now: int, days: int) -> int:
+    """Return the beginning of the first of so many days, of which today is the last (UTC)."""
+    return (now // DAY_MS + 1 - days) * DAY_MS
 
-    `cut`: there are more lines than these. Then the oldest day is left out, too: they may be a part of it only.
+
+def by_day(lines: Iterable[ReceiptSummary], records: Mapping[str, int], *, cut: bool = False) -> tuple[DayMetrics, ...]:
+    """Return the figures of each day that has contexts or new records, oldest first, from lines that come newest first.
+
+    `cut` says that there are more lines than these. The oldest of their days is left out then, because it may be incomplete.
     """
-    days = [
-        {"day": iso(day * DAY)[:10], **_figures(list(those))}
-        for day, those in groupby(lines, lambda line: line.created // DAY)
-    ]
-    return {"days": days[: len(days) - cut][::-1], "cut": cut}
+    groups = {iso(day * DAY_MS)[:10]: list(group) for day, group in groupby(lines, lambda line: line.created // DAY_MS)}
+    incomplete = min(groups, default="") if cut else ""
+    names = sorted(day for day in groups.keys() | records.keys() if day > incomplete)
+    return tuple(_day(day, groups.get(day, []), records.get(day, 0)) for day in names)
 
 
-def _figures(lines: Sequence[ReceiptSummary]) -> dict[str, Any]:
+def _day(day: str, lines: Sequence[ReceiptSummary], records: int) -> DayMetrics:
+    if not lines:
+        return DayMetrics(day=day, records=records)
     times = [line.ms for line in lines]
-    return {
-        "contexts": len(lines),
-        "tokens": round(fmean(line.tokens for line in lines)),
-        "context_relevance": _over([line.relevance for line in lines], 0).value,
-        "budget_utilisation": _utilisation(lines).value,
-        "refresh_rate": _refresh_rate(lines).value,
-        "recall_precision": _over([line.precision for line in lines], 0).value,
-        "ms_p50": _within(times, 0.5),
-        "ms_p95": _within(times, SLOWEST),
-    }
+    return DayMetrics(
+        day=day,
+        contexts=len(lines),
+        records=records,
+        tokens=round(fmean(line.tokens for line in lines)),
+        context_relevance=_above([line.relevance for line in lines], 0).value,
+        budget_utilisation=_utilisation(lines).value,
+        refresh_rate=_refresh_rate(lines).value,
+        recall_precision=_above([line.precision for line in lines], 0).value,
+        ms_p50=_percentile(times, 0.5),
+        ms_p95=_percentile(times, P95),
+    )
 
 
-def _over(values: Sequence[float | None], target: float, measured: int | None = None) -> Metric:
-    """The mean of what was measured, which should be above its target."""
+def _above(values: Iterable[float | None], target: float) -> Metric:
+    """Return the mean of the values that were measured; it should be above the target."""
     known = [value for value in values if value is not None]
     mean = round(fmean(known), 4) if known else None
-    return Metric(mean, f"> {target}", None if mean is None else mean > target, len(known) if measured is None else measured)
+    return Metric(mean, f"> {target}", None if mean is None else mean > target, len(known))
+
+
+def _confirmation(confirmed: int, facts: int) -> Metric:
+    return replace(_above([confirmed / facts] if facts else [], 0.2), measured=facts)
 
 
 def _utilisation(lines: Sequence[ReceiptSummary]) -> Metric:
-    rooms = [(line.tokens, line.total - line.reserve) for line in lines]
-    shares = [used / room for used, room in rooms if room > 0]
+    shares = _used_shares(lines)
     mean = round(fmean(shares), 4) if shares else None
     return Metric(mean, "0.5 to 0.9", None if mean is None else 0.5 <= mean <= 0.9, len(shares))
+
+
+def _used_shares(lines: Iterable[ReceiptSummary]) -> list[float]:
+    sizes = [(line.tokens, line.total - line.reserve) for line in lines]
+    return [used / available for used, available in sizes if available > 0]
 
 
 def _refresh_rate(lines: Sequence[ReceiptSummary]) -> Metric:
@@ -117,53 +166,30 @@ def _refresh_rate(lines: Sequence[ReceiptSummary]) -> Metric:
 
 
 def _cold_start(lines: Sequence[ReceiptSummary]) -> Metric:
-    slow = _within([line.ms for line in lines], SLOWEST)
+    slow = _percentile([line.ms for line in lines], P95)
     return Metric(slow, "< 500", None if slow is None else slow < 500, len(lines))
 
 
-def _within(times: Sequence[float], share: float) -> float | None:
-    """The time that this share of them stays within."""
+def _percentile(times: Sequence[float], share: float) -> float | None:
     return round(sorted(times)[min(len(times) - 1, int(len(times) * share))], 3) if times else None
 
 
-# --- 001: where the tokens go --------------------------------------------------------------------------------------
+def context_stats(lines: Sequence[ReceiptSummary]) -> ContextStats:
+    """Return how large and how full contexts are, by profile and by section."""
+    sections: dict[str, list[int]] = {}
+    for line in lines:
+        for name, tokens in line.slots.items():
+            sections.setdefault(name, []).append(tokens)
+    largest_first = sorted(sections.items(), key=lambda section: (-sum(section[1]), section[0]))
+    shares = _used_shares(lines)
+    return ContextStats(
+        contexts=len(lines),
+        tokens=_token_sizes([line.tokens for line in lines]),
+        utilisation=Sizes(round(fmean(shares), 4), round(max(shares), 4)) if shares else Sizes(),
+        by_profile=dict(sorted(Counter(line.profile for line in lines).items())),
+        by_section={name: _token_sizes(tokens) for name, tokens in largest_first},
+    )
 
 
-def context_stats(store: Store, scope: Scope, now: int) -> dict[str, Any]:
-    """How many contexts there were lately, how large and how full, by profile and by part, and how many are in use.
-
-    Those of the scope and, where it names no agent, those of every agent: figures only.
-    """
-    with store.read(scope) as reader:
-        active = len(active_claims(reader, now))
-        agents = [] if scope.agent is not None else reader.receipt_agents()
-    found: dict[str, StoredReceipt] = {}
-    for agent in (scope.agent, *agents):
-        with store.read(replace(scope, agent=agent)) as reader:
-            found |= {stored.id: stored for stored in reader.receipts(LATEST)}
-    latest = sorted(found.values(), key=lambda stored: (-stored.created, stored.id))[:LATEST]
-    return {"active": active, **_sizes_of([unpack(stored.body) for stored in latest])}
-
-
-def _sizes_of(receipts: Sequence[Receipt]) -> dict[str, Any]:
-    budgets = [receipt.budget for receipt in receipts]
-    rooms = [(budget.used, budget.ceiling) for budget in budgets]
-    parts: dict[str, list[int]] = {}
-    for budget in budgets:
-        for slot in budget.slots:
-            parts.setdefault(slot.name, []).append(slot.used)
-    return {
-        "contexts": len(receipts),
-        "tokens": _sizes([used for used, _ in rooms]),
-        "full": _shares([used / room for used, room in rooms if room > 0]),
-        "by_profile": dict(sorted(Counter(receipt.profile.name for receipt in receipts).items())),
-        "by_part": {name: _sizes(used) for name, used in sorted(parts.items(), key=lambda part: (-sum(part[1]), part[0]))},
-    }
-
-
-def _sizes(tokens: Sequence[int]) -> dict[str, int]:
-    return {"mean": round(fmean(tokens)) if tokens else 0, "max": max(tokens, default=0)}
-
-
-def _shares(shares: Sequence[float]) -> dict[str, float]:
-    return {"mean": round(fmean(shares), 4) if shares else 0.0, "max": round(max(shares, default=0.0), 4)}
+def _token_sizes(tokens: Sequence[int]) -> Sizes:
+    return Sizes(round(fmean(tokens)), max(tokens)) if tokens else Sizes()

@@ -68,11 +68,11 @@ def vectors(engine: Engine) -> dict[str, Any]:
     """Return how many records have vectors, and the vectors of other embedders."""
     found = engine.store.vectors()
     facts = {}
-    if found["embedder"]:
-        left = f"; {found['lacking']:,} records have none yet: `foveate embed`" if found["lacking"] else ", of every record"
-        facts["vectors"] = f"{found['held']:,}{left}"
-    if found["unused"]:
-        each = [f"{one['vectors']:,} of {one['embedder']} ({one['bytes'] / 2**20:,.1f} MB)" for one in found["unused"]]
+    if found.embedder:
+        left = f"; {found.missing:,} records have none yet: `foveate embed`" if found.missing else ", of every record"
+        facts["vectors"] = f"{found.stored:,}{left}"
+    if found.unused:
+        each = [f"{one.vector_count:,} of {one.fingerprint} ({one.size_bytes / 2**20:,.1f} MB)" for one in found.unused]
         facts["unused vectors"] = f"{', '.join(each)}; `foveate embed --prune` drops them"
     return facts
 

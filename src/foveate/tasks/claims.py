@@ -7,7 +7,7 @@ time has not run out, so a task that ends in any way has no claims.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -175,22 +175,46 @@ def expired_claims(reader: Reader, now: int) -> list[Record]:
     return [record for record in _open_records(reader) if record.data["expires"] <= now]
 
 
-def claim_stats(reader: Reader, now: int) -> dict[str, Any]:
-    """Count the claims that are active and how the others ended, and the tokens of their contexts."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimStats:
+    """How many claims are active, how the others ended, and the tokens of their contexts."""
+
+    claimed: int
+    """All claims, the active ones among them."""
+    active: int
+    completed: int
+    failed: int
+    blocked: int
+    released: int
+    expired: int
+    by_agent: Mapping[str, int]
+    """Active claims of each agent."""
+    tokens: int
+    """Tokens of the contexts of active claims."""
+    average_tokens: int
+    """Mean tokens of the contexts of all claims."""
+
+
+def claim_stats(reader: Reader, now: int) -> ClaimStats:
+    """Count the claims of a scope."""
     active = active_claims(reader, now)
     open_records = _open_records(reader)
     archived = reader.recent([CLAIM_KIND], NO_LIMIT, NO_FILTERS, archived=True)
     ended = Counter(record.data["state"] for record in archived)
     ended["expired"] += sum(record.data["expires"] <= now for record in open_records)
     tokens = [record.data["tokens"] for record in (*open_records, *archived)]
-    return {
-        "claimed": len(tokens),
-        "active": len(active),
-        **{state: ended[state] for state in ("completed", "failed", "blocked", "released", "expired")},
-        "by_agent": dict(sorted(Counter(record.data["agent"] for record in active).items())),
-        "tokens": sum(record.data["tokens"] for record in active),
-        "average_tokens": round(sum(tokens) / len(tokens)) if tokens else 0,
-    }
+    return ClaimStats(
+        claimed=len(tokens),
+        active=len(active),
+        completed=ended["completed"],
+        failed=ended["failed"],
+        blocked=ended["blocked"],
+        released=ended["released"],
+        expired=ended["expired"],
+        by_agent=dict(sorted(Counter(record.data["agent"] for record in active).items())),
+        tokens=sum(record.data["tokens"] for record in active),
+        average_tokens=round(sum(tokens) / len(tokens)) if tokens else 0,
+    )
 
 
 def _open_records(reader: Reader) -> list[Record]:

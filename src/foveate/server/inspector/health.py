@@ -14,6 +14,8 @@ from foveate.server.doctor import Findings, check_environment
 from foveate.server.inspector.page import Page, PageRequest
 from foveate.store.open import read_schema_status
 
+DAYS = 30
+
 METRIC_DESCRIPTIONS = {
     "context_relevance": "average relevance of the items found for a query",
     "budget_utilisation": "share of the available tokens that is used",
@@ -32,21 +34,21 @@ def health_page(request: PageRequest) -> dict[str, Any]:
     findings = Findings()
     if owner:  # paths, roles and hooks concern only the owner of the service
         _run_checks(engine, findings, full_check)
-    over_time = engine.store.metrics_by_day()
+    stats = engine.store.stats(days=DAYS)
     return {
         "metrics": [
-            {"name": name, "description": METRIC_DESCRIPTIONS[name], **metric}
-            for name, metric in engine.store.metrics().items()
+            {"name": name, "description": METRIC_DESCRIPTIONS[name], **asdict(metric)}
+            for name, metric in stats.metrics.items()
         ],
         "latest": LATEST,
-        "days": [{**day, "records": over_time["growth"].get(day["day"], 0)} for day in over_time["days"]],
-        "cut": over_time["cut"],
+        "days": [asdict(day) for day in stats.days if day.contexts],
+        "cut": stats.days_cut,
         "problems": findings.problems,
         "warnings": findings.warnings,
         "facts": {name: str(value) for name, value in findings.facts.items() if value not in (None, "")},
         "schema": _schema(engine) if owner else None,
-        "stats": engine.store.stats(),
-        "vectors": engine.store.vectors() if request.can_see_all else None,
+        "stats": asdict(stats),
+        "vectors": asdict(engine.store.vectors()) if request.can_see_all else None,
         "full_check": full_check,
         "is_owner": owner,
         "version": __version__,

@@ -40,10 +40,7 @@ def stats(caller: Reads, days: Annotated[int, Query(ge=0, le=365)] = 0) -> Respo
 
     They are those of the user and agent that the token or the request names, or of the whole project.
     """
-    engine = caller.engine
-    figures = {"contexts": engine.store.context_stats(), "metrics": engine.store.metrics()}
-    by_day = {"metrics_by_day": engine.store.metrics_by_day()} if days else {}
-    return Document({**engine.store.stats(), **figures, **by_day})
+    return Document(json.stats(caller.engine.store.stats(days=days)))
 
 
 @router.get("/export", responses={200: EXPORT}, response_class=FileResponse)
@@ -105,8 +102,8 @@ async def readyz(request: Request, full: bool = False) -> Response:
     state, principal = request.app.state, request.scope["principal"]
     if state.stopping.is_set():
         raise StoreError("The service is stopping.")
-    stats = await anyio.to_thread.run_sync(state.engine.store.stats, limiter=state.extra_threads)
-    document = {"ok": True, "revision": stats["revision"]}
+    revision = await anyio.to_thread.run_sync(_revision, state.engine, limiter=state.extra_threads)
+    document = {"ok": True, "revision": revision}
     if full:
         require_scope(principal, "admin")
         health = await anyio.to_thread.run_sync(state.engine.store.health, limiter=state.extra_threads)
@@ -114,6 +111,11 @@ async def readyz(request: Request, full: bool = False) -> Response:
         if principal.is_owner:  # the store may hold other projects than a token's
             document |= {"facts": dict(health.facts), "problems": list(health.problems)}
     return Document(document)
+
+
+def _revision(engine: Engine) -> str:
+    with engine.store.data.project_reader() as reader:
+        return reader.revision
 
 
 @metrics_router.get("/metrics", response_class=PlainTextResponse)
