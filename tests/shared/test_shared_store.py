@@ -119,7 +119,7 @@ def test_the_name_of_the_project_is_never_guessed(url: str, folder: Path, monkey
 @pytest.mark.parametrize(
     ("config", "problem"),
     [
-        ('store = "state.db"', "begins with postgresql://"),
+        ('store = "state.db"', "must begin with postgresql://"),
         ("store = 5", "store must be str"),
         ('store = "postgresql://$FOVEATE_GONE@h/d"', "FOVEATE_GONE, which is not set"),
     ],
@@ -390,7 +390,7 @@ def test_doctor_says_that_settings_which_came_with_a_repository_were_accepted(sh
     (said,) = [warning for warning in warnings if "tracked by git and trusted by FOVEATE_ACCEPTED" in warning]
     assert str(settings) in said
     assert mask_passwords(url) in said
-    assert f"take {str(shop)!r} out of FOVEATE_ACCEPTED" in said
+    assert f"remove {str(shop)!r} from FOVEATE_ACCEPTED" in said
 
 
 def test_an_evaluation_does_not_write_to_a_shared_store(shop: Path) -> None:

@@ -1,4 +1,4 @@
-"""URLs of shared stores: what is one, what the environment fills in, what is never shown."""
+"""URLs of shared stores: recognition, environment variables and hidden passwords."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from foveate.store.database_url import expand_env, has_password, is_url, mask_pa
         (None, False),
     ],
 )
-def test_a_url_is_told_from_a_path(text: str | None, wanted: bool) -> None:
+def test_a_url_is_distinguished_from_a_path(text: str | None, wanted: bool) -> None:
     assert is_url(text) is wanted
     assert text is None or refers_to_database(text) is wanted
 
@@ -48,17 +48,17 @@ def test_a_variable_may_name_a_database() -> None:
         ("postgresql://db:5432/shop", "postgresql://db:5432/shop"),
     ],
 )
-def test_no_password_is_shown(url: str, shown: str) -> None:
+def test_passwords_are_masked(url: str, shown: str) -> None:
     assert mask_passwords(url) == shown
     assert has_password(url) is (url != shown)
 
 
-def test_a_variable_is_no_password() -> None:
+def test_a_variable_is_not_a_password() -> None:
     assert not has_password("postgresql://ada:$FOVEATE_PASSWORD@db/shop")
     assert has_password("postgresql://ada:x$FOVEATE_PASSWORD@db/shop")
 
 
-def test_variables_are_filled_in(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_variables_are_expanded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOVEATE_PASSWORD", "s3cret")
     monkeypatch.setenv("PGHOST", "db")
     monkeypatch.setenv("DATABASE_URL", "postgres://whole")
@@ -70,12 +70,12 @@ def test_variables_are_filled_in(monkeypatch: pytest.MonkeyPatch) -> None:
     ("url", "problem"),
     [
         ("postgresql://$FOVEATE_GONE@db", "FOVEATE_GONE, which is not set"),
-        ("postgresql://evil/$CLOUD_SECRET", r"\$CLOUD_SECRET does not"),
-        ("$NO_URL", "begins with postgresql://"),
-        ("./state.db", "begins with postgresql://"),
+        ("postgresql://evil/$CLOUD_SECRET", r"got \$CLOUD_SECRET"),
+        ("$NO_URL", "must begin with postgresql://"),
+        ("./state.db", "must begin with postgresql://"),
     ],
 )
-def test_what_cannot_be_filled_in_is_refused(url: str, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unset_and_forbidden_variables_are_refused(url: str, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLOUD_SECRET", "s3cret")
     monkeypatch.setenv("NO_URL", "s3cret")
     with pytest.raises(InputError, match=problem) as caught:
@@ -86,8 +86,8 @@ def test_what_cannot_be_filled_in_is_refused(url: str, problem: str, monkeypatch
 @pytest.mark.parametrize(
     "text", ["sqlite:///x", "mysql://u:s3cret@h/d", "POSTGRESQL://u:s3cret@h", "postgresql+psycopg://u:s3cret@h"]
 )
-def test_a_url_of_another_kind_is_refused_unseen(text: str) -> None:
-    with pytest.raises(InputError, match="begins with postgresql://") as refused:
+def test_the_error_for_another_scheme_does_not_show_the_url(text: str) -> None:
+    with pytest.raises(InputError, match="a URL that begins with postgresql://") as refused:
         is_url(text)
     assert "s3cret" not in str(refused.value)
 

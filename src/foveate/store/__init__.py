@@ -1,1 +1,1 @@
-"""Where records are stored: one contract, with SQLite and PostgreSQL behind it."""
+"""Stores of records: one protocol, implemented on SQLite and PostgreSQL."""

@@ -1,4 +1,4 @@
-"""Reads a project's store and the user's personal store as one, so that preferences follow a person."""
+"""Read a project's store and the user's personal store as one, so that preferences follow a person across projects."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from foveate.types import Change, Filters, Link, Record, Scope
 
 
 class ChainedReader:
-    """Several readers as one `Reader`. If two know the same id or name, the first one decides.
+    """Several readers as one `Reader`. If two have the same id or name, the first one is used.
 
-    Relevance is calibrated in each store by itself, so hits can be merged.
+    Hits of several stores can be sorted together, because relevance is calibrated in each store to the same scale.
     """
 
     def __init__(self, readers: Sequence[Reader]) -> None:
@@ -29,6 +29,7 @@ class ChainedReader:
 
     def get(self, ids: Sequence[str]) -> dict[str, Record]:
         records: dict[str, Record] = {}
+        # In reverse, so that the first reader's records replace those of the others.
         for reader in reversed(self._readers):
             records |= reader.get(ids)
         return records

@@ -1,7 +1,7 @@
-"""Copying a whole store into another, between files and PostgreSQL databases.
+"""Copy a whole store into another, between files and PostgreSQL databases.
 
-The target is written in one transaction. Until that is complete and verified, everybody reads what the target held before;
-a copy that is killed or fails changes nothing and can be run again.
+The target is written in one transaction. Until that is complete and verified, other processes read its old content. A copy
+that is killed or fails changes nothing and can be run again. `docs/decisions/041` has the reasons.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ TABLE_KEYS: dict[str, tuple[str, ...]] = {
     "receipts": ("project", "id"),
     "receipt_items": ("project", "record", "receipt"),
 }
-"""The tables that are copied, and the unique key by which each is read: every database has an index on it, and the same
-order."""
+"""The tables that are copied, with the unique key by which each is read. Every database has an index on the key and returns
+the rows in the same order, so that both sides can be hashed while they are read."""
 
 PROJECT_TABLES = tuple(table for table, key in TABLE_KEYS.items() if key[0] == "project")
 """Tables whose rows belong to one project each, `projects` itself first."""
 
 CONTENT_TABLES = tuple(table for table in TABLE_KEYS if table not in ("projects", "kinds", "spaces"))
-"""Tables that hold what somebody has written."""
+"""Tables with content. A store is empty if these are, even if projects and kinds are registered."""
 
 PAGE_ROWS = 5000
-"""Rows that are read and written together: a few megabytes."""
+"""Rows that are read and written together. They take a few megabytes of memory."""
 
 POSTGRES_NUMBERED = {"projects": "project", "kinds": "kind", "spaces": "space"}
-"""Tables whose rows PostgreSQL numbers itself."""
+"""Tables whose rows PostgreSQL numbers itself, with the column of the number."""
 
 VECTOR_HEADER_BYTES = 4
-"""Bytes before the numbers of a vector in pgvector's binary format: the dimension, and two that are unused."""
+"""Bytes before the numbers of a vector in pgvector's binary format: two for the dimension and two unused."""
 
 
 class CopyableStore(Protocol):
@@ -62,42 +62,42 @@ class CopyableStore(Protocol):
 
     @property
     def label(self) -> str:
-        """The path or URL, without a password."""
+        """The path or URL without a password, for messages."""
         ...
 
     def tables(self, *, write: bool = False) -> AbstractContextManager[Tables]:
-        """Open one snapshot of every table, or one transaction that nobody else writes beside."""
+        """Open one snapshot of every table, or one transaction during which no other process can write."""
         ...
 
 
 class Tables(Protocol):
     """Every table of a store as plain rows, of all projects, inside one transaction.
 
-    Values are the same on every database: numbers, text, bytes and None.
+    Values have the same types on every database: numbers, text, bytes and None.
     """
 
     def columns(self, table: str) -> tuple[str, ...]: ...
     def count(self, table: str) -> int: ...
     def page(self, table: str, columns: Sequence[str], after: Row | None, limit: int) -> list[Row]:
-        """Return rows in the order of the table's key, from the one after a key."""
+        """Return up to `limit` rows in the order of the table's key, beginning after a key."""
         ...
 
     def clear(self, table: str) -> None: ...
     def insert(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None: ...
     def max_change_number(self) -> int:
-        """Return the highest number by which a process may know what it holds of this store in memory, or -1."""
+        """Return the highest change number by which another process may have cached rows of this store, or -1."""
         ...
 
     def raise_change_numbers(self, highest_known: int) -> None:
-        """Raise all such numbers above `highest_known`, so that nobody takes the new rows for those it has in memory."""
+        """Raise all change numbers above `highest_known`, so that no process takes new rows for those that it has cached."""
         ...
 
     def stamps(self) -> dict[str, str]:
-        """Return what made the rows: the names of `META_STAMPS` that have one value for all of them."""
+        """Return the values of `META_STAMPS` that are the same for all rows."""
         ...
 
     def finalize(self, stamps: Mapping[str, str], *, replaced: bool) -> None:
-        """Write what made the rows, and continue numbering where they end. `replaced`: other rows were there before."""
+        """Write the stamps and continue numbering after the new rows. `replaced`: the store was not empty before."""
         ...
 
 
@@ -110,22 +110,23 @@ class TableCopyResult:
 
 
 Progress = Callable[[str, int, int], None]
-"""Called with what is being done, how many rows are done, and how many there are."""
+"""Called with a description of the current step, the rows that are done, and the rows in total."""
 
 
 def copy_store(
     source: CopyableStore, target: CopyableStore, *, replace: bool = False, progress: Progress | None = None
 ) -> dict[str, TableCopyResult]:
-    """Make the target hold what the source holds, and verify it. Return the rows and a hash for each table."""
+    """Replace the target's content by the source's and verify it. Return the number of rows and a hash for each table."""
     with source.tables() as source_tables, target.tables(write=True) as target_tables:
         if not replace and not has_no_content(target_tables):
-            raise Conflict(f"{target.label!r} holds records or receipts already. Pass --replace to have them replaced.")
+            raise Conflict(f"{target.label!r} holds records or receipts already. Pass --replace to replace them.")
         return copy_tables(source_tables, target_tables, progress=progress)
 
 
 def copy_tables(source: Tables, target: Tables, *, progress: Progress | None = None) -> dict[str, TableCopyResult]:
-    """Copy every table inside transactions that are open already."""
-    progress = progress or (lambda doing, done, total: None)
+    """Copy every table. Both stores must have a transaction open already."""
+    progress = progress or (lambda step, done, total: None)
+    # The highest number is read before the old rows are deleted, because other processes know the store by it.
     replaced, highest_known = not has_no_content(target), target.max_change_number()
     columns = {table: _common_columns(table, source, target) for table in TABLE_KEYS}
     for table in TABLE_KEYS:
@@ -133,7 +134,7 @@ def copy_tables(source: Tables, target: Tables, *, progress: Progress | None = N
     results = {table: _copy_table(source, target, table, columns[table], progress) for table in TABLE_KEYS}
     for table, copied in results.items():
         if _hash_table(target, table, columns[table], copied.rows, progress) != copied:
-            raise StoreError(f"Table {table!r} was not stored as it was copied; nothing was changed. Is the disk sound?")
+            raise StoreError(f"Table {table!r} differs after copying. Nothing was changed. Check the disk and copy again.")
     if highest_known >= 0:
         target.raise_change_numbers(highest_known)
     target.finalize(source.stamps(), replaced=replaced)
@@ -141,7 +142,7 @@ def copy_tables(source: Tables, target: Tables, *, progress: Progress | None = N
 
 
 def has_no_content(tables: Tables) -> bool:
-    """Return whether nobody has written anything to the store yet."""
+    """Return whether the store has no records, receipts or other content yet."""
     return not any(tables.page(table, TABLE_KEYS[table], None, 1) for table in CONTENT_TABLES)
 
 
@@ -173,36 +174,36 @@ def _pages(tables: Tables, table: str, columns: tuple[str, ...]) -> Iterator[lis
 
 
 def _common_columns(table: str, source: Tables, target: Tables) -> tuple[str, ...]:
-    """Return the columns that are copied. Only `projects` may have further columns, for counts of the database's own."""
-    ours, theirs = source.columns(table), target.columns(table)
-    if table != "projects" and set(ours) != set(theirs):
-        raise StoreError(f"The stores keep table {table!r} in different shapes; run `foveate migrate` on both, then copy.")
-    return tuple(name for name in ours if name in theirs)
+    """Return the columns to copy. Only `projects` may have others, because each database keeps counters of its own there."""
+    source_columns, target_columns = source.columns(table), target.columns(table)
+    if table != "projects" and set(source_columns) != set(target_columns):
+        raise StoreError(f"Table {table!r} differs in its columns. Run `foveate migrate` on both stores, then copy.")
+    return tuple(name for name in source_columns if name in target_columns)
 
 
 def _update(digest: Any, rows: Sequence[Row]) -> None:
-    # Python writes a value in one way only, whichever database it came from.
+    # `repr` of a value is the same regardless of the database that it came from.
     digest.update("".join(map(repr, rows)).encode("utf-8", "surrogatepass"))
 
 
 class SQLTables:
-    """The part of `Tables` that is the same in any SQL. In `_execute`, `?` stands for a value."""
+    """The part of `Tables` that is the same in both SQL dialects. `?` is the placeholder for a value in `_execute`."""
 
     def _execute(self, text: str, values: Sequence[Any] = ()) -> list[Row]:
         raise NotImplementedError
 
     def _select_expression(self, table: str, column: str) -> str:
-        """Return how a column is read in the common form."""
+        """Return the SQL that reads a column in the form that both databases have."""
         return quote_identifier(column)
 
     def count(self, table: str) -> int:
         return int(self._execute(f"select count(*) from {quote_identifier(table)}")[0][0])
 
     def page(self, table: str, columns: Sequence[str], after: Row | None, limit: int) -> list[Row]:
-        shown = ", ".join(self._select_expression(table, column) for column in columns)
+        selected = ", ".join(self._select_expression(table, column) for column in columns)
         key = ", ".join(map(quote_identifier, TABLE_KEYS[table]))
         where = "" if after is None else f" where ({key}) > ({', '.join('?' * len(after))})"
-        text = f"select {shown} from {quote_identifier(table)}{where} order by {key} limit {limit:d}"
+        text = f"select {selected} from {quote_identifier(table)}{where} order by {key} limit {limit:d}"
         return self._execute(text, after or ())
 
     def clear(self, table: str) -> None:
@@ -216,7 +217,7 @@ class SQLTables:
         return -1 if highest is None else int(highest)
 
     def raise_change_numbers(self, highest_known: int) -> None:
-        # By more than any number, so that no row meets another's on its way up.
+        # The step is larger than every number in use, so that no row gets a number that another one still has.
         by = highest_known + 1 + max(self.max_change_number(), 0)
         self._execute("update projects set revision = revision + ?", (by,))
         self._execute("update vectors set seq = seq + ?", (by,))
@@ -228,7 +229,7 @@ class SQLTables:
 
 
 class SQLiteTables(SQLTables):
-    """The tables of an SQLite store, whose values are the common form."""
+    """The tables of a SQLite store. Its values already have the common form."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
@@ -244,7 +245,7 @@ class SQLiteTables(SQLTables):
         return self._meta_stamps()
 
     def finalize(self, stamps: Mapping[str, str], *, replaced: bool) -> None:
-        # What lacks a stamp is indexed anew when the file is next opened, and a residue is then removed.
+        # Without stamps, the index is rebuilt when the file is next opened.
         self._connection.executemany("delete from meta where name = ?", [(name,) for name in META_STAMPS])
         self.insert("meta", ("name", "value"), list(stamps.items()))
         self._execute(
@@ -252,6 +253,7 @@ class SQLiteTables(SQLTables):
             "max(docs, coalesce((select max(doc) from records r where r.project = projects.project), 0))"
         )
         if replaced:
+            # Bytes of the old rows may still be in the file. The mark makes the next opening rewrite it.
             self._execute("insert or replace into meta (name, value) values (?, 'copied')", (META_RESIDUE,))
 
     def _execute(self, text: str, values: Sequence[Any] = ()) -> list[Row]:
@@ -259,7 +261,7 @@ class SQLiteTables(SQLTables):
 
 
 class PostgresTables(SQLTables):
-    """The tables of a PostgreSQL store, for their owner. A vector is read as the bytes of its half floats, as in SQLite."""
+    """The tables of a PostgreSQL store, for their owner. Vectors are read as bytes of half floats, as SQLite stores them."""
 
     def __init__(self, connection: psycopg.Connection[Row]) -> None:
         self._connection = connection
@@ -298,13 +300,14 @@ class PostgresTables(SQLTables):
             if name in stamps:
                 self._execute("update meta set value = ? where name = ?", (stamps[name], name))
         makers = [stamps.get(name, "") for name in ("analyser", "renderer", "counter")]
-        made_by = "/".join(makers) if all(makers) else ""  # empty: each project is indexed anew when it is first used
+        made_by = "/".join(makers) if all(makers) else ""  # empty: a project's index is rebuilt when it is first used
         self._execute(
             "update projects p set made_by = ?, "
             "docs = greatest(docs, (select max(r.doc) from records r where r.project = p.project))",
             (made_by,),
         )
-        if replaced:  # a project's number may mean another one now: an old grant must not show it to anybody
+        if replaced:
+            # A project's number may belong to another project now. An old grant must not give access to it.
             self._execute("delete from members")
         for table, column in POSTGRES_NUMBERED.items():
             self._execute(
@@ -323,7 +326,7 @@ class PostgresTables(SQLTables):
 
 
 def quote_identifier(name: str) -> str:
-    """Return a name quoted for SQL: `user` is a reserved word."""
+    """Quote a name for SQL, because `user` is a reserved word."""
     return f'"{name}"'
 
 
@@ -334,13 +337,13 @@ def _convert_vectors(rows: Sequence[Row], columns: Sequence[str], convert: Calla
     return [(*row[:at], convert(row[at]), *row[at + 1 :]) for row in rows]
 
 
-def _from_pgvector(sent: bytes) -> bytes:
-    """Return a vector as SQLite stores it: pgvector sends the most significant byte first."""
-    return _swap_bytes(sent[VECTOR_HEADER_BYTES:])
+def _from_pgvector(data: bytes) -> bytes:
+    """Return a vector as SQLite stores it. pgvector sends the most significant byte first."""
+    return _swap_bytes(data[VECTOR_HEADER_BYTES:])
 
 
-def _to_pgvector(stored: bytes) -> bytes:
-    return (len(stored) // 2).to_bytes(2) + bytes(VECTOR_HEADER_BYTES - 2) + _swap_bytes(stored)
+def _to_pgvector(half_floats: bytes) -> bytes:
+    return (len(half_floats) // 2).to_bytes(2) + bytes(VECTOR_HEADER_BYTES - 2) + _swap_bytes(half_floats)
 
 
 def _swap_bytes(half_floats: bytes) -> bytes:

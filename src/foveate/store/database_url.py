@@ -1,7 +1,4 @@
-"""URLs of databases: telling them from paths, filling in what the environment keeps, and hiding passwords.
-
-Comes in: text that a person wrote. Goes out: text. It connects to nothing, and imports no driver.
-"""
+"""URLs of databases: tell them from paths, fill in environment variables, and hide passwords. Imports no driver."""
 
 from __future__ import annotations
 
@@ -13,72 +10,74 @@ from foveate.errors import InputError
 
 SCHEMES = ("postgresql://", "postgres://")
 
-OURS = ("FOVEATE_", "PG")
-"""How the variables begin that a URL may hold. A settings file may have come with a repository, and must not be able to
-send any other secret of the environment to a server that it names."""
+ALLOWED_ENV_PREFIXES = ("FOVEATE_", "PG")
+"""Variables that a URL may contain begin with one of these. A settings file may have come with a repository, and must not be
+able to send other secrets of the environment to a server that it names."""
 
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))", re.ASCII)
 _PASSWORD = re.compile(r"(://[^:/?#]*):.*@", re.DOTALL)
 _SCHEME = re.compile(r"[A-Za-z][\w+.-]+://")
-_SECRET = re.compile(r"password|secret|scram_", re.IGNORECASE)
-"""What the names of libpq's secrets have in them."""
-_WORD = re.compile(rf"((?:{_SECRET.pattern})\w*\s*=\s*)(?:'(?:[^'\\]|\\.)*'|\S+)", re.IGNORECASE)
-_HIDDEN = "***"
+_SECRET_NAME = re.compile(r"password|secret|scram_", re.IGNORECASE)
+"""Matches the names of libpq's parameters whose values are secret."""
+_SECRET_ASSIGNMENT = re.compile(rf"((?:{_SECRET_NAME.pattern})\w*\s*=\s*)(?:'(?:[^'\\]|\\.)*'|\S+)", re.IGNORECASE)
+_MASK = "***"
 
 
 def is_url(text: object) -> bool:
-    """Whether this names a database server, and not a path; a URL of another kind is refused, unseen."""
+    """Return whether this is the URL of a database server, not a path. Raise InputError for a URL of another scheme."""
     if not isinstance(text, str):
         return False
     if text.startswith(SCHEMES):
         return True
     if _SCHEME.match(text):
-        raise InputError(f"A store is a folder, or a URL that begins with {SCHEMES[0]}.")
+        # The URL is not in the message, because it may contain a password.
+        raise InputError(f"The store must be a folder, or a URL that begins with {SCHEMES[0]}.")
     return False
 
 
 def refers_to_database(text: str) -> bool:
-    """Whether a person means a database server: its URL, or a variable that holds it."""
+    """Return whether this is the URL of a database server, or a variable that contains one."""
     return is_url(text) or _VARIABLE.fullmatch(text) is not None
 
 
 def expand_env(text: str) -> str:
-    """A URL with `$NAME` and `${NAME}` taken from the environment. All of it may be one variable, whatever its name."""
-    whole = _VARIABLE.fullmatch(text)
+    """Replace `$NAME` and `${NAME}` in a URL by environment variables. One variable of any name may be the whole URL."""
+    is_one_variable = _VARIABLE.fullmatch(text) is not None
     problems: list[str] = []
 
-    def value(found: re.Match[str]) -> str:
-        name = found[1] or found[2]
-        if not whole and not name.startswith(OURS):
+    def value(match: re.Match[str]) -> str:
+        name = match[1] or match[2]
+        if not is_one_variable and not name.startswith(ALLOWED_ENV_PREFIXES):
             problems.append(
-                f"The store's URL may hold variables that begin with {' or '.join(OURS)}, and ${name} does not. Rename it, "
-                "or have one variable hold the whole URL."
+                f"The store's URL may contain variables that begin with {' or '.join(ALLOWED_ENV_PREFIXES)}, got ${name}. "
+                "Rename it, or put the whole URL into one variable."
             )
         elif not os.environ.get(name):
-            problems.append(f"The store's URL needs the environment variable {name}, which is not set.")
+            problems.append(f"The store's URL contains the environment variable {name}, which is not set.")
         return os.environ.get(name, "")
 
-    filled = _VARIABLE.sub(value, text)
+    url = _VARIABLE.sub(value, text)
     if problems:
         raise InputError(problems)
-    if not is_url(filled):
-        raise InputError(f"A shared store is a URL that begins with {SCHEMES[0]}; a project's file needs no setting.")
-    return filled
+    if not is_url(url):
+        raise InputError(f"The URL of a shared store must begin with {SCHEMES[0]}. A project's own file needs no setting.")
+    return url
 
 
 def has_password(url: str) -> bool:
-    """Whether the URL itself, and not a variable in it, says the password."""
-    bare = _VARIABLE.sub("", url)
-    return mask_passwords(bare).replace(_HIDDEN, "") != bare
+    """Return whether the URL contains a password itself, not only a variable for it."""
+    without_variables = _VARIABLE.sub("", url)
+    return mask_passwords(without_variables).replace(_MASK, "") != without_variables
 
 
 def mask_passwords(url: str) -> str:
-    """The URL as it may be shown: its passwords hidden."""
-    if not url.startswith(SCHEMES):  # libpq's other way to write one
-        return _WORD.sub(rf"\1{_HIDDEN}", url)
-    address, mark, query = _PASSWORD.sub(rf"\1:{_HIDDEN}@", url).partition("?")
+    """Return the URL with its passwords and other secrets replaced by `***`."""
+    if not url.startswith(SCHEMES):  # libpq also accepts `host=... password=...`
+        return _SECRET_ASSIGNMENT.sub(rf"\1{_MASK}", url)
+    address, mark, query = _PASSWORD.sub(rf"\1:{_MASK}@", url).partition("?")
     parts = [
-        f"{name}={_HIDDEN}" if _SECRET.search(unquote(name)) and value else f"{name}{equals}{value}"
+        # libpq decodes the names of parameters, so `pass%77ord` is a password, too.
+        f"{name}={_MASK}" if _SECRET_NAME.search(unquote(name)) and value else f"{name}{equals}{value}"
         for name, equals, value in (part.partition("=") for part in query.split("&"))
     ]
     return address + mark + "&".join(parts)

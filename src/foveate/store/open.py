@@ -1,4 +1,4 @@
-"""Opens a store by its path or URL. Drivers are imported only for the kind of store that is opened."""
+"""Open a store by its path or URL. A driver is imported only for the kind of store that is opened."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 
 class StoreOptions(TypedDict, total=False):
-    """Options that every store takes."""
+    """Options of every store."""
 
     counter: str | None
-    """Name of the token counter; by default the one that the store was counted with."""
+    """Name of the token counter. By default the one with which the store's tokens were counted."""
     embedding_namespace: str | None
     """Fingerprint of the embedder whose vectors are read and written."""
     multi_valued: Iterable[str]
-    """Attributes of which several values can be true at once, as `attribute` or `subject.attribute`."""
+    """Attributes that can have several values at once, as `attribute` or `subject.attribute`."""
     create: bool
     secret: str | None
-    """Fixes the random secret of a new store, for tests."""
+    """The secret of a new store instead of a random one, for tests."""
     retention: Retention
 
 
@@ -37,7 +37,7 @@ def open_store(where: str | Path, **options: Unpack[StoreOptions]) -> SQLiteStor
         from importlib.util import find_spec
 
         if find_spec("psycopg") is None or find_spec("psycopg_pool") is None:
-            raise InputError("A store on PostgreSQL needs its driver: install it with `pip install foveate[postgres]`.")
+            raise InputError("A store on PostgreSQL needs its driver. Install it with `pip install foveate[postgres]`.")
         from foveate.store.postgres.store import PostgresStore
 
         return PostgresStore(str(where), **options)
@@ -47,7 +47,7 @@ def open_store(where: str | Path, **options: Unpack[StoreOptions]) -> SQLiteStor
 
 
 def read_schema_status(where: str | Path) -> SchemaStatus:
-    """Return how the schema of a store compares with this version's, without changing anything there."""
+    """Return the schema version of a store compared with this version's, without changing the store."""
     if is_url(where):
         from foveate.store.postgres import store
 

@@ -1,7 +1,7 @@
-"""How long receipts and events are kept. Pure rules: settings in, points in time out.
+"""Rules for how long receipts and events are kept. Pure functions of settings and times.
 
-Receipts and events are created automatically and grow with use, so they expire. Knowledge never expires. An event is kept in
-any case if it is pinned, if a link begins or ends at it, or if it belongs to an unfinished task.
+Receipts and events are created automatically and grow with use, so they expire. Knowledge never expires. An event is always
+kept if it is pinned, if a link begins or ends at it, or if it belongs to an unfinished task.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ DAY_MS = 86_400_000
 MEGABYTE = 2**20
 
 BATCH_SIZE = 200
-"""Old events examined, or receipts dropped, in one transaction. It takes about 50 ms, so no writer waits long."""
+"""Old events examined, or receipts deleted, in one transaction. It takes about 50 ms, so no writer waits long."""
 
 WRITES_BETWEEN_CLEANUPS = 32
-"""Writes to a project until one also drops a batch of events. That drops six events for each that a write can add."""
+"""Every 32nd write to a project also deletes a batch of events. That is six events for each that a write can add."""
 
 OVERRUN_SHARE = 1 / 32
-"""Share by which receipts may exceed their age, and are cut below their size. So they are dropped in batches, and most
-writes drop none."""
+"""Receipts are deleted once they exceed their age by this share, and are cut below their maximum size by it. So they are
+deleted in batches, and most writes delete none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long receipts and events are kept; `[retention]` in a project's settings changes it. None means for ever."""
+    """Limits on the age and number of receipts and events, from `[retention]` in the settings. None means no limit."""
 
     receipt_days: float | None = 30.0
     receipt_mb: float | None = 64.0
@@ -36,7 +36,7 @@ class Retention:
     event_days: float | None = None
     """Days since an event happened, or since it was stored or changed here if that is later."""
     events: int | None = None
-    """Number of newest events to keep. A number instead of megabytes, because an index can count them."""
+    """Number of newest events to keep. It is not a size in megabytes, because an index can count events but not bytes."""
 
     @property
     def drops_events(self) -> bool:
@@ -66,7 +66,7 @@ DEFAULT_RETENTION = Retention()
 
 @dataclass(frozen=True, slots=True)
 class ExpiredCounts:
-    """Numbers of receipts and events that were dropped, or would be."""
+    """Numbers of receipts and events that were deleted, or would be."""
 
     receipts: int = 0
     events: int = 0
@@ -79,7 +79,7 @@ class ExpiredCounts:
 
 
 def _cutoff(now: int, days: float | None) -> int:
-    """Return the time before which something is too old; 0 if nothing is."""
+    """Return the time before which something is too old, or 0 if nothing is ever too old."""
     return 0 if days is None else max(0, now - round(days * DAY_MS))
 
 
@@ -88,9 +88,9 @@ def retention_problems(values: Mapping[str, Any]) -> list[str]:
     known = [item.name for item in fields(Retention)]
     problems = []
     for name, value in values.items():
-        whole = name == "events"
+        is_count = name == "events"
         if name not in known:
             problems.append(f"{name!r} is not a retention setting.{near(name, known)}")
-        elif isinstance(value, bool) or not isinstance(value, int if whole else int | float) or value <= 0:
-            problems.append(f"{name} must be {'a whole number' if whole else 'a number'} above 0, got {value!r}.")
+        elif isinstance(value, bool) or not isinstance(value, int if is_count else int | float) or value <= 0:
+            problems.append(f"{name} must be {'a whole number' if is_count else 'a number'} above 0, got {value!r}.")
     return problems
