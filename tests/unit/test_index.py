@@ -9,7 +9,7 @@ import pytest
 
 from conformance.base import HERE, add, hits, made
 from foveate.records.kinds import kind_of
-from foveate.store.sql import postings
+from foveate.store.sql import postings, query_plan
 from foveate.store.sqlite.store import SQLiteStore
 from foveate.types import Record
 
@@ -65,7 +65,7 @@ def test_a_record_is_found_under_its_own_date_and_those_that_it_names() -> None:
 
 
 def test_rarity_is_the_probabilistic_idf_of_the_commonest_field() -> None:
-    plan = postings.plan({"rare": 1.0, "common": 0.5}, {"text": 2.0}, {"rare": {0: 1}, "common": {0: 8, 2: 3}}, 10)
+    plan = query_plan.plan({"rare": 1.0, "common": 0.5}, {"text": 2.0}, {"rare": {0: 1}, "common": {0: 8, 2: 3}}, 10)
     rare, common = log(1 + 9.5 / 1.5), log(1 + 2.5 / 8.5)
     assert [(*listed.key, listed.weight, listed.b, listed.size) for listed in plan.lists] == [
         ("rare", 0, pytest.approx(2 * rare), 0.75, 1),
@@ -76,15 +76,15 @@ def test_rarity_is_the_probabilistic_idf_of_the_commonest_field() -> None:
 
 
 def test_unknown_word_counts_as_a_typical_one() -> None:
-    known = postings.plan({"a": 1.0}, {}, {"a": {0: 2}}, 10)
-    both = postings.plan({"a": 1.0, "never": 1.0}, {}, {"a": {0: 2}}, 10)
+    known = query_plan.plan({"a": 1.0}, {}, {"a": {0: 2}}, 10)
+    both = query_plan.plan({"a": 1.0, "never": 1.0}, {}, {"a": {0: 2}}, 10)
     assert both.ceiling == pytest.approx(2 * known.ceiling)
-    assert postings.plan({"never": 1.0}, {}, {}, 10) == postings.Plan((), 0.0)
-    assert postings.Plan((), 0.0).relevance(3.0) == 0.0
+    assert query_plan.plan({"never": 1.0}, {}, {}, 10) == query_plan.Plan((), 0.0)
+    assert query_plan.Plan((), 0.0).relevance(3.0) == 0.0
 
 
 def test_field_without_weight_is_not_scanned() -> None:
-    plan = postings.plan({"a": 1.0}, {"text": 0.0}, {"a": {0: 2, 2: 1}}, 10)
+    plan = query_plan.plan({"a": 1.0}, {"text": 0.0}, {"a": {0: 2, 2: 1}}, 10)
     assert [listed.field for listed in plan.lists] == [2]
 
 

@@ -10,7 +10,7 @@ from itertools import combinations
 import pytest
 
 from foveate.receipts.codec import to_json
-from foveate.store.sql import postings
+from foveate.store.sql import query_plan
 from foveate.text import analysis
 from foveate.text.query_expansion import MAX_EXPANSIONS, MAX_QUERY_TERMS, TABLES, expand_query
 from foveate.types import ExpansionTerm
@@ -162,12 +162,12 @@ def test_other_words_stand_in_no_receipt() -> None:
 def test_other_words_weigh_less_and_are_not_asked_for() -> None:
     asked, other = {"often": 1.0, "seldom": 1.0}, {"other": ExpansionTerm("often")}
     counts = {"often": {0: 8}, "seldom": {0: 2}, "other": {0: 5}}
-    alone, beside, off = (postings.plan(asked, {}, counts, 20, *also) for also in ((), (other, 0.4), (other, 0.0)))
+    alone, beside, off = (query_plan.plan(asked, {}, counts, 20, *also) for also in ((), (other, 0.4), (other, 0.0)))
     assert [listed.term for listed in alone.lists] == ["seldom", "often"]
     assert [listed.term for listed in beside.lists] == ["seldom", "often", "other"]
     assert beside.lists[2].weight == pytest.approx(0.4 * beside.lists[1].weight)
     assert off == alone
-    with_kind = postings.plan(asked, {}, counts, 20, {"other": ExpansionTerm("often", 0.5)}, 0.4)
+    with_kind = query_plan.plan(asked, {}, counts, 20, {"other": ExpansionTerm("often", 0.5)}, 0.4)
     (kind,) = (one for one in with_kind.lists if one.term == "other")
     assert kind.weight == pytest.approx(0.2 * beside.lists[1].weight)
     assert beside.ceiling == alone.ceiling

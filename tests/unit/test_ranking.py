@@ -15,7 +15,7 @@ from conformance.base import HERE, change, found, hits, made
 from foveate.errors import StoreError
 from foveate.records.kinds import kind_of
 from foveate.store.protocol import Query, SearchGroup
-from foveate.store.sql import posting_blocks, postings, ranking
+from foveate.store.sql import posting_blocks, postings, query_plan, ranking
 from foveate.store.sql.ranking import Listed
 from foveate.store.sqlite.store import SQLiteStore
 from foveate.text import analysis
@@ -34,7 +34,7 @@ def stored(seed: int, docs: int, terms: int) -> tuple[Stored, list[Listed], floa
         share = chance.random() ** 3
         having = [doc for doc in range(docs) if chance.random() < share]
         lists[f"t{n}", 0] = {doc: posting_blocks.code(chance.choice((1, 1, 1, 2, 5)), lengths[doc]) for doc in having}
-    rare = postings.idf({term: len(held) for (term, _), held in lists.items() if held}, docs)
+    rare = query_plan.idf({term: len(held) for (term, _), held in lists.items() if held}, docs)
     plan = [Listed(term, 0, rare[term], 0.75, len(held)) for (term, _), held in lists.items() if held]
     return lists, sorted(plan, key=lambda listed: -listed.weight), sum(lengths) / docs
 

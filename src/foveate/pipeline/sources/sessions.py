@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
 from foveate.store.protocol import Query
-from foveate.store.sql import postings
+from foveate.store.sql import postings, query_plan
 from foveate.store.sql.ranking import K1
 from foveate.text import analysis
 from foveate.types import Record
@@ -45,7 +45,7 @@ def answered(records: Iterable[Record], query: Query) -> dict[str, float]:
             said[session].update((term, DATES) for term in named if term in wanted)
     frequencies = _frequencies(said.values())
     weight = OTHER_WORDS * query.expansion_weight
-    plan = postings.plan(query.terms, query.field_weights, frequencies, len(said), query.expansions, weight)
+    plan = query_plan.plan(query.terms, query.field_weights, frequencies, len(said), query.expansions, weight)
     average = max(1.0, sum(lengths.values()) / max(1, len(lengths)))
     return {name: plan.relevance(_score(plan, found, lengths[name] / average)) for name, found in said.items()}
 
@@ -58,7 +58,7 @@ def _frequencies(sessions: Collection[Said]) -> dict[str, dict[int, int]]:
     return found
 
 
-def _score(plan: postings.Plan, said: Said, length: float) -> float:
+def _score(plan: query_plan.Plan, said: Said, length: float) -> float:
     """BM25 of one session, below the plan's ceiling; `length` is a multiple of the average."""
     return sum(
         listed.weight * times / (times + K1 * (1 - listed.b + listed.b * length))

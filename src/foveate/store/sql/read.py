@@ -19,7 +19,7 @@ from foveate.records.kinds import KINDS, STRUCTURAL_LINKS, internal_kinds, kind_
 from foveate.records.make import Rules
 from foveate.store.protocol import EmbeddingNamespace, Hit, Query, SearchGroup, SessionNeighbor, StoreCounts, StoredReceipt
 from foveate.store.retention import DAY_MS, OVERRUN_SHARE, ExpiredCounts, Retention
-from foveate.store.sql import posting_blocks, ranking
+from foveate.store.sql import posting_blocks, query_plan, ranking
 from foveate.store.sql import postings as index
 from foveate.store.sql.rows import filter_params, from_row, thaw
 from foveate.store.vectors import MAX_SUPERSEDED_HITS, VectorGroup, VectorSearch, VectorView
@@ -93,7 +93,7 @@ class ReadTransaction:
         for shelf in index.SHELVES:
             codes = set(self._shelf(shelf).values())
             counts = {term: max(counted.values()) for term, counted in by_field(sizes, codes).items() if term not in found}
-            found |= index.idf(counts, sum(volumes[code][0] for code in codes & volumes.keys()))
+            found |= query_plan.idf(counts, sum(volumes[code][0] for code in codes & volumes.keys()))
         return found
 
     def always_on(self, kinds: Sequence[str], *, pinned: bool = False) -> list[Record]:
@@ -365,7 +365,7 @@ class ReadTransaction:
         self, query: Query, shelf: _Shelf, asked: Mapping[int, tuple[list[int], int]]
     ) -> dict[int, dict[int, Hit]]:
         frequencies = by_field(shelf.sizes)
-        plan = index.plan(
+        plan = query_plan.plan(
             query.terms, query.field_weights, frequencies, shelf.docs, query.expansions, query.expansion_weight
         )
         if not plan.lists:
@@ -507,7 +507,7 @@ class _Lists:
     def __init__(
         self,
         read: Callable[[Sequence[tuple[str, int]], Sequence[int]], Sequence[tuple[int, str, int, bytes, bytes]]],
-        plan: index.Plan,
+        plan: query_plan.Plan,
         shelf: _Shelf,
         kinds: set[int],
     ) -> None:
