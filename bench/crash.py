@@ -205,7 +205,7 @@ def _index(tested: TestedStore) -> dict[str, list[tuple[Any, ...]]]:
     tables["postings"] = [
         (*key, doc, code)
         for *key, docs, codes in tables["postings"]
-        for doc, code in zip(*posting_blocks.joined([bytes(docs)], [bytes(codes)]), strict=True)
+        for doc, code in zip(*posting_blocks.concat([bytes(docs)], [bytes(codes)]), strict=True)
     ]
     return {table: sorted(rows) for table, rows in tables.items()}
 

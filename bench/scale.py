@@ -117,11 +117,11 @@ def search(engine: Any, text: str) -> list[str]:
 
 def exhaustive(engine: Any, text: str) -> list[str]:
     """Run the same search with every posting scored."""
-    before, ranking.ROUND = ranking.ROUND, 10**12
+    before, ranking.POSTINGS_PER_ROUND = ranking.POSTINGS_PER_ROUND, 10**12
     try:
         return search(engine, text)
     finally:
-        ranking.ROUND = before
+        ranking.POSTINGS_PER_ROUND = before
 
 
 def ratios(row: dict[str, Any], baseline: dict[str, float], smallest: dict[str, Any] | None) -> dict[str, float]:

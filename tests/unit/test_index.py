@@ -18,7 +18,7 @@ ONLY_TEXT = dict.fromkeys(postings.FIELDS, 0.0) | {"text": 1.0}
 
 def rows(record: Record) -> dict[str, dict[str, int]]:
     out: dict[str, dict[str, int]] = {}
-    for term, number, count in postings.postings(record, kind_of(record.kind))[0]:
+    for term, number, count in postings.record_postings(record, kind_of(record.kind))[0]:
         out.setdefault(postings.FIELDS[number], {})[term] = count
     out.pop("dates")  # every record has its own
     return out
@@ -39,7 +39,7 @@ def test_postings_are_counted_by_field() -> None:
         "entities": {"redi": 1, "lab": 1},
         "paths": {"src": 1, "cach": 1, "py": 1},
     }
-    assert postings.postings(record, kind_of("fact"))[1] == 3
+    assert postings.record_postings(record, kind_of("fact"))[1] == 3
 
 
 def test_summary_field_holds_only_what_the_text_does_not_say() -> None:
@@ -51,13 +51,17 @@ def test_summary_field_holds_only_what_the_text_does_not_say() -> None:
 
 def test_names_of_an_entity_include_its_aliases() -> None:
     record = made("The store", "entity", name="Postgres-SQL", aliases=["PG", "postgre_sql"])
-    assert postings.names_of(record) == {"postgressql", "pg", "postgresql"}
-    assert postings.names_of(made("The store")) == set()
+    assert postings.entity_names(record) == {"postgressql", "pg", "postgresql"}
+    assert postings.entity_names(made("The store")) == set()
 
 
 def test_a_record_is_found_under_its_own_date_and_those_that_it_names() -> None:
     record = made("We moved to Lisbon last May", valid_from="2026-11-15")
-    found = {term for term, number, _ in postings.postings(record, kind_of("fact"))[0] if postings.FIELDS[number] == "dates"}
+    found = {
+        term
+        for term, number, _ in postings.record_postings(record, kind_of("fact"))[0]
+        if postings.FIELDS[number] == "dates"
+    }
     assert found == {"@2026-11-15", "@2026-w46", "@2026-11", "@2026", "@2026-05"}
 
 
@@ -65,27 +69,27 @@ def test_a_record_is_found_under_its_own_date_and_those_that_it_names() -> None:
 
 
 def test_rarity_is_the_probabilistic_idf_of_the_commonest_field() -> None:
-    plan = query_plan.plan({"rare": 1.0, "common": 0.5}, {"text": 2.0}, {"rare": {0: 1}, "common": {0: 8, 2: 3}}, 10)
+    plan = query_plan.plan_query({"rare": 1.0, "common": 0.5}, {"text": 2.0}, {"rare": {0: 1}, "common": {0: 8, 2: 3}}, 10)
     rare, common = log(1 + 9.5 / 1.5), log(1 + 2.5 / 8.5)
-    assert [(*listed.key, listed.weight, listed.b, listed.size) for listed in plan.lists] == [
+    assert [(*listed.key, listed.weight, listed.b, listed.doc_frequency) for listed in plan.field_terms] == [
         ("rare", 0, pytest.approx(2 * rare), 0.75, 1),
         ("common", 2, pytest.approx(0.5 * common), 0.0, 3),
         ("common", 0, pytest.approx(0.5 * 2 * common), 0.75, 8),
     ]
-    assert plan.ceiling == pytest.approx(rare + 0.5 * common)
+    assert plan.max_score == pytest.approx(rare + 0.5 * common)
 
 
 def test_unknown_word_counts_as_a_typical_one() -> None:
-    known = query_plan.plan({"a": 1.0}, {}, {"a": {0: 2}}, 10)
-    both = query_plan.plan({"a": 1.0, "never": 1.0}, {}, {"a": {0: 2}}, 10)
-    assert both.ceiling == pytest.approx(2 * known.ceiling)
-    assert query_plan.plan({"never": 1.0}, {}, {}, 10) == query_plan.Plan((), 0.0)
-    assert query_plan.Plan((), 0.0).relevance(3.0) == 0.0
+    known = query_plan.plan_query({"a": 1.0}, {}, {"a": {0: 2}}, 10)
+    both = query_plan.plan_query({"a": 1.0, "never": 1.0}, {}, {"a": {0: 2}}, 10)
+    assert both.max_score == pytest.approx(2 * known.max_score)
+    assert query_plan.plan_query({"never": 1.0}, {}, {}, 10) == query_plan.QueryPlan((), 0.0)
+    assert query_plan.QueryPlan((), 0.0).relevance(3.0) == 0.0
 
 
 def test_field_without_weight_is_not_scanned() -> None:
-    plan = query_plan.plan({"a": 1.0}, {"text": 0.0}, {"a": {0: 2, 2: 1}}, 10)
-    assert [listed.field for listed in plan.lists] == [2]
+    plan = query_plan.plan_query({"a": 1.0}, {"text": 0.0}, {"a": {0: 2, 2: 1}}, 10)
+    assert [listed.field for listed in plan.field_terms] == [2]
 
 
 # --- scores, by hand and by the store ------------------------------------------------------------------------------

@@ -162,15 +162,15 @@ def test_other_words_stand_in_no_receipt() -> None:
 def test_other_words_weigh_less_and_are_not_asked_for() -> None:
     asked, other = {"often": 1.0, "seldom": 1.0}, {"other": ExpansionTerm("often")}
     counts = {"often": {0: 8}, "seldom": {0: 2}, "other": {0: 5}}
-    alone, beside, off = (query_plan.plan(asked, {}, counts, 20, *also) for also in ((), (other, 0.4), (other, 0.0)))
-    assert [listed.term for listed in alone.lists] == ["seldom", "often"]
-    assert [listed.term for listed in beside.lists] == ["seldom", "often", "other"]
-    assert beside.lists[2].weight == pytest.approx(0.4 * beside.lists[1].weight)
+    alone, beside, off = (query_plan.plan_query(asked, {}, counts, 20, *also) for also in ((), (other, 0.4), (other, 0.0)))
+    assert [listed.term for listed in alone.field_terms] == ["seldom", "often"]
+    assert [listed.term for listed in beside.field_terms] == ["seldom", "often", "other"]
+    assert beside.field_terms[2].weight == pytest.approx(0.4 * beside.field_terms[1].weight)
     assert off == alone
-    with_kind = query_plan.plan(asked, {}, counts, 20, {"other": ExpansionTerm("often", 0.5)}, 0.4)
-    (kind,) = (one for one in with_kind.lists if one.term == "other")
-    assert kind.weight == pytest.approx(0.2 * beside.lists[1].weight)
-    assert beside.ceiling == alone.ceiling
+    with_kind = query_plan.plan_query(asked, {}, counts, 20, {"other": ExpansionTerm("often", 0.5)}, 0.4)
+    (kind,) = (one for one in with_kind.field_terms if one.term == "other")
+    assert kind.weight == pytest.approx(0.2 * beside.field_terms[1].weight)
+    assert beside.max_score == alone.max_score
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from foveate.errors import StoreError
 from foveate.records.kinds import kind_of
 from foveate.store.protocol import Query, SearchGroup
 from foveate.store.sql import posting_blocks, postings, query_plan, ranking
-from foveate.store.sql.ranking import Listed
+from foveate.store.sql.ranking import FieldTerm
 from foveate.store.sqlite.store import SQLiteStore
 from foveate.text import analysis
 from foveate.types import Scope
@@ -25,7 +25,7 @@ from property_settings import examples
 Stored = dict[tuple[str, int], dict[int, int]]
 
 
-def stored(seed: int, docs: int, terms: int) -> tuple[Stored, list[Listed], float]:
+def stored(seed: int, docs: int, terms: int) -> tuple[Stored, list[FieldTerm], float]:
     """Lists of postings as a text has them: a few terms nearly everywhere, most in few records."""
     chance = random.Random(seed)
     lengths = [chance.randint(1, 90) for _ in range(docs)]
@@ -33,13 +33,13 @@ def stored(seed: int, docs: int, terms: int) -> tuple[Stored, list[Listed], floa
     for n in range(terms):
         share = chance.random() ** 3
         having = [doc for doc in range(docs) if chance.random() < share]
-        lists[f"t{n}", 0] = {doc: posting_blocks.code(chance.choice((1, 1, 1, 2, 5)), lengths[doc]) for doc in having}
+        lists[f"t{n}", 0] = {doc: posting_blocks.encode(chance.choice((1, 1, 1, 2, 5)), lengths[doc]) for doc in having}
     rare = query_plan.idf({term: len(held) for (term, _), held in lists.items() if held}, docs)
-    plan = [Listed(term, 0, rare[term], 0.75, len(held)) for (term, _), held in lists.items() if held]
+    plan = [FieldTerm(term, 0, rare[term], 0.75, len(held)) for (term, _), held in lists.items() if held]
     return lists, sorted(plan, key=lambda listed: -listed.weight), sum(lengths) / docs
 
 
-def exhaustive(lists: Stored, plan: Sequence[Listed], average: float, limit: int) -> list[tuple[int, float]]:
+def exhaustive(lists: Stored, plan: Sequence[FieldTerm], average: float, limit: int) -> list[tuple[int, float]]:
     scores: dict[int, float] = defaultdict(float)
     for listed in plan:
         for doc, code in lists[listed.key].items():
@@ -58,34 +58,34 @@ def test_pruned_search_gives_what_scoring_everything_gives(
     lists, plan, average = stored(seed, docs, terms)
     loaded: list[str] = []
 
-    def load(batch: Sequence[Listed]) -> dict[tuple[str, int], ranking.Postings]:
+    def load(batch: Sequence[FieldTerm]) -> dict[tuple[str, int], ranking.Postings]:
         loaded.extend(listed.term for listed in batch)
         return {listed.key: (list(lists[listed.key]), list(lists[listed.key].values())) for listed in batch}
 
-    before, ranking.ROUND = ranking.ROUND, round_
+    before, ranking.POSTINGS_PER_ROUND = ranking.POSTINGS_PER_ROUND, round_
     try:
-        assert ranking.best(plan, load, average, limit) == exhaustive(lists, plan, average, limit)
+        assert ranking.top_k(plan, load, average, limit) == exhaustive(lists, plan, average, limit)
         within = {doc for doc in range(docs) if doc % 3 == 0}
         inside = {key: {doc: code for doc, code in held.items() if doc in within} for key, held in lists.items()}
-        assert ranking.best(plan, load, average, limit, within) == exhaustive(inside, plan, average, limit)
+        assert ranking.top_k(plan, load, average, limit, within) == exhaustive(inside, plan, average, limit)
     finally:
-        ranking.ROUND = before
+        ranking.POSTINGS_PER_ROUND = before
     assert len(loaded) == 2 * len(plan)  # each list once a search
 
 
 def test_common_word_is_not_scored_where_rare_ones_decide(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = {"rare": 100, "common": 50_000}
-    lists = [Listed("rare", 0, 8.0, 0.75, 100), Listed("common", 0, 0.1, 0.75, 50_000)]
+    lists = [FieldTerm("rare", 0, 8.0, 0.75, 100), FieldTerm("common", 0, 0.1, 0.75, 50_000)]
     scored: list[int] = []
-    add = ranking._add
+    add = ranking._add_scores
     monkeypatch.setattr(
-        ranking, "_add", lambda scores, found, *rest: (scored.append(len(found[0])), add(scores, found, *rest))
+        ranking, "_add_scores", lambda scores, found, *rest: (scored.append(len(found[0])), add(scores, found, *rest))
     )
 
-    def load(batch: Sequence[Listed]) -> dict[tuple[str, int], ranking.Postings]:
-        return {one.key: (range(sizes[one.term]), [posting_blocks.code(1, 10)] * sizes[one.term]) for one in batch}
+    def load(batch: Sequence[FieldTerm]) -> dict[tuple[str, int], ranking.Postings]:
+        return {one.key: (range(sizes[one.term]), [posting_blocks.encode(1, 10)] * sizes[one.term]) for one in batch}
 
-    assert [doc for doc, _ in ranking.best(lists, load, 10.0, 20)] == list(range(99, 79, -1))
+    assert [doc for doc, _ in ranking.top_k(lists, load, 10.0, 20)] == list(range(99, 79, -1))
     assert scored == [100]
 
 
@@ -94,14 +94,14 @@ def test_common_word_is_not_scored_where_rare_ones_decide(monkeypatch: pytest.Mo
 
 @given(st.dictionaries(st.integers(0, 2**32 - 1), st.tuples(st.integers(1, 99), st.integers(0, 9999)), max_size=600))
 def test_packed_pairs_come_back(held: dict[int, tuple[int, int]]) -> None:
-    pairs = sorted((doc, posting_blocks.code(*value)) for doc, value in held.items())
+    pairs = sorted((doc, posting_blocks.encode(*value)) for doc, value in held.items())
     for appended in (True, False):
-        parts = list(posting_blocks.cut(pairs, appended=appended)) if pairs else []
-        assert all(0 < len(part) <= posting_blocks.SIZE for part in parts)
-        packs = [posting_blocks.packed(part) for part in parts]
-        docs, codes = posting_blocks.joined([pack[0] for pack in packs], [pack[1] for pack in packs])
+        parts = list(posting_blocks.split_blocks(pairs, appended=appended)) if pairs else []
+        assert all(0 < len(part) <= posting_blocks.BLOCK_SIZE for part in parts)
+        packs = [posting_blocks.pack(part) for part in parts]
+        docs, codes = posting_blocks.concat([pack[0] for pack in packs], [pack[1] for pack in packs])
         assert list(zip(docs, codes, strict=True)) == pairs
-    assert [posting_blocks.decoded(code) for _, code in pairs] == [
+    assert [posting_blocks.decode(code) for _, code in pairs] == [
         (min(times, 15), min(length, 4095)) for _, (times, length) in sorted(held.items())
     ]
 
@@ -131,12 +131,12 @@ def test_index_is_what_the_records_say_whatever_was_written(tmp_path: Path) -> N
         }
         wanted: dict[tuple[str, int], dict[int, int]] = defaultdict(dict)
         for record in held:
-            rows, length = postings.postings(record, kind_of(record.kind))
+            rows, length = postings.record_postings(record, kind_of(record.kind))
             for term, field, times in rows:
-                wanted[term, field][docs[record.id]] = posting_blocks.code(times, length)
+                wanted[term, field][docs[record.id]] = posting_blocks.encode(times, length)
         seen: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
         for term, _, field, numbers, codes in reader.postings():
-            assert 0 < len(numbers) <= posting_blocks.SIZE
+            assert 0 < len(numbers) <= posting_blocks.BLOCK_SIZE
             seen[term, field] += zip(numbers, codes, strict=True)
         assert seen == {key: sorted(pairs.items()) for key, pairs in wanted.items()}
         assert reader.index_mismatch() == ""
@@ -184,7 +184,7 @@ def test_numbers_of_records_end(tmp_path: Path) -> None:
     store = SQLiteStore(tmp_path / "state.db")
     with store.write(HERE) as writer:
         writer.add(made("the first"))
-    store._connection().execute("update projects set docs = ?", (posting_blocks.MOST,))
+    store._connection().execute("update projects set docs = ?", (posting_blocks.MAX_DOC,))
     with pytest.raises(StoreError, match="as many as it can"), store.write(HERE) as writer:
         writer.add(made("one too many"))
     store.close()

@@ -13,9 +13,9 @@ from worlds import NOW, open_engine
 
 
 def signals(query: str, *entities: Record) -> Signals:
-    from foveate.store.sql.postings import names_of
+    from foveate.store.sql.postings import entity_names
 
-    known = {name: record for record in entities for name in names_of(record)}
+    known = {name: record for record in entities for name in entity_names(record)}
     request = Request(query=query, scope=Scope("main"), now=NOW)
     return extract(request, lambda names: {name: known[name] for name in names if name in known})
 

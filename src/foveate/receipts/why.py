@@ -163,7 +163,9 @@ def _not_related(receipt: Receipt, record: Record, profile: Profile, slot: Slot)
 def _rank(receipt: Receipt, record: Record, profile: Profile, slot: Slot, reader: Reader, filters: Filters) -> Reason:
     terms = receipt.signals.terms
     also = words_for(profile, expand_query(receipt.request.query)) if profile.related_weight else {}
-    shared = (terms.keys() | also.keys()) & {term for term, _, _ in postings.postings(record, kind_of(record.kind))[0]}
+    shared = (terms.keys() | also.keys()) & {
+        term for term, _, _ in postings.record_postings(record, kind_of(record.kind))[0]
+    }
     if not shared:
         words = ", ".join(list(dict.fromkeys(analysis.words(record.text)))[:MAX_SHOWN_WORDS])
         return "no shared term", f"it shares no word with the query ({words})"

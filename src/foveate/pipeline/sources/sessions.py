@@ -41,11 +41,11 @@ def answered(records: Iterable[Record], query: Query) -> dict[str, float]:
             terms = analysis.terms(text)
             lengths[session] += len(terms)
             said[session].update((term, TEXT) for term in terms if term in wanted)
-            named = postings.named(text, record.valid_from) if names else ()
+            named = postings.date_and_quantity_terms(text, record.valid_from) if names else ()
             said[session].update((term, DATES) for term in named if term in wanted)
     frequencies = _frequencies(said.values())
     weight = OTHER_WORDS * query.expansion_weight
-    plan = query_plan.plan(query.terms, query.field_weights, frequencies, len(said), query.expansions, weight)
+    plan = query_plan.plan_query(query.terms, query.field_weights, frequencies, len(said), query.expansions, weight)
     average = max(1.0, sum(lengths.values()) / max(1, len(lengths)))
     return {name: plan.relevance(_score(plan, found, lengths[name] / average)) for name, found in said.items()}
 
@@ -58,10 +58,10 @@ def _frequencies(sessions: Collection[Said]) -> dict[str, dict[int, int]]:
     return found
 
 
-def _score(plan: query_plan.Plan, said: Said, length: float) -> float:
+def _score(plan: query_plan.QueryPlan, said: Said, length: float) -> float:
     """BM25 of one session, below the plan's ceiling; `length` is a multiple of the average."""
     return sum(
         listed.weight * times / (times + K1 * (1 - listed.b + listed.b * length))
-        for listed in plan.lists
+        for listed in plan.field_terms
         if (times := said.get(listed.key, 0))
     )

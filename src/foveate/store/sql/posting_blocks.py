@@ -1,8 +1,11 @@
-"""Blocks of postings: which records have a term, how often and in how long a text, in 6 bytes a record.
+"""Posting lists as blocks of bytes, which any SQL database can hold.
 
-Comes in: (number, code) pairs; goes out: two byte strings, which any SQL database can hold, and back. A row for each
-posting costs five times the room and eight times the time of a search; a whole list in one value would be written anew
-for each record. So a list is cut into blocks, each about as large as a row may be before databases put it elsewhere.
+A posting says that a record has a term in a field. It takes 6 bytes: 4 for the number of the record (`doc`) and 2 for a code
+of the term's frequency and the length of the text.
+
+One row for each posting would take five times the disk space, and a search eight times as long. One row for a whole list
+would be rewritten for each new record. So a list is split into blocks, each nearly as large as a database keeps in a row.
+Decision 024 has the figures.
 """
 
 from __future__ import annotations
@@ -13,69 +16,75 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-SIZE = 128
-"""Records in a block: 768 bytes, which SQLite still keeps inside of a page's row."""
+BLOCK_SIZE = 128
+"""Postings in a block. They take 768 bytes, which SQLite still keeps inside the page of their row."""
 
-MOST = 2**32 - 1
-"""The highest number that a record can have."""
+MAX_DOC = 2**32 - 1
+"""The highest number of a record that fits into 4 bytes."""
 
-MOST_TIMES = 15
-LONGEST = 4095
-"""What a code can tell apart. Beyond 15 times in a text, one more adds nothing to a score."""
+MAX_FREQUENCY = 15
+MAX_LENGTH = 4095
+"""Limits of the two parts of a code. A frequency above 15 adds almost nothing to a BM25 score."""
 
-Pair = tuple[int, int]
-
-
-def code(times: int, length: int) -> int:
-    """How often a term is in a field and how long the text is, as one number of 16 bits."""
-    return min(times, MOST_TIMES) << 12 | min(length, LONGEST)
+Posting = tuple[int, int]
+"""The number of a record, and a code."""
 
 
-def decoded(code: int) -> Pair:
-    """(times, length) of a code."""
-    return code >> 12, code & LONGEST
+def encode(frequency: int, length: int) -> int:
+    """Pack the frequency of a term and the length of the text into one number of 16 bits."""
+    return min(frequency, MAX_FREQUENCY) << 12 | min(length, MAX_LENGTH)
 
 
-def packed(pairs: Sequence[Pair]) -> tuple[bytes, bytes]:
-    """A block's numbers and codes, little-endian."""
-    docs, codes = array("I", [doc for doc, _ in pairs]), array("H", [code for _, code in pairs])
+def decode(code: int) -> tuple[int, int]:
+    """Return the frequency and the length of a code."""
+    return code >> 12, code & MAX_LENGTH
+
+
+def pack(postings: Sequence[Posting]) -> tuple[bytes, bytes]:
+    """Return the docs and the codes of a block as little-endian bytes."""
+    docs, codes = array("I", [doc for doc, _ in postings]), array("H", [code for _, code in postings])
+    # A store may move between machines, so the byte order is fixed.
     if sys.byteorder == "big":
         docs.byteswap()
         codes.byteswap()
     return docs.tobytes(), codes.tobytes()
 
 
-def joined(docs: Iterable[bytes], codes: Iterable[bytes]) -> tuple[Sequence[int], Sequence[int]]:
-    """The numbers and codes of many blocks, one beside the other."""
-    numbers, values = array("I", b"".join(docs)), array("H", b"".join(codes))
+def concat(docs: Iterable[bytes], codes: Iterable[bytes]) -> tuple[Sequence[int], Sequence[int]]:
+    """Unpack several blocks into one sequence of docs and one of codes."""
+    all_docs, all_codes = array("I", b"".join(docs)), array("H", b"".join(codes))
     if sys.byteorder == "big":
-        numbers.byteswap()
-        values.byteswap()
-    return numbers, values
+        all_docs.byteswap()
+        all_codes.byteswap()
+    return all_docs, all_codes
 
 
-def with_pairs(docs: bytes, codes: bytes, new: Sequence[Pair]) -> list[Pair]:
-    """The pairs of a block and new ones, in the order of their numbers; a new one replaces an old one."""
-    held = list(zip(*joined([docs], [codes]), strict=True))
-    if not held or new[0][0] > held[-1][0]:
-        return [*held, *new]
-    return sorted((dict(held) | dict(new)).items())
+def merge_postings(docs: bytes, codes: bytes, new: Sequence[Posting]) -> list[Posting]:
+    """Return the postings of a block together with new ones, by doc. A new posting replaces an old one of the same doc."""
+    old = list(zip(*concat([docs], [codes]), strict=True))
+    if not old or new[0][0] > old[-1][0]:  # the usual case: records are numbered upwards
+        return [*old, *new]
+    return sorted((dict(old) | dict(new)).items())
 
 
-def without(docs: bytes, codes: bytes, doc: int) -> list[Pair] | None:
-    """The pairs of a block without a record; nothing where it was not there."""
-    numbers, values = joined([docs], [codes])
-    at = bisect_left(numbers, doc)
-    if at == len(numbers) or numbers[at] != doc:
+def remove_doc(docs: bytes, codes: bytes, doc: int) -> list[Posting] | None:
+    """Return the postings of a block without those of one record, or None if the block has none of it."""
+    all_docs, all_codes = concat([docs], [codes])
+    index = bisect_left(all_docs, doc)
+    if index == len(all_docs) or all_docs[index] != doc:
         return None
-    held = list(zip(numbers, values, strict=True))
-    return held[:at] + held[at + 1 :]
+    postings = list(zip(all_docs, all_codes, strict=True))
+    return postings[:index] + postings[index + 1 :]
 
 
-def cut(pairs: Sequence[Pair], *, appended: bool) -> Iterator[Sequence[Pair]]:
-    """As many blocks as they need: full ones where they were appended, halves where one came in between."""
-    count = -(-len(pairs) // SIZE)
-    size = SIZE if appended else -(-len(pairs) // count)
-    places = [*range(0, len(pairs), size), len(pairs)]
-    for start, end in pairwise(places):
-        yield pairs[start:end]
+def split_blocks(postings: Sequence[Posting], *, appended: bool) -> Iterator[Sequence[Posting]]:
+    """Split postings into as few blocks as possible.
+
+    `appended` says that the new ones came at the end, where lists grow: all blocks but the last are full. Otherwise the
+    blocks have equal sizes, so that each has room for the next posting in the middle, as after a split of a B-tree page.
+    """
+    count = -(-len(postings) // BLOCK_SIZE)
+    size = BLOCK_SIZE if appended else -(-len(postings) // count)
+    bounds = [*range(0, len(postings), size), len(postings)]
+    for start, end in pairwise(bounds):
+        yield postings[start:end]

@@ -1,12 +1,9 @@
-"""The lexical index, as arithmetic: a record's postings, a query's plan, and what a score is worth.
-
-BM25 with separate weighted fields, over rows that any SQL database can hold, so that two databases give the same order.
-This module knows the formula and the fields; the rows live in `sql/`.
-"""
+"""The terms that a record adds to the lexical index, by field."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from foveate.records.kinds import Kind
@@ -14,58 +11,56 @@ from foveate.text import analysis, dates, quantities
 from foveate.types import Record
 
 FIELDS = ("text", "summary", "tags", "subject", "entities", "paths", "dates")
-"""A field's place here is its number in the postings: add at the end only."""
+"""The position of a field is its number in stored postings, so new fields are added at the end only."""
 
-MAX_NAMED = 120
-"""Characters of a name by which an entity can be found: a longer one is a text, which nobody says again as it is."""
+TEXT, SUMMARY, TAGS, SUBJECT, ENTITIES, PATHS, DATES = range(len(FIELDS))
 
-SHELVES = {"knowledge": 0, "events": 1}
+PARTITIONS = ("knowledge", "events")
+"""Kinds with statistics of their own: a million shell events must not make a word of ten decisions look common."""
+
+MAX_ENTITY_NAME_CHARS = 120
+"""Longer names are not indexed: they are whole texts, and no question repeats one word for word."""
 
 
-def postings(record: Record, kind: Kind) -> tuple[list[tuple[str, int, int]], int]:
-    """(term, field, frequency) rows of a record, and the length of its text in terms."""
+def record_postings(record: Record, kind: Kind) -> tuple[list[tuple[str, int, int]], int]:
+    """Return a row (term, field, frequency) for each posting of a record, and the length of its text in terms."""
     text = analysis.terms(record.text)
-    seen = _counted(text)
-    rows = [(term, 0, count) for term, count in seen.items()]
-    for number, words in _beside_text(record, kind):
-        found = _counted(analysis.terms(words))
-        rows += [(term, number, count) for term, count in found.items() if number != 1 or term not in seen]
-    rows += [(term, 6, 1) for term in named(record.text, record.valid_from)]
+    text_counts = Counter(text)
+    rows = [(term, TEXT, count) for term, count in text_counts.items()]
+    for field, words in _other_fields(record, kind):
+        counts = Counter(analysis.terms(words))
+        rows += [(term, field, count) for term, count in counts.items() if field != SUMMARY or term not in text_counts]
+    rows += [(term, DATES, 1) for term in date_and_quantity_terms(record.text, record.valid_from)]
     return rows, len(text)
 
 
-def named(text: str, at: int) -> tuple[str, ...]:
-    """The dates and quantities that a text names, each once; `at`: when it was said."""
-    return tuple(dict.fromkeys((*dates.record_terms(text, at), *quantities.terms(text))))
+def date_and_quantity_terms(text: str, time: int) -> tuple[str, ...]:
+    """Return a term for each date and quantity in a text. Relative dates, such as "last May", count from `time`."""
+    return tuple(dict.fromkeys((*dates.record_terms(text, time), *quantities.terms(text))))
 
 
-def _counted(terms: Sequence[str]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for term in terms:
-        counts[term] = counts.get(term, 0) + 1
-    return counts
-
-
-def _beside_text(record: Record, kind: Kind) -> Iterator[tuple[int, str]]:
-    """The other fields. `summary` holds only what the text does not say: an extract adds nothing."""
+def _other_fields(record: Record, kind: Kind) -> Iterator[tuple[int, str]]:
+    """Yield the number and the words of each field that the record has besides its text and dates."""
     data = record.data
-    said = [text for text in dict.fromkeys((record.summary, record.micro)) if text.rstrip("…") not in record.text]
+    # A summary that was cut from the text adds no word, and indexing it would count the same words twice.
+    summary = [text for text in dict.fromkeys((record.summary, record.micro)) if text.rstrip("…") not in record.text]
     if data and kind.partition == "knowledge":
-        said += _strings(data)
-    if said:
-        yield 1, " \n".join(said)
+        summary += _strings(data)
+    if summary:
+        yield SUMMARY, " \n".join(summary)
     if record.tags:
-        yield 2, " \n".join(record.tags)
+        yield TAGS, " \n".join(record.tags)
     title = data.get("name") or data.get("title")
     if record.subject or title:
-        yield 3, f"{record.subject or ''} {record.attribute or ''} {title or ''}"
+        yield SUBJECT, f"{record.subject or ''} {record.attribute or ''} {title or ''}"
     if record.entities or "aliases" in data:
-        yield 4, " \n".join((*record.entities, *(data.get("aliases") or ())))
+        yield ENTITIES, " \n".join((*record.entities, *(data.get("aliases") or ())))
     if record.paths or "location" in data:
-        yield 5, " \n".join((*record.paths, str(data.get("location", ""))))
+        yield PATHS, " \n".join((*record.paths, str(data.get("location", ""))))
 
 
 def _strings(value: Any) -> list[str]:
+    """Return every string in a JSON value."""
     if isinstance(value, str):
         return [value]
     if isinstance(value, Mapping):
@@ -75,9 +70,10 @@ def _strings(value: Any) -> list[str]:
     return []
 
 
-def names_of(record: Record) -> set[str]:
-    """Under which names an entity can be found."""
+def entity_names(record: Record) -> set[str]:
+    """Return the normalized names and aliases of an entity; an empty set for other kinds."""
     if record.kind != "entity":
         return set()
-    spoken = (record.data.get("name", record.text), *(record.data.get("aliases") or ()))
-    return {name for text in spoken if (name := analysis.normalize_name(str(text))) and len(name) <= MAX_NAMED}
+    names = (record.data.get("name", record.text), *(record.data.get("aliases") or ()))
+    normalized = {analysis.normalize_name(str(name)) for name in names}
+    return {name for name in normalized if name and len(name) <= MAX_ENTITY_NAME_CHARS}

@@ -1,6 +1,7 @@
-"""The plan of a query, as arithmetic: which lists of postings are read, and what a score is worth.
+"""Plans the scoring of a query: which posting lists to read, with which weights, and the score that means full relevance.
 
-BM25 with separate weighted fields, over rows that any SQL database can hold, so that two databases give the same order.
+The formula is BM25 over separate, weighted fields. It is computed here and not in SQL, so that every database returns the
+same scores to the last bit.
 """
 
 from __future__ import annotations
@@ -10,65 +11,70 @@ from dataclasses import dataclass
 from math import log
 
 from foveate.store.sql.postings import FIELDS
-from foveate.store.sql.ranking import Listed
+from foveate.store.sql.ranking import FieldTerm
 from foveate.text import analysis
 from foveate.types import ExpansionTerm
 
-LENGTH_WEIGHT = (0.75, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-"""BM25's b by field. Only running text has a length that says something."""
-
-
-def idf(frequencies: Mapping[str, int], docs: int) -> dict[str, float]:
-    """How much each term tells apart, by BM25's measure; a term in every record says next to nothing."""
-    known = frequencies.items()
-    return {term: log(1 + (docs - count + 0.5) / (count + 0.5)) if count <= docs else 0.0 for term, count in known}
+BM25_B_BY_FIELD = (0.75, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+"""BM25's `b`, the influence of a text's length. Tags, names and paths are short whatever the record is about, so only the
+text is normalized by its length."""
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """How a query is scored: the lists to read, those that weigh most for their length first, and the reachable maximum."""
+class QueryPlan:
+    """The posting lists to read, those with the highest weight for their length first, and the score of relevance 1."""
 
-    lists: tuple[Listed, ...]
-    ceiling: float
+    field_terms: tuple[FieldTerm, ...]
+    max_score: float
 
     def relevance(self, score: float) -> float:
-        """0..1: how much of what the question asks for the record says.
+        """Return which share of the query a record answers, from 0 to 1.
 
-        1 is a record of average length that has every telling term of the question once. Never divided by the best hit,
-        so that a floor means the same for every question and a store without an answer gives low values.
+        A record of average length that has each significant term once has relevance 1. Scores are not divided by the best
+        hit, because then a store without an answer would look as good as one with it (decision 003).
         """
-        return min(1.0, score / self.ceiling) if self.ceiling else 0.0
+        return min(1.0, score / self.max_score) if self.max_score else 0.0
 
 
-def plan(
+def idf(frequencies: Mapping[str, int], docs: int) -> dict[str, float]:
+    """Return BM25's inverse document frequency of each term: near 0 for a term that nearly every record has."""
+    return {
+        term: log(1 + (docs - count + 0.5) / (count + 0.5)) if count <= docs else 0.0 for term, count in frequencies.items()
+    }
+
+
+def plan_query(
     terms: Mapping[str, float],
     fields: Mapping[str, float],
     frequencies: Mapping[str, Mapping[int, int]],
     docs: int,
     expansions: Mapping[str, ExpansionTerm] | None = None,
     expansion_weight: float = 0.0,
-) -> Plan:
-    """Weigh terms by rarity and fields by their weight.
+) -> QueryPlan:
+    """Weight each term by its idf and each field by its weight.
 
-    `frequencies` gives for each term how many records have it in each field. A term's document frequency is that of the
-    field in which it is commonest. An expansion term is worth a part of the one that it stands for, however rare it is
-    itself, and the ceiling is what was asked for.
+    `frequencies` holds the number of records with a term, by field. The field with the highest number decides the idf.
+    Expansion terms add to scores, but not to the score of relevance 1: a record that has only the words of the query
+    answers it fully.
     """
-    added = expansions if expansions and expansion_weight > 0 else {}
-    weights = {**{term: expansion_weight * how.weight * terms[how.query_term] for term, how in added.items()}, **terms}
-    rare = idf({term: max(frequencies[term].values()) for term in weights if frequencies.get(term)}, docs)
-    if not rare:
-        return Plan((), 0.0)
-    rare |= {term: min(rare[term], rare.get(how.query_term, rare[term])) for term, how in added.items() if term in rare}
-    asked = [rare[term] for term in terms if term in rare] or list(rare.values())
-    typical = sum(asked) / len(asked)
-    # A word that the store has never seen counts as a typical one: it may be what the question is about, or chatter.
-    worth = sorted((weight * rare.get(term, typical) for term, weight in terms.items()), reverse=True)
-    lists = [
-        Listed(term, number, weight, LENGTH_WEIGHT[number], size)
-        for term in rare
-        for number, size in frequencies[term].items()
-        if (weight := weights[term] * rare[term] * fields.get(FIELDS[number], 1.0)) > 0
+    expansions = expansions if expansions and expansion_weight > 0 else {}
+    weights = {term: expansion_weight * how.weight * terms[how.query_term] for term, how in expansions.items()} | dict(terms)
+    idfs = idf({term: max(frequencies[term].values()) for term in weights if frequencies.get(term)}, docs)
+    if not idfs:
+        return QueryPlan((), 0.0)
+    # A rare synonym must not count more than the word that it stands for.
+    idfs |= {term: min(idfs[term], idfs.get(how.query_term, idfs[term])) for term, how in expansions.items() if term in idfs}
+    known = [idfs[term] for term in terms if term in idfs] or list(idfs.values())
+    # A term that the store has never seen may be the point of the query, or chatter. So it gets the mean: with its own idf,
+    # which would be the highest, it would push every hit below the threshold.
+    mean = sum(known) / len(known)
+    scores = sorted((weight * idfs.get(term, mean) for term, weight in terms.items()), reverse=True)
+    field_terms = [
+        FieldTerm(term, field, weight, BM25_B_BY_FIELD[field], frequency)
+        for term in idfs
+        for field, frequency in frequencies[term].items()
+        if (weight := weights[term] * idfs[term] * fields.get(FIELDS[field], 1.0)) > 0
     ]
-    lists.sort(key=lambda listed: (-listed.weight / listed.size, listed.key))
-    return Plan(tuple(lists), sum(worth[: analysis.MAX_SIGNIFICANT_TERMS]))
+    field_terms.sort(key=lambda item: (-item.weight / item.doc_frequency, item.key))
+    # No record shares all words of a long query. Its most significant ones say what it is about.
+    return QueryPlan(tuple(field_terms), sum(scores[: analysis.MAX_SIGNIFICANT_TERMS]))

@@ -1,8 +1,8 @@
-"""The best records for a weighted list of terms, without scoring every record that has a common one.
+"""Finds the records with the highest BM25 scores without scoring every record that has a common term.
 
-Comes in: lists of postings, those that weigh most for their length first, and a way to load them. Goes out: (number,
-score) pairs, best first, as if everything had been scored. Once the lists that are left cannot together lift an unseen
-record among the best (MaxScore), they only add to the records that still can get there.
+Posting lists are read in rounds, those with the highest weight for their length first. Once the remaining lists together
+cannot lift a record that has no score yet into the result (MaxScore), they are only added to the records that still can get
+there. The result is the same as if every posting had been scored.
 """
 
 from __future__ import annotations
@@ -11,133 +11,151 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
 
-from foveate.store.sql.posting_blocks import MOST_TIMES, decoded
+from foveate.store.sql.posting_blocks import MAX_FREQUENCY, decode
 
 K1 = 1.2
-"""BM25's saturation: how soon a further mention of a term stops to count."""
+"""BM25's saturation: the lower it is, the less each further occurrence of a term adds."""
 
-ROUND = 4000
-"""Postings after which it is looked whether the rest can be left out; or as many as a quarter of the records that were
-seen: the look costs a few nanoseconds for each of those, a posting a hundred."""
+POSTINGS_PER_ROUND = 4000
+"""Postings that are scored before checking whether the remaining lists can be pruned, or a quarter of the scored records
+if that is more. The check takes a few nanoseconds for each scored record, a posting about a hundred."""
 
-SLACK = 1e-9
-"""Scores are equal when their ninth place is: what is summed in another order must not decide."""
+SCORE_EPSILON = 1e-9
+"""Scores are compared to nine places. The order in which a score was summed must not decide a rank."""
 
 Postings = tuple[Sequence[int], Sequence[int]]
+"""The docs of a posting list, and their codes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """One term in one field: its weight, BM25's b of the field, and how many records have it."""
+class FieldTerm:
+    """A term of a query in one field. It names one posting list."""
 
     term: str
     field: int
     weight: float
     b: float
-    size: int
+    """BM25's normalization by length, for this field."""
+    doc_frequency: int
+    """The number of records that have the term in this field."""
 
     @property
     def key(self) -> tuple[str, int]:
         return self.term, self.field
 
     @property
-    def bound(self) -> float:
-        """More than it can ever add to a score."""
-        return self.weight * MOST_TIMES * (K1 + 1) / (MOST_TIMES + K1 * (1 - self.b))
+    def max_score(self) -> float:
+        """Return an upper bound of what this list adds to a score: the highest frequency, in an empty text."""
+        return self.weight * MAX_FREQUENCY * (K1 + 1) / (MAX_FREQUENCY + K1 * (1 - self.b))
 
 
-class _Worth(dict[int, float]):
-    """What each code of a list adds to a score, worked out when it is first met."""
+Load = Callable[[Sequence[FieldTerm]], Mapping[tuple[str, int], Postings]]
+"""Reads posting lists, by `FieldTerm.key`."""
 
-    def __init__(self, listed: Listed, average: float) -> None:
+
+class _ScoreTable(dict[int, float]):
+    """The score of each code of one list. Codes repeat often, so each score is computed once."""
+
+    def __init__(self, item: FieldTerm, average_length: float) -> None:
         super().__init__()
-        self._listed, self._average = listed, average
+        self._item, self._average_length = item, average_length
 
     def __missing__(self, code: int) -> float:
-        times, length = decoded(code)
-        b = self._listed.b
-        norm = K1 * (1 - b + b * length / self._average)
-        worth = self[code] = self._listed.weight * times * (K1 + 1) / (times + norm)
-        return worth
+        frequency, length = decode(code)
+        b = self._item.b
+        norm = K1 * (1 - b + b * length / self._average_length)
+        score = self[code] = self._item.weight * frequency * (K1 + 1) / (frequency + norm)
+        return score
 
 
-def best(
-    lists: Sequence[Listed],
-    load: Callable[[Sequence[Listed]], Mapping[tuple[str, int], Postings]],
-    average: float,
+def top_k(
+    field_terms: Sequence[FieldTerm],
+    load: Load,
+    average_length: float,
     limit: int,
-    within: Container[int] | None = None,
+    allowed_docs: Container[int] | None = None,
 ) -> list[tuple[int, float]]:
-    """The best `limit` of the records that have any of the terms; `within`: of these records only. Ties: the newer first."""
+    """Return (doc, score) of the `limit` records with the highest scores.
+
+    `field_terms` are in the order in which they are read. `allowed_docs` restricts the result to some records. The newer of
+    two records with the same score comes first.
+    """
     if limit < 1:
         return []
     scores: dict[int, float] = {}
-    start, floor = 0, 0.0
-    left = sum(listed.bound for listed in lists)
-    while start < len(lists) and left >= floor - SLACK:
-        batch = _next(lists[start:], max(ROUND, len(scores) // 4))
-        found = load(batch)
-        for listed in batch:
-            if listed.key in found:
-                _add(scores, found[listed.key], _Worth(listed, average), within)
-        start += len(batch)
-        left = sum(listed.bound for listed in lists[start:])
-        floor = _floor(scores, limit, floor)
-    if start < len(lists):
-        scores, floor = _finished(scores, lists[start:], load, average, limit, floor)
-    least = floor - SLACK
-    ranked = sorted(((round(score, 9), doc) for doc, score in scores.items() if score >= least), reverse=True)
+    read, min_score = 0, 0.0
+    remaining = sum(item.max_score for item in field_terms)
+    while read < len(field_terms) and remaining >= min_score - SCORE_EPSILON:
+        batch = _next_batch(field_terms[read:], max(POSTINGS_PER_ROUND, len(scores) // 4))
+        lists = load(batch)
+        for item in batch:
+            if item.key in lists:
+                _add_scores(scores, lists[item.key], _ScoreTable(item, average_length), allowed_docs)
+        read += len(batch)
+        remaining = sum(item.max_score for item in field_terms[read:])
+        min_score = _min_competitive_score(scores, limit, min_score)
+    if read < len(field_terms):
+        scores, min_score = _complete_scores(scores, field_terms[read:], load, average_length, limit, min_score)
+    ranked = sorted(
+        ((round(score, 9), doc) for doc, score in scores.items() if score >= min_score - SCORE_EPSILON), reverse=True
+    )
     return [(doc, score) for score, doc in ranked[:limit]]
 
 
-def _next(lists: Sequence[Listed], room: int) -> Sequence[Listed]:
-    """The lists of the next round: as many as fit, one at least."""
-    end, size = 1, lists[0].size
-    while end < len(lists) and size + lists[end].size <= room:
-        size += lists[end].size
+def _next_batch(field_terms: Sequence[FieldTerm], max_postings: int) -> Sequence[FieldTerm]:
+    """Return the lists of the next round: at least one, and at most `max_postings` postings otherwise."""
+    end, postings = 1, field_terms[0].doc_frequency
+    while end < len(field_terms) and postings + field_terms[end].doc_frequency <= max_postings:
+        postings += field_terms[end].doc_frequency
         end += 1
-    return lists[:end]
+    return field_terms[:end]
 
 
-def _floor(scores: Mapping[int, float], limit: int, before: float) -> float:
-    """What a record must reach to be among the best; nothing while there are too few. Scores only grow, and it with them."""
-    reaching = [score for score in scores.values() if score >= before]
-    return nlargest(limit, reaching)[-1] if len(reaching) >= limit else before
+def _min_competitive_score(scores: Mapping[int, float], limit: int, previous: float) -> float:
+    """Return the score that a record needs for a place in the result, or 0 while there are fewer than `limit` records.
+
+    Scores only grow, so this never falls below its previous value.
+    """
+    competitive = [score for score in scores.values() if score >= previous]
+    return nlargest(limit, competitive)[-1] if len(competitive) >= limit else previous
 
 
-def _add(scores: dict[int, float], postings: Postings, worth: _Worth, within: Container[int] | None) -> None:
+def _add_scores(
+    scores: dict[int, float], postings: Postings, table: _ScoreTable, allowed_docs: Container[int] | None
+) -> None:
+    """Add one list to the scores. Three loops instead of one, because this is the innermost code of a search."""
     docs, codes = postings
-    adds = map(worth.__getitem__, codes)
-    if within is not None:
-        for doc, add in zip(docs, adds, strict=True):
-            if doc in within:
-                scores[doc] = scores.get(doc, 0.0) + add
+    added = map(table.__getitem__, codes)
+    if allowed_docs is not None:
+        for doc, score in zip(docs, added, strict=True):
+            if doc in allowed_docs:
+                scores[doc] = scores.get(doc, 0.0) + score
     elif not scores:
-        scores.update(zip(docs, adds, strict=True))
+        scores.update(zip(docs, added, strict=True))
     else:
-        known = scores.get
-        for doc, add in zip(docs, adds, strict=True):
-            scores[doc] = known(doc, 0.0) + add
+        get = scores.get
+        for doc, score in zip(docs, added, strict=True):
+            scores[doc] = get(doc, 0.0) + score
 
 
-def _finished(
+def _complete_scores(
     scores: dict[int, float],
-    lists: Sequence[Listed],
-    load: Callable[[Sequence[Listed]], Mapping[tuple[str, int], Postings]],
-    average: float,
+    field_terms: Sequence[FieldTerm],
+    load: Load,
+    average_length: float,
     limit: int,
-    floor: float,
+    min_score: float,
 ) -> tuple[dict[int, float], float]:
-    """The scores of those that can still be among the best, with what the lists that were left out add to them."""
-    left = sum(listed.bound for listed in lists)
-    found = load(lists)
-    for listed in lists:
-        least = floor - left - SLACK
-        scores = {doc: score for doc, score in scores.items() if score >= least}
-        left -= listed.bound
-        worth = _Worth(listed, average)
-        for doc, code in zip(*found.get(listed.key, ((), ())), strict=True):
+    """Add the remaining lists to the records that can still reach the result, and return their scores."""
+    remaining = sum(item.max_score for item in field_terms)
+    lists = load(field_terms)
+    for item in field_terms:
+        threshold = min_score - remaining - SCORE_EPSILON
+        scores = {doc: score for doc, score in scores.items() if score >= threshold}
+        remaining -= item.max_score
+        table = _ScoreTable(item, average_length)
+        for doc, code in zip(*lists.get(item.key, ((), ())), strict=True):
             if doc in scores:
-                scores[doc] += worth[code]
-        floor = _floor(scores, limit, floor)
-    return scores, floor
+                scores[doc] += table[code]
+        min_score = _min_competitive_score(scores, limit, min_score)
+    return scores, min_score

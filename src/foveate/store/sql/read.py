@@ -90,7 +90,7 @@ class ReadTransaction:
         """How rare each term is; one that no record holds is not there. Knowledge decides, and events where it has none."""
         found: dict[str, float] = {}
         volumes, sizes = self._volumes(), self._sizes(terms)
-        for shelf in index.SHELVES:
+        for shelf in index.PARTITIONS:
             codes = set(self._shelf(shelf).values())
             counts = {term: max(counted.values()) for term, counted in by_field(sizes, codes).items() if term not in found}
             found |= query_plan.idf(counts, sum(volumes[code][0] for code in codes & volumes.keys()))
@@ -269,7 +269,7 @@ class ReadTransaction:
             "every_block", dict(zip(("term", "kind", "field", "first"), last, strict=True)) | {"project": self._project}
         ):
             for term, kind, field, _, docs, codes in page:
-                yield term, kind, field, *posting_blocks.joined([docs], [codes])
+                yield term, kind, field, *posting_blocks.concat([docs], [codes])
             last = page[-1][:4]
 
     def index_mismatch(self) -> str:
@@ -284,7 +284,7 @@ class ReadTransaction:
         while page := self._db.fetch_all("every_record", {"project": self._project, "after": after}):
             # One of emoji alone has no terms.
             unposted = [self._record(row) for row in page if row[0] not in posted]
-            lost += sum(bool(index.postings(record, kind_of(record.kind))[0]) for record in unposted)
+            lost += sum(bool(index.record_postings(record, kind_of(record.kind))[0]) for record in unposted)
             extra += len(page) - len(unposted)
             after = page[-1][0]
         if lost:
@@ -345,7 +345,7 @@ class ReadTransaction:
         """For each want its best `limit` records by words and, where the query has a vector, as many of the nearest."""
         found: list[dict[int, Hit]] = [{} for _ in wants]
         volumes, sizes = self._volumes(), self._sizes((*query.terms, *query.expansions))
-        for shelf in index.SHELVES:
+        for shelf in index.PARTITIONS:
             codes = {kind: code for kind, code in self._shelf(shelf).items() if code in volumes}
             groups = {n: codes.keys() & set(want.kinds or codes) for n, want in enumerate(wants)}
             asked = {n: (sorted(codes[kind] for kind in group), wants[n].limit) for n, group in groups.items() if group}
@@ -365,10 +365,10 @@ class ReadTransaction:
         self, query: Query, shelf: _Shelf, asked: Mapping[int, tuple[list[int], int]]
     ) -> dict[int, dict[int, Hit]]:
         frequencies = by_field(shelf.sizes)
-        plan = query_plan.plan(
+        plan = query_plan.plan_query(
             query.terms, query.field_weights, frequencies, shelf.docs, query.expansions, query.expansion_weight
         )
-        if not plan.lists:
+        if not plan.field_terms:
             return {}
         lists = _Lists(self._blocks, plan, shelf, {code for kinds, _ in asked.values() for code in kinds})
         ranked = {n: lists.best(kinds, limit) for n, (kinds, limit) in asked.items()}
@@ -507,7 +507,7 @@ class _Lists:
     def __init__(
         self,
         read: Callable[[Sequence[tuple[str, int]], Sequence[int]], Sequence[tuple[int, str, int, bytes, bytes]]],
-        plan: query_plan.Plan,
+        plan: query_plan.QueryPlan,
         shelf: _Shelf,
         kinds: set[int],
     ) -> None:
@@ -521,13 +521,13 @@ class _Lists:
     def best(self, kinds: Sequence[int], limit: int, within: set[int] | None = None) -> list[tuple[int, float]]:
         """(number, score) of the best records of some kinds."""
         lists = [
-            replace(listed, size=size)
-            for listed in self._plan.lists
+            replace(listed, doc_frequency=size)
+            for listed in self._plan.field_terms
             if (size := sum(self._sizes.get((listed.term, kind, listed.field), 0) for kind in kinds))
         ]
-        return ranking.best(lists, lambda batch: self._load(batch, kinds), self._average, limit, within)
+        return ranking.top_k(lists, lambda batch: self._load(batch, kinds), self._average, limit, within)
 
-    def _load(self, batch: Sequence[ranking.Listed], kinds: Sequence[int]) -> dict[tuple[str, int], ranking.Postings]:
+    def _load(self, batch: Sequence[ranking.FieldTerm], kinds: Sequence[int]) -> dict[tuple[str, int], ranking.Postings]:
         missing = [listed.key for listed in batch if listed.key not in self._held]
         self._held |= {key: {} for key in missing}
         for kind, term, field, docs, codes in self._read(missing, self.kinds) if missing else ():
@@ -538,7 +538,7 @@ class _Lists:
         for listed in batch:
             held = [parts for kind, parts in self._held[listed.key].items() if kind in kinds]
             numbers = [block for docs, _ in held for block in docs]
-            found[listed.key] = posting_blocks.joined(numbers, [block for _, codes in held for block in codes])
+            found[listed.key] = posting_blocks.concat(numbers, [block for _, codes in held for block in codes])
         return found
 
 

@@ -51,7 +51,7 @@ class WriteTransaction(ReadTransaction):
         self._steps = 0
         self._together = False
         self._multi_valued = multi_valued
-        self._postings: dict[tuple[str, int, int], list[posting_blocks.Pair]] = defaultdict(list)
+        self._postings: dict[tuple[str, int, int], list[posting_blocks.Posting]] = defaultdict(list)
         self._growth: dict[int, list[int]] = defaultdict(lambda: [0, 0])
         self._unflushed = 0
         self._vectors: dict[int, tuple[int, bytes]] = {}
@@ -297,8 +297,8 @@ class WriteTransaction(ReadTransaction):
         for key in lists:
             new = self._postings[key]
             first, docs, codes = held.get(key, (new[0][0], b"", b""))
-            pairs = posting_blocks.with_pairs(docs, codes, new)
-            cut = posting_blocks.cut(pairs, appended=pairs[-1] == new[-1])
+            pairs = posting_blocks.merge_postings(docs, codes, new)
+            cut = posting_blocks.split_blocks(pairs, appended=pairs[-1] == new[-1])
             rows += [self._block(key, part[0][0] if n else first, part) for n, part in enumerate(cut)]
         self._db.execute_many("put_block", rows)
         self._postings.clear()
@@ -342,8 +342,8 @@ class WriteTransaction(ReadTransaction):
         rows = self._db.fetch_all("blocks_for_docs", {"project": self._project, "lists": json.dumps(places)})
         return {(term, kind, field): (first, docs, codes) for term, kind, field, first, docs, codes in rows}
 
-    def _block(self, key: tuple[str, int, int], first: int, pairs: Sequence[posting_blocks.Pair]) -> tuple[Any, ...]:
-        return (self._project, *key, first, len(pairs), *posting_blocks.packed(pairs))
+    def _block(self, key: tuple[str, int, int], first: int, pairs: Sequence[posting_blocks.Posting]) -> tuple[Any, ...]:
+        return (self._project, *key, first, len(pairs), *posting_blocks.pack(pairs))
 
     def rebuild(self, counter: str) -> int:
         """Make the project's index anew from its records, and count their tokens again; how many were indexed."""
@@ -476,21 +476,21 @@ class WriteTransaction(ReadTransaction):
         if kind_of(record.kind).is_derived:
             raise InputError(_DERIVED.get(record.kind, _FROM_FILES).format(kind=record.kind))
         self._docs += 1
-        if self._docs > posting_blocks.MOST:
+        if self._docs > posting_blocks.MAX_DOC:
             raise StoreError(
-                f"Project {self.scope.project!r} has had {posting_blocks.MOST:,} records, which is as many as it can."
+                f"Project {self.scope.project!r} has had {posting_blocks.MAX_DOC:,} records, which is as many as it can."
             )
         self._db.execute("insert_record", self._row(self._docs, record))
         self._index(self._docs, record, vector)
 
     def _index(self, doc: int, record: Record, vector: Sequence[float] | None) -> None:
         code = self._code(record.kind)
-        rows, length = postings.postings(record, kind_of(record.kind))
+        rows, length = postings.record_postings(record, kind_of(record.kind))
         for term, number, times in rows:
-            self._postings[term, code, number].append((doc, posting_blocks.code(times, length)))
+            self._postings[term, code, number].append((doc, posting_blocks.encode(times, length)))
         self._grow(code, 1, length)
         if record.kind == "entity":
-            self._db.execute_many("add_name", [(self._project, name, doc) for name in sorted(postings.names_of(record))])
+            self._db.execute_many("add_name", [(self._project, name, doc) for name in sorted(postings.entity_names(record))])
         if vector is not None:
             self._put_vector(doc, record.kind, vector)
         self._dirty = True
@@ -514,9 +514,9 @@ class WriteTransaction(ReadTransaction):
     def _unindex(self, doc: int, record: Record) -> int:
         self.flush()
         code = self._code(record.kind)
-        rows, length = postings.postings(record, kind_of(record.kind))
+        rows, length = postings.record_postings(record, kind_of(record.kind))
         held = self._blocks_at([(term, code, number, doc) for term, number, _ in rows])
-        left = {key: (first, posting_blocks.without(docs, codes, doc)) for key, (first, docs, codes) in held.items()}
+        left = {key: (first, posting_blocks.remove_doc(docs, codes, doc)) for key, (first, docs, codes) in held.items()}
         self._db.execute_many("put_block", [self._block(key, first, pairs) for key, (first, pairs) in left.items() if pairs])
         emptied = [(self._project, *key, first) for key, (first, pairs) in left.items() if pairs == []]
         self._db.execute_many("delete_block", emptied)
@@ -527,9 +527,9 @@ class WriteTransaction(ReadTransaction):
     def _reindex(self, doc: int, before: Record, after: Record, vector: Sequence[float] | None) -> None:
         """Have the index say what a record says now. Most changes (a status, a count) leave its words as they are."""
         kind = kind_of(before.kind)
-        if postings.postings(before, kind) == postings.postings(after, kind) and postings.names_of(
+        if postings.record_postings(before, kind) == postings.record_postings(after, kind) and postings.entity_names(
             before
-        ) == postings.names_of(after):
+        ) == postings.entity_names(after):
             if vector is not None:
                 self._put_vector(doc, after.kind, vector)
             self._dirty = True
@@ -594,10 +594,10 @@ class WriteTransaction(ReadTransaction):
         """Terms that no record but these holds."""
         mine: dict[str, int] = defaultdict(int)
         for record in records:
-            for term in {term for term, _, _ in postings.postings(record, kind_of(record.kind))[0]}:
+            for term in {term for term, _, _ in postings.record_postings(record, kind_of(record.kind))[0]}:
                 mine[term] += 1
         held: dict[str, int] = defaultdict(int)
-        for shelf in postings.SHELVES:
+        for shelf in postings.PARTITIONS:
             found = by_field(self._sizes(list(mine)), set(self._shelf(shelf).values()))
             for term, counted in found.items():
                 held[term] = max(held[term], *counted.values())
