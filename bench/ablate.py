@@ -105,15 +105,15 @@ def components(suite: Suite) -> list[Component]:
     of_profile += [Component(f"field {name}", {"fields": {name: 0}}) for name, weight in profile.fields.items() if weight]
     of_profile += [Component(f"slot {slot.name}", {"slots": {slot.name: {"remove": True}}}) for slot in profile.slots]
     of_profile += _extra_source_components(profile)
-    of_profile += [Component("related words", {"related_weight": 0})] if profile.related_weight else []
+    of_profile += [Component("related words", {"expansion_weight": 0})] if profile.expansion_weight else []
     return [*of_profile, *STAGES, *(CODE_STAGES if suite.is_code else ())]
 
 
 def _extra_source_components(profile: Profile) -> Iterator[Component]:
     """Yield the sources that a slot has in addition to its own."""
     for slot in profile.slots:
-        for source, _ in slot.also:
-            yield Component(f"source {source} in {slot.name}", {"slots": {slot.name: {"also": {source: 0}}}})
+        for source, _ in slot.extra_sources:
+            yield Component(f"source {source} in {slot.name}", {"slots": {slot.name: {"extra_sources": {source: 0}}}})
 
 
 def check_patterns(patterns: Sequence[str], suites: Sequence[Suite]) -> None:

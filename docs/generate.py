@@ -83,8 +83,6 @@ PROFILE = {
     "extends": 'The profile beneath; `default` if it is not set, nothing where it is `""`.',
     "total": "Tokens that the model may receive where the call names no budget.",
     "reserve": "Tokens of the total that stay free for the answer.",
-    "related_weight": "What a word that says the same as one of the question is worth beside it; 0 looks for none.",
-    "vector_weight": "How much of the relevance a vector decides, where there is an embedder.",
     "weights": "How much each feature counts in a score; see below.",
     "max_file_chars": "Of a longer file, the parts that matter are shown even where there is room for all of it.",
     "slots": "The parts of the prompt; see below.",
@@ -100,8 +98,6 @@ SLOT = {
     "share": "A part of what fixed slots and the reserve leave, in proportion to the other shares.",
     "max_items": "At most this many items.",
     "min_score": "Nothing below this score, whatever room is left.",
-    "level": "The length at which items start: `full`, `summary` or `micro`.",
-    "deepest": "The length to which items may be deepened when room is left.",
     "keep": "Filled first and never evicted.",
     "stable": "Depends on scope and profile only, and stands before all that depends on the question.",
     "role": "Which message it is in: `system` (the default of a stable slot) or `user`.",
@@ -370,16 +366,16 @@ def variant_parts() -> Iterator[str]:
             rows = [
                 (code(slot), ", ".join(f"{k} = {v}" for k, v in own.items())) for slot, own in table.get("slots", {}).items()
             ]
-            rows += [("", f"flexible = {table['flexible']}")] if "flexible" in table else []
+            rows += [("", f"flexible_share = {table['flexible_share']}")] if "flexible_share" in table else []
             yield slot_table(rows)
 
 
 def slot_row(slot: Slot) -> tuple[str, ...]:
     room = f"{slot.tokens} tokens" if slot.tokens is not None else f"share {slot.share:g}"
-    length = slot.level if slot.level == slot.deepest else f"{slot.level} to {slot.deepest}"
+    length = slot.level if slot.level == slot.max_level else f"{slot.level} to {slot.max_level}"
     limits = [f"{slot.max_items} items"] if slot.max_items is not None else []
     limits += [f"score {slot.min_score:g}"] if slot.min_score else []
-    marks = [name for name in ("keep", "stable", "pinned") if getattr(slot, name)]
+    marks = [name for name in ("keep", "stable", "pinned_only") if getattr(slot, name)]
     asks = ", ".join(map(code, slot.sources))
     cells = (slot.heading, asks, ", ".join(slot.kinds), room, length, ", ".join(limits), ", ".join(marks))
     return (code(slot.name), *cells)

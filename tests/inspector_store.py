@@ -285,7 +285,8 @@ def _contexts(seeding: Seeding) -> None:
         wide, answer="Yes: Chose Redis over Memcached for the checkout cache and sessions, it answers in 2 ms."
     )
     seeding.engine.feedback(wide, useful=[ids["redis"]], outdated=[ids["core"]])
-    floors = {"slots": {"facts": {"min_trust": "agent", "min_score": 0.42, "limit": 200}, "decisions": {"max_items": 2}}}
+    facts = {"min_trust": "agent", "min_score": 0.42, "max_candidates": 200}
+    floors = {"slots": {"facts": facts, "decisions": {"max_items": 2}}}
     left_out = Filters(exclude=(ids["conflict"],))
     seeding.context(QUESTION, name="tight", budget=900, overrides=floors, filters=left_out)
     seeding.context(QUESTION, name="plain", budget=1500, profile="default")

@@ -38,7 +38,7 @@ EMPTY_QUERY = "?"
 """Replaces an empty query, which foveate refuses."""
 
 Belief = Mapping[str, Any]
-FULL_LEVEL = {"level": "full", "deepest": "full"}
+FULL_LEVEL = {"level": "full", "max_level": "full"}
 PROFILE: dict[str, Any] = {
     "weights": {"relevance": 1.0},
     "slots": {

@@ -236,31 +236,33 @@ class Slot:
 
     name: str
     source: str
-    also: tuple[tuple[str, int], ...] = ()
+    extra_sources: tuple[tuple[str, int], ...] = ()
     """Further sources, each with its maximum number of candidates."""
     kinds: tuple[str, ...] = ()
     heading: str = ""
     """Heading of level two. A heading with its own `#` marks is shown as it is."""
     intro: str = ""
     """Text between the heading and the items; not shown without items."""
-    empty: str = ""
+    empty_text: str = ""
     """Text that is shown if there are no items. Without it, an empty slot is not rendered."""
     tokens: int | None = None
     share: float | None = None
     max_items: int | None = None
     min_score: float = 0.0
-    limit: int | None = None
+    max_candidates: int | None = None
     """Maximum number of candidates from the source; None for as many as the budget could hold."""
     level: Level = "summary"
-    deepest: Level = "full"
+    """Level of an item: full, summary or micro. An item that does not fit is shown at a shorter one."""
+    max_level: Level = "full"
+    """Longest level of an item, used if tokens are left."""
     keep: bool = False
     stable: bool = False
     role: Literal["system", "user"] = "user"
     order: int = 100
     priority: float = 0.5
     """The `type` feature of the candidates of this slot (004: frame priorities)."""
-    pinned: bool = False
-    """Ask only for pinned records."""
+    pinned_only: bool = False
+    """Show only pinned records."""
     text: str = ""
     """Text of the source `text`, such as an agent's system prompt."""
     min_trust: Trust = "web"
@@ -273,7 +275,7 @@ class Slot:
     @property
     def sources(self) -> tuple[str, ...]:
         """Names of all sources of this slot."""
-        return (self.source, *(name for name, _ in self.also))
+        return (self.source, *(name for name, _ in self.extra_sources))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -299,21 +301,23 @@ class Profile:
     name: str
     total: int
     written_for: int
-    """The total that the fixed sizes are written for. With a smaller budget they shrink in proportion."""
+    """The total for which the profile was written. With a smaller budget, fixed sizes shrink in proportion."""
     reserve: int = 0
     slots: tuple[Slot, ...] = ()
     weights: Mapping[str, float] = field(default_factory=dict)
-    half_life: float = 720.0
+    half_life_hours: float = 720.0
     """Hours after which the recency feature is 0.5."""
     fields: Mapping[str, float] = field(default_factory=dict)
     """Weights of the lexical fields."""
     vector_weight: float = 0.2
-    related_weight: float = 0.4
-    flexible: float = 1.0
-    """Part of the shared budget that is used; the rest stays free."""
+    """Share of the vector in the relevance of a hit, if there is an embedder."""
+    expansion_weight: float = 0.4
+    """Weight of an expansion term relative to the query term that it stands for; 0 switches expansion off."""
+    flexible_share: float = 1.0
+    """Share of the tokens between slots with a `share` that is used; the rest stays free."""
     max_file_chars: int = MAX_FILE_CHARS
-    frames: bool = False
-    """Select a frame for each question, and size the slots by the length of the question."""
+    choose_frame: bool = False
+    """Choose a frame for each question, and size the slots by the length of the question."""
     frame: Frame | None = None
     """The frame that was chosen for the question."""
     layers: Mapping[str, str] = field(default_factory=dict)
@@ -329,7 +333,9 @@ class Candidate:
 
     record: Record
     slot: str
+    """Name of the slot."""
     source: str
+    """Name of the source that found it."""
     overruled_by: str | None = None
     """The record that superseded or disputes it."""
     inherited_from: Record | None = None

@@ -92,4 +92,4 @@ def test_overrides_remove_every_component_of_a_profile() -> None:
         elif kind == "source":
             source, _, slot = name.partition(" in ")
             (left,) = (one for one in without.slots if one.name == slot)
-            assert dict(left.also).get(source, 0) == 0
+            assert dict(left.extra_sources).get(source, 0) == 0

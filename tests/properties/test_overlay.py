@@ -32,7 +32,7 @@ layer = st.fixed_dictionaries(
     {},
     optional={
         "total": st.integers(1, 9000),
-        "half_life": st.floats(0.1, 1e4),
+        "half_life_hours": st.floats(0.1, 1e4),
         "weights": st.dictionaries(st.sampled_from(FEATURES[:4]), amounts, max_size=3),
         "slots": st.dictionaries(st.sampled_from("abcd"), slot_values, max_size=3),
     },
@@ -85,7 +85,7 @@ calls = st.fixed_dictionaries(
     {},
     optional={
         "reserve": st.integers(0, 2000),
-        "half_life": st.floats(1e-9, 1e18),
+        "half_life_hours": st.floats(1e-9, 1e18),
         "vector_weight": units,
         "weights": st.dictionaries(st.sampled_from(FEATURES), amounts),
         "slots": st.fixed_dictionaries(
@@ -115,4 +115,4 @@ def test_any_resolved_profile_reads_back_as_shown(name: str, call: Table, total:
         profile.total,
         profile.reserve,
     )
-    assert (again.half_life, again.vector_weight) == (profile.half_life, profile.vector_weight)
+    assert (again.half_life_hours, again.vector_weight) == (profile.half_life_hours, profile.vector_weight)

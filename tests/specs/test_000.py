@@ -390,7 +390,7 @@ def test_tags_that_equal_keywords_find_20_at_most(engine: foveate.Engine) -> Non
     context = engine.context("Add a webhook")
     assert brought(engine, context, "warnings", "search") == 20
     assert len(shown(context, "warnings")) == 3
-    fewer = engine.context("Add a webhook", overrides={"slots": {"warnings": {"limit": 2}}})
+    fewer = engine.context("Add a webhook", overrides={"slots": {"warnings": {"max_candidates": 2}}})
     assert brought(engine, fewer, "warnings", "search") == 2
 
 
@@ -402,7 +402,7 @@ def test_tags_that_equal_domains_find_10_at_most(engine: foveate.Engine) -> None
     assert brought(engine, context, "warnings", "search") == 0
     assert brought(engine, context, "warnings", "domains") == 10
     assert len(shown(context, "warnings")) == 3
-    fewer = engine.context("Rotate the password", overrides={"slots": {"warnings": {"also": {"domains": 2}}}})
+    fewer = engine.context("Rotate the password", overrides={"slots": {"warnings": {"extra_sources": {"domains": 2}}}})
     assert brought(engine, fewer, "warnings", "domains") == 2
 
 

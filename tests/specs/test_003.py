@@ -209,7 +209,7 @@ def test_the_final_score_is_the_documents_weighted_sum(
         id="r", kind="fact", scope=Scope("p"), text="t", summary="t", micro="t", salience=salience,
         created=now - hours * 3_600_000,
     )  # fmt: skip
-    found = features(record, Slot(name="s", source="search"), resolve("subtask").half_life, now)
+    found = features(record, Slot(name="s", source="search"), resolve("subtask").half_life_hours, now)
     recency = 0.5 ** (hours / 24)  # "score halves every 24 hours"
     expected = recency * recency_weight + relevance * relevance_weight + salience * salience_weight
     assert weigh({**found, "relevance": relevance}, weights) == pytest.approx(expected, abs=1e-6)
@@ -312,7 +312,7 @@ def test_the_profile_asks_the_documents_sources_in_one_go() -> None:
     assert asked == {
         "recent": "recent", "semantic": "search", "entities": "entities", "relations": "relations", "patterns": "search",
     }  # fmt: skip
-    assert slots["semantic"].limit == 20
+    assert slots["semantic"].max_candidates == 20
     assert slots["patterns"].share
     with open_engine(profile="subtask") as engine:
         engine.add("fact", "The uploader retries three times")
@@ -334,6 +334,6 @@ def test_what_is_a_day_old_weighs_half_of_what_is_new() -> None:
     """003-62"""
     now = 1_790_000_000_000
     made = {"kind": "fact", "scope": Scope("p"), "text": "t", "summary": "t", "micro": "t"}
-    slot, half_life = Slot(name="s", source="search"), resolve("subtask").half_life
+    slot, half_life = Slot(name="s", source="search"), resolve("subtask").half_life_hours
     new, old = (features(Record(id="r", created=now - age, **made), slot, half_life, now) for age in (0, 86_400_000))  # type: ignore[arg-type]
     assert (new["recency"], old["recency"]) == (1.0, 0.5)

@@ -19,7 +19,7 @@ from worlds import REDIS, ago, open_engine
 
 NOW = 1_790_000_000_000
 DAY = 86_400_000
-PLAIN = {"frames": False}
+PLAIN = {"choose_frame": False}
 """For what holds whatever the frame, and at the full budget."""
 PRIORITIES = {"decisions": 1.0, "procedures": 0.8, "facts": 0.6, "episodes": 0.4}
 
@@ -129,7 +129,7 @@ def test_a_layer_with_nothing_relevant_passes_its_room_on(engine: foveate.Engine
     """004-26, 004-27"""
     for n in range(200):
         engine.add("fact", f"The deploy of host{chr(97 + n % 26)}{n} takes {n} minutes and needs a token from the vault")
-    context = engine.context("deploy", budget=900, overrides={**PLAIN, "slots": {"facts": {"limit": 200}}})
+    context = engine.context("deploy", budget=900, overrides={**PLAIN, "slots": {"facts": {"max_candidates": 200}}})
     slots = {slot.name: slot for slot in context.budget.slots}
     assert slots["facts"].borrowed > 0
     assert context.tokens > 0.9 * 900
@@ -193,7 +193,7 @@ def test_weights_and_boosts() -> None:
         id="r", kind="decision", scope=Scope("p"), text="t", summary="t", micro="t",
         created=NOW - 30 * DAY, outcome="success", uses=100, confidence=0.9,
     )  # fmt: skip
-    found = features(record, Slot(name="s", source="search"), resolve("assistant").half_life, NOW)
+    found = features(record, Slot(name="s", source="search"), resolve("assistant").half_life_hours, NOW)
     expected = 0.7 * 0.50 + 0.5 * 0.15 + 0.5 * 0.15 + 1.2 * 0.10 + 1.2 * 0.05 + 0.9 * 0.05
     assert weigh({**found, "relevance": 0.7}, weights) == pytest.approx(expected, abs=1e-6)
 
@@ -229,7 +229,7 @@ def test_the_composite_is_the_documents(
         id="r", kind="decision", scope=Scope("p"), text="t", summary="t", micro="t",
         created=NOW - days * DAY, outcome=outcome, uses=uses, confidence=confidence,
     )  # fmt: skip
-    found = features(record, Slot(name="s", source="search", priority=priority), profile.half_life, NOW)
+    found = features(record, Slot(name="s", source="search", priority=priority), profile.half_life_hours, NOW)
     expected = composite(semantic, priority, days, outcome, uses, confidence)
     # The document rounds ln 2 / 30 to 0.023.
     assert weigh({**found, "relevance": semantic}, profile.weights) == pytest.approx(expected, abs=5e-4)

@@ -48,8 +48,8 @@ def test_000_takes_without_a_complexity(name: str) -> None:
 def test_000_asks_for_20_by_keyword_and_10_by_domain(name: str) -> None:
     known = slots(resolve(name))
     for knowledge in ("patterns", "warnings", "decisions", "related_tasks"):
-        assert (known[knowledge].source, known[knowledge].limit) == ("search", 20)
-        assert dict(known[knowledge].also)["domains"] == 10
+        assert (known[knowledge].source, known[knowledge].max_candidates) == ("search", 20)
+        assert dict(known[knowledge].extra_sources)["domains"] == 10
 
 
 def test_000_points_are_weights() -> None:
@@ -59,9 +59,9 @@ def test_000_points_are_weights() -> None:
 
 def test_000_says_so_where_nothing_was_found() -> None:
     task = slots(resolve("task"))
-    assert task["patterns"].empty == "No specific patterns identified for this task."
-    assert task["warnings"].empty == "No known gotchas for this task area."
-    assert task["code_references"].empty == ("Explore the codebase as needed. No specific references pre-identified.")
+    assert task["patterns"].empty_text == "No specific patterns identified for this task."
+    assert task["warnings"].empty_text == "No known gotchas for this task area."
+    assert task["code_references"].empty_text == ("Explore the codebase as needed. No specific references pre-identified.")
 
 
 @pytest.mark.parametrize("profile", ["default", "chat", "assistant", "task-files", "subtask"])
@@ -133,7 +133,7 @@ def test_003_the_rest_goes_to_the_five_kinds_of_component() -> None:
 
 
 def test_003_a_score_halves_every_24_hours() -> None:
-    assert resolve("subtask").half_life == 24
+    assert resolve("subtask").half_life_hours == 24
 
 
 # --- 004: eight layers ---------------------------------------------------------------------------------------------
@@ -169,11 +169,11 @@ def test_004_the_first_four_layers_are_always_present() -> None:
 
 def test_004_search_limits() -> None:
     layers = slots(resolve("assistant"))
-    assert [layers[name].limit for name in ("decisions", "facts", "procedures", "episodes")] == [20, 30, 10, 10]
+    assert [layers[name].max_candidates for name in ("decisions", "facts", "procedures", "episodes")] == [20, 30, 10, 10]
 
 
 def test_004_the_window_sees_micro_and_summary_only() -> None:
-    assert {(slot.level, slot.deepest) for slot in resolve("assistant").slots} == {("summary", "summary")}
+    assert {(slot.level, slot.max_level) for slot in resolve("assistant").slots} == {("summary", "summary")}
 
 
 def test_004_the_context_is_the_system_prompt() -> None:
@@ -199,7 +199,7 @@ def test_004_the_composite_keeps_its_value(outcome: float, usage: float) -> None
 
 
 def test_004_recency_halves_in_30_days() -> None:
-    assert resolve("assistant").half_life == 30 * 24
+    assert resolve("assistant").half_life_hours == 30 * 24
 
 
 def test_004_a_frames_priorities_are_a_layer() -> None:
@@ -231,6 +231,6 @@ def test_every_profile_says_what_it_is_for_and_keeps_the_rules(name: str) -> Non
 def test_chat_gives_memories_half_of_the_flexible_room_in_full() -> None:
     chat = resolve("chat")
     memories = slots(chat)["memories"]
-    assert (memories.level, memories.deepest, memories.min_score) == ("full", "full", 0.0)
+    assert (memories.level, memories.max_level, memories.min_score) == ("full", "full", 0.0)
     assert shares(chat)["memories"] == sum(shares(chat).values()) / 2
     assert shares(chat)["recent"] > shares(resolve("default"))["recent"]

@@ -35,7 +35,7 @@ def test_a_slot_without_a_heading_is_its_items() -> None:
 
 
 def test_a_slot_with_nothing_to_show_says_its_note() -> None:
-    noted = slot(heading="Warnings", empty="No known gotchas for this task area.")
+    noted = slot(heading="Warnings", empty_text="No known gotchas for this task area.")
     assert section(noted, []).content == "## Warnings\nNo known gotchas for this task area.\n"
     assert empty_cost(noted, "o200k") == overhead(noted, "o200k") + tokens.count("No known gotchas for this task area.\n")
     assert empty_cost(slot(heading="Warnings"), "o200k") == 0
@@ -47,9 +47,9 @@ def test_a_heading_with_marks_of_its_own_stands_as_it_is_written() -> None:
 
 
 def test_an_introduction_is_not_shown_above_a_note() -> None:
-    noted = slot(heading="Map", intro="| Location |\n|---|", empty="Nothing yet.")
+    noted = slot(heading="Map", intro="| Location |\n|---|", empty_text="Nothing yet.")
     assert section(noted, []).content == "## Map\nNothing yet.\n"
-    assert empty_cost(noted, "o200k") == empty_cost(slot(heading="Map", empty="Nothing yet."), "o200k")
+    assert empty_cost(noted, "o200k") == empty_cost(slot(heading="Map", empty_text="Nothing yet."), "o200k")
 
 
 def handed_on(kind: str, text: str, *, stale: bool = False, **data: object) -> Candidate:
@@ -199,7 +199,7 @@ def test_a_delta_compares_the_lines_and_not_the_texts_of_records(engine: foveate
     long = "The release train leaves every Tuesday at nine. " + "Its carriages are built, tested and signed. " * 12
     with engine:
         id = engine.add("fact", long).record.id
-        micro, full = ({"slots": {"facts": {"level": level, "deepest": level}}} for level in ("micro", "full"))
+        micro, full = ({"slots": {"facts": {"level": level, "max_level": level}}} for level in ("micro", "full"))
         before = engine.context("When does the release train leave?", overrides=micro)
         after = engine.context("When does the release train leave?", overrides=full)
         levels = [next(item for item in one.items if item.id == id).level for one in (before, after)]

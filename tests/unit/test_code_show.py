@@ -525,7 +525,7 @@ kinds = ["{kind}"]
 heading = "{source}"
 share = 50
 level = "full"
-deepest = "full"
+max_level = "full"
 order = {order}
 """
 

@@ -119,13 +119,13 @@ def test_crumbs_go_to_a_slot_that_already_shows_its_best() -> None:
 
 
 def test_a_note_stands_where_a_slot_is_empty_and_there_is_room() -> None:
-    quiet = slot("a", share=1, heading="Warnings", empty="None known.")
+    quiet = slot("a", share=1, heading="Warnings", empty_text="None known.")
     assert lines(compose([], profile(quiet, total=50), NO_FILTERS, "bytes", "none")) == ["## Warnings", "None known."]
     assert lines(compose([], profile(quiet, total=25), NO_FILTERS, "bytes", "none")) == []
 
 
 def test_a_slot_whose_items_do_not_fit_does_not_claim_to_be_empty() -> None:
-    quiet = slot("a", share=1, heading="Warnings", empty="None known.")
+    quiet = slot("a", share=1, heading="Warnings", empty_text="None known.")
     result = compose([candidate("a", "x" * 90)], profile(quiet, total=60), NO_FILTERS, "bytes", "none")
     assert result.sections == ()
     assert [omission.reason for omission in result.left_out] == ["budget"]

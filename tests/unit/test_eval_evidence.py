@@ -46,5 +46,5 @@ def test_results_depend_on_the_users_own_profiles(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(profiles, "places", lambda root: (Path(root) / "profiles", own))
     before = FoveateSystem().fingerprint
     own.mkdir()
-    (own / "chat.toml").write_text("related_weight = 0\n", "utf-8")
+    (own / "chat.toml").write_text("expansion_weight = 0\n", "utf-8")
     assert FoveateSystem().fingerprint != before

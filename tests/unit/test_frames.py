@@ -190,18 +190,18 @@ def test_a_short_question_leaves_half_of_the_flexible_room_free() -> None:
             engine.add(
                 "decision", f"The deploy of host{chr(97 + n % 26)}{n} was moved to {n} o'clock. It needs a token and a key."
             )
-        wide = {"slots": {"decisions": {"limit": 400}}}
+        wide = {"slots": {"decisions": {"max_candidates": 400}}}
         short, usual = (engine.context("deploy", overrides={**wide, "frames": on}) for on in (True, False))
     assert (short.signals.input, usual.signals.input) == ("short", "")
     assert short.tokens == pytest.approx(usual.tokens / 2, rel=0.05)
-    assert resolve(["assistant", "input.short"]).layers["flexible"] == "input.short"
+    assert resolve(["assistant", "input.short"]).layers["flexible_share"] == "input.short"
 
 
 def test_what_must_be_kept_is_kept_for_a_short_question_too() -> None:
     with open_engine(profile="assistant") as engine:
         engine.add("identity", "Keel. " + "Careful and brief. " * 60)
         engine.add("instruction", "Say so where you do not know.")
-        usual = engine.context("Lisbon", overrides={"frames": False}, budget=130)
+        usual = engine.context("Lisbon", overrides={"choose_frame": False}, budget=130)
         short = engine.context("Lisbon", frame="none", budget=130)
     assert (short.signals.input, short.text) == ("", usual.text)  # a call that names its budget gets all of it
     assert short.signals.input_reason == "1 word, nothing complex in it, and the call names its budget"

@@ -66,7 +66,7 @@ def test_the_other_side_comes_along_even_where_the_question_does_not_find_it() -
     with open_engine() as engine:
         engine.add("fact", "The gateway times out at 30 seconds on large uploads")
         engine.add("fact", "The gateway times out at 90 seconds on large uploads")
-        text = engine.context("gateway", overrides={"slots": {"facts": {"limit": 1}}}).text
+        text = engine.context("gateway", overrides={"slots": {"facts": {"max_candidates": 1}}}).text
         assert "30 seconds" in text
         assert "90 seconds" in text
 

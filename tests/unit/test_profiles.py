@@ -348,7 +348,7 @@ def test_a_total_must_be_above_0(total: int) -> None:
             "Profile 'developer': slots.facts.level must be full, summary or micro, got 'tiny'.",
         ),
         ("[slots.facts]\nrole = 'tool'", "Profile 'developer': slots.facts.role must be system or user, got 'tool'."),
-        ("half_life = 0", "Profile 'developer': half_life must be a number above 0, got 0."),
+        ("half_life_hours = 0", "Profile 'developer': half_life_hours must be a number above 0, got 0."),
         (
             "[slots.facts]\ntokens = 5\nshare = 5",
             "Profile 'developer': slot 'facts' has both tokens and share; give it one of them.",
@@ -363,7 +363,7 @@ def test_a_total_must_be_above_0(total: int) -> None:
         ),
         (
             "[slots.decisions]\nlevel = 'full'",
-            "Profile 'developer': slot 'decisions' starts at 'full', deeper than its deepest, 'summary'.",
+            "Profile 'developer': slot 'decisions' has level 'full', longer than its max_level 'summary'.",
         ),
         ("reserve = 8000", "Profile 'developer': the reserve of 8000 leaves nothing of the total of 8000."),
         (
@@ -441,10 +441,10 @@ def test_a_builtin_profile_resolves_and_reads_back_as_shown(name: str, project: 
         profile.reserve,
         profile.slots,
     )
-    assert (again.weights, again.fields, again.half_life, again.vector_weight) == (
+    assert (again.weights, again.fields, again.half_life_hours, again.vector_weight) == (
         profile.weights,
         profile.fields,
-        profile.half_life,
+        profile.half_life_hours,
         profile.vector_weight,
     )
 

@@ -120,7 +120,7 @@ def test_a_profile_can_do_without() -> None:
     engine.add("note", "Anna's daughter starts school in May")
     asked = {"query": "Which kids?", "profile": "chat"}
     assert "daughter" in engine.context(**asked).text
-    assert "daughter" not in engine.context(**asked, overrides={"related_weight": 0}).text
+    assert "daughter" not in engine.context(**asked, overrides={"expansion_weight": 0}).text
 
 
 def test_one_of_a_kind_is_found_in_talks_and_not_in_work() -> None:

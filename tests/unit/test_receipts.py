@@ -12,7 +12,7 @@ import foveate
 from foveate import Filters, InputError, NotFound, testing
 from foveate.clock import iso
 from foveate.pipeline.request_summary import FORGOTTEN
-from foveate.receipts.codec import context_to_json, pack, scrub, summary_to_json, to_json, unpack
+from foveate.receipts.codec import context_to_json, from_json, pack, scrub, summary_to_json, to_json, unpack
 from foveate.receipts.diff import ItemChange
 from foveate.receipts.parts import Notes, RefreshNote
 from worlds import NOW, ago, clock, counting_ids, open_engine
@@ -196,7 +196,7 @@ def test_its_rank_is_beyond_the_limit(engine: foveate.Engine) -> None:
     for n in range(4):
         engine.add("fact", f"deploy deploy deploy {'abcd'[n]}host")
     id = engine.add("fact", "Someone once saw a very long line that also has a deploy somewhere in it").record.id
-    context = engine.context("deploy", overrides={"slots": {"facts": {"limit": 2}}})
+    context = engine.context("deploy", overrides={"slots": {"facts": {"max_candidates": 2}}})
     reason, sentence = not_in(engine, id, context)
     assert reason == "limit"
     assert sentence == "not considered: rank 5, beyond the 2 that slot 'facts' asks for; shares deploy"
@@ -204,7 +204,7 @@ def test_its_rank_is_beyond_the_limit(engine: foveate.Engine) -> None:
 
 def test_a_recent_record_is_beyond_the_limit(engine: foveate.Engine) -> None:
     ids = [engine.add("event", f"step {n}", created=ago(n + 1)).record.id for n in range(4)]
-    context = engine.context("anything", overrides={"slots": {"recent": {"limit": 2, "kinds": ["event"]}}})
+    context = engine.context("anything", overrides={"slots": {"recent": {"max_candidates": 2, "kinds": ["event"]}}})
     assert not_in(engine, ids[3], context)[0] == "limit"
 
 
@@ -336,6 +336,21 @@ def test_a_receipt_survives_packing(engine: foveate.Engine) -> None:
     receipt = engine.receipts.get(engine.context("café"))
     assert unpack(pack(receipt).body) == receipt
     assert pack(receipt).shown_ids == ("fact_1",)
+
+
+def test_a_receipt_of_version_0_1_is_read_under_the_old_names_of_settings(engine: foveate.Engine) -> None:
+    engine.add("fact", "The deploy takes four minutes")
+    receipt = engine.receipts.get(engine.context("deploy"))
+    document = to_json(receipt)
+    profile = document["profile"]
+    names = ("half_life_hours", "half_life"), ("expansion_weight", "related_weight"), ("flexible_share", "flexible")
+    for new, old in (*names, ("choose_frame", "frames")):
+        profile[old] = profile.pop(new)
+    names = ("extra_sources", "also"), ("empty_text", "empty"), ("max_candidates", "limit")
+    for slot in profile["slots"]:
+        for new, old in (*names, ("max_level", "deepest"), ("pinned_only", "pinned")):
+            slot[old] = slot.pop(new)
+    assert from_json(document) == receipt
 
 
 def test_receipts_are_kept_in_the_store(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def brought(engine: foveate.Engine, source: str, **options: Any) -> list[str]:
 def test_the_figures_are_profile_data() -> None:
     for name in ("default", "subtask"):
         (slot,) = [slot for slot in resolve(name).slots if slot.name == "recent"]
-        assert (slot.limit, slot.also) == (50, (("highlights", 5),))
+        assert (slot.max_candidates, slot.extra_sources) == (50, (("highlights", 5),))
 
 
 def test_a_session_gets_its_latest_fifty_events_and_no_others() -> None:

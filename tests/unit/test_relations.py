@@ -25,7 +25,7 @@ from foveate.types import Link
 from records import add_record
 from worlds import ago, open_engine
 
-WIDE = {"slots": {"relations": {"share": 60, "limit": 400}}}
+WIDE = {"slots": {"relations": {"share": 60, "max_candidates": 400}}}
 """Room for every relation."""
 
 

@@ -68,8 +68,8 @@ def test_a_hand_computed_composite() -> None:
 
 def test_recency_is_one_half_after_the_half_life() -> None:
     slot = LAYERS.slots[4]
-    assert features(record(created=NOW - 30 * DAY), slot, LAYERS.half_life, NOW)["recency"] == pytest.approx(0.5)
-    assert features(record(created=NOW - 60 * DAY), slot, LAYERS.half_life, NOW)["recency"] == pytest.approx(0.25)
+    assert features(record(created=NOW - 30 * DAY), slot, LAYERS.half_life_hours, NOW)["recency"] == pytest.approx(0.5)
+    assert features(record(created=NOW - 60 * DAY), slot, LAYERS.half_life_hours, NOW)["recency"] == pytest.approx(0.25)
     assert features(record(created=NOW - 24 * HOUR), slot, 24, NOW)["recency"] == pytest.approx(0.5)
 
 

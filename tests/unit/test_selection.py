@@ -209,32 +209,32 @@ def test_the_ladder_goes_down() -> None:
 
 def test_an_item_starts_at_its_slots_level_and_steps_down_until_it_fits() -> None:
     found = [candidate("a"), candidate("b"), candidate("c")]
-    fitted = fit(slot(level="summary", deepest="summary"), found, 55, overhead=5)
+    fitted = fit(slot(level="summary", max_level="summary"), found, 55, overhead=5)
     assert levels(fitted) == {"a": "summary", "b": "summary", "c": "micro"}
     assert fitted.used == 55
 
 
 def test_room_left_over_takes_the_best_up_to_the_deepest_level() -> None:
     found = [candidate("a"), candidate("b")]
-    assert levels(fit(slot(level="micro", deepest="full"), found, 45, 5)) == {"a": "full", "b": "micro"}
-    assert levels(fit(slot(level="micro", deepest="summary"), found, 100, 5)) == {"a": "summary", "b": "summary"}
-    assert levels(fit(slot(level="micro", deepest="full", stable=True), found, 100, 5)) == {"a": "micro", "b": "micro"}
+    assert levels(fit(slot(level="micro", max_level="full"), found, 45, 5)) == {"a": "full", "b": "micro"}
+    assert levels(fit(slot(level="micro", max_level="summary"), found, 100, 5)) == {"a": "summary", "b": "summary"}
+    assert levels(fit(slot(level="micro", max_level="full", stable=True), found, 100, 5)) == {"a": "micro", "b": "micro"}
 
 
 def test_a_misfit_is_passed_over_and_a_later_smaller_item_is_kept() -> None:
     found = [candidate("a"), candidate("big", sizes=(900, 800, 700)), candidate("c")]
-    fitted = fit(slot(level="summary", deepest="summary"), found, 60, 5)
+    fitted = fit(slot(level="summary", max_level="summary"), found, 60, 5)
     assert levels(fitted) == {"a": "summary", "c": "summary"}
     assert [item.rank for item in fitted.items] == [1, 3]
     assert fitted.omitted[0].id == "big"
 
 
 def test_needs_tokens_says_what_was_missing() -> None:
-    shown = fit(slot(level="summary", deepest="summary"), [candidate("a"), candidate("b", sizes=(50, 40, 30))], 30, 5)
+    shown = fit(slot(level="summary", max_level="summary"), [candidate("a"), candidate("b", sizes=(50, 40, 30))], 30, 5)
     assert (levels(shown), shown.omitted[0].needs_tokens) == ({"a": "summary"}, 25)
-    nothing = fit(slot(level="summary", deepest="summary"), [candidate("a")], 12, 5)
+    nothing = fit(slot(level="summary", max_level="summary"), [candidate("a")], 12, 5)
     assert (nothing.items, nothing.used, nothing.omitted[0].needs_tokens) == ((), 0, 3)
-    no_grant = fit(slot(level="summary", deepest="summary"), [candidate("a")], 0, 5)
+    no_grant = fit(slot(level="summary", max_level="summary"), [candidate("a")], 0, 5)
     assert no_grant.omitted[0].needs_tokens == 15
 
 
@@ -246,14 +246,14 @@ def test_with_what_it_needed_it_is_in() -> None:
 
 def test_what_must_be_kept_starts_at_its_smallest_and_the_first_are_raised() -> None:
     found = [candidate("a"), candidate("b"), candidate("c")]
-    fitted = fit(slot(level="full", deepest="full", keep=True), found, 65, 5)
+    fitted = fit(slot(level="full", max_level="full", keep=True), found, 65, 5)
     assert levels(fitted) == {"a": "full", "b": "summary", "c": "micro"}
 
 
 def test_a_short_text_may_cost_less_whole_than_shortened() -> None:
     odd = candidate("a", sizes=(5, 7, 8))
     assert least(odd, slot(level="full")) == 5
-    assert levels(fit(slot(level="full", deepest="full", keep=True), [odd], 10, 5)) == {"a": "full"}
+    assert levels(fit(slot(level="full", max_level="full", keep=True), [odd], 10, 5)) == {"a": "full"}
 
 
 def test_an_empty_slot_costs_nothing() -> None:

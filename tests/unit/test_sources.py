@@ -180,7 +180,7 @@ def test_a_users_own_kind_is_a_row() -> None:
 
 
 def test_a_slot_may_be_filled_by_several_sources() -> None:
-    slots = {"facts": {"also": {"tickets": 5}}}
+    slots = {"facts": {"extra_sources": {"tickets": 5}}}
     with open_engine(sources=[Tickets()]) as engine:
         engine.add("fact", "The deploy takes four minutes")
         context = engine.context("deploy", overrides={"slots": slots})
@@ -196,7 +196,7 @@ def test_what_two_sources_bring_for_a_slot_stands_once_with_what_each_knows() ->
 
     with open_engine(sources=[Twice()]) as engine:
         engine.add("fact", "The deploy takes four minutes")
-        context = engine.context("deploy", overrides={"slots": {"facts": {"also": {"tickets": 5}}}})
+        context = engine.context("deploy", overrides={"slots": {"facts": {"extra_sources": {"tickets": 5}}}})
         entries = [entry for entry in engine.receipts.get(context).candidates if entry.id == "fact_1"]
     assert len(entries) == 1
     assert entries[0].source == "search"
@@ -205,7 +205,7 @@ def test_what_two_sources_bring_for_a_slot_stands_once_with_what_each_knows() ->
 
 
 def test_a_further_source_that_is_not_there_is_named() -> None:
-    slots = {"facts": {"also": {"serach": 5}}}
+    slots = {"facts": {"extra_sources": {"serach": 5}}}
     with (
         open_engine() as engine,
         pytest.raises(
@@ -228,7 +228,7 @@ def test_recent_brings_the_newest_first() -> None:
     with open_engine() as engine:
         for n in range(5):
             engine.add("event", f"step {'abcde'[n]}", created=ago(n))
-        context = engine.context("anything", overrides={"slots": {"recent": {"limit": 3}}})
+        context = engine.context("anything", overrides={"slots": {"recent": {"max_candidates": 3}}})
     assert context.text == "## Recent Activity\n- step a\n- step b\n- step c\n"
 
 
@@ -270,7 +270,7 @@ def test_search_joins_vectors_with_a_small_weight() -> None:
         ({"tokens": 3000}, 200),
         ({"tokens": 10}, MIN_LIMIT),
         ({"tokens": 10**6}, MAX_LIMIT),
-        ({"tokens": 3000, "limit": 7}, 7),
+        ({"tokens": 3000, "max_candidates": 7}, 7),
         ({"share": 50}, 8000 // 15),
     ],
 )

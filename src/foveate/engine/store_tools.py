@@ -167,7 +167,7 @@ class StoreTools:
             for slot in profile.slots:
                 if slot.source != "always" or slot.tokens is None:
                     continue
-                rules = [r for r in reader.always_on(slot.kinds, pinned=slot.pinned) if applies_always(r, profile)]
+                rules = [r for r in reader.always_on(slot.kinds, pinned=slot.pinned_only) if applies_always(r, profile)]
                 needed = sum((record.tokens or {}).get(slot.level, 0) for record in rules)
                 if needed > slot.tokens:
                     warnings.append(

@@ -50,11 +50,11 @@ def overhead(slot: Slot, counter: str, *, empty: bool = False) -> int:
 @lru_cache(maxsize=512)
 def empty_cost(slot: Slot, counter: str) -> int:
     """Tokens of a slot that has nothing to show but its note; 0 where it is then not shown at all."""
-    return overhead(slot, counter, empty=True) + tokens.count(_note(slot), counter) if slot.empty.strip() else 0
+    return overhead(slot, counter, empty=True) + tokens.count(_note(slot), counter) if slot.empty_text.strip() else 0
 
 
 def _note(slot: Slot) -> str:
-    return slot.empty.strip() + "\n"
+    return slot.empty_text.strip() + "\n"
 
 
 def line(candidate: Candidate, level: Level) -> str:

@@ -88,7 +88,7 @@ def own_room(profile: Profile, room: float) -> dict[str, float]:
         for slot in profile.slots
         if slot.tokens is not None
     }
-    flexible = max(0.0, room - sum(fixed.values())) * profile.flexible
+    flexible = max(0.0, room - sum(fixed.values())) * profile.flexible_share
     shares = sum(slot.share or 0.0 for slot in profile.slots if slot.tokens is None)
     return {
         slot.name: fixed[slot.name] if slot.tokens is not None else flexible * (slot.share or 0.0) / (shares or 1.0)
@@ -126,7 +126,7 @@ def _shrunk(wanted: Mapping[str, float], room: float) -> dict[str, float]:
 
 def _flow(profile: Profile, demands: Mapping[str, Demand], granted: dict[str, float], room: float) -> None:
     """Hand out what is left: the best item of each slot, then shares, then every item at its level, then deeper ones."""
-    left = max(0.0, room - sum(granted.values())) * profile.flexible
+    left = max(0.0, room - sum(granted.values())) * profile.flexible_share
     open_slots = [slot for slot in profile.slots if slot.tokens is None and not (slot.keep or slot.stable)]
     shares = sum(slot.share or 0.0 for slot in open_slots if demands[slot.name].deep)
     fair = {slot.name: left * (slot.share or 0.0) / (shares or 1.0) for slot in open_slots}

@@ -46,7 +46,7 @@ def score(
     keywords = frozenset(signals.keywords)
     out = []
     for candidate in candidates:
-        known = features(candidate.record, slots[candidate.slot], profile.half_life, now)
+        known = features(candidate.record, slots[candidate.slot], profile.half_life_hours, now)
         known |= track_record(candidate.record, signals, now, thresholds)
         if named:
             known["entity"] = _entity(candidate.record, named)

@@ -243,7 +243,7 @@ def least(candidate: Candidate, slot: Slot) -> int:
 
 def most(candidate: Candidate, slot: Slot) -> int:
     """The tokens that a candidate takes where there is all the room that it could use."""
-    return max(candidate.tokens[level] for level in ladder(slot.deepest))
+    return max(candidate.tokens[level] for level in ladder(slot.max_level))
 
 
 def ladder(top: Level) -> tuple[Level, ...]:
@@ -279,7 +279,7 @@ def _all_kept(slot: Slot, ranked: Sequence[Candidate], room: int, per_fence: int
 def _deepen(slot: Slot, ranked: Sequence[Candidate], levels: dict[int, Level], room: int) -> None:
     """Room left over takes the best items back up, to the slot's deepest level."""
     left = room - sum(ranked[n].tokens[level] for n, level in levels.items())
-    _raise(ranked, levels, left, slot.deepest)
+    _raise(ranked, levels, left, slot.max_level)
 
 
 def _raise(ranked: Sequence[Candidate], levels: dict[int, Level], left: int, top: Level) -> None:

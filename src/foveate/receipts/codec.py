@@ -37,6 +37,21 @@ from foveate.types import Frame, Prefix, Profile, Scope, Slot
 SCHEMA = 1
 COMPRESSION_LEVEL = 3
 
+_PROFILE_FIELDS = {
+    "half_life": "half_life_hours",
+    "related_weight": "expansion_weight",
+    "flexible": "flexible_share",
+    "frames": "choose_frame",
+}
+_SLOT_FIELDS = {
+    "also": "extra_sources",
+    "empty": "empty_text",
+    "limit": "max_candidates",
+    "deepest": "max_level",
+    "pinned": "pinned_only",
+}
+"""Settings of profiles by their names in receipts of version 0.1, which are still read."""
+
 _SIGNAL_FIELDS = {"because": "complexity_reason", "frame_because": "frame_reason", "input_because": "input_reason"}
 """Fields of signals whose key in a receipt is another word. Keys stay, so that stored receipts can be read."""
 
@@ -314,13 +329,13 @@ def profile_to_json(profile: Profile) -> Json:
         "reserve": profile.reserve,
         "slots": [_slot_to_json(slot) for slot in profile.slots],
         "weights": dict(profile.weights),
-        "half_life": profile.half_life,
+        "half_life_hours": profile.half_life_hours,
         "fields": dict(profile.fields),
         "vector_weight": profile.vector_weight,
-        "related_weight": profile.related_weight,
-        "flexible": profile.flexible,
+        "expansion_weight": profile.expansion_weight,
+        "flexible_share": profile.flexible_share,
         "max_file_chars": profile.max_file_chars,
-        "frames": profile.frames,
+        "choose_frame": profile.choose_frame,
         "frame": _frame_to_json(profile.frame) if profile.frame else None,
         "layers": dict(profile.layers),
     }
@@ -328,33 +343,34 @@ def profile_to_json(profile: Profile) -> Json:
 
 def profile_from_json(value: Mapping[str, Any]) -> Profile:
     """Return the profile of a JSON document."""
+    values = {_PROFILE_FIELDS.get(key, key): setting for key, setting in value.items()}
     slots = tuple(_slot_from_json(slot) for slot in value["slots"])
     frame = value.get("frame")
-    return Profile(**{**value, "slots": slots, "frame": _frame_from_json(frame) if frame else None})
+    return Profile(**{**values, "slots": slots, "frame": _frame_from_json(frame) if frame else None})
 
 
 def _slot_to_json(slot: Slot) -> Json:
     return {
         "name": slot.name,
         "source": slot.source,
-        "also": [list(pair) for pair in slot.also],
+        "extra_sources": [list(pair) for pair in slot.extra_sources],
         "kinds": list(slot.kinds),
         "heading": slot.heading,
         "intro": slot.intro,
-        "empty": slot.empty,
+        "empty_text": slot.empty_text,
         "tokens": slot.tokens,
         "share": slot.share,
         "max_items": slot.max_items,
         "min_score": slot.min_score,
-        "limit": slot.limit,
+        "max_candidates": slot.max_candidates,
         "level": slot.level,
-        "deepest": slot.deepest,
+        "max_level": slot.max_level,
         "keep": slot.keep,
         "stable": slot.stable,
         "role": slot.role,
         "order": slot.order,
         "priority": slot.priority,
-        "pinned": slot.pinned,
+        "pinned_only": slot.pinned_only,
         "text": slot.text,
         "min_trust": slot.min_trust,
         "field": slot.field,
@@ -363,8 +379,9 @@ def _slot_to_json(slot: Slot) -> Json:
 
 
 def _slot_from_json(value: Mapping[str, Any]) -> Slot:
-    also = tuple((name, limit) for name, limit in value.get("also", ()))
-    return Slot(**{**value, "kinds": tuple(value["kinds"]), "also": also})
+    values = {_SLOT_FIELDS.get(key, key): setting for key, setting in value.items()}
+    extra_sources = tuple((name, limit) for name, limit in values.get("extra_sources", ()))
+    return Slot(**{**values, "kinds": tuple(values["kinds"]), "extra_sources": extra_sources})
 
 
 def _frame_to_json(frame: Frame) -> Json:

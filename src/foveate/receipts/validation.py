@@ -90,7 +90,7 @@ def _no_room(receipt: Receipt) -> str:
 
 def _is_shortened(entry: KeptCandidate, slot: Slot) -> bool:
     """Return whether a larger budget would show more of an item. Stable slots always show the same level."""
-    return not slot.stable and LEVELS.index(entry.level) > LEVELS.index(slot.deepest)
+    return not slot.stable and LEVELS.index(entry.level) > LEVELS.index(slot.max_level)
 
 
 def _below_min_score(receipt: Receipt) -> str:

@@ -162,14 +162,14 @@ def _not_related(receipt: Receipt, record: Record, profile: Profile, slot: Slot)
 
 def _rank(receipt: Receipt, record: Record, profile: Profile, slot: Slot, reader: Reader, filters: Filters) -> Reason:
     terms = receipt.signals.terms
-    also = words_for(profile, expand_query(receipt.request.query)) if profile.related_weight else {}
+    also = words_for(profile, expand_query(receipt.request.query)) if profile.expansion_weight else {}
     shared = (terms.keys() | also.keys()) & {
         term for term, _, _ in postings.record_postings(record, kind_of(record.kind))[0]
     }
     if not shared:
         words = ", ".join(list(dict.fromkeys(analysis.words(record.text)))[:MAX_SHOWN_WORDS])
         return "no shared term", f"it shares no word with the query ({words})"
-    query = Query(terms, profile.fields, None, filters, also, profile.related_weight)
+    query = Query(terms, profile.fields, None, filters, also, profile.expansion_weight)
     found = reader.search(query, [SearchGroup(slot.kinds, MAX_RANK)])[0]
     rank = next((n for n, hit in enumerate(found, 1) if hit.record.id == record.id), None)
     limit = limit_of(slot, profile)
@@ -181,6 +181,6 @@ def _rank(receipt: Receipt, record: Record, profile: Profile, slot: Slot, reader
 
 
 def _takes(slot: Slot, record: Record) -> bool:
-    if slot.sources == ("given",) or (slot.pinned and not record.pinned):
+    if slot.sources == ("given",) or (slot.pinned_only and not record.pinned):
         return False
     return not slot.kinds or record.kind in slot.kinds

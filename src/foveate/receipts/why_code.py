@@ -169,4 +169,5 @@ def _whole_files(receipt: Receipt) -> set[str]:
 def _limit(profile: Profile, source: str) -> int:
     """Return the most items that any slot asks a source for."""
     limits = [limit_of(slot, profile) for slot in profile.slots if slot.source == source]
-    return max([*limits, *(limit for slot in profile.slots for name, limit in slot.also if name == source)], default=0)
+    limits += [limit for slot in profile.slots for name, limit in slot.extra_sources if name == source]
+    return max(limits, default=0)

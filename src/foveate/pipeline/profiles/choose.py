@@ -65,13 +65,13 @@ def add_frame(request: Request, signals: Signals, places: Sequence[Path] = ()) -
 
 def _wants_frames(request: Request, places: Sequence[Path]) -> bool:
     """Return the setting of the call, else of the profile or the nearest that it extends."""
-    if "frames" in request.overrides:
-        return request.overrides["frames"] is True
+    if "choose_frame" in request.overrides:
+        return request.overrides["choose_frame"] is True
     try:
         files = chain(request.profile, places, on_default=True)
     except ProfileError:  # `resolve` raises it, together with every other problem
         return False
-    return next((file.table["frames"] is True for file in reversed(files) if "frames" in file.table), False)
+    return next((file.table["choose_frame"] is True for file in reversed(files) if "choose_frame" in file.table), False)
 
 
 def extent_of(query: str, signals: Signals, frame: str = "") -> tuple[str, str]:

@@ -19,7 +19,7 @@ from foveate.types import LEVELS, MAX_FILE_CHARS, Profile, Slot
 _ABOUT = ("name", "description", "extends", "complexity", "input")
 """Settings of a layer that are not inherited as they are."""
 _EITHER = ("tokens", "share")
-_LEVEL, _DEEPEST = (next(f.default for f in fields(Slot) if f.name == name) for name in ("level", "deepest"))
+_DEFAULTS = {field.name: field.default for field in fields(Slot)}
 
 
 def resolve(
@@ -196,14 +196,14 @@ def _slots_problems(name: str, slots: Mapping[str, Any], setters: Mapping[str, s
     problems = []
     there = [slot for slot, values in slots.items() if "source" in values]
     for slot, values in slots.items():
-        level, deepest = values.get("level", _LEVEL), values.get("deepest", _DEEPEST)
+        level, max_level = (values.get(name, _DEFAULTS[name]) for name in ("level", "max_level"))
         if "source" not in values:
             setter = next((setters[path] for path in _paths(values, f"slots.{slot}.")), name)
             problems.append(unknown(setter, "slot", slot, there) + " A new slot needs a source.")
         elif not any(key in values for key in _EITHER):
             problems.append(f"{who(name)}: slot {slot!r} has neither tokens nor share; give it one of them.")
-        if LEVELS.index(deepest) > LEVELS.index(level):
-            problems.append(f"{who(name)}: slot {slot!r} starts at {level!r}, deeper than its deepest, {deepest!r}.")
+        if LEVELS.index(max_level) > LEVELS.index(level):
+            problems.append(f"{who(name)}: slot {slot!r} has level {level!r}, longer than its max_level {max_level!r}.")
     return problems
 
 
@@ -232,7 +232,7 @@ def _room_problems(name: str, laid: Mapping[str, Any], *, total_is_wrong: bool) 
 
 def _built(name: str, laid: Mapping[str, Any], setters: Mapping[str, str]) -> Profile:
     slots = [_slot(slot, values) for slot, values in laid["slots"].items()]
-    numbers = ("half_life", "vector_weight", "related_weight", "flexible")
+    numbers = ("half_life_hours", "vector_weight", "expansion_weight", "flexible_share")
     settings: dict[str, Any] = {key: float(laid[key]) for key in numbers if key in laid}
     for table in ("weights", "fields"):
         settings[table] = {key: float(weight) for key, weight in laid.get(table, {}).items()}
@@ -243,7 +243,7 @@ def _built(name: str, laid: Mapping[str, Any], setters: Mapping[str, str]) -> Pr
         reserve=laid.get("reserve", 0),
         slots=tuple(sorted(slots, key=lambda slot: (not slot.stable, slot.order, slot.name))),
         max_file_chars=laid.get("max_file_chars", MAX_FILE_CHARS),
-        frames=laid.get("frames", False),
+        choose_frame=laid.get("choose_frame", False),
         layers=_as_built(setters, laid["slots"]),
         **settings,
     )
@@ -264,7 +264,7 @@ def _slot(name: str, values: Mapping[str, Any]) -> Slot:
         if key in values and "times" in values:
             settings[key] = figure(values[key] * values["times"])
     settings["kinds"] = tuple(settings.get("kinds", ()))
-    settings["also"] = tuple(dict(settings.get("also", {})).items())
+    settings["extra_sources"] = tuple(dict(settings.get("extra_sources", {})).items())
     for key in ("share", "min_score", "priority"):
         if key in settings:
             settings[key] = float(settings[key])

@@ -16,7 +16,7 @@ from foveate.types import LEVELS, TASK_FIELDS, TRUST, Intent
 
 FEATURES: tuple[str, ...] = (
     "relevance",  # how well it answers the question, calibrated
-    "recency",  # one half after `half_life` hours
+    "recency",  # one half after `half_life_hours`
     "salience",  # how much it mattered when it was written
     "type",  # its slot's `priority`
     "outcome",  # how well it turned out
@@ -97,12 +97,12 @@ TOP: Mapping[str, Setting] = {
     "extends": _TEXT,
     "total": TOTAL,
     "reserve": _COUNT,
-    "half_life": _HOURS,
+    "half_life_hours": _HOURS,
     "vector_weight": _UNIT,
-    "related_weight": _UNIT,
-    "flexible": _UNIT,
+    "expansion_weight": _UNIT,
+    "flexible_share": _UNIT,
     "max_file_chars": TOTAL,
-    "frames": _FLAG,
+    "choose_frame": _FLAG,
     "weights": _TABLE,
     "fields": _TABLE,
     "slots": _TABLE,
@@ -115,25 +115,25 @@ VARIANT: Mapping[str, Setting] = {
 """Settings of a complexity, a frame or an input."""
 SLOT: Mapping[str, Setting] = {
     "source": _NAME,
-    "also": _LIMITS,
+    "extra_sources": _LIMITS,
     "kinds": _NAMES,
     "heading": _TEXT,
     "intro": _TEXT,
-    "empty": _TEXT,
+    "empty_text": _TEXT,
     "tokens": _COUNT,
     "share": _AMOUNT,
     "times": _AMOUNT,
     "max_items": _COUNT,
     "min_score": _UNIT,
-    "limit": _COUNT,
+    "max_candidates": _COUNT,
     "level": _LEVEL,
-    "deepest": _LEVEL,
+    "max_level": _LEVEL,
     "keep": _FLAG,
     "stable": _FLAG,
     "role": _ROLE,
     "order": _COUNT,
     "priority": _UNIT,
-    "pinned": _FLAG,
+    "pinned_only": _FLAG,
     "text": _TEXT,
     "min_trust": _TRUST,
     "field": _FIELD,

@@ -12,7 +12,16 @@ from typing import Any
 
 from foveate.types import Profile, Slot
 
-_TOP = ("total", "reserve", "half_life", "vector_weight", "related_weight", "flexible", "max_file_chars", "frames")
+_TOP = (
+    "total",
+    "reserve",
+    "half_life_hours",
+    "vector_weight",
+    "expansion_weight",
+    "flexible_share",
+    "max_file_chars",
+    "choose_frame",
+)
 _TABLES = ("weights", "fields")
 
 
@@ -35,8 +44,8 @@ def to_toml(profile: Profile) -> str:
 def _slot(slot: Slot, setters: Mapping[str, str]) -> list[str]:
     defaults = {field.name: field.default for field in fields(Slot)}
     defaults["role"] = "system" if slot.stable else "user"
-    settings = {key: getattr(slot, key) for key in defaults if key != "name"} | {"also": dict(slot.also)}
-    defaults["also"] = {}
+    settings = {key: getattr(slot, key) for key in defaults if key != "name"} | {"extra_sources": dict(slot.extra_sources)}
+    defaults["extra_sources"] = {}
     return [f"[slots.{slot.name}]", *_lines(settings, defaults, setters, f"slots.{slot.name}.")]
 
 

@@ -83,8 +83,8 @@ class Source:
 
 def limit_of(slot: Slot, profile: Profile) -> int:
     """Return how many candidates a slot asks for."""
-    if slot.limit is not None:
-        return slot.limit
+    if slot.max_candidates is not None:
+        return slot.max_candidates
     return max(MIN_LIMIT, min(room_of(slot, profile) // TOKENS_PER_ITEM, MAX_LIMIT))
 
 

@@ -118,7 +118,7 @@ def _comes_in_definitions(path: str, lines: Sequence[str], context: SourceContex
     for slot in profile.slots:
         if "code" not in slot.sources:
             continue
-        limit = dict(slot.also).get("code", limit_of(slot, profile))
+        limit = dict(slot.extra_sources).get("code", limit_of(slot, profile))
         most = limit if slot.max_items is None else min(limit, slot.max_items)
         room = CHARS_A_TOKEN * room_of(slot, profile)
         good = (hit.symbol for hit in found[:most] if hit.relevance >= slot.min_score)

@@ -134,7 +134,7 @@ def requests_of(profile: Profile, sources: Mapping[str, Source]) -> dict[str, li
     """Return what the slots of a profile want of each source."""
     requests: dict[str, list[SlotRequest]] = {}
     for slot in profile.slots:
-        for source, limit in ((slot.source, limit_of(slot, profile)), *slot.also):
+        for source, limit in ((slot.source, limit_of(slot, profile)), *slot.extra_sources):
             if source not in sources:
                 raise ProfileError(
                     f"Slot {slot.name!r} asks source {source!r}, which does not exist.{near(source, sources)}"
@@ -197,7 +197,7 @@ def _raise_if_kept(name: str, requests: Sequence[SlotRequest], error: str) -> No
 
 def _in_slot_order(answers: Iterable[Iterable[Candidate]], profile: Profile) -> list[Candidate]:
     place = {slot.name: n for n, slot in enumerate(profile.slots)}
-    several = {slot.name for slot in profile.slots if slot.also}
+    several = {slot.name for slot in profile.slots if slot.extra_sources}
     found: list[Candidate] = []
     first: dict[tuple[str, str], int] = {}
     for candidate in (candidate for answer in answers for candidate in answer if candidate.slot in place):

@@ -42,7 +42,7 @@ class Search(Source):
             signals.embedding,
             context.request.filters,
             words_for(profile, signals.expansions),
-            profile.related_weight,
+            profile.expansion_weight,
         )
         found = context.reader.search(query, [SearchGroup(request.slot.kinds, request.limit) for request in requests])
         beaten = [hit.record.id for hits in found for hit in hits if hit.record.status in ("superseded", "disputed")]

@@ -24,7 +24,7 @@ class AlwaysOn(Source):
 
     def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> Iterator[Candidate]:
         for request in requests:
-            for record in context.reader.always_on(request.slot.kinds, pinned=request.slot.pinned):
+            for record in context.reader.always_on(request.slot.kinds, pinned=request.slot.pinned_only):
                 if applies_always(record, context.profile):
                     yield self.candidate(request, record)
 
