@@ -43,7 +43,7 @@ TYPE_CHECKING = False  # type checkers read it as True; importing `typing` would
 if TYPE_CHECKING:
     from foveate.engine import Engine
     from foveate.errors import BudgetError, Conflict, FoveateError, InputError, NotFound, StoreError
-    from foveate.factory import open
+    from foveate.factory import open as open
     from foveate.pipeline.sources.base import Source
     from foveate.receipts.context import Context
     from foveate.receipts.receipt import Receipt
@@ -78,8 +78,8 @@ __all__ = [
     "Task",
     "compress",
     "count",
-    "open",
 ]
+"""The names of `from foveate import *`: all but `open`, which would replace the builtin function."""
 
 
 def __getattr__(name: str) -> object:
@@ -93,4 +93,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted(_MODULES)

@@ -76,6 +76,8 @@ class Record:
     sketch: bytes = b""
     tokens: Mapping[Level, int] | None = None
     """Tokens of the rendered line at each level, by the store's counter; None where they must be counted."""
+    stage: str = field(default="", compare=False)
+    """Lifecycle stage, such as `core` or `archived`. It depends on the time, so only what the engine returns has one."""
 
 
 @dataclass(frozen=True, slots=True)

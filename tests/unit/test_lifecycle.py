@@ -96,11 +96,19 @@ def test_a_stage_is_read_through_the_engine_as_facts_are_met_again(engine: fovea
     stages = []
     for _ in range(4):
         id = engine.add("fact", "Deploys happen on Tuesdays").record.id
-        stages.append(engine.store.stage_of(engine.get(id)))
+        stages.append(engine.get(id).stage)
     assert stages == ["new", "confirmed", "confirmed", "core"]
     other = engine.add("fact", "The vault is in Oslo").record.id
-    engine.edit(other, data={"core": True})
-    assert engine.store.stage_of(engine.get(other)) == "core"
+    assert engine.edit(other, data={"core": True}).stage == "core"
+    assert engine.get(other).stage == "core"
+    assert [record.stage for record in engine.records()] == ["core", "core"]
+    assert [hit.record.stage for hit in engine.search("vault")] == ["core"]
+
+
+def test_the_stage_of_a_record_is_that_of_the_time_it_is_read_for(engine: foveate.Engine) -> None:
+    id = engine.add("episode", "Moved the crawler off SQLite", created=NOW - 100 * DAY).id
+    assert engine.get(id, as_of=NOW - 99 * DAY).stage == "active"
+    assert engine.get(id).stage == "archived"
 
 
 # --- what is due ---------------------------------------------------------------------------------------------------

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -36,9 +38,24 @@ OPEN = [
 
 
 def test_the_root_exports_what_users_need() -> None:
-    assert sorted(foveate.__all__) == sorted(ROOT)
+    assert sorted([*foveate.__all__, "open"]) == sorted(ROOT)
     assert all(getattr(foveate, name) is not None for name in ROOT)
     assert dir(foveate) == sorted(ROOT)
+
+
+def test_a_star_import_keeps_the_builtin_open() -> None:
+    names: dict[str, object] = {}
+    exec("from foveate import *", names)
+    assert names["Engine"] is foveate.Engine
+    assert "open" not in names
+
+
+@pytest.mark.slow
+def test_importing_the_package_imports_nothing_else() -> None:
+    """Python starts in about 10 ms, and importing `typing` alone would add as much."""
+    program = "import sys; before = set(sys.modules); import foveate; print(sorted(set(sys.modules) - before))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "['__future__', 'foveate']"
 
 
 def test_the_engine_has_one_name_for_each_use() -> None:

@@ -222,7 +222,7 @@ def search(call: Call, query: str, kinds: tuple[str, ...], code: bool, files: bo
     lines: list[Line] = []
     for hit in hits:
         record = hit.record
-        score = f"{max(hit.lexical, hit.vector or 0.0):.2f}  "
+        score = f"{hit.relevance:.2f}  "
         status = "" if record.status == "active" else f"({record.status}) "
         room = max(20, width() - len(score) - len(record.id) - 2)
         lines.append([(score, "dim"), (record.id, "cyan"), ("  " + cut(status + record.micro, room), "")])

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from foveate.clock import Clock, Ids, When, new_id, now, parse_time
 from foveate.code.model import CODE_ID_PREFIXES
@@ -332,7 +332,8 @@ class Engine:
     ) -> list[Hit]:
         """Find records by their words, best first."""
         refuse_unknown(who, WHO, "search")
-        return self._memory.search(query, kinds=kinds, filters=filters, limit=limit, scope=self._scope_of(who))
+        hits = self._memory.search(query, kinds=kinds, filters=filters, limit=limit, scope=self._scope_of(who))
+        return [replace(hit, record=self._memory.with_stage(hit.record)) for hit in hits]
 
     def records(
         self,
@@ -348,11 +349,13 @@ class Engine:
         refuse_unknown(who, WHO, "records")
         chosen = replace(filters or Filters(), kinds=tuple(kinds)) if kinds else filters
         scope = self._scope_of(who)
-        return self._memory.list_records(filters=chosen, status=status, limit=limit, scope=scope)
+        return map(
+            self._memory.with_stage, self._memory.list_records(filters=chosen, status=status, limit=limit, scope=scope)
+        )
 
     def get(self, id: str, *, as_of: When | None = None) -> Record:
         """Return a record as it is, or as it was at a time."""
-        return self._memory.get(id, as_of=as_of)
+        return self._memory.with_stage(self._memory.get(id, as_of=as_of), as_of)
 
     def history(self, id: str) -> list[Change]:
         """List every version of a record with the operation that changed it."""
@@ -363,13 +366,14 @@ class Engine:
         id: str,
         *,
         text: str | None = None,
-        status: str | None = None,
+        status: Literal["active", "retired"] | None = None,
         result: str | None = None,
         expect_version: int | None = None,
         **fields: Unpack[RecordFields],
     ) -> Record:
         """Change a record's text or fields; setting an outcome counts as a use."""
-        return self._memory.edit(id, text=text, status=status, result=result, expect_version=expect_version, **fields)
+        edited = self._memory.edit(id, text=text, status=status, result=result, expect_version=expect_version, **fields)
+        return self._memory.with_stage(edited)
 
     def undo(self, id: str) -> list[Record]:
         """Undo the last change to a record and its effects on other records."""

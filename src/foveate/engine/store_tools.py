@@ -154,10 +154,6 @@ class StoreTools:
         health = self.data.store.health()
         return replace(health, facts={**health.facts, "warnings": self.oversized_rules()} if health.ok else health.facts)
 
-    def stage_of(self, record: Record) -> str:
-        """Return the lifecycle stage of a record, such as `core` or `archived`."""
-        return self._memory.stage_of(record)
-
     @retry_interrupted
     def oversized_rules(self, scope: Scope | None = None) -> list[str]:
         """Warn about always-on slots whose records need more tokens than the slot has."""

@@ -350,9 +350,11 @@ class Memory:
             self._change(each.censor.id, "trip", lambda record, now: replace(record, uses=record.uses + 1, updated=now))
         return sorted(trips, key=lambda each: each.action != "block")
 
-    def stage_of(self, record: Record) -> str:
-        """Return the lifecycle stage of a record."""
-        return lifecycle.stage(record, self.data.clock(), self.thresholds)
+    def with_stage(self, record: Record, at: When | None = None) -> Record:
+        """Return a record with its lifecycle stage, now or at a time."""
+        now = self.data.clock()
+        time = now if at is None else parse_time(at, "as_of", current=now)
+        return replace(record, stage=lifecycle.stage(record, time, self.thresholds))
 
     # --- helpers -----------------------------------------------------------------------------------------------
 

@@ -54,7 +54,7 @@ def record(engine: Engine, id: str, parts: Iterable[str] = (), *, as_of: When | 
         with engine.store.data.reader() as reader:
             links = [*reader.links([id]), *reader.links([id], incoming=True)]
     document = whole_record(found, links, history)
-    document["record"]["stage"] = engine.store.stage_of(found)
+    document["record"]["stage"] = found.stage
     return {"record": document["record"], **{part: document[part] for part in RECORD_PARTS if part in parts}}
 
 

@@ -283,7 +283,7 @@ _VALUE_CHECKS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "version": _COUNT,
     "pinned": ("true or false", lambda v: isinstance(v, bool)),
 }
-_DERIVED_COLUMNS = {"hash", "sketch", "tokens"}
+_DERIVED_COLUMNS = {"hash", "sketch", "tokens", "stage"}
 _TIMES = {"created", "updated", "valid_from", "valid_to"}
 _NOT_COLUMNS = {"scope", "id", "kind", "text", "data"}
 _SCOPE_LEVELS = ("project", "user", "agent", "session", "task")

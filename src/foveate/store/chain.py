@@ -51,9 +51,7 @@ class ChainedReader:
 
     def search(self, query: Query, groups: Sequence[SearchGroup]) -> list[list[Hit]]:
         answers = [reader.search(query, groups) for reader in self._readers]
-        return [
-            sorted(chain(*hits), key=lambda hit: -max(hit.lexical, hit.vector or 0.0)) for hits in zip(*answers, strict=True)
-        ]
+        return [sorted(chain(*hits), key=lambda hit: -hit.relevance) for hits in zip(*answers, strict=True)]
 
     def always_on(self, kinds: Sequence[str], *, pinned: bool = False) -> list[Record]:
         return [record for reader in self._readers for record in reader.always_on(kinds, pinned=pinned)]

@@ -32,6 +32,11 @@ class Hit:
     lexical: float
     vector: float | None = None
 
+    @property
+    def relevance(self) -> float:
+        """The higher one of both relevances, by which hits are sorted."""
+        return max(self.lexical, self.vector or 0.0)
+
 
 @dataclass(frozen=True, slots=True)
 class SessionNeighbor:
@@ -91,6 +96,10 @@ class AddResult:
     action: Literal["added", "unchanged", "confirmed", "superseded older", "older", "disputed"]
     affected: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        return self.record.id
 
 
 @dataclass(frozen=True, slots=True)

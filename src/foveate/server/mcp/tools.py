@@ -128,7 +128,7 @@ class Tools:
         if where == "code":
             return self._search_code(engine, query, kinds, limit)
         hits = engine.search(readable(query), kinds=kinds, limit=limit)
-        rows = [(hit.record, max(hit.lexical, hit.vector or 0.0)) for hit in hits]
+        rows = [(hit.record, hit.relevance) for hit in hits]
         hint = " Try where='code'." if engine.code.available else ""
         unknown = "" if hits else engine.store.unknown_project()
         return results.search_result(engine, rows, unknown or f"Nothing found in memory.{hint}")

@@ -572,7 +572,7 @@ def _weight(record: Record) -> tuple[bool, float]:
 
 def _best(hits: Mapping[int, Hit], limit: int | None = None) -> dict[int, Hit]:
     """The best hits. The sort is stable: relevance ends at 1, and hits beyond it keep the order of their scores."""
-    ranked = sorted(hits.items(), key=lambda pair: -max(pair[1].lexical, pair[1].vector or 0.0))
+    ranked = sorted(hits.items(), key=lambda pair: -pair[1].relevance)
     holding = [pair for pair in ranked if pair[1].record.status == "active"]
     beaten = [pair for pair in ranked if pair[1].record.status != "active"]
     return dict((*holding[:limit], *beaten[:MAX_SUPERSEDED_HITS])) if limit is not None else dict(ranked)
