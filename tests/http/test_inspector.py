@@ -98,7 +98,7 @@ def test_static_files_are_kept_for_good_under_an_address_of_their_content(shared
 @pytest.mark.parametrize(
     ("address", "status", "words"),
     [
-        ("/ui/context?id=ctx_none", 404, "no receipt"),
+        ("/ui/context?id=ctx_none", 404, "No receipt"),
         ("/ui/nothing", 404, "No endpoint"),
         ("/ui/contexts?limit=0", 422, "limit must be a number from 1"),
         ("/ui/contexts?limit=%F0%9F%98%80", 422, "limit must be a number"),

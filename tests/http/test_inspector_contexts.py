@@ -143,7 +143,7 @@ def test_why_answers_for_any_record(client: TestClient, engine: Engine, asked: s
 @pytest.mark.parametrize(
     ("query", "status", "words"),
     [
-        ("id=ctx_none", 404, "There is no receipt"),
+        ("id=ctx_none", 404, "No receipt"),
         ("sort=scor", 422, "Did you mean &#39;score&#39;"),
         ("reason=badget", 422, "Did you mean &#39;budget&#39;"),
         ("page=0", 422, "page must be a number"),

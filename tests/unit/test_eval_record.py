@@ -62,7 +62,7 @@ def test_the_default_is_the_latest_context(
     engine: foveate.Engine, context: foveate.Context, ids: dict[str, str], tmp_path: Path
 ) -> None:
     give_feedback(engine, context, ids)
-    assert record_case(engine, None, tmp_path / "cases.jsonl")["id"] == context.id
+    assert record_case(engine, "last", tmp_path / "cases.jsonl")["id"] == context.id
 
 
 def test_records_are_copied_as_the_context_saw_them(
@@ -149,7 +149,7 @@ def test_bad_input_says_what_to_do(
         record_case(engine, context.id, file, expected=[ids["old"]], forbidden=[ids["old"]])
     with pytest.raises(NotFound, match="nope"):
         record_case(engine, context.id, file, expected=["nope"])
-    with pytest.raises(NotFound, match="no receipt"):
+    with pytest.raises(NotFound, match="No receipt"):
         record_case(engine, "ctx_nope", file)
     assert not file.exists()
     file.write_text("{broken\n", "utf-8")

@@ -82,9 +82,9 @@ def test_marks_change_what_they_say(engine: foveate.Engine) -> None:
     assert engine.feedback(context, useful=["fact_1"]).advice == {}
     engine.feedback(context, useful=["fact_1"])
     assert (engine.get("fact_1").uses, engine.get("fact_1").wins) == (1, 1)
-    assert "retire fact_2" in engine.feedback(context, wrong=["fact_2"]).advice["fact_2"]
+    assert "edit fact_2 --retire" in engine.feedback(context, wrong=["fact_2"]).advice["fact_2"]
     assert engine.get("fact_2").outcome == "failure"
-    assert "foveate retire fact_3" in engine.feedback(context, outdated=["fact_3"]).advice["fact_3"]
+    assert "foveate edit fact_3 --retire" in engine.feedback(context, outdated=["fact_3"]).advice["fact_3"]
     assert engine.get("fact_3").status == "active"
 
 

@@ -360,7 +360,7 @@ def test_receipts_are_kept_in_the_store(tmp_path: Path) -> None:
     with testing.engine(tmp_path, clock=clock, ids=counting_ids()) as engine:
         assert engine.receipts.get().id == context.id
         assert engine.receipts.replay(context.id).text == context.text
-        with pytest.raises(NotFound, match="There is no receipt 'ctx_0'"):
+        with pytest.raises(NotFound, match="No receipt 'ctx_0'"):
             engine.receipts.get("ctx_0")
 
 

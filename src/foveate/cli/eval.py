@@ -19,7 +19,7 @@ from foveate.cli.call import Call, Function, Verb, complete_profiles, pass_call,
 from foveate.cli.progress import EVERY
 from foveate.errors import InputError, near
 from foveate.eval.model import METRICS, RUNS_DIR
-from foveate.operations.inputs import LAST, context_named
+from foveate.receipts.history import LAST
 
 if TYPE_CHECKING:
     from foveate.eval.compare import Comparison
@@ -361,7 +361,7 @@ def record(
     from foveate.eval.record import record_case
 
     with call.open(**scope) as engine:
-        case = record_case(engine, context_named(context), output, expected=expected, forbidden=forbidden)
+        case = record_case(engine, context, output, expected=expected, forbidden=forbidden)
     if call.as_json:
         call.print_json({"output": str(output), "case": case})
         return

@@ -40,7 +40,7 @@ from foveate.pipeline.sources import SHIPPED, Source
 from foveate.pipeline.sources.gather import by_name, open_snapshot
 from foveate.receipts import codec
 from foveate.receipts.context import Context, context_of
-from foveate.receipts.feedback import Feedback
+from foveate.receipts.feedback import Feedback, Mark
 from foveate.receipts.history import LAST, ContextRef, Receipts
 from foveate.receipts.parts import Notes, RefreshNote
 from foveate.receipts.refresh import DEFAULT_PRESSURE, Refresh, budget_left, judge, match_of
@@ -140,7 +140,7 @@ class Engine:
             sources = self._shared.pipeline.sources
             self.receipts = Receipts(self._memory, sources=sources, root=root, workspace=workspace)
         else:
-            self.receipts = receipts.within(self._memory, root, workspace)
+            self.receipts = receipts.for_scope(self._memory, root, workspace)
         self.tasks = Tasks(data, self.context)
         self.code = Code(workspace, root, self.context)
         self.inbox = Inbox(self._memory)
@@ -408,16 +408,16 @@ class Engine:
             from foveate.pipeline.sources.code import recalled  # loads the parser
 
             with self.code.workspace.snapshot() as snapshot:
-                return self.receipts.render(recalled(id, snapshot, self.scope))
-        keeper = self.receipts.keeper_of(id)
-        if keeper is not None:
-            return self.receipts.render(keeper.recall(id, self.scope, self._data.clock()))
+                return self._data.render(recalled(id, snapshot, self.scope))
+        source = self.receipts.external_source(id)
+        if source is not None:
+            return self._data.render(source.recall(id, self.scope, self._data.clock()))
         record = self.get(id)
         if record.data.get("archived"):  # its text before it was archived
             before = [step.before for step in self.history(id) if step.verb == "archive" and step.before is not None]
             record = before[-1] if before else record
         self._memory.count_uses([id])
-        return f"## {kind_of(record.kind).heading}\n{self.receipts.render(record)}"
+        return f"## {kind_of(record.kind).heading}\n{self._data.render(record)}"
 
     def check(self, action: str, *, dry_run: bool = False) -> list[CensorMatch]:
         """Return the censors that a planned action violates, blocks first. A dry run does not count them."""
@@ -425,7 +425,7 @@ class Engine:
 
     # --- explaining and feedback -------------------------------------------------------------------------------
 
-    def why(self, item: str, context: ContextRef | None = LAST) -> Why:
+    def why(self, item: str, context: ContextRef = LAST) -> Why:
         """Explain why an item is in a context or not."""
         return self.receipts.why(item, context)
 
@@ -444,27 +444,28 @@ class Engine:
         `answer` is what the model said; the items that it used are found and counted. `wrong` on a censor reports a false
         alarm. Without a context, `useful` and `wrong` count for the records alone.
         """
-        marks = {"useful": useful, "wrong": wrong, "outdated": outdated}
-        for name, ids in (*marks.items(), ("confirmed", confirmed)):
+        ids_by_mark: dict[Mark, Sequence[str]] = {"useful": useful, "wrong": wrong, "outdated": outdated}
+        for name, ids in (*ids_by_mark.items(), ("confirmed", confirmed)):
             refuse_text(ids, name)
-        if not answer and not confirmed and not any(marks.values()):
+        marks = {id: mark for mark, ids in ids_by_mark.items() for id in ids}
+        if not answer and not confirmed and not marks:
             raise InputError("The feedback is empty: pass answer, useful, wrong, outdated or confirmed.")
-        ref = LAST if context is None else context
-        result = self.receipts.record_answer(ref, answer) if answer else Feedback("", {}, ())
-        advice = {id: self._mark(context, id, mark) for mark, ids in marks.items() for id in ids}
+        false_alarms = self._censors(wrong) if context is None else []
+        for id in false_alarms:
+            del marks[id]
+        self.receipts.check_marks(marks, context)  # before anything is stored
+        result = self.receipts.record_answer(context or LAST, answer) if answer else Feedback("", {}, ())
+        advice = self.receipts.mark(marks, context)
+        for id in false_alarms:
+            self._memory.report_false_alarm(id)
         for id in confirmed:
             self._memory.confirm(id)
-        return replace(result, advice={id: text for id, text in advice.items() if text})
+        return replace(result, advice=advice)
 
-    def _mark(self, context: ContextRef | None, id: str, mark: str) -> str:
-        """Record one verdict and return what to do next."""
-        record = self._memory.get_many([id]).get(id)
-        if mark == "wrong" and record is not None and record.kind == "censor" and context is None:
-            self._memory.report_false_alarm(id)
-            return ""
-        if context is not None:
-            return self.receipts.mark(context, id, mark)
-        return self.receipts.mark_record(id, mark)
+    def _censors(self, ids: Sequence[str]) -> list[str]:
+        """Return the ids that are those of censors."""
+        records = self._memory.get_many(ids)
+        return [id for id, record in records.items() if record.kind == "censor"]
 
     # --- scopes and closing ------------------------------------------------------------------------------------
 

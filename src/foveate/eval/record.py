@@ -31,9 +31,9 @@ DROPPED_FIELDS = ("scope", "version", "updated", "created", "uses", "wins")
 
 
 def record_case(
-    engine: Engine, context: str | None, path: Path, *, expected: Sequence[str] = (), forbidden: Sequence[str] = ()
+    engine: Engine, context: str, path: Path, *, expected: Sequence[str] = (), forbidden: Sequence[str] = ()
 ) -> Mapping[str, Any]:
-    """Write a context (by default the latest) as a case into a JSONL file, replacing an earlier case of the same context.
+    """Write a context (`last` is the latest) as a case into a JSONL file, replacing an earlier case of the same context.
 
     `expected` and `forbidden` add to the feedback on the context, or replace missing feedback. They may name any record.
     """

@@ -7,14 +7,6 @@ from typing import Any
 
 from foveate.errors import InputError
 
-LAST = "last"
-"""Names the latest context wherever an id of a context is expected."""
-
-
-def context_named(named: str) -> str | None:
-    """Return the id of a context, or None for the latest."""
-    return None if named == LAST else named
-
 
 def refuse_unreadable(value: Any, name: str = "") -> None:
     """Raise an error for a NUL or a lone surrogate at any depth: no store keeps them as text."""

@@ -1,8 +1,8 @@
-"""Which items of a context an answer used, and what a person says of them.
+"""Find the items of a context that an answer used, and check the verdicts of people on items.
 
-Comes in: a context and the answer that a model gave to it. Goes out: `Feedback`, the items that the answer refers to, quotes
-or takes its rare words from. It is noted on the context's receipt as ids, never as text, and counted as uses of the records.
-No model is asked: an item that was only thought of leaves no trace, so that the figures lean low.
+An item counts as used if the answer refers to it, quotes it or repeats its rare words. No model is asked, so an item that
+influenced an answer without leaving words in it is not found, and the figures are a lower bound. Receipts store the ids of
+used items, never the answer.
 """
 
 from __future__ import annotations
@@ -22,97 +22,116 @@ from foveate.store.protocol import Reader
 from foveate.text import analysis
 from foveate.types import Record
 
-QUOTED = 5
-"""Index terms in a row that make a quotation: four in a row still happen by chance in texts on one subject."""
+MIN_QUOTED_TERMS = 5
+"""Index terms in a row that count as a quotation. Four in a row still occur by chance in texts on one subject."""
 
-OVERLAP = 0.5
-"""Share of an item's own rare words, weighted by rarity, that an answer must say again to count as using it."""
+MIN_OVERLAP_SHARE = 0.5
+"""Share of an item's own rare words, weighted by idf, that an answer must repeat to count as using the item."""
 
-LEAST_SHARED = 2
-"""Terms that the overlap must hold: one rare word alone may be the question's subject under another name."""
+MIN_SHARED_TERMS = 2
+"""Terms that the overlap must have. A single rare word can be the subject of the question under another name."""
 
-How = Literal["reference", "quotation", "overlap"]
-MARKS = ("useful", "wrong", "outdated")
-ADVICE = {
+UsageEvidence = Literal["reference", "quotation", "overlap"]
+"""How it is known that an answer used an item."""
+
+Mark = Literal["useful", "wrong", "outdated"]
+MARKS: tuple[Mark, ...] = ("useful", "wrong", "outdated")
+
+ADVICE: Mapping[Mark, str] = {
     "useful": "",
-    "wrong": "Its outcome is failure now. Correct it with `foveate edit {id}`, or take it out with `foveate retire {id}`.",
-    "outdated": "Take it out of use with `foveate retire {id}`, or give it its new text with `foveate edit {id}`.",
+    "wrong": "Its outcome is failure now. Correct its text with `foveate edit {id}`, or retire it with "
+    "`foveate edit {id} --retire`.",
+    "outdated": "Retire it with `foveate edit {id} --retire`, or give it its new text with `foveate edit {id}`.",
 }
-"""What to do next about a marked record."""
+"""What a person can do next about a marked record."""
 
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """What an answer used of a context: by id, and how that is known."""
+    """The items of a context that an answer used and did not use."""
 
     context: str
-    used: Mapping[str, How]
+    used: Mapping[str, UsageEvidence]
+    """Ids of the used items, each with its evidence."""
     unused: tuple[str, ...]
     advice: Mapping[str, str] = field(default_factory=dict)
-    """What to do next about a record that was marked wrong or outdated, by its id."""
+    """What a person can do next about a record that was marked wrong or outdated, by its id."""
 
     @property
     def precision(self) -> float:
-        """The share of the items found for the question that the answer used (004: recall precision)."""
-        whole = len(self.used) + len(self.unused)
-        return len(self.used) / whole if whole else 0.0
+        """Return the share of the items found for the query that the answer used (004: recall precision)."""
+        total = len(self.used) + len(self.unused)
+        return len(self.used) / total if total else 0.0
 
 
-def feedback(
-    receipt: Receipt, context: str | Context | Receipt, answer: str, state: Reader, code: Mapping[tuple[str, str], Record]
+def find_used_items(
+    receipt: Receipt,
+    context: str | Context | Receipt,
+    answer: str,
+    reader: Reader,
+    external: Mapping[tuple[str, str], Record],
 ) -> Feedback:
-    """Compare an answer with the items that its context found for the question; `code`: what it showed of the code."""
+    """Compare an answer with the items that its context found for the query.
+
+    `external` has the code and the records of other memories that the context considered, by source and id.
+    """
     if not isinstance(answer, str) or not answer.strip():
-        raise InputError("The answer is empty; hand in the text that the model gave.")
+        raise InputError("The answer is empty. Pass the text that the model gave.")
     found = receipt.found_ids()
-    lines = {id: pair for id, pair in shown_records(receipt, state, context).items() if id in found}
+    lines = {id: pair for id, pair in shown_records(receipt, reader, context).items() if id in found}
     for entry in receipt.items:
-        record = code.get((entry.source, entry.id))
+        record = external.get((entry.source, entry.id))
         if record is not None and entry.id in found:
             lines.setdefault(record.id, (record, kind_of(record.kind).render(record, entry.level)))
-    found = [
-        id for id in found if id in lines or not id.startswith(CODE_ID_PREFIXES)
-    ]  # of code that is gone nobody can tell
-    said = analysis.terms(answer)
-    asked = frozenset(receipt.signals.terms)
-    rarity = state.idf([term for _, line in lines.values() for term in analysis.terms(line)])
-    runs = _runs(said)
-    used: dict[str, How] = {}
+    # Code that no longer exists cannot be compared, so it counts neither as used nor as unused.
+    found = [id for id in found if id in lines or not id.startswith(CODE_ID_PREFIXES)]
+    answer_terms = analysis.terms(answer)
+    answer_runs = _term_runs(answer_terms)
+    query_terms = frozenset(receipt.signals.terms)
+    idf = reader.idf([term for _, line in lines.values() for term in analysis.terms(line)])
+    used: dict[str, UsageEvidence] = {}
     for id, (record, line) in lines.items():
         terms = analysis.terms(line)
-        if _refers(answer, record):
+        if _refers_to(answer, record):
             used[id] = "reference"
-        elif not runs.isdisjoint(_runs(terms)):
+        elif not answer_runs.isdisjoint(_term_runs(terms)):
             used[id] = "quotation"
-        elif _overlaps(frozenset(terms) - asked, frozenset(said), rarity):
+        elif _repeats_rare_terms(frozenset(terms) - query_terms, frozenset(answer_terms), idf):
             used[id] = "overlap"
     return Feedback(receipt.id, used, tuple(id for id in found if id not in used))
 
 
-def check_mark(receipt: Receipt, id: str, mark: str) -> str:
-    """The advice that follows a mark; an error where there is no such mark, or the context did not show the record."""
+def check_mark(id: str, mark: str, receipt: Receipt | None = None) -> None:
+    """Raise if a record cannot be marked, or if the context of the receipt does not show it."""
     if mark not in MARKS:
-        raise InputError(f"There is no mark {mark!r}.{near(mark, MARKS)}")
+        raise InputError(f"A mark must be one of {', '.join(MARKS)}, got {mark!r}.{near(mark, MARKS)}")
     if id.startswith(CODE_ID_PREFIXES):
-        raise InputError(f"{id!r} is code and not kept: only records can be marked.")
+        raise InputError(f"{id!r} is code, which is not stored; only records can be marked.")
+    if receipt is None:
+        return
     entry = receipt.candidate(id)
     if entry is None or not entry.is_kept:
-        raise NotFound(f"{id!r} is not shown in {receipt.id!r}. `foveate why {id}` says why.")
+        raise NotFound(f"{id!r} is not shown in {receipt.id!r}. `foveate why {id}` explains why.")
+
+
+def advice_on(id: str, mark: Mark) -> str:
+    """Return what a person can do next about a marked record; empty if nothing needs to be done."""
     return ADVICE[mark].format(id=id)
 
 
-def _refers(answer: str, record: Record) -> bool:
-    """Whether the answer names the record: its id, its key or a file that it is about."""
+def _refers_to(answer: str, record: Record) -> bool:
+    """Return whether the answer names the id of a record, its key or one of its files."""
     names = [record.id, *([record.key] if record.key else []), *record.paths]
     return any(re.search(rf"(?<![\w/-]){re.escape(name)}(?![\w/-])", answer) for name in names if len(name) > 3)
 
 
-def _runs(terms: Sequence[str]) -> set[tuple[str, ...]]:
-    return {tuple(terms[n : n + QUOTED]) for n in range(len(terms) - QUOTED + 1)}
+def _term_runs(terms: Sequence[str]) -> set[tuple[str, ...]]:
+    """Return all runs of MIN_QUOTED_TERMS terms."""
+    return {tuple(terms[n : n + MIN_QUOTED_TERMS]) for n in range(len(terms) - MIN_QUOTED_TERMS + 1)}
 
 
-def _overlaps(own: frozenset[str], said: frozenset[str], rarity: Mapping[str, float]) -> bool:
-    """Whether an answer says again what an item brought that the question did not."""
-    whole = sum(rarity.get(term, 0.0) for term in own)
-    shared = [rarity.get(term, 0.0) for term in own & said]
-    return len(shared) >= LEAST_SHARED and whole > 0 and sum(shared) / whole >= OVERLAP
+def _repeats_rare_terms(item_terms: frozenset[str], answer_terms: frozenset[str], idf: Mapping[str, float]) -> bool:
+    """Return whether an answer repeats enough of the terms that the item brought and the query did not have."""
+    total = sum(idf.get(term, 0.0) for term in item_terms)
+    shared = [idf.get(term, 0.0) for term in item_terms & answer_terms]
+    return len(shared) >= MIN_SHARED_TERMS and total > 0 and sum(shared) / total >= MIN_OVERLAP_SHARE

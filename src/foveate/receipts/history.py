@@ -1,7 +1,7 @@
-"""Past contexts: which were computed, what was in them and why, and how useful they were.
+"""`engine.receipts`: list past contexts, explain, compare and replay them, and record how useful they were.
 
-It reads receipts and computes no context. Code and records of other memories are in no store: they are read again, and are
-missing if they have changed.
+Everything is read from receipts; no context is computed. Code and records of other memories are not in the store. They are
+read again from their files and services, and count as missing if they have changed since.
 """
 
 from __future__ import annotations
@@ -32,19 +32,18 @@ from foveate.receipts.timeline import COMPACTION_EVENT_TYPE, SessionSummary, Tim
 from foveate.receipts.validation import Validation, validate
 from foveate.receipts.why import Why, why_candidate, why_not_considered
 from foveate.receipts.writer import ReceiptWriter
-from foveate.records import fence
-from foveate.records.kinds import kind_of
 from foveate.store.retry import retry_interrupted
-from foveate.types import Filters, Level, Record
+from foveate.types import Filters, Record
 
 if TYPE_CHECKING:
     from foveate.code.snapshot import Workspace
-    from foveate.receipts.feedback import Feedback
+    from foveate.receipts.feedback import Feedback, Mark
 
 ContextRef = str | Context | Receipt
 """A past context: its id, `"last"`, the context itself, or its receipt."""
 
 LAST = "last"
+"""Names the latest context wherever the id of a context is expected."""
 
 
 class Receipts:
@@ -66,26 +65,34 @@ class Receipts:
         self._workspace = workspace
         self._writer = writer or ReceiptWriter(self._data.store, self._data.project_reader)
 
-    def within(self, memory: Memory, root: Path | None, workspace: Workspace | None) -> Receipts:
-        """Return the same receipts as another scope sees them."""
+    def for_scope(self, memory: Memory, root: Path | None, workspace: Workspace | None) -> Receipts:
+        """Return the same receipts as the scope of `memory` sees them."""
         return Receipts(
             memory,
             sources=self._sources,
             root=root,
             workspace=workspace,
-            writer=self._writer.seen_by(memory.data.project_reader),
+            writer=self._writer.for_reader(memory.data.project_reader),
         )
 
     # --- reading -----------------------------------------------------------------------------------------------
 
     @retry_interrupted
-    def get(self, context: ContextRef | None = LAST) -> Receipt:
+    def get(self, context: ContextRef = LAST) -> Receipt:
         """Return the receipt of a context; `"last"` is the latest of this scope."""
         if isinstance(context, Receipt):
             return context
-        if isinstance(context, Context) and not self._writer.has(context.id):
-            return context.receipt  # a dry run, or a context whose receipt was dropped
-        return self._writer.receipt(None if context is None or context == LAST else context)
+        if isinstance(context, Context):
+            # Whoever has the context may see its receipt. The receipt of a dry run is not stored.
+            return self._writer.find(context.id, any_scope=True) or context.receipt
+        if context == LAST:
+            return self._writer.latest()
+        receipt = self._writer.find(context)
+        if receipt is None:
+            raise NotFound(
+                f"No receipt {context!r} in this scope. Receipts expire; `foveate log` lists those that are stored."
+            )
+        return receipt
 
     @retry_interrupted
     def list(
@@ -96,44 +103,44 @@ class Receipts:
         limit: int = 50,
         after: tuple[int, str] | None = None,
     ) -> Sequence[ReceiptSummary]:
-        """List past contexts, newest first. `after` is (created, id) of the last line of the previous page."""
-        if agent is not None:
-            data = self._data.with_scope(replace(self._data.scope, agent=agent))
-            return self._writer.seen_by(data.project_reader).summaries(limit, after, session)
-        return self._writer.summaries(limit, after, session)
+        """List past contexts, newest first. `after` is (created, id) of the last one of the previous page."""
+        if agent is None:
+            return self._writer.summaries(limit, after, session)
+        data = self._data.with_scope(replace(self._data.scope, agent=agent))
+        return self._writer.for_reader(data.project_reader).summaries(limit, after, session)
 
     @retry_interrupted
     def agents(self) -> Sequence[str]:
-        """Return the agents that contexts were computed for."""
+        """Return the names of the agents that contexts were computed for."""
         self.flush()
-        with self._data.store.read(self._data.scope) as reader:
+        with self._data.project_reader() as reader:
             return reader.receipt_agents()
 
     @retry_interrupted
     def sessions(self, *, limit: int = 50) -> Sequence[SessionSummary]:
-        """List the sessions that contexts were computed in, newest first, with their number and last time."""
+        """List the sessions that contexts were computed in, the one with the latest context first."""
         self.flush()
-        with self._data.store.read(self._data.scope) as reader:
+        with self._data.project_reader() as reader:
             rows = reader.receipt_sessions(limit)
         return [SessionSummary(name, number, last) for name, number, last in rows]
 
     @retry_interrupted
     def timeline(self, session: str, *, limit: int = 200) -> Timeline:
         """Return the latest turns of a session, oldest first, each compared with the one before, and its compactions."""
-        lines = self._writer.summaries(limit + 1, session=session)  # one more, to compare the first turn with
+        rows = self._writer.summaries(limit + 1, session=session)  # one more, to compare the first turn with
         with self._data.project_reader() as reader:
-            shown = reader.items_shown_by([line.id for line in lines])
-            compacted = Filters(event_types=(COMPACTION_EVENT_TYPE,))
-            compactions = reader.recent(["event"], limit, compacted, archived=True, session=session)
-        if not lines and not compactions:
-            raise NotFound(f"There is no context of session {session!r}: none was computed, or its receipts have expired.")
-        return timeline_of(session, lines, shown, compactions, limit)
+            shown_ids = reader.items_shown_by([row.id for row in rows])
+            is_compaction = Filters(event_types=(COMPACTION_EVENT_TYPE,))
+            compactions = reader.recent(["event"], limit, is_compaction, archived=True, session=session)
+        if not rows and not compactions:
+            raise NotFound(f"No context of session {session!r}: none was computed, or its receipts have expired.")
+        return timeline_of(session, rows, shown_ids, compactions, limit)
 
     # --- explaining --------------------------------------------------------------------------------------------
 
     @retry_interrupted
-    def why(self, item: str, context: ContextRef | None = LAST) -> Why:
-        """Explain why an item is in a context or not, even if it was no candidate at all."""
+    def why(self, item: str, context: ContextRef = LAST) -> Why:
+        """Explain why an item is in a context or not, even if no source returned it."""
         item, receipt = self._full_id(item), self.get(context)
         entry = receipt.candidate(item)
         if entry is not None:
@@ -143,16 +150,16 @@ class Receipts:
 
             with self._workspace.snapshot() as snapshot:
                 return why_code_not_shown(receipt, item, snapshot)
-        others = [name for name in self._sources if self.keeper_of(f"{name}:")]
+        external_sources = [name for name in self._sources if self.external_source(f"{name}:")]
         with self._data.reader(receipt.narrow_scope(self._data.scope)) as reader:
-            return why_not_considered(receipt, item, reader, others)
+            return why_not_considered(receipt, item, reader, external_sources)
 
-    def validate(self, context: ContextRef | None = LAST) -> Validation:
-        """Validate a context (001): is it within its budget, where did the tokens go, what could be better."""
+    def validate(self, context: ContextRef = LAST) -> Validation:
+        """Check a context against its budget, and suggest what could be better (001)."""
         return validate(self.get(context))
 
     @retry_interrupted
-    def diff(self, before: ContextRef, after: ContextRef | None = LAST) -> Diff:
+    def diff(self, before: ContextRef, after: ContextRef = LAST) -> Diff:
         """Compare two contexts: which items changed, and how much of their beginning they share.
 
         `Diff.unread` names a context whose text cannot be computed again, such as one with extra texts.
@@ -160,71 +167,70 @@ class Receipts:
         return diff_of_replays(self.replay(before), self.replay(after))
 
     @retry_interrupted
-    def replay(self, context: ContextRef | None = LAST, *, extra: Extra = ()) -> Replay:
+    def replay(self, context: ContextRef = LAST, *, extra: Extra = ()) -> Replay:
         """Compute a past context again from its receipt. Extra texts are not stored: pass them again."""
         receipt = self.get(context)
-        given = extra_records(extra, receipt.request.scope, self._data.clock(), self._data.rules)
+        extra_texts = extra_records(extra, receipt.request.scope, self._data.clock(), self._data.rules)
         external = self._external_records(receipt)
         with self._data.reader(receipt.narrow_scope(self._data.scope)) as reader:
-            return replay(receipt, reader, given, external, counter=getattr(self._data.store, "counter", None))
+            return replay(receipt, reader, extra_texts, external, counter=self._data.store.counter)
 
-    @retry_interrupted
-    def render(self, record: Record, level: Level = "full", *, session: str | None = None) -> str:
-        """Return one record as a model may read it outside a context. Untrusted text is quoted."""
-        with self._data.store.read(self._data.scope) as reader:
-            tag = fence.tag_of(reader.secret, session or self._data.scope.session)
-        return fence.render_fenced([(record, kind_of(record.kind).render(record, level))], tag)
-
-    # --- results -----------------------------------------------------------------------------------------------
+    # --- notes on contexts -------------------------------------------------------------------------------------
 
     def record(self, run: Run) -> None:
-        """Remember a computed context; its receipt is written later, with others."""
-        self._writer.remember(run)
+        """Write the receipt of a context soon, together with others."""
+        self._writer.add(run)
 
     def add_notes(self, context: str, notes: Notes) -> None:
-        """Add to a receipt what became of its context."""
+        """Add notes to the receipt of a context, such as the items that an answer used."""
         self._writer.add_notes(context, notes)
 
     @retry_interrupted
     def record_answer(self, context: ContextRef, answer: str) -> Feedback:
         """Return the items of a context that an answer used. Each counts once as a use of its record."""
-        from foveate.receipts.feedback import feedback
+        from foveate.receipts.feedback import find_used_items
 
         receipt = self.get(context)
         external = {} if isinstance(context, Context) else self._external_records(receipt)
         with self._data.reader(receipt.narrow_scope(self._data.scope)) as reader:
-            result = feedback(receipt, context, answer, reader, external)
-        counted = set(receipt.notes.used or ())
+            result = find_used_items(receipt, context, answer, reader, external)
+        counted = receipt.notes.used or ()
         self.add_notes(receipt.id, Notes(used=tuple(result.used)))
-        records = [id for id in result.used if not id.startswith(CODE_ID_PREFIXES) and self.keeper_of(id) is None]
-        self._memory.count_uses([id for id in records if id not in counted])
+        self._memory.count_uses([id for id in result.used if self._is_own_record(id) and id not in counted])
         return result
 
-    def mark(self, context: ContextRef, id: str, mark: str) -> str:
-        """Record a person's verdict on an item of a context, and return what to do next."""
+    def check_marks(self, marks: Mapping[str, Mark], context: ContextRef | None = None) -> Receipt | None:
+        """Raise if a record cannot be marked. Return the receipt of the context, if one is named."""
         from foveate.receipts.feedback import check_mark
 
-        receipt = self.get(context)
-        if self.keeper_of(id) is not None:
-            raise InputError(f"{id!r} belongs to another memory; only records of this store can be marked.")
-        advice = check_mark(receipt, id, mark)
-        if (receipt.notes.marks or {}).get(id) != mark:
+        receipt = None if context is None else self.get(context)
+        for id, mark in marks.items():
+            if self.external_source(id) is not None:
+                raise InputError(f"{id!r} belongs to another memory; only records of this store can be marked.")
+            check_mark(id, mark, receipt)
+            if receipt is None:
+                self._memory.get(id)
+        return receipt
+
+    def mark(self, marks: Mapping[str, Mark], context: ContextRef | None = None) -> dict[str, str]:
+        """Store verdicts on records, by id, as items of a context or by themselves. Return what to do next about each.
+
+        All ids are checked before one is marked. Repeating a verdict on an item of a context changes nothing.
+        """
+        from foveate.receipts.feedback import advice_on
+
+        receipt = self.check_marks(marks, context)
+        known = {} if receipt is None else receipt.notes.marks or {}
+        for id, mark in marks.items():
+            if known.get(id) == mark:
+                continue
             if mark == "useful":
                 self._memory.count_uses([id], successful=True)
             elif mark == "wrong":
                 self._memory.edit(id, outcome="failure")
-        self.add_notes(receipt.id, Notes(marks={id: mark}))
-        return advice
-
-    def mark_record(self, id: str, mark: str) -> str:
-        """Record a verdict on a record outside any context, and return what to do next."""
-        from foveate.receipts.feedback import ADVICE
-
-        if mark == "useful":
-            self._memory.count_uses([self._memory.get(id).id], successful=True)
-        elif mark == "wrong":
-            self._memory.edit(id, outcome="failure")
-        return ADVICE[mark].format(id=id)
+        if receipt is not None and marks:
+            self.add_notes(receipt.id, Notes(marks=marks))
+        return {id: advice for id, mark in marks.items() if (advice := advice_on(id, mark))}
 
     # --- figures -----------------------------------------------------------------------------------------------
 
@@ -258,20 +264,23 @@ class Receipts:
     # --- life of the object ------------------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Write the receipts that are waiting."""
-        self._writer.save()
+        """Write all receipts and notes that wait."""
+        self._writer.flush()
 
     def close(self) -> None:
-        """Write the receipts that are waiting, and stop waiting for the end of the process."""
+        """Write all receipts and notes that wait. The end of the process no longer does so."""
         self._writer.close()
 
-    # --- what no store holds: code, and records of other memories ------------------------------------------------
+    # --- items that are not in the store: code, and records of other memories ----------------------------------
 
-    def keeper_of(self, id: str) -> Source | None:
-        """Return the source that keeps the record of an id like `mem0:ID`, or None if it is ours."""
+    def external_source(self, id: str) -> Source | None:
+        """Return the source that owns the record of an id like `mem0:ID`; None for ids of this store."""
         name, colon, _ = id.partition(":")
         source = self._sources.get(name) if colon else None
         return source if source is not None and source.can_recall else None
+
+    def _is_own_record(self, id: str) -> bool:
+        return not id.startswith(CODE_ID_PREFIXES) and self.external_source(id) is None
 
     def _full_id(self, id: str) -> str:
         """Return the id of a piece of code as receipts have it, from any shorter form."""
@@ -283,19 +292,19 @@ class Receipts:
             return canonical(id, snapshot)
 
     def _external_records(self, receipt: Receipt) -> dict[tuple[str, str], Record]:
-        """Return the code and the records of other memories that a past context considered, as they are now."""
-        found, failed = self._code_records(receipt), set()
+        """Return the code and the records of other memories that a context considered, as they are now."""
+        records, failed = self._code_records(receipt), set()
         for entry in receipt.candidates:
-            keeper = self.keeper_of(entry.id)
-            if keeper is None or keeper in failed:
+            source = self.external_source(entry.id)
+            if source is None or source in failed:
                 continue
             try:
-                found[entry.source, entry.id] = keeper.recall(entry.id, self._data.scope, self._data.clock())
-            except NotFound:  # deleted there: it is missing here
+                records[entry.source, entry.id] = source.recall(entry.id, self._data.scope, self._data.clock())
+            except NotFound:  # deleted in the other memory, so the replay lacks it
                 continue
-            except SourceError:  # do not wait for the same memory twice
-                failed.add(keeper)
-        return found
+            except SourceError:  # it does not answer; asking for each further record would wait as long again
+                failed.add(source)
+        return records
 
     def _code_records(self, receipt: Receipt) -> dict[tuple[str, str], Record]:
         if self._workspace is None or not any(entry.id.startswith(CODE_ID_PREFIXES) for entry in receipt.candidates):

@@ -1,7 +1,7 @@
-"""The writer: receipts on their way to the store and back, with the notes on them.
+"""Write receipts to the store in batches, and find them before and after they are written.
 
-Receipts wait until several can be written in one transaction, never before an answer. They are found here, whether they are
-still waiting or already in the store.
+A receipt waits until several can be written in one transaction, so that a call does not wait for the store. Notes on a
+context wait in the same way; they are added to the receipt when it is read or written.
 """
 
 from __future__ import annotations
@@ -17,100 +17,102 @@ from dataclasses import replace
 from foveate.errors import NotFound, StoreError
 from foveate.pipeline.run import Run
 from foveate.receipts.codec import pack, summary_from_json, unpack
-from foveate.receipts.context import Context
 from foveate.receipts.parts import NO_NOTES, Notes
 from foveate.receipts.receipt import Receipt, build_receipt
 from foveate.receipts.summary import ReceiptSummary
 from foveate.store.protocol import ProjectReader, Store
 from foveate.types import Scope
 
-PENDING = 4
-"""Receipts that are written together: a fourth of the transactions, and no answer waits for more than a few."""
+BATCH_SIZE = 4
+"""Receipts per transaction. The call that writes them must not wait for more than a few."""
 
-LATEST = 1000
-"""How far back the latest receipt of a user is looked for, among those of others."""
+MAX_PENDING = 64
+"""Receipts that wait while the store cannot be written. After that the oldest are dropped."""
 
-MOST_PENDING = 64
-"""Receipts that may wait for a store that cannot be written; then the oldest go."""
+MAX_SCANNED = 1000
+"""Receipts, newest first, among which the caller's latest one is searched. Most can be those of other agents."""
 
-Readers = Callable[[Scope | None], AbstractContextManager[ProjectReader]]
+OpenReader = Callable[[Scope | None], AbstractContextManager[ProjectReader]]
 
 
 class ReceiptWriter:
-    """The receipts of one engine."""
+    """The receipts of one engine: those that wait to be written, and those in the store."""
 
-    def __init__(self, store: Store, readers: Readers) -> None:
+    def __init__(self, store: Store, open_reader: OpenReader) -> None:
         self._store = store
-        self._readers = readers
+        self._open_reader = open_reader
         self._pending: list[Run] = []
         self._notes: dict[str, Notes] = {}
-        self._noted_by: dict[str, Scope] = {}  # who noted: whoever saves for all cannot see the receipts of others
+        # The scope that each note came from. The scope that writes the notes may not see the receipts of other agents.
+        self._note_scopes: dict[str, Scope] = {}
         self._lock = threading.Lock()
-        self._saving = threading.Lock()
-        self._at_exit = _save_at_exit(self)
+        self._write_lock = threading.Lock()
+        self._at_exit = _flush_at_exit(self)
 
-    def seen_by(self, readers: Readers) -> ReceiptWriter:
-        """The same receipts for whoever reads with another scope."""
+    def for_reader(self, open_reader: OpenReader) -> ReceiptWriter:
+        """Return the same receipts as another scope sees them."""
         other = copy(self)
-        other._readers = readers
+        other._open_reader = open_reader
         return other
 
-    def remember(self, facts: Run) -> None:
-        """Keep what a receipt is made from; write the earlier ones when enough are waiting.
+    # --- writing -----------------------------------------------------------------------------------------------
 
-        Of several threads one writes, and the others go on: two writers would only wait for each other.
-        """
-        if len(self._pending) >= PENDING and self._saving.acquire(blocking=False):
+    def add(self, run: Run) -> None:
+        """Add the run of a context; its receipt is made and written later. A full batch is written first."""
+        # Only one thread writes. A second one would wait for the first and then find nothing to write.
+        if len(self._pending) >= BATCH_SIZE and self._write_lock.acquire(blocking=False):
             try:
-                self._save()
+                self._flush()
             finally:
-                self._saving.release()
+                self._write_lock.release()
         with self._lock:
-            self._pending.append(facts)
-            del self._pending[:-MOST_PENDING]
+            self._pending.append(run)
+            del self._pending[:-MAX_PENDING]
 
     def add_notes(self, context: str, notes: Notes) -> None:
-        """Add to a context's receipt what became of it; written with the next receipts."""
-        if len(self._notes) >= PENDING and context not in self._notes:
-            self.save()
-        with self._readers(None) as reader:
-            here = reader.scope
+        """Add notes to the receipt of a context. They are written with the next batch."""
+        if len(self._notes) >= BATCH_SIZE and context not in self._notes:
+            self.flush()
+        with self._open_reader(None) as reader:
+            scope = reader.scope
         with self._lock:
-            self._noted_by.pop(context, None)
-            self._noted_by[context] = here
+            self._note_scopes.pop(context, None)  # so that it counts as new: the oldest are dropped below
+            self._note_scopes[context] = scope
             self._notes[context] = self._notes.get(context, NO_NOTES).merge(notes)
-            for oldest in list(self._notes)[:-MOST_PENDING]:
+            # Both dictionaries are shared with the views of other scopes, so they are changed in place.
+            for oldest in list(self._notes)[:-MAX_PENDING]:
                 del self._notes[oldest]
-            for oldest in list(self._noted_by)[: -2 * MOST_PENDING]:  # in place: views of other callers share it
-                del self._noted_by[oldest]
+            for oldest in list(self._note_scopes)[: -2 * MAX_PENDING]:
+                del self._note_scopes[oldest]
 
-    def save(self) -> None:
-        """Write what is waiting. A store that cannot be written just now keeps them waiting, never the answer."""
-        with self._saving:
-            self._save()
+    def flush(self) -> None:
+        """Write everything that waits. If the store cannot be written now, it waits on."""
+        with self._write_lock:
+            self._flush()
 
-    def _save(self) -> None:
+    def _flush(self) -> None:
         with self._lock:
             pending = list(self._pending)
-        by_owner: dict[Scope, list[Run]] = {}
-        for facts in pending:
-            by_owner.setdefault(_owner(facts.request.scope), []).append(facts)
-        for owner, group in by_owner.items():
-            if self._write(owner, [build_receipt(facts) for facts in group]):
-                written = set(map(id, group))  # until now they are found here: a question may come at any moment
+        runs_by_owner: dict[Scope, list[Run]] = {}
+        for run in pending:
+            runs_by_owner.setdefault(_owner_of(run.request.scope), []).append(run)
+        for owner, runs in runs_by_owner.items():
+            if self._write(owner, [build_receipt(run) for run in runs]):
+                written = set(map(id, runs))
+                # Runs are removed only after they are written: another thread may look for them at any moment.
                 with self._lock:
-                    self._pending[:] = [facts for facts in self._pending if id(facts) not in written]
-        self._save_notes()
+                    self._pending[:] = [run for run in self._pending if id(run) not in written]
+        self._flush_notes()
 
-    def _save_notes(self) -> None:
-        """Notes on receipts that are written already; those of one that was dropped go with it."""
+    def _flush_notes(self) -> None:
+        """Write the notes on receipts that are in the store already. Notes on a dropped receipt are dropped."""
         with self._lock:
-            waiting = {facts.id for facts in self._pending}
+            waiting = {run.id for run in self._pending}
             written = [id for id in self._notes if id not in waiting]
         if not written:
             return
         try:
-            bodies = {id: self._body(id) for id in written}
+            bodies = {id: self._noted_body(id) for id in written}
         except StoreError:
             return
         for id, body in bodies.items():
@@ -119,128 +121,122 @@ class ReceiptWriter:
                     self._notes.pop(id, None)
                 continue
             receipt = unpack(body)
-            self._write(_owner(receipt.request.scope), [receipt])
+            self._write(_owner_of(receipt.request.scope), [receipt])
 
-    def _body(self, id: str) -> bytes | None:
-        noted_by = self._noted_by.get(id)
-        if noted_by is None:
+    def _noted_body(self, id: str) -> bytes | None:
+        """Return the stored receipt that a note is about, read with the scope that the note came from."""
+        scope = self._note_scopes.get(id)
+        if scope is None:
             return None
-        with self._store.read(noted_by) as reader:
+        with self._store.read(scope) as reader:
             return reader.receipt(id)
 
-    def _write(self, owner: Scope, group: Sequence[Receipt]) -> bool:
-        """Keep receipts with the notes on them, and with those that a receipt of the same context has already."""
+    def _write(self, owner: Scope, receipts: Sequence[Receipt]) -> bool:
+        """Write receipts with their notes. Return False if the store cannot be written; the notes then wait on."""
         with self._lock:
-            notes = {receipt.id: self._notes.pop(receipt.id, NO_NOTES) for receipt in group}
+            new_notes = {receipt.id: self._notes.pop(receipt.id, NO_NOTES) for receipt in receipts}
         try:
             with self._store.read(owner) as reader:
-                bodies = [reader.receipt(receipt.id) for receipt in group]
-            known = [unpack(body).notes if body else NO_NOTES for body in bodies]
-            whole = [
-                replace(receipt, notes=held.merge(notes[receipt.id])) for receipt, held in zip(group, known, strict=True)
+                bodies = [reader.receipt(receipt.id) for receipt in receipts]
+            # The same context can be computed twice. Notes on its first receipt must not be lost.
+            old_notes = [unpack(body).notes if body else NO_NOTES for body in bodies]
+            with_notes = [
+                replace(receipt, notes=notes.merge(new_notes[receipt.id]))
+                for receipt, notes in zip(receipts, old_notes, strict=True)
             ]
-            self._store.save_receipts(owner, [pack(each) for each in whole])
+            self._store.save_receipts(owner, [pack(receipt) for receipt in with_notes])
         except StoreError:
             with self._lock:
-                for id, held in notes.items():
-                    if held != NO_NOTES:
-                        self._notes[id] = held.merge(self._notes.get(id, NO_NOTES))
+                for id, notes in new_notes.items():
+                    if notes != NO_NOTES:
+                        self._notes[id] = notes.merge(self._notes.get(id, NO_NOTES))
             return False
         return True
 
     def close(self) -> None:
-        self.save()
+        """Write everything that waits, and no longer do so when the process ends."""
+        self.flush()
         atexit.unregister(self._at_exit)
 
-    def has(self, id: str) -> bool:
-        """Return whether there is a receipt of a context that this reader may see."""
-        if any(run.id == id for run in self._waiting(held=True)):
-            return True
-        with self._readers(None) as reader:
-            return reader.receipt(id) is not None
+    # --- reading -----------------------------------------------------------------------------------------------
 
-    def receipt(self, context: str | Context | None = None) -> Receipt:
-        """The receipt of a context; without one, of the latest."""
-        id = context.id if isinstance(context, Context) else context
-        for facts in reversed(self._waiting(held=isinstance(context, Context))):
-            if id == facts.id or (id is None and self._is_mine(facts.request.scope)):
-                return self._noted(build_receipt(facts))
-        with self._readers(None) as reader:
-            if id is None:
-                return self._noted(_latest(reader))
+    def find(self, id: str, *, any_scope: bool = False) -> Receipt | None:
+        """Return a receipt that the reader may see. With `any_scope`, find any that is not written yet."""
+        for run in reversed(self._pending_runs(any_scope=any_scope)):
+            if run.id == id:
+                return self._with_notes(build_receipt(run))
+        with self._open_reader(None) as reader:
             body = reader.receipt(id)
-        if body is None:
-            raise NotFound(f"There is no receipt {id!r}: it was dropped by age, or never made.")
-        return self._noted(unpack(body))
+        return None if body is None else self._with_notes(unpack(body))
+
+    def latest(self) -> Receipt:
+        """Return the latest receipt of the reader's own user, agent, session and task."""
+        pending = self._pending_runs()
+        with self._open_reader(None) as reader:
+            for run in reversed(pending):
+                if _belongs_to(run.request.scope, reader.scope):
+                    return self._with_notes(build_receipt(run))
+            for summary in map(summary_from_json, reader.receipt_summaries(MAX_SCANNED)):
+                body = reader.receipt(summary.id) if _belongs_to(summary.scope, reader.scope) else None
+                if body is not None:
+                    return self._with_notes(unpack(body))
+        raise NotFound("No context was computed yet.")
 
     def summaries(
         self, limit: int, after: tuple[int, str] | None = None, session: str | None = None
     ) -> list[ReceiptSummary]:
         """Return summaries, newest first, also of one session. `after` is (created, id) of the last of another page."""
-        self.save()
-        with self._readers(None) as reader:
-            found = reader.receipt_summaries(limit, after, session)
-        return [summary_from_json(line) for line in found]
+        self.flush()
+        with self._open_reader(None) as reader:
+            rows = reader.receipt_summaries(limit, after, session)
+        return [summary_from_json(row) for row in rows]
 
     def summaries_since(self, since: int, limit: int) -> tuple[Iterator[ReceiptSummary], bool]:
         """Return the summaries of receipts since a time, newest first, and whether there are more than `limit`."""
-        self.save()
-        with self._readers(None) as reader:
-            found, more = reader.receipt_summaries_since(since, limit)
-        return map(summary_from_json, found), more
+        self.flush()
+        with self._open_reader(None) as reader:
+            rows, has_more = reader.receipt_summaries_since(since, limit)
+        return map(summary_from_json, rows), has_more
 
-    def _waiting(self, *, held: bool) -> list[Run]:
-        """What is not written yet, of those that the reader may see; whoever holds the context itself may see its own."""
+    def _pending_runs(self, *, any_scope: bool = False) -> list[Run]:
+        """Return the runs that wait to be written, oldest first: those that the reader may see, or all."""
         with self._lock:
             pending = list(self._pending)
-        if held or not pending:
+        if any_scope or not pending:
             return pending
-        with self._readers(None) as reader:
-            here = reader.scope
-        return [facts for facts in pending if _is_seen(facts.request.scope, here)]
+        with self._open_reader(None) as reader:
+            reader_scope = reader.scope
+        return [run for run in pending if _is_visible(run.request.scope, reader_scope)]
 
-    def _is_mine(self, asked: Scope) -> bool:
-        with self._readers(None) as reader:
-            return _is_own(asked, reader.scope)
-
-    def _noted(self, receipt: Receipt) -> Receipt:
+    def _with_notes(self, receipt: Receipt) -> Receipt:
         return receipt.with_notes(self._notes.get(receipt.id, NO_NOTES))
 
 
-def _owner(scope: Scope) -> Scope:
-    """Whose receipt it is."""
+def _owner_of(scope: Scope) -> Scope:
+    """Return the scope that a receipt is stored in. Sessions and tasks of one owner share their receipts."""
     return Scope(scope.project, scope.user, scope.agent)
 
 
-def _is_seen(asked: Scope, here: Scope) -> bool:
-    """Whether a receipt that waits may be read: project and user are walls, and an agent's is its own."""
-    mine = asked.project == here.project and asked.user in (None, here.user)
-    return mine and (here.agent is None or asked.agent in (None, here.agent))
+def _is_visible(scope: Scope, reader_scope: Scope) -> bool:
+    """Return whether a reader may see a pending receipt, by the rules that the store has for written ones."""
+    same_user = scope.project == reader_scope.project and scope.user in (None, reader_scope.user)
+    return same_user and (reader_scope.agent is None or scope.agent in (None, reader_scope.agent))
 
 
-def _is_own(asked: Scope, here: Scope) -> bool:
-    """Whether a receipt counts among whoever reads' own: of their user, agent, session and task."""
-    owned = asked.user in (None, here.user) and here.agent in (None, asked.agent)
-    return owned and here.session in (None, asked.session) and here.task in (None, asked.task)
+def _belongs_to(scope: Scope, reader_scope: Scope) -> bool:
+    """Return whether a receipt is of the reader's user, agent, session and task, as far as the reader names them."""
+    same_owner = scope.user in (None, reader_scope.user) and reader_scope.agent in (None, scope.agent)
+    return same_owner and reader_scope.session in (None, scope.session) and reader_scope.task in (None, scope.task)
 
 
-def _latest(reader: ProjectReader) -> Receipt:
-    """The newest receipt that the reader's own user and agent may see: those of others are theirs."""
-    for stored in reader.receipts(LATEST):
-        receipt = unpack(stored.body)
-        if _is_own(receipt.request.scope, reader.scope):
-            return receipt
-    raise NotFound("No context was computed yet.")
+def _flush_at_exit(writer: ReceiptWriter) -> Callable[[], None]:
+    """Write what waits when the process ends. The weak reference does not keep an unused engine alive."""
+    reference = weakref.ref(writer)
 
-
-def _save_at_exit(writer: ReceiptWriter) -> Callable[[], None]:
-    """Write what is waiting when the process ends, without keeping an engine alive that nobody uses."""
-    held = weakref.ref(writer)
-
-    def save() -> None:
-        writer = held()
+    def flush() -> None:
+        writer = reference()
         if writer is not None:
-            writer.save()
+            writer.flush()
 
-    atexit.register(save)
-    return save
+    atexit.register(flush)
+    return flush

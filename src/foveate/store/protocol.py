@@ -237,6 +237,8 @@ class Writer(ProjectReader, Protocol):
 class Store(Protocol):
     """A database that holds state."""
 
+    counter: str
+    """Name of the token counter that records are counted with."""
     retention: Retention
     """When receipts and events expire. Writers delete expired ones in small batches as they go."""
 

@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from foveate.clock import Clock, Ids
 from foveate.errors import InputError
+from foveate.records import fence
 from foveate.records import make as records
+from foveate.records.kinds import kind_of
 from foveate.records.make import Rules
 from foveate.store.chain import ChainedReader
 from foveate.store.protocol import ProjectReader, Reader, Store, Writer
-from foveate.types import Record, Scope
+from foveate.store.retry import retry_interrupted
+from foveate.types import Level, Record, Scope
 
 if TYPE_CHECKING:
     from foveate.text.embed import Embedder, Vector
@@ -87,6 +90,13 @@ class ScopedStore:
         return records.make(
             kind, text, scope=scope or self.scope, id=self.ids(kind, now), now=now, rules=self.rules, **values
         )
+
+    @retry_interrupted
+    def render(self, record: Record, level: Level = "full", *, session: str | None = None) -> str:
+        """Return one record as a model reads it outside a context. Untrusted text is quoted."""
+        with self.store.read(self.scope) as reader:
+            tag = fence.tag_of(reader.secret, session or self.scope.session)
+        return fence.render_fenced([(record, kind_of(record.kind).render(record, level))], tag)
 
     def vectors(self, texts: Sequence[str]) -> Sequence[Vector | None]:
         """Return a vector for each text, or None for each if there is no embedder or it does not answer."""

@@ -9,8 +9,8 @@ from typing import Any
 
 from foveate.clock import iso
 from foveate.operations import json
-from foveate.operations.inputs import LAST
 from foveate.receipts.codec import budget_to_json, report_to_json, signals_to_json
+from foveate.receipts.history import LAST
 from foveate.receipts.receipt import Receipt
 from foveate.receipts.replay import Prompt
 from foveate.server.http.responses import encode_cursor
@@ -72,13 +72,7 @@ def _prompt(request: PageRequest, receipt: Receipt) -> Prompt:
 
 def receipt_of(request: PageRequest, name: str = "id") -> Receipt:
     """Return the receipt of the context that a parameter names, the latest one by default."""
-    id = request.text(name, LAST)
-    if id != LAST:
-        return request.engine.receipts.get(id)
-    latest = request.engine.receipts.list(
-        limit=1
-    )  # the order of the list, which a receipt that is not written yet could differ from
-    return request.engine.receipts.get(latest[0].id if latest else None)
+    return request.engine.receipts.get(request.text(name, LAST))
 
 
 def context_view(

@@ -139,7 +139,7 @@ def _levels(engine: Engine, record: Record) -> list[dict[str, Any]]:
     tokens = record.tokens or measure(record, engine.store.data.rules.counter)
     levels: list[dict[str, Any]] = []
     for level in LEVELS:
-        text = engine.receipts.render(record, level)
+        text = engine.store.data.render(record, level)
         same = next((other["level"] for other in levels if other["text"] == text), "")
         levels.append({"level": level, "tokens": tokens[level], "text": text, "same_as": same})
     return levels
@@ -164,7 +164,7 @@ def _external_item(engine: Engine, id: str) -> dict[str, Any]:
         relation = load_relation(reader, id)
         ends = [record_history.record_row(record) for record in reader.get(ends_of(id)).values()] if relation else []
     if relation is not None:
-        text = engine.receipts.render(relation)
+        text = engine.store.data.render(relation)
         origin = "A relation. It is made from the link between two entities and is not stored by itself."
     elif id.startswith("given_"):
         raise NotFound(f"{id!r} is an extra text: it was passed with a call, and such texts are not stored.")

@@ -116,7 +116,7 @@ def search_result(engine: Engine, hits: Iterable[tuple[Record, float]], empty_te
     """Return a line for each record with its id and status."""
     rows = [(record, round(relevance, 3)) for record, relevance in hits]
     metadata = [{"id": record.id, "kind": record.kind, "relevance": relevance} for record, relevance in rows]
-    lines = [f"`{_id(record.id)}`{_status(record)}\n{engine.receipts.render(record, 'micro')}" for record, _ in rows]
+    lines = [f"`{_id(record.id)}`{_status(record)}\n{engine.store.data.render(record, 'micro')}" for record, _ in rows]
     return tool_result({"hits": metadata}, "".join(lines) or empty_text)
 
 
@@ -172,16 +172,14 @@ def proposal_result(added: AddResult, kind: str) -> CallToolResult:
     return tool_result({"id": id, "action": "proposed", "kind": kind}, text)
 
 
-def feedback_result(
-    context: str, feedback: Feedback | None, marks: Mapping[str, str], advice: Iterable[str]
-) -> CallToolResult:
-    """Return what an answer used of its context, and how its items were marked."""
+def feedback_result(context: str, feedback: Feedback, marks: Mapping[str, str], *, has_answer: bool) -> CallToolResult:
+    """Return the items of a context that an answer used, and how items were marked."""
     metadata: dict[str, Any] = {"context": context, "marks": dict(marks)}
     lines = [f"{id}: {mark}." for id, mark in marks.items()]
-    if feedback is not None:
+    if has_answer:
         metadata |= {"used": dict(feedback.used), "unused": list(feedback.unused), "precision": feedback.precision}
         lines.insert(0, f"{len(feedback.used)} of {len(feedback.used) + len(feedback.unused)} items were used.")
-    return tool_result(metadata, "\n".join([*lines, *filter(None, advice)]))
+    return tool_result(metadata, "\n".join([*lines, *feedback.advice.values()]))
 
 
 def check_result(engine: Engine, trips: Sequence[CensorMatch]) -> CallToolResult:
@@ -189,7 +187,7 @@ def check_result(engine: Engine, trips: Sequence[CensorMatch]) -> CallToolResult
     blocked = any(trip.action == "block" for trip in trips)
     head = "Proceed with care:" if trips else "No constraint forbids it."
     head = "Blocked. Do not do this, and tell the user why:" if blocked else head
-    rules = [engine.receipts.render(trip.censor, "full").strip() for trip in trips]
+    rules = [engine.store.data.render(trip.censor, "full").strip() for trip in trips]
     return tool_result({"blocked": blocked, "trips": [trip.censor.id for trip in trips]}, "\n".join([head, *rules]))
 
 

@@ -17,7 +17,7 @@ from foveate.engine import Engine
 from foveate.engine.inbox import RULE_KINDS
 from foveate.errors import InputError, near
 from foveate.pipeline.request import MAX_QUERY, readable
-from foveate.receipts.feedback import check_mark
+from foveate.receipts.feedback import Mark
 from foveate.receipts.history import LAST
 from foveate.records.kinds import kind_of
 from foveate.server.mcp import results
@@ -222,16 +222,19 @@ class Tools:
         if not (answer.strip() or useful or wrong or outdated):
             raise InputError("Pass your answer, or name items that were useful, wrong or outdated.")
         engine = self._engine()
+        marks: dict[str, Mark] = {
+            **dict.fromkeys(useful, "useful"),
+            **dict.fromkeys(wrong, "wrong"),
+            **dict.fromkeys(outdated, "outdated"),
+        }
         receipt = engine.receipts.get(context)
-        marks = {id: mark for mark, ids in (("useful", useful), ("wrong", wrong), ("outdated", outdated)) for id in ids}
-        advice = [check_mark(receipt, id, mark) for id, mark in marks.items()]  # every id is checked before one is stored
+        engine.receipts.check_marks(marks, receipt)
         for id, mark in marks.items():
             if mark != "useful" and _is_rule(engine.get(id).kind):
                 raise InputError(f"{id!r} is a rule of the user: tell the user what is wrong with it. Nothing was stored.")
-        used = engine.feedback(receipt.id, answer=answer) if answer.strip() else None
-        if marks:
-            engine.feedback(receipt.id, useful=useful, wrong=wrong, outdated=outdated)
-        return results.feedback_result(receipt.id, used, marks, advice)
+        answer = answer.strip()
+        result = engine.feedback(receipt, answer=answer, useful=useful, wrong=wrong, outdated=outdated)
+        return results.feedback_result(receipt.id, result, marks, has_answer=bool(answer))
 
     def claim_task(
         self,
