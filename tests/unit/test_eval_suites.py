@@ -395,7 +395,10 @@ R = {"id": "r", "text": "x"}
         ([{"expected": ["r"], "records": [R]}, {"question": "q", "expected": ["r"]}], "line 1: question is missing"),
         ([{"id": "a", "question": "q" * 2_000_000, "expected": ["r"], "records": [R]}], "c.jsonl', case 'a': "),
         ([{"question": "q", "expected": ["r"], "records": [{**R, "kind": "code"}]}], "c.jsonl', line 1"),
-        ([{"question": "q", "expected": ["r"], "records": [R], "profile": "nope"}], "case 'line 1': Profile 'nope' does"),
+        (
+            [{"question": "q", "expected": ["r"], "records": [R], "profile": "nope"}],
+            "case 'line 1': Profile 'nope' does not exist",
+        ),
         ([{"question": "q", "expected": ["r"], "records": [R], "overrides": {"slots": 5}}], "case 'line 1': slots must be"),
         ([{"question": "q", "expected": ["r"], "records": [R], "overrides": {"weights": 5}}], "case 'line 1': "),
         ([{"question": "q", "expected": ["r"], "records": [R], "frame": "nope"}], "case 'line 1': "),
