@@ -28,6 +28,9 @@ from foveate.testing import FixedClock, counting_ids, embedder
 VERSIONS = [number for number, _ in queries.migrations("sqlite")]
 NEXT = VERSIONS[-1] + 1
 
+LISTS_RECEIPTS = 4
+"""The first version that keeps a row of each receipt for lists."""
+
 STEP = f"""-- A made-up step: a column, a table made anew from its rows, an index.
 alter table records add column colour text not null default 'none';
 create table links_{NEXT} (project integer not null, src text not null, name text not null, dst text not null,
@@ -95,6 +98,9 @@ def test_a_migrated_store_is_a_fresh_one_with_the_same_contents(tmp_path: Path, 
                 for store in (migrated, fresh)
             )
             there.store.import_lines(list(here.store.export_lines()))
+            listed = here.receipts.list()
+            assert bool(listed) == (version >= LISTS_RECEIPTS)
+            assert [here.receipts.get(one.id).request.query for one in listed] == [one.query for one in listed]
         answers = stores.answers(migrated)
         assert len(answers) > 30
         assert answers == stores.answers(fresh)

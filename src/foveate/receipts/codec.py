@@ -440,6 +440,7 @@ def summary_from_json(text: str) -> ReceiptSummary:
     """Return the line that a store keeps as JSON text."""
     value = json.loads(text)
     value["created"] = value.pop("now")
+    value.pop("variant", None)  # receipts of 0.1 have it
     prefix = value.pop("prefix")
     value |= {"prefix_hash": prefix["hash"], "prefix_tokens": prefix["tokens"]}
     return ReceiptSummary(**{**value, "scope": Scope(**value["scope"]), "notes": NoteCounts(**value["notes"])})
