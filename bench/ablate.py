@@ -30,6 +30,7 @@ from foveate.eval.run import Progress, run
 from foveate.eval.systems.engine import FoveateSystem
 from foveate.eval.tables import Table
 from foveate.pipeline import profiles
+from foveate.pipeline.request import DEFAULT_PROFILE
 from foveate.types import Profile
 
 BASELINE_NAME = "as it is"
@@ -100,7 +101,7 @@ CODE_STAGES = (
 
 def components(suite: Suite) -> list[Component]:
     """Return everything that can be switched off in the profile of a suite."""
-    profile = profiles.resolve(suite.profile or "base")
+    profile = profiles.resolve(suite.profile or DEFAULT_PROFILE)
     of_profile = [Component(f"feature {name}", {"weights": {name: 0}}) for name, weight in profile.weights.items() if weight]
     of_profile += [Component(f"field {name}", {"fields": {name: 0}}) for name, weight in profile.fields.items() if weight]
     of_profile += [Component(f"slot {slot.name}", {"slots": {slot.name: {"remove": True}}}) for slot in profile.slots]

@@ -90,7 +90,7 @@ def test_a_good_page_passes_everything(browser: Browser, url: str, troubles: Tro
 
 def test_a_test_that_writes_has_the_project_for_itself(own_page: Page, own_site: Site, site: Site, seeded: Seeded) -> None:
     id = seeded.names["redis"]
-    own_site.engine.retire(id)
+    own_site.engine.inbox.reject(id)
     assert (own_site.engine.get(id).status, site.engine.get(id).status) == ("retired", "active")
     answer = own_page.goto("/healthz")
     assert answer is not None

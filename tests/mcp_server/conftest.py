@@ -13,9 +13,9 @@ import foveate
 
 
 @pytest.fixture
-def environment(no_network_path: Path, home: Path) -> dict[str, str]:
-    """Of a child process: these sources, and no network."""
-    paths = [str(no_network_path), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
+def environment(home: Path) -> dict[str, str]:
+    """The environment of a child process, which imports these sources."""
+    paths = [str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 

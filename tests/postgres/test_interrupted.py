@@ -22,8 +22,6 @@ from foveate.clock import new_id, now
 from foveate.engine import Engine
 from foveate.errors import Interrupted, StoreError
 from foveate.memory.memory import Memory
-from foveate.receipts.context import Context
-from foveate.receipts.receipt import Receipt
 from foveate.records.make import Rules
 from foveate.store.postgres.connections import RECENT, Patience
 from foveate.store.postgres.store import PostgresStore
@@ -101,8 +99,9 @@ class Unanswered(Killed):
         connection.execute("commit")
         super().happen(connection)
         with closing(PostgresStore(connection.info.dsn)) as store:
+            engine = engine_on(store, self.where)
             for n in range(self.others):
-                engine_on(store).add("event", f"other {n}", data={"type": "message"}, scope=self.where)
+                engine.add("event", f"other {n}", data={"type": "message"})
 
 
 def wait_for(url: str) -> None:
@@ -116,8 +115,8 @@ def wait_for(url: str) -> None:
             time.sleep(0.05)
 
 
-def engine_on(store: PostgresStore) -> Engine:
-    return Engine(store, scope=HERE, rules=Rules(), clock=now, ids=new_id)
+def engine_on(store: PostgresStore, scope: Scope = HERE) -> Engine:
+    return Engine(store, scope=scope, rules=Rules(), clock=now, ids=new_id)
 
 
 def texts(store: PostgresStore) -> list[str]:
@@ -133,7 +132,7 @@ WRITES: dict[str, Callable[[Engine, str], object]] = {
     "undo": lambda engine, id: engine.undo(id),
     "task": lambda engine, id: engine.tasks.add("Sweep the yard", depends_on=(path for path in ["src/yard.py"])),
     "push": lambda engine, id: engine.tasks.push("Find the leak"),
-    "count_uses": lambda engine, id: engine.count_uses([id]),
+    "expand": lambda engine, id: engine.expand(id),
     "import": lambda engine, id: engine.store.import_lines(['{"kind": "note", "text": "Imported", "id": "note_x"}']),
     "forget": lambda engine, id: engine.forget(id),
 }
@@ -146,8 +145,7 @@ def test_interrupted_write_happens_once(url: str, verb: str, accident: type[Frag
     counts = []
     for accidents in (0, 2):
         store = accident(url)
-        with engine_on(store) as engine:
-            engine.scope = Scope(f"project {accidents}")
+        with engine_on(store, Scope(f"project {accidents}")) as engine:
             id = engine.add("note", "Something to start from").record.id
             store.writes, store.at_end, store.accidents = True, at_end, accidents
             WRITES[verb](engine, id)
@@ -159,26 +157,17 @@ def test_interrupted_write_happens_once(url: str, verb: str, accident: type[Frag
     assert counts[0] == counts[1]
 
 
-COMPUTES: dict[str, Callable[..., tuple[Context, Receipt]]] = {
-    "compute": lambda engine, *asked, **options: (
-        (context := engine.context(*asked, **options)),
-        engine.receipts.get(context),
-    ),
-    "what_if": lambda engine, *asked, **options: engine.what_if(*asked, **options),
-}
-
-
 @pytest.mark.parametrize("accident", [Killed, Unserializable])
-@pytest.mark.parametrize("verb", COMPUTES)
-def test_interrupted_context_is_computed_again(url: str, verb: str, accident: type[Fragile]) -> None:
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_interrupted_context_is_computed_again(url: str, accident: type[Fragile], dry_run: bool) -> None:
     store = accident(url)
     with engine_on(store) as engine:
         engine.add("decision", "We chose Redis for caching")
         store.accidents = 3
-        context, receipt = COMPUTES[verb](engine, "Which cache did we choose?", budget=1000)
+        context = engine.context("Which cache did we choose?", budget=1000, dry_run=dry_run)
         assert "Redis" in context.text
         assert store.accidents == 0
-        assert not [report for report in receipt.sources if report.error]
+        assert not [report for report in engine.receipts.get(context).sources if report.error]
 
 
 def test_after_some_tries_the_caller_is_told(url: str) -> None:
@@ -198,19 +187,26 @@ def test_backends_killed_at_random_lose_nothing_and_double_nothing(url: str) -> 
     def work(name: str) -> None:
         try:
             for n in range(8):
-                memory.add("event", f"{name} {n}", data={"type": "message"})
+                while True:
+                    try:
+                        memory.add("event", f"{name} {n}", data={"type": "message"})
+                        break
+                    except Interrupted:  # on a busy machine each of its tries may be hit; it says that nothing was written
+                        continue
         except BaseException as failure:
             failures.append(failure)
 
     def kill() -> None:
         draw = Random(5)
         with psycopg.connect(url, autocommit=True) as other:
-            while not stop.wait(draw.uniform(0.01, 0.06)):
+            kills = 0
+            while kills < 100 and not stop.wait(draw.uniform(0.01, 0.06)):
                 pids = other.execute(
                     "select pid from pg_stat_activity where application_name = 'foveate' and pid <> pg_backend_pid() "
                     "and datname = current_database() order by pid"
                 ).fetchall()
                 if pids:
+                    kills += 1
                     other.execute("select pg_terminate_backend(%s)", draw.choice(pids))
 
     memory.add("event", "first", data={"type": "message"})

@@ -20,7 +20,7 @@ from foveate.store.copy import copy_store
 from foveate.store.postgres.store import PostgresStore
 from foveate.store.sql import queries
 from foveate.store.sqlite.store import SQLiteStore
-from foveate.types import NO_FILTERS, Scope
+from foveate.types import NO_FILTERS
 from postgres_server import VERSIONS, LocalServer, server
 
 LANGUAGE = "en_US.UTF-8"
@@ -71,7 +71,7 @@ def test_text_has_the_order_of_its_bytes(other: LocalServer, tmp_path: Path) -> 
             )
             for word in SHUFFLED:
                 engine.add("entity", f"Entity {word}", data={"name": f"name {word}"})
-                engine.add("event", "Rain", data={"type": "message"}, scope=Scope("alpha", session=f"s {word}"))
+                engine.add("event", "Rain", data={"type": "message"}, session=f"s {word}")
                 engine.link("note_b", "near", f"note_{word}")
             with engine.store.data.reader() as reader:
                 found.append(

@@ -94,7 +94,7 @@ def test_project_of_an_older_index_is_indexed_anew_when_it_is_first_used(url: st
     again = PostgresStore(url)
     assert [hit.record.id for hit in memory_of(again).search("walnuts")] == [id]
     assert (memory_of(again).get(id).tokens or {})["full"] > 0
-    assert again.store.health().ok
+    assert again.health().ok
     again.close()
 
 

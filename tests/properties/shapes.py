@@ -46,6 +46,16 @@ KNOWLEDGE = ("decision", "fact", "procedure", "episode", "gotcha", "pattern", "n
 RULES = ("identity", "censor", "instruction")
 
 facts_of_life = st.lists(st.tuples(st.sampled_from(KNOWLEDGE), texts), max_size=12)
+MAX_SHORT_CHARS = 60
+short_rules = st.lists(
+    st.tuples(
+        st.sampled_from(RULES),
+        st.lists(st.sampled_from(WORDS), min_size=1, max_size=12).map(" ".join)
+        | odd.filter(lambda text: len(text) <= MAX_SHORT_CHARS),
+    ),
+    max_size=4,
+)
+"""Rules whose full text fits into every profile with a few thousand tokens."""
 few_rules = st.lists(st.tuples(st.sampled_from(RULES), texts), max_size=4)
 
 

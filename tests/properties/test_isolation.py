@@ -34,7 +34,7 @@ def may_see(reader: Scope, owner: Scope, kind: str) -> bool:
 
 
 @examples(250)
-@given(rows, scopes, st.sampled_from(("base", "chat", "stack", "layers")))
+@given(rows, scopes, st.sampled_from(("default", "chat", "subtask", "assistant")))
 def test_no_read_crosses_a_scope(records: list[tuple[Scope, str, bool]], reader: Scope, profile: str) -> None:
     with open_engine() as engine:
         seen, foreign = {}, {}

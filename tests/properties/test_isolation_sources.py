@@ -12,6 +12,7 @@ import pytest
 
 from foveate import Engine, Scope
 from foveate.engine.engine import view_of
+from foveate.errors import InputError
 from foveate.pipeline.profiles import names, resolve
 from foveate.pipeline.sources import SHIPPED
 from foveate.receipts.codec import context_to_json, to_json
@@ -37,6 +38,7 @@ EVERY_SOURCE = {
         "domains": {"source": "domains", "share": 5},
         "entities": {"source": "entities", "kinds": ["entity"], "share": 5},
         "relations": {"source": "relations", "kinds": ["relation"], "share": 5},
+        "newest": {"source": "latest", "kinds": ["issue", "change"], "share": 5},
         "focus": {"source": "working", "kinds": ["task", "question", "note"], "share": 5},
         "approach": {"source": "frame", "kinds": ["frame"], "share": 1},
         "anything": {"source": "search", "share": 10},
@@ -61,6 +63,9 @@ KINDS: dict[str, dict[str, Any]] = {
     "stack": {"key": "task stack"},
     "lease": {"data": {"agent": "a", "task": "t", "context": "c", "tokens": 1, "since": 0, "expires": 1, "state": "active"}},
     "handoff": {},
+    "issue": {"title": "Login"},
+    "design": {},
+    "change": {},
     "entity": {"aliases": ["archive"]},
 }
 PRIVATE = ("scratch", "stack")
@@ -131,9 +136,16 @@ def test_nothing_of_another_owner_comes_through_any_source(seed: int) -> None:
             if chance.random() < 0.5:
                 options["overrides"] = EVERY_SOURCE
             else:
-                options["profile"] = chance.choice([name for name in names() if not name.startswith("complexity")])
+                options["profile"] = chance.choice(names())
             view = view_of(engine, reader)
-            context = view.context("What is known of the login token of the archive?", **options)
+            refusal = ""
+            try:
+                context = view.context("What is known of the login token of the archive?", **options)
+            except InputError as error:  # the profile of a role needs a record that this reader does not have
+                refusal = str(error)
+            if refusal:
+                assert not any(word in refusal for word, _, _ in known.values())
+                continue
             brought |= {item.candidate.source for item in context.items}
             receipt = dict(to_json(view.receipts.get(context)))
             document = json.dumps([context_to_json(context), receipt, context.computed()], default=list)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shapes import facts_of_life, few_rules, sentences, texts
+from shapes import facts_of_life, few_rules, sentences, short_rules, texts
 
 from foveate import Context
 from property_settings import examples
@@ -13,16 +13,16 @@ from worlds import WORLDS, World, open_engine
 
 Rows = list[tuple[str, str]]
 
-BUDGETS = st.integers(3000, 20_000)
-"""From where on the few rules of these tests need not step down."""
-PROFILES = ("base", "chat", "coding", "stack", "layers", "agent")
+BUDGETS = st.integers(5000, 20_000)
+"""Budgets in which the rules are shown in full."""
+PROFILES = ("default", "chat", "coding", "subtask", "assistant", "agent")
 
 asked = st.tuples(sentences, st.none() | st.sampled_from(("one", "two")), st.none() | BUDGETS)
 steps = st.lists(st.tuples(facts_of_life, asked), min_size=2, max_size=4)
 
 
 @examples(100)
-@given(few_rules, few_rules, steps, st.sampled_from(PROFILES))
+@given(short_rules, short_rules, steps, st.sampled_from(PROFILES))
 def test_stable_bytes_change_only_with_what_stands_in_them(
     rules: Rows, more: Rows, steps: list[tuple[Rows, tuple[str, str | None, int | None]]], profile: str
 ) -> None:
