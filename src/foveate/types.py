@@ -426,6 +426,8 @@ class SlotBudget:
     base: int
     granted: int
     used: int = 0
+    items: int = 0
+    """Number of items that the slot shows."""
 
     @property
     def borrowed(self) -> int:
@@ -452,6 +454,11 @@ class Budget:
     def ceiling(self) -> int:
         """The largest number of tokens that the messages may have."""
         return self.total - self.reserve
+
+    @property
+    def free(self) -> int:
+        """Tokens that nothing used."""
+        return self.ceiling - self.used
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

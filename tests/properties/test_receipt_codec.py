@@ -24,18 +24,16 @@ from foveate.receipts.codec import (
 )
 from foveate.receipts.parts import (
     AnyCandidate,
-    BudgetLedger,
     KeptCandidate,
     LeftOutCandidate,
     Notes,
     RecordRef,
     RefreshNote,
     SignalsSummary,
-    SlotLedger,
 )
 from foveate.receipts.receipt import Receipt
 from foveate.receipts.summary import summary_of
-from foveate.types import LEVELS, TRUST, Filters, Frame, Prefix, Profile, Reason, Scope, Slot
+from foveate.types import LEVELS, TRUST, Budget, Filters, Frame, Prefix, Profile, Reason, Scope, Slot, SlotBudget
 from property_settings import examples
 
 names = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=12)
@@ -149,12 +147,12 @@ profiles = st.builds(
     layers=mapping(names, names),
 )
 ledgers = st.builds(
-    BudgetLedger,
+    Budget,
     total=counts,
     reserve=counts,
     used=counts,
     framing=counts,
-    slots=tuples(st.builds(SlotLedger, name=names, granted=counts, base=counts, used=counts, items=counts)),
+    slots=tuples(st.builds(SlotBudget, name=names, granted=counts, base=counts, used=counts, items=counts)),
 )
 notes = st.builds(
     Notes,

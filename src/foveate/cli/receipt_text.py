@@ -11,9 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from foveate.cli.call import speaks_utf8
 from foveate.cli.render import Line, Piece, plain, table, title
 from foveate.receipts.diff import Diff, SharedPrefix
-from foveate.receipts.parts import BudgetLedger, CandidateEntry, KeptCandidate, LeftOutCandidate, SignalsSummary, SlotLedger
+from foveate.receipts.parts import CandidateEntry, KeptCandidate, LeftOutCandidate, SignalsSummary
 from foveate.receipts.receipt import Receipt
 from foveate.receipts.why import Why
+from foveate.types import Budget, SlotBudget
 
 MAX_COLUMNS = 100
 """Columns of a drawing. Longer bars say no more."""
@@ -55,7 +56,7 @@ def _approach(signals: SignalsSummary) -> list[Line]:
     return [plain(f"{name} {value}: {reason}") for name, value, reason in named if value]
 
 
-def _bar(budget: BudgetLedger, columns: int) -> Line:
+def _bar(budget: Budget, columns: int) -> Line:
     """Return the total as one bar: what each slot used, what is free, and the reserve."""
     marks = _marks()
     parts: list[tuple[float, str, str]] = [(slot.used, *_swatch(n)) for n, slot in enumerate(_filled(budget))]
@@ -66,11 +67,11 @@ def _bar(budget: BudgetLedger, columns: int) -> Line:
     return _stacked(parts, columns)
 
 
-def _filled(budget: BudgetLedger) -> list[SlotLedger]:
+def _filled(budget: Budget) -> list[SlotBudget]:
     return [slot for slot in budget.slots if slot.used]
 
 
-def _slots(budget: BudgetLedger) -> list[Line]:
+def _slots(budget: Budget) -> list[Line]:
     filled = [slot.name for slot in _filled(budget)]
     swatches = {name: _swatch(n) for n, name in enumerate(filled)}
     rows = [
@@ -90,7 +91,7 @@ def _slots(budget: BudgetLedger) -> list[Line]:
     return table(heads, rows, left=2, styles=styles)
 
 
-def _flow(slot: SlotLedger) -> str:
+def _flow(slot: SlotBudget) -> str:
     """Return the tokens that a slot borrowed from others or lent to them."""
     if slot.borrowed:
         return f"+{slot.borrowed}"

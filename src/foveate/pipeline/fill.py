@@ -100,7 +100,10 @@ def _filled(
     sections = tuple(section(slot, fitted[slot.name].items, tag) for slot in profile.slots if fitted[slot.name].used)
     sent = messages(sections)
     used = tokens.count_messages(sent, counter)
-    slots = tuple(replace(slot, granted=granted[slot.name], used=fitted[slot.name].used) for slot in budget.slots)
+    slots = tuple(
+        replace(slot, granted=granted[slot.name], used=fitted[slot.name].used, items=len(fitted[slot.name].items))
+        for slot in budget.slots
+    )
     omitted = sifted.omitted + tuple(lost for slot in profile.slots for lost in fitted[slot.name].omitted)
     budget = replace(budget, used=used, framing=_framing(len(sent), counter), slots=slots)
     return Composed(sections, budget, omitted)

@@ -20,19 +20,17 @@ from foveate.receipts.context import Context
 from foveate.receipts.parts import (
     NO_NOTES,
     AnyCandidate,
-    BudgetLedger,
     KeptCandidate,
     LeftOutCandidate,
     Notes,
     RecordRef,
     RefreshNote,
     SignalsSummary,
-    SlotLedger,
 )
-from foveate.receipts.receipt import Receipt, ledger_of
+from foveate.receipts.receipt import Receipt
 from foveate.receipts.summary import NoteCounts, ReceiptSummary, summary_of
 from foveate.store.protocol import StoredReceipt
-from foveate.types import Frame, Prefix, Profile, Scope, Slot
+from foveate.types import Budget, Frame, Prefix, Profile, Scope, Slot, SlotBudget
 
 SCHEMA = 1
 COMPRESSION_LEVEL = 3
@@ -185,7 +183,7 @@ def report_to_json(report: SourceReport) -> Json:
     }
 
 
-def budget_to_json(budget: BudgetLedger) -> Json:
+def budget_to_json(budget: Budget) -> Json:
     """Return the budget of a context as JSON values."""
     return {
         "total": budget.total,
@@ -207,10 +205,10 @@ def budget_to_json(budget: BudgetLedger) -> Json:
     }
 
 
-def _budget_from_json(value: Mapping[str, Any]) -> BudgetLedger:
+def _budget_from_json(value: Mapping[str, Any]) -> Budget:
     names = ("name", "granted", "used", "items")
-    slots = tuple(SlotLedger(base=slot["own"], **{name: slot[name] for name in names}) for slot in value["slots"])
-    return BudgetLedger(**{**value, "slots": slots})
+    slots = tuple(SlotBudget(base=slot["own"], **{name: slot[name] for name in names}) for slot in value["slots"])
+    return Budget(**{**value, "slots": slots})
 
 
 def _prefix_to_json(prefix: Prefix) -> Json:
@@ -457,7 +455,7 @@ def context_to_json(context: Context) -> Json:
         "text": context.text,
         "messages": context.messages(),
         "tokens": context.tokens,
-        "budget": budget_to_json(ledger_of(context.budget, context.sections)),
+        "budget": budget_to_json(context.budget),
         "sections": [{"name": s.name, "content": s.content, "source": s.source} for s in context.sections],
         "items": [
             {

@@ -127,48 +127,6 @@ class SignalsSummary:
     input_reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SlotLedger:
-    """What one slot was granted and used."""
-
-    name: str
-    granted: int
-    base: int
-    used: int
-    items: int
-
-    @property
-    def borrowed(self) -> int:
-        """Return how many tokens it took from other slots."""
-        return max(0, self.granted - self.base)
-
-    @property
-    def lent(self) -> int:
-        """Return how many of its own tokens went to other slots."""
-        return max(0, self.base - self.granted)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BudgetLedger:
-    """Where the tokens of a context went."""
-
-    total: int
-    reserve: int
-    used: int
-    framing: int
-    slots: tuple[SlotLedger, ...] = ()
-
-    @property
-    def ceiling(self) -> int:
-        """Return the most tokens that the context may take."""
-        return self.total - self.reserve
-
-    @property
-    def free(self) -> int:
-        """Return the tokens that were left."""
-        return self.ceiling - self.used
-
-
 @dataclass(frozen=True, slots=True)
 class RefreshNote:
     """Why a context replaced an earlier one."""

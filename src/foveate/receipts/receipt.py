@@ -20,17 +20,15 @@ from foveate.pipeline.sources.context_map import FULL_COUNT, total
 from foveate.receipts.parts import (
     NO_NOTES,
     AnyCandidate,
-    BudgetLedger,
     KeptCandidate,
     LeftOutCandidate,
     Notes,
     RecordRef,
     SignalsSummary,
-    SlotLedger,
     names_one_of,
 )
 from foveate.records.kinds import RENDERER_VERSION
-from foveate.types import Budget, Candidate, Item, LeftOut, Prefix, Profile, Record, Scope, Section, Signals
+from foveate.types import Budget, Candidate, Item, LeftOut, Prefix, Profile, Record, Scope, Signals
 
 CONTEXT_SOURCES = ("always", "text", "project", "docs", "repo_map", "neighbours")
 """Sources of what surrounds an answer and was not found for it: rules, pins, system prompts, the codebase, the map."""
@@ -51,7 +49,7 @@ class Receipt:
     """Token counter of the store."""
     sources: tuple[SourceReport, ...]
     candidates: tuple[AnyCandidate, ...]
-    budget: BudgetLedger
+    budget: Budget
     prefix: Prefix
     text_hash: str
     warnings: tuple[str, ...]
@@ -141,23 +139,11 @@ def build_receipt(run: Run) -> Receipt:
         measured_by=run.measured_by,
         sources=run.reports,
         candidates=tuple(_entry(candidate, kept, lost) for candidate in run.candidates),
-        budget=ledger_of(run.budget, run.sections),
+        budget=run.budget,
         prefix=run.prefix,
         text_hash=text_hash(run.text),
         warnings=run.warnings,
         ms=round((run.ended - run.began) * 1000, 3),
-    )
-
-
-def ledger_of(budget: Budget, sections: Iterable[Section]) -> BudgetLedger:
-    """Return where the tokens of a context went."""
-    shown = {section.name: len(section.items) for section in sections}
-    slots = (
-        SlotLedger(name=slot.name, granted=slot.granted, base=slot.base, used=slot.used, items=shown.get(slot.name, 0))
-        for slot in budget.slots
-    )
-    return BudgetLedger(
-        total=budget.total, reserve=budget.reserve, used=budget.used, framing=budget.framing, slots=tuple(slots)
     )
 
 
