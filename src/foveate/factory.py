@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from foveate.clock import Clock, Ids, new_id, now
 from foveate.engine import Engine
@@ -42,6 +42,28 @@ class Environment:
     clock: Clock = now
     ids: Ids = new_id
     secret: str | None = None
+
+
+class OpenOptions(TypedDict, total=False):
+    """The options of `open`, for functions that pass them on."""
+
+    project: str | None
+    user: str | None
+    agent: str | None
+    session: str | None
+    task: str | None
+    store: str | None
+    create: bool
+    personal: bool | None
+    code: bool | None
+    profile: str | None
+    budget: int | None
+    counter: str | Counter | None
+    embedder: str | Embedder | None
+    llm: str | LLM | None
+    sources: Iterable[Source]
+    kinds: Iterable[Kind]
+    cache_seconds: float
 
 
 def open(

@@ -19,11 +19,12 @@ from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 from foveate import factory
 from foveate.clock import Clock, Ids, millis
 from foveate.engine import Engine
+from foveate.factory import OpenOptions
 from foveate.project.locate import DIR_NAME
 from foveate.text.embed import Embedder, open_embedder
 
@@ -77,7 +78,7 @@ def engine(
     clock: Clock | None = None,
     ids: Ids | None = None,
     secret: str | None = "for tests",
-    **options: Any,
+    **options: Unpack[OpenOptions],
 ) -> Engine:
     """Return an engine for one test. It takes the options of `foveate.open`; the clock and the ids are fixed by default.
 
@@ -94,7 +95,8 @@ def engine(
     # The folder's name is the project's name and can appear in a context, so it must not be random.
     root = Path(temporary, "project") if temporary else Path(path)
     _write_files(files, root)
-    opened = factory.open(root, **{"code": True, **options}, _environment=environment)
+    options.setdefault("code", True)
+    opened = factory.open(root, **options, _environment=environment)
     if temporary:
         weakref.finalize(opened, shutil.rmtree, temporary, ignore_errors=True)
     return opened

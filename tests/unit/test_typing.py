@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from foveate import factory
 
 ROOT = Path(__file__).parents[2]
 
@@ -102,3 +105,9 @@ def test_a_misspelt_option_is_an_error_of_the_type_checker(tmp_path: Path) -> No
     found = errors_of("\n".join(program) + "\n", tmp_path)
     for number, (line, message) in enumerate(BAD.items(), 3):
         assert message in found.get(number, ""), (line, found.get(number))
+
+
+def test_the_options_of_open_are_declared_once_more_for_those_who_pass_them_on() -> None:
+    parameters = inspect.signature(factory.open).parameters
+    written = {name: each.annotation for name, each in parameters.items() if name not in ("path", "_environment")}
+    assert {name: each.__forward_arg__ for name, each in factory.OpenOptions.__annotations__.items()} == written

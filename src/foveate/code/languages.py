@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tree_sitter import Language as Grammar
@@ -38,11 +38,30 @@ class Language:
     """The tag of a Markdown fence, if it is not the name."""
 
 
-def _language(name: str, files: str, module: str, *comments: str, block: str = "", **rest: Any) -> Language:
+def _language(
+    name: str,
+    files: str,
+    module: str,
+    *comments: str,
+    block: str = "",
+    grammar_function: str = "language",
+    query: str = "",
+    fence_tag: str | None = None,
+    is_outline_only: bool = False,
+) -> Language:
     """Return a language with a grammar. The marks of a block comment are given as `/* */`."""
     begin, _, end = block.partition(" ")
-    both = (begin, end) if block else None
-    return Language(name, tuple(files.split()), f"tree_sitter_{module}", line_comments=comments, block_comment=both, **rest)
+    return Language(
+        name,
+        tuple(files.split()),
+        f"tree_sitter_{module}",
+        grammar_function=grammar_function,
+        line_comments=comments,
+        block_comment=(begin, end) if block else None,
+        query=query,
+        fence_tag=fence_tag,
+        is_outline_only=is_outline_only,
+    )
 
 
 C_BLOCK_COMMENT = "/* */"

@@ -22,6 +22,7 @@ from foveate.types import NO_FILTERS, Record
 
 with requires_extra("anthropic"):
     from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
+    from anthropic.types.beta import BetaCacheControlEphemeralParam
 
 ROOT = "/memories"
 MAX_LISTED_FILES = 100
@@ -199,16 +200,16 @@ def _size(number: int) -> str:
 class MemoryTool(RecordFiles, BetaAbstractMemoryTool):
     """The tool for `client.beta.messages.tool_runner`."""
 
-    def __init__(self, engine: Engine, **options: Any) -> None:
+    def __init__(self, engine: Engine, *, cache_control: BetaCacheControlEphemeralParam | None = None) -> None:
         RecordFiles.__init__(self, engine)
-        BetaAbstractMemoryTool.__init__(self, **options)
+        BetaAbstractMemoryTool.__init__(self, cache_control=cache_control)
 
 
 class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
     """The tool for an async client. It uses the store in another thread."""
 
-    def __init__(self, engine: Engine, **options: Any) -> None:
-        super().__init__(**options)
+    def __init__(self, engine: Engine, *, cache_control: BetaCacheControlEphemeralParam | None = None) -> None:
+        super().__init__(cache_control=cache_control)
         self._files = RecordFiles(engine)
 
     async def view(self, command: Any) -> str:

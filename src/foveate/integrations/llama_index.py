@@ -10,7 +10,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Unpack
 
 from foveate.engine import Engine
 from foveate.errors import BudgetError
@@ -54,9 +54,11 @@ class ComputedContextBlock(BaseMemoryBlock[str]):
         super().__init__(name=name, priority=priority)
         self._conversation = Conversation(engine, turns=None, **options)
 
-    async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
+    async def _aget(
+        self, messages: list[ChatMessage] | None = None, session_id: str | None = None, **block_kwargs: object
+    ) -> str:
         """Return the context for the last question, without what the history shows anyway."""
-        session = self._conversation.session or block_kwargs.get("session_id")
+        session = self._conversation.session or session_id
         query = _CachedQuery(_convert_messages(_drop_repeated_question(messages or [])), session)
         context = await asyncio.to_thread(self._compute_and_remember, query)
         if context is None:

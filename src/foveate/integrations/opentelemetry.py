@@ -8,19 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from foveate.engine import Engine
 from foveate.integrations import requires_extra
 from foveate.receipts.context import Context
 
 with requires_extra("otel"):
-    from opentelemetry.trace import Span, SpanKind, Status, StatusCode, TracerProvider, get_tracer
+    from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer, TracerProvider, get_tracer
 
 # The conventions are in development, and no package contains their names yet.
 ATTR_OPERATION, ATTR_STORE, ATTR_RECORDS = "gen_ai.operation.name", "gen_ai.memory.store.id", "gen_ai.memory.records"
 ATTR_RECORD_COUNT, ATTR_QUERY = "gen_ai.memory.record.count", "gen_ai.memory.query.text"
 ATTR_SESSION, ATTR_AGENT, ATTR_ERROR = "gen_ai.conversation.id", "gen_ai.agent.name", "error.type"
+
+Options = ParamSpec("Options")
+Result = TypeVar("Result")
 
 OPERATIONS: Mapping[str, str] = {
     "context": "compute_context",
@@ -50,15 +53,19 @@ def uninstrument(engine: Engine) -> None:
 
 
 def _trace_method(
-    engine: Engine, method: Callable[..., Any], operation: str, tracer: Any, content: bool
-) -> Callable[..., Any]:
+    engine: Engine, method: Callable[Options, Result], operation: str, tracer: Tracer, content: bool
+) -> Callable[Options, Result]:
     store = engine.scope.project
     name = operation if operation == "compute_context" else f"{operation} {store}"
 
     @wraps(method)
-    def wrapper(*args: Any, **options: Any) -> Any:
-        quiet = {"record_exception": content, "set_status_on_exception": False}  # the error may quote the query
-        with tracer.start_as_current_span(name, kind=SpanKind.INTERNAL, **quiet) as span:
+    def wrapper(*args: Options.args, **options: Options.kwargs) -> Result:
+        with tracer.start_as_current_span(
+            name,
+            kind=SpanKind.INTERNAL,
+            record_exception=content,  # the error may quote the query
+            set_status_on_exception=False,
+        ) as span:
             span.set_attributes(
                 {
                     ATTR_OPERATION: operation,

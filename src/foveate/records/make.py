@@ -68,7 +68,7 @@ def make(
     id: str,
     now: int,
     rules: Rules,
-    **values: Any,
+    **values: object,
 ) -> Record:
     """Return a record with the caller's values, or raise one `InputError` that lists every problem."""
     row = kind_of(kind)

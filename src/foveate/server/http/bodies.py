@@ -76,7 +76,7 @@ class Arguments:
         omit: Collection[str] = (),
         only: Collection[str] = (),
         optional: bool = False,
-        **own: Any,
+        **own: object,
     ) -> None:
         self._functions = functions
         self._name = name

@@ -106,7 +106,7 @@ class RequestRefused(FoveateError):
 
 
 def problem_response(
-    status: int, detail: str, *, type: str = "", headers: Mapping[str, str] | None = None, **more: Any
+    status: int, detail: str, *, type: str = "", headers: Mapping[str, str] | None = None, **more: object
 ) -> Response:
     """Return a problem document. `type` is the name of the error's class."""
     title = HTTPStatus(status).phrase

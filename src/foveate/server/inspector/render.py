@@ -53,16 +53,16 @@ class Links:
         self.values = [(name, value) for name, value in values if name not in ONE_TIME_PARAMS]
         self.scope = [(name, value) for name, value in values if name in SCOPE_PARAMS]
 
-    def to(self, page: str, **values: Any) -> str:
+    def to(self, page: str, **values: object) -> str:
         """Return the URL of another page."""
         return _url(page, [*_texts(values), *self.scope])
 
-    def this_page(self, **values: Any) -> str:
+    def this_page(self, **values: object) -> str:
         """Return the URL of this page with other values. None removes a value."""
         return _url(self.page, [*((name, value) for name, value in self.values if name not in values), *_texts(values)])
 
 
-def _texts(values: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _texts(values: Mapping[str, object]) -> list[tuple[str, str]]:
     return [(name, str(value)) for name, value in values.items() if value not in (None, "")]
 
 

@@ -185,7 +185,7 @@ def search(body: Search, caller: Reads) -> Response:
     return Document(json.hits(body["query"], hits, "" if hits else engine.store.unknown_project()))
 
 
-def _search_code(engine: Engine, query: str, limit: int = 10, **others: Any) -> Response:
+def _search_code(engine: Engine, query: str, limit: int = 10, **others: object) -> Response:
     if others:
         raise InputError([f"{name} applies to records; leave it out with where='code'." for name in sorted(others)])
     return Document(json.code_hits(query, engine.code.search(query, limit=limit)))
