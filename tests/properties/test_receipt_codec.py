@@ -10,12 +10,12 @@ from typing import Any, get_args
 from hypothesis import given
 from hypothesis import strategies as st
 
+from foveate.pipeline.profiles.codec import profile_to_json
 from foveate.pipeline.request_summary import FORGOTTEN, RequestSummary
 from foveate.pipeline.sources import SourceReport
 from foveate.receipts.codec import (
     from_json,
     pack,
-    profile_to_json,
     scrub,
     summary_from_json,
     summary_to_json,

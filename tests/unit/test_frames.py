@@ -14,9 +14,10 @@ from foveate.cli import cli
 from foveate.errors import ProfileError
 from foveate.pipeline.profiles import add_frame, resolve
 from foveate.pipeline.profiles.choose import extent_of
+from foveate.pipeline.profiles.codec import profile_from_json, profile_to_json
 from foveate.pipeline.profiles.frames import frames, score
 from foveate.pipeline.signals import intent
-from foveate.receipts.codec import profile_from_json, profile_to_json, to_json
+from foveate.receipts.codec import to_json
 from foveate.types import Frame, Request, Signals
 from worlds import open_engine
 

@@ -49,7 +49,7 @@ def show(call: Call, name: str) -> None:
 
     found = profiles.resolve(name, _places(call))
     if call.as_json:
-        from foveate.receipts.codec import profile_to_json
+        from foveate.pipeline.profiles.codec import profile_to_json
 
         call.print_json({"profile": profile_to_json(found)})
     else:

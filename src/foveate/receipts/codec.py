@@ -14,6 +14,7 @@ from typing import Any
 from foveate.clock import iso
 from foveate.memory.relations import ends_of
 from foveate.pipeline import request_summary
+from foveate.pipeline.profiles.codec import profile_from_json, profile_to_json
 from foveate.pipeline.request_summary import scope_to_json
 from foveate.pipeline.sources import SourceReport
 from foveate.receipts.context import Context
@@ -30,25 +31,10 @@ from foveate.receipts.parts import (
 from foveate.receipts.receipt import Receipt
 from foveate.receipts.summary import NoteCounts, ReceiptSummary, summary_of
 from foveate.store.protocol import StoredReceipt
-from foveate.types import Budget, Frame, Prefix, Profile, Scope, Slot, SlotBudget
+from foveate.types import Budget, Prefix, Scope, SlotBudget
 
 SCHEMA = 1
 COMPRESSION_LEVEL = 3
-
-_PROFILE_FIELDS = {
-    "half_life": "half_life_hours",
-    "related_weight": "expansion_weight",
-    "flexible": "flexible_share",
-    "frames": "choose_frame",
-}
-_SLOT_FIELDS = {
-    "also": "extra_sources",
-    "empty": "empty_text",
-    "limit": "max_candidates",
-    "deepest": "max_level",
-    "pinned": "pinned_only",
-}
-"""Settings of profiles by their names in receipts of version 0.1, which are still read."""
 
 _SIGNAL_FIELDS = {"because": "complexity_reason", "frame_because": "frame_reason", "input_because": "input_reason"}
 """Fields of signals whose key in a receipt is another word. Keys stay, so that stored receipts can be read."""
@@ -313,89 +299,6 @@ def _candidate_from_json(value: Mapping[str, Any]) -> AnyCandidate:
 
 def _ref_from_json(value: Mapping[str, Any], name: str) -> RecordRef | None:
     return RecordRef(value[name], value[f"{name}_version"]) if value.get(name) else None
-
-
-# --- profiles ------------------------------------------------------------------------------------------------------
-
-
-def profile_to_json(profile: Profile) -> Json:
-    """Return a resolved profile as JSON values."""
-    return {
-        "name": profile.name,
-        "total": profile.total,
-        "written_for": profile.written_for,
-        "reserve": profile.reserve,
-        "slots": [_slot_to_json(slot) for slot in profile.slots],
-        "weights": dict(profile.weights),
-        "half_life_hours": profile.half_life_hours,
-        "fields": dict(profile.fields),
-        "vector_weight": profile.vector_weight,
-        "expansion_weight": profile.expansion_weight,
-        "flexible_share": profile.flexible_share,
-        "max_file_chars": profile.max_file_chars,
-        "choose_frame": profile.choose_frame,
-        "frame": _frame_to_json(profile.frame) if profile.frame else None,
-        "layers": dict(profile.layers),
-    }
-
-
-def profile_from_json(value: Mapping[str, Any]) -> Profile:
-    """Return the profile of a JSON document."""
-    values = {_PROFILE_FIELDS.get(key, key): setting for key, setting in value.items()}
-    slots = tuple(_slot_from_json(slot) for slot in value["slots"])
-    frame = value.get("frame")
-    return Profile(**{**values, "slots": slots, "frame": _frame_from_json(frame) if frame else None})
-
-
-def _slot_to_json(slot: Slot) -> Json:
-    return {
-        "name": slot.name,
-        "source": slot.source,
-        "extra_sources": [list(pair) for pair in slot.extra_sources],
-        "kinds": list(slot.kinds),
-        "heading": slot.heading,
-        "intro": slot.intro,
-        "empty_text": slot.empty_text,
-        "tokens": slot.tokens,
-        "share": slot.share,
-        "max_items": slot.max_items,
-        "min_score": slot.min_score,
-        "max_candidates": slot.max_candidates,
-        "level": slot.level,
-        "max_level": slot.max_level,
-        "keep": slot.keep,
-        "stable": slot.stable,
-        "role": slot.role,
-        "order": slot.order,
-        "priority": slot.priority,
-        "pinned_only": slot.pinned_only,
-        "text": slot.text,
-        "min_trust": slot.min_trust,
-        "field": slot.field,
-        "required": slot.required,
-    }
-
-
-def _slot_from_json(value: Mapping[str, Any]) -> Slot:
-    values = {_SLOT_FIELDS.get(key, key): setting for key, setting in value.items()}
-    extra_sources = tuple((name, limit) for name, limit in values.get("extra_sources", ()))
-    return Slot(**{**values, "kinds": tuple(values["kinds"]), "extra_sources": extra_sources})
-
-
-def _frame_to_json(frame: Frame) -> Json:
-    return {
-        "title": frame.title,
-        "description": frame.description,
-        "questions": list(frame.questions),
-        "domains": list(frame.domains),
-        "triggers": {name: list(texts) for name, texts in frame.triggers.items()},
-        "order": frame.order,
-    }
-
-
-def _frame_from_json(value: Mapping[str, Any]) -> Frame:
-    parts: Json = {name: tuple(part) if isinstance(part, list) else part for name, part in value.items()}
-    return Frame(**{**parts, "triggers": {name: tuple(texts) for name, texts in value["triggers"].items()}})
 
 
 # --- lines ---------------------------------------------------------------------------------------------------------

@@ -12,7 +12,8 @@ from foveate.engine.code import Code
 from foveate.errors import NotFound, SourceError, near
 from foveate.operations import json
 from foveate.pipeline import profiles
-from foveate.receipts.codec import context_to_json, profile_to_json
+from foveate.pipeline.profiles.codec import profile_to_json
+from foveate.receipts.codec import context_to_json
 from foveate.server.http.access import Caller, Computes, Reads, Writes
 from foveate.server.http.bodies import Arguments
 from foveate.server.http.responses import Document, Include, included
