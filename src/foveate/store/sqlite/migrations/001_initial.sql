@@ -1,5 +1,5 @@
--- One table of records whatever their kind, one of links, one of receipts. The project leads every key, so that no read
--- can forget it and the same shape can be distributed by project.
+-- One table holds the records of all kinds, one the links, one the receipts. Every key begins with the project, so that no
+-- query can forget it and the tables can be distributed by project.
 
 create table meta (
   name  text primary key,
@@ -59,7 +59,7 @@ create table records (
 ) strict;
 
 create unique index records_id on records (project, id);
--- A caller's key is the owner's: nobody learns from it what others have kept.
+-- The owner is part of the key, so that a caller cannot find out which keys other owners have used.
 create unique index records_key on records (project, key, coalesce(user, ''), coalesce(agent, ''),
   case private when 1 then coalesce(session, '') end, case private when 1 then coalesce(task, '') end)
 where key is not null;
@@ -69,8 +69,8 @@ create index records_session on records (project, session, created) where sessio
 create index records_keyed on records (project, subject, attribute) where attribute is not null;
 create index records_pinned on records (project, pinned) where pinned = 1;
 
--- Frequencies are kept per field, so that field weights stay data. Document frequencies are counted, never stored:
--- counting a term's rows costs a tenth of scoring them, and there is nothing to drift or to lock.
+-- Term frequencies are stored for each field, so that field weights can be changed without a new index. Document frequencies
+-- are counted, not stored: counting a term's rows costs a tenth of scoring them, and a stored count would need locks.
 create table postings (
   project integer not null,
   shelf   integer not null,
@@ -91,7 +91,7 @@ create table shelves (
   primary key (project, shelf)
 ) without rowid, strict;
 
--- Entities by name and alias, in the form in which variants meet.
+-- Entities by name and alias, normalized so that spellings of one name are equal.
 create table names (
   project integer not null,
   name    text not null,
@@ -147,7 +147,7 @@ create table receipts (
   primary key (project, id)
 ) strict;
 
--- With its size, so that the cap on bytes is watched without reading a single receipt.
+-- The index contains the size, so that the limit on bytes is checked without reading a receipt.
 create index receipts_created on receipts (project, created, id, length(body));
 
 create table receipt_items (

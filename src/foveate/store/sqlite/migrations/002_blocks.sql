@@ -1,6 +1,5 @@
--- Records are numbered within their project, by a counter that never goes back, and postings lie in blocks: what a search
--- reads and what a node of a distributed store would hold no longer depends on other projects. The index itself is made
--- anew from the records.
+-- Records are numbered within their project by a counter that never goes back, and postings are stored in blocks. So the pages
+-- that a search reads do not depend on other projects. The index itself is rebuilt from the records when the store is opened.
 
 alter table projects add column docs integer not null default 0;  -- the last number given to a record
 update projects set docs = (select coalesce(max(doc), 0) from records where records.project = projects.project);
@@ -57,7 +56,7 @@ alter table numbered rename to records;
 
 create unique index records_doc on records (project, doc);
 create unique index records_id on records (project, id);
--- A caller's key is the owner's: nobody learns from it what others have kept.
+-- The owner is part of the key, so that a caller cannot find out which keys other owners have used.
 create unique index records_key on records (project, key, coalesce(user, ''), coalesce(agent, ''),
   case private when 1 then coalesce(session, '') end, case private when 1 then coalesce(task, '') end)
 where key is not null;
@@ -67,9 +66,8 @@ create index records_session on records (project, session, created, doc) where s
 create index records_keyed on records (project, subject, attribute) where attribute is not null;
 create index records_pinned on records (project, pinned) where pinned = 1;
 
--- A block holds the next 128 records that have a term in a field: their numbers, and of each how often and in how long a
--- text (`blocks.py`). Frequencies are kept per field, so that field weights stay data. Document frequencies are the
--- sums of `size`, never stored: there is nothing to drift or to lock.
+-- A block holds the next 128 records that have a term in a field: their numbers and, for each, a code of the term frequency and
+-- the length of the text (`posting_blocks.py`). Document frequencies are the sums of `size`; a stored count would need locks.
 drop table postings;
 create table postings (
   project integer not null,
@@ -83,7 +81,7 @@ create table postings (
   primary key (project, term, kind, field, first)
 ) without rowid, strict;
 
--- How many records of a kind are in the index, and how many terms their texts have.
+-- Number of indexed records of each kind, and of the terms in their texts.
 drop table shelves;
 create table volumes (
   project integer not null,

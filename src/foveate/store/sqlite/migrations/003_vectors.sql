@@ -1,5 +1,5 @@
--- Every vector put in a project and space gets the next number, and a removal takes one: what a process holds in memory takes
--- in what has a higher number than its own. The kind of a record never changes, so that it can stand beside its vector.
+-- Every vector that is stored in a project and space gets the next number, and every removal uses one. A process that caches
+-- vectors reads those with higher numbers than it has. The kind of a record never changes, so it can be stored with the vector.
 alter table vectors add column kind integer not null default 0;
 alter table vectors add column seq integer not null default 0;
 update vectors set seq = rowid,

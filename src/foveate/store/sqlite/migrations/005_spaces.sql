@@ -1,5 +1,5 @@
--- An embedder's name and its dimensions together are a space, as in the shared store: there, nobody's wrong word on the
--- dimensions is in the way of whoever comes to use it.
+-- A space is the name of an embedder with its dimensions, as in a shared store: there, a user who writes vectors of wrong
+-- dimensions must not prevent others from using that embedder.
 create table measured (
   space       integer primary key,
   fingerprint text not null,
