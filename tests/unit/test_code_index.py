@@ -17,6 +17,7 @@ import apsw
 import pytest
 
 import foveate
+from foveate import testing
 from foveate.code import cache, query
 from foveate.code.index import CodeIndex
 from foveate.code.index_reader import IndexReader
@@ -763,3 +764,11 @@ def test_an_index_that_has_given_out_most_of_its_numbers_begins_again(root: Path
     with closing(CodeIndex(root, index._db.file)) as again:
         again.refresh()
         assert_like_fresh(again, tmp_path)
+
+
+def test_an_update_through_the_engine_lists_the_skipped_files() -> None:
+    files = {"shop.py": "def price():\n    return 1\n", "app.min.js": "a=1;" * 2000, "logo.png": "\x89PNG\x00"}
+    with testing.engine(files=files) as engine:
+        update = engine.code.index()
+        assert [(each.path, each.reason) for each in update.skipped] == [("app.min.js", "minified"), ("logo.png", "binary")]
+        assert (update.files, engine.code.index(full=True).parsed_files) == (1, 1)

@@ -6,10 +6,13 @@ import inspect
 import re
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 
 import foveate
+from foveate import errors
 from foveate.engine.tasks import Tasks
 from foveate.records.kinds import KINDS
 from worlds import open_engine
@@ -110,3 +113,56 @@ def test_lists_and_tasks_in_the_wrong_place_are_refused_with_the_way_out() -> No
         for advice, call in calls.items():
             with pytest.raises(foveate.InputError, match=re.escape(advice)):
                 call()
+
+
+def test_closing_a_scoped_engine_leaves_the_store_open() -> None:
+    with open_engine() as engine:
+        with engine.scoped(user="ada") as ada:
+            ada.add("fact", "Deploys happen on Tuesdays")
+            ada.context("When do deploys happen?")
+        assert engine.search("deploys") == []
+        assert engine.scoped(user="ada").search("deploys")
+
+
+def test_user_agent_session_and_task_are_options_of_every_call_that_works_by_words() -> None:
+    with open_engine() as engine:
+        task = engine.tasks.add("Log in", key="login")
+        who = foveate.Scope("main", user="ada", agent="coder", session="s1", task=task.id)
+        added = engine.add("fact", "Ada deploys on Tuesdays", user="ada", agent="coder", session="s1", task=task)
+        assert added.record.scope == who
+        engine.remember("We deploy on Tuesdays", user="ada", session="s1")
+        assert engine.context("deploys", user="ada", agent="coder", session="s1", task="login").receipt.request.scope == who
+        assert [hit.record.id for hit in engine.search("deploys", kinds=["fact"], user="ada", agent="coder")] == [added.id]
+        assert {record.kind for record in engine.records(user="ada", agent="coder")} == {"fact", "event", "task"}
+        assert engine.search("deploys") == []
+
+
+def test_a_misspelt_option_is_refused_with_the_nearest_one() -> None:
+    with open_engine() as engine:
+        calls: dict[str, Callable[..., object]] = {
+            "context": partial(engine.context, "x"),
+            "add": partial(engine.add, "fact", "x"),
+            "search": partial(engine.search, "x"),
+            "records": engine.records,
+            "remember": partial(engine.remember, "x"),
+            "scoped": engine.scoped,
+        }
+        for name, call in calls.items():
+            with pytest.raises(foveate.InputError, match=f"{name} has no option 'usr'. Did you mean 'user'"):
+                call(usr="ada")
+
+
+def test_an_outcome_counts_once_whichever_call_reports_it() -> None:
+    with open_engine() as engine:
+        edited, marked = (engine.add("episode", f"Tried the cache of {name}").id for name in ("shop", "bank"))
+        assert engine.edit(edited, outcome="failure").uses == 1
+        engine.feedback(wrong=[marked])
+        assert (engine.get(marked).outcome, engine.get(marked).uses) == ("failure", 1)
+
+
+def test_the_tree_of_errors_names_each_error_with_its_codes() -> None:
+    rows = {match[1]: match for match in re.finditer(r"(\w+) +exit (\d) +HTTP (\d+)", errors.__doc__ or "")}
+    classes = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, foveate.FoveateError)]
+    assert rows.keys() == {each.__name__ for each in classes}
+    for each in classes:
+        assert (int(rows[each.__name__][2]), int(rows[each.__name__][3])) == (each.exit_code, each.status)

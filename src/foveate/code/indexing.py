@@ -67,6 +67,8 @@ class IndexUpdate:
     removed_files: int = 0
     files: int = 0
     notes: tuple[str, ...] = ()
+    skipped: tuple[Exclusion, ...] = ()
+    """Paths that are not indexed, with the reasons. Only `engine.code.index()` lists them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,7 +61,9 @@ class Code:
             return snapshot.codebase_docs
 
     def index(self, *, full: bool = False) -> IndexUpdate:
-        """Update the index; `full` builds it from scratch."""
+        """Update the index, and list the files that are not in it; `full` builds it from scratch."""
         if full:
             self.workspace.index.clear()
-        return self.workspace.refresh()
+        update = self.workspace.refresh()
+        with self.workspace.index.open_reader() as reader:
+            return replace(update, skipped=tuple(reader.exclusions()))
