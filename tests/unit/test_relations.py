@@ -292,7 +292,7 @@ def test_a_context_is_had_again_after_an_entity_was_renamed(people: Engine) -> N
     now = compute(people, "Mira")
     assert lines(now)[-1] == "Mira --[owns]--> Downloader"
     id = id_of(Link("entity_1", "owns", "entity_2"))
-    assert id in [step.id for step in people.receipts.diff(context, now).changed]
+    assert id in [change.id for change in people.receipts.diff(context, now).version_changes]
     assert people.why(id, context).included
 
 

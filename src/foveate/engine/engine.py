@@ -18,7 +18,7 @@ from foveate.engine.store_tools import ProfileDefaults, StoreTools
 from foveate.engine.tasks import Tasks
 from foveate.errors import BudgetError, InputError
 from foveate.memory.memory import Memory
-from foveate.memory.messages import Remembered, as_messages, remember
+from foveate.memory.messages import RememberResult, as_messages, remember
 from foveate.memory.relations import relate
 from foveate.options import (
     NEW_RECORD_FIELDS,
@@ -312,7 +312,7 @@ class Engine:
 
     def remember(
         self, messages: str | Message | Sequence[Message], *, dry_run: bool = False, **who: Unpack[Who]
-    ) -> Remembered:
+    ) -> RememberResult:
         """Store messages of a conversation as events of its session. A dry run stores nothing.
 
         A message with an `id`, or with a time (`at`), is stored once, however often it is passed. Text in `<private>` marks

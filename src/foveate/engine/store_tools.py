@@ -10,7 +10,7 @@ from typing import Literal, Unpack
 from foveate.errors import InputError, ProfileError, near
 from foveate.memory import backfill, maintenance, transfer
 from foveate.memory.memory import Memory, unknown_project
-from foveate.memory.transfer import Imported, NewRecord
+from foveate.memory.transfer import ImportResult, NewRecord
 from foveate.options import WHO, Who, refuse_text, refuse_unknown, scope_of
 from foveate.pipeline import profiles
 from foveate.pipeline.sources.standing import applies_always
@@ -253,7 +253,7 @@ class StoreTools:
         """Yield the scope's records, their history and links as lines of JSON, without loss."""
         return transfer.export_lines(self.data)
 
-    def import_lines(self, lines: Iterable[str]) -> Imported:
+    def import_lines(self, lines: Iterable[str]) -> ImportResult:
         """Read what `export_lines` wrote. Records that exist already stay as they are."""
         return transfer.import_lines(self.data, lines)
 

@@ -1,4 +1,4 @@
-"""Adds vectors and better summaries to records that were stored without them.
+"""Add vectors and better summaries to records that were stored without them.
 
 A record has no vector if the embedder was set later, was changed, or did not answer. A page of records is read, embedded
 while no transaction is open, and written if the texts are still the same. So a slow embedder blocks no writer, a killed
@@ -27,12 +27,13 @@ EMBED_BATCH_SIZE = 256
 """Records embedded at once. An interruption loses at most this many."""
 
 DROP_BATCH_SIZE = 5000
-"""Vectors dropped in one transaction."""
+"""Vectors deleted in one transaction."""
 
 SUMMARY_BATCH_SIZE = 100
 """Records summarized from one snapshot. A slow model must not keep a snapshot open."""
 
 PROBE_TEXT = "Does it answer?"
+"""Text that every embedder accepts. It shows whether an embedder is down or has rejected one of the texts."""
 
 
 # --- vectors -------------------------------------------------------------------------------------------------------
@@ -58,12 +59,13 @@ def embed_missing(
 ) -> EmbedResult:
     """Embed every record of the project and the personal store that has no vector by this embedder.
 
-    `all_projects` includes every project of the store. `start`, 0..1, is the place in each project to begin at. The work can
-    be stopped at any point and continues from there.
+    `all_projects` includes every project of the store. `start` (0..1) is the position in each project to begin at, so that
+    several processes can begin at different records. The work can be stopped at any point and continues from there.
     """
     embedder = _embedder_of(data)
     targets = _targets(data, all_projects)
     missing = [count_missing(store, scope) for store, scope in targets]
+    # An embedder that is down is down for every project: after an error the others are only counted.
     done = EmbedResult()
     for (store, scope), number in zip(targets, missing, strict=True):
         part = EmbedResult(0, number, done.error)
@@ -75,7 +77,7 @@ def embed_missing(
 
 
 def drop_unused_vectors(data: ScopedStore) -> dict[str, int]:
-    """Drop the vectors of other embedders and return how many. Every record must have one of the current embedder."""
+    """Delete the vectors of other embedders and return how many each had. Every record must have one of the current one."""
     _embedder_of(data)
     with data.reader() as reader:
         missing = reader.count_missing_vectors()
@@ -123,23 +125,24 @@ def _embed_project(
     with store.read(scope) as reader:
         total, first = reader.count_missing_vectors(), int(reader.max_doc() * start)
     made = 0
+    # From the start position to the end, then from the beginning to the start position.
     for after, end in ((first, None), (0, first)):
-        place: int | None = after
-        while total and place is not None and (end is None or place < end) and not should_stop():
+        cursor: int | None = after
+        while total and cursor is not None and (end is None or cursor < end) and not should_stop():
             with store.read(scope) as reader:
-                page, next_place = reader.records_without_vector(place, batch)
+                page, next_cursor = reader.records_without_vector(cursor, batch)
             vectors, error = _vectors(embedder, [record.text for record in page])
             if vectors is None:
                 return EmbedResult(made, count_missing(store, scope), error)
             made += _store_vectors(store, scope, page, vectors)
             progress(made, max(total, made))
-            place = next_place or None
+            cursor = next_cursor or None
     return EmbedResult(made, count_missing(store, scope))
 
 
 def _drop_unused(store: Store, scope: Scope) -> dict[str, int]:
     with store.read(scope) as reader:
-        others = [space.fingerprint for space in reader.embedding_namespaces() if not space.is_current]
+        others = [namespace.fingerprint for namespace in reader.embedding_namespaces() if not namespace.is_current]
     dropped = dict.fromkeys(others, 0)
     for fingerprint in others:
         number = DROP_BATCH_SIZE
@@ -160,7 +163,7 @@ def _store_vectors(store: Store, scope: Scope, page: Sequence[Record], vectors: 
 
 
 def _vectors(embedder: Embedder, texts: Sequence[str]) -> tuple[Sequence[Vector | None] | None, str]:
-    """Return a vector for each text, None for a text that the embedder rejects; or None and the error if it is down."""
+    """Return a vector for each text, None for a text that the embedder rejects. If it is down, return None and the error."""
     if not texts:
         return [], ""
     vectors, error = embed_or_none(embedder, texts)
@@ -203,14 +206,15 @@ def rewrite_summaries(
 ) -> SummaryResult:
     """Rewrite extracted summaries with a summarizer, usually a language model. Summaries that an author wrote stay."""
     with data.project_reader() as reader:
-        found = [record.id for record, _ in _with_extracted_summary(reader.records())]
+        candidates = [record.id for record, _ in _with_extracted_summary(reader.records())]
     if dry_run:
-        return SummaryResult(len(found))
+        return SummaryResult(len(candidates))
     rewritten = unchanged = 0
-    todo = found[:limit]
-    for start in range(0, len(todo), SUMMARY_BATCH_SIZE):
+    ids = candidates[:limit]
+    for start in range(0, len(ids), SUMMARY_BATCH_SIZE):
         with data.project_reader() as reader:
-            batch = list(_with_extracted_summary(iter(reader.get(todo[start : start + SUMMARY_BATCH_SIZE]).values())))
+            records = reader.get(ids[start : start + SUMMARY_BATCH_SIZE]).values()
+            batch = list(_with_extracted_summary(iter(records)))
         for record, lengths in batch:
             progress(record.id)
             better = summarizer.shorten(record.text, _title_of(record))
@@ -218,16 +222,19 @@ def rewrite_summaries(
                 rewritten += 1
             else:
                 unchanged += 1
-    return SummaryResult(len(found), rewritten, unchanged)
+    return SummaryResult(len(candidates), rewritten, unchanged)
 
 
 def _with_extracted_summary(records: Iterator[Record]) -> Iterator[tuple[Record, Lengths]]:
-    """Yield the active knowledge records whose summary is the extractive default, and shorter than the text."""
-    plain = ExtractiveSummarizer()
+    """Yield the active knowledge records whose summary is the extractive default, and shorter than the text.
+
+    The records do not say who wrote a summary, so it is extracted again and compared.
+    """
+    extractive = ExtractiveSummarizer()
     for record in records:
         if record.summary == record.text or record.status != "active" or kind_of(record.kind).partition != "knowledge":
             continue
-        lengths = plain.shorten(record.text, _title_of(record))
+        lengths = extractive.shorten(record.text, _title_of(record))
         if lengths.summary == record.summary:
             yield record, lengths
 
@@ -238,7 +245,7 @@ def _title_of(record: Record) -> str:
 
 @retry_interrupted
 def _store_summary(data: ScopedStore, record: Record, lengths: Lengths) -> bool:
-    """Store a summary. A record that was changed meanwhile is left alone."""
+    """Store a summary and return True. Return False if the record was changed since it was read."""
     changed = replace(record, summary=lengths.summary, micro=lengths.micro, updated=data.clock())
     try:
         with data.writer_of(record) as writer:

@@ -1,10 +1,10 @@
-"""Finds the entities that a text mentions, and proposes names that could become entities.
+"""Find the entities that a text mentions, and propose names that could become entities.
 
 A known name is found in any case and with any separators, as an alias, as a possessive (`Mira's`) and in the plural
-(`uploaders`). The written form wins over its singular, and a longer name over the names inside it.
+(`uploaders`). The written form takes precedence over its singular, and a longer name over the names inside it.
 
 Proposals are made with regular expressions: code identifiers, capitalized names, quoted terms, @mentions and the hosts of
-addresses. A capital at the start of a sentence means nothing, so such a word counts only if it is known or repeated.
+URLs. Every sentence begins with a capital, so a word there counts only if it is known or repeated.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from foveate.text import analysis
 from foveate.types import Record
 
 MAX_NAME_WORDS = 3
-"""Names are looked up as runs of up to three words."""
+"""Longest name that is looked up. Each further word would add as many lookups as the text has words."""
 
 MIN_PLURAL_CHARS = 5
-"""Letters from which a final `s` may be a plural. Shorter words are mostly names of their own, such as `AWS` or `Ross`."""
+"""Shortest word whose final `s` may be a plural. Shorter words are mostly names themselves, such as `AWS` or `Ross`."""
 
 FindEntities = Callable[[Sequence[str]], Mapping[str, Record]]
 """Returns the entities with these normalized names, such as `Reader.entities_by_name`."""
@@ -43,7 +43,8 @@ def mentioned_entities(text: str, find_entities: FindEntities) -> dict[str, Reco
         return {}
     found: dict[int, Record] = {}
     covered: set[int] = set()
-    for (start, size), names in spans.items():  # longest first
+    # The longest spans come first, so "Redis Cluster" covers its words before "Redis" is tried.
+    for (start, size), names in spans.items():
         record = next((known[name] for name in names if name in known), None)
         if record is not None and not covered.issuperset(range(start, start + size)):
             covered.update(range(start, start + size))
@@ -62,7 +63,7 @@ def name_of(record: Record) -> str:
 
 
 def _spans(words: Sequence[str]) -> Iterator[tuple[tuple[int, int], tuple[str, ...]]]:
-    """Yield (first word, number of words) with the names that the run may be, likeliest first. Longest runs first."""
+    """Yield (first word, number of words) and the names that these words may be, likeliest first. Longest runs first."""
     for size in range(min(MAX_NAME_WORDS, len(words)), 0, -1):
         for start in range(len(words) - size + 1):
             names = tuple(dict.fromkeys(name for name in _name_variants("".join(words[start : start + size])) if name))
@@ -87,7 +88,7 @@ def _name_variants(run: str) -> Iterator[str]:
 # --- proposals -------------------------------------------------------------------------------------------------------
 
 MAX_TEXT_CHARS = 100_000
-"""Characters that are read. A longer text is a document, and has named its subjects by then."""
+"""Characters that are read. A longer text is a document, which names its subjects early."""
 
 MAX_PROPOSALS = 100
 MAX_NAME_CHARS = 60
@@ -101,33 +102,33 @@ SYMBOL = re.compile(
     r"|\b[A-Z]{2,6}\s?\d{3,4}\b"  # HTTP 404
     r"|\b\w+\(\)"
 )
-_IDENTIFIER = re.compile(r"(?!--)[^\s]*")  # excludes flags and `HTTP 404`, which name nothing that lasts
+_IDENTIFIER = re.compile(r"(?!--)[^\s]*")  # excludes flags and `HTTP 404`, which are not entities
 _NAME_PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("site", re.compile(r"\bhttps?://(?:[^/\s@]+@)?(?:www\.)?([\w-]+(?:\.[\w-]+)+)[^\s)>\]\"']*", re.IGNORECASE)),
     ("symbol", re.compile(r"`+([^`\s]{2,60})`+")),
     ("term", re.compile(r"[\"“]((?:[^\W_][\w+#.-]*)(?: [\w+#.-]+){0,3})[\"”]")),
     ("person", re.compile(r"(?<![\w.@/])@([A-Za-z][\w-]{1,38})\b")),
 )
-"""How names are marked, in the order in which the marks are read."""
+"""Patterns of marked names by type, in the order in which they are applied."""
 PLACEHOLDER = " x "
-"""Replaces a name that was read. It is a word, so that the next one does not seem to begin a sentence."""
+"""Replaces a name that was found. It is a word, so that the next word does not seem to begin a sentence."""
 _RUN = re.compile(r"\S+")
 _ADDRESS = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w.-]+")
 _CAPITALS = re.compile(rf"\b[A-Z][\w-]*(?:'s\b)?(?: [A-Z][\w-]*){{0,{MAX_NAME_WORDS - 1}}}")
 _SENTENCE_START = re.compile(r"(?:^|[.!?:]|\n)[\s>*+#|\d.)-]*$")
 _LOOKBEHIND_CHARS = 40
-"""Characters before a word in which the start of a sentence is looked for."""
+"""Characters before a word that are searched for the start of a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A name in a text as it is first written, and how often it occurs."""
+    """A name in a text in its first spelling, and the number of its occurrences."""
 
     name: str
     type: str
     count: int
     known: str | None = None
-    """The id of the entity that has this name already."""
+    """Id of the entity that has this name already."""
 
 
 def propose_entities(data: ScopedStore, text: str) -> list[Proposal]:
@@ -150,7 +151,7 @@ def propose(text: str, find_entities: FindEntities) -> list[Proposal]:
 
 
 def _names(text: str, find_entities: FindEntities) -> Iterator[tuple[str, str]]:
-    """Yield (name, type) for every use of a name. Each sort of name is removed before the next one is looked for."""
+    """Yield (name, type) for every occurrence of a name. The names of one pattern are removed before the next is applied."""
     for type, pattern in _NAME_PATTERNS:
         yield from ((match[1].rstrip(".,;:"), type) for match in pattern.finditer(text))
         text = pattern.sub(PLACEHOLDER, text)
@@ -162,8 +163,9 @@ def _names(text: str, find_entities: FindEntities) -> Iterator[tuple[str, str]]:
 
 
 def _capitalized_names(text: str, find_entities: FindEntities) -> Iterator[str]:
+    """Yield runs of capitalized words. The first word of a sentence belongs to a name only if that is likely."""
     certain: list[str] = []
-    doubtful: list[tuple[str, str]] = []  # at the start of a sentence: the whole run, and without its first word
+    doubtful: list[tuple[str, str]] = []  # (whole run, run without its first word), at the start of a sentence
     for match in _CAPITALS.finditer(text):
         words = match[0].removesuffix("'s").replace("'s ", " ").split()
         begins_sentence = bool(_SENTENCE_START.search(text, max(0, match.start() - _LOOKBEHIND_CHARS), match.start()))
@@ -176,6 +178,7 @@ def _capitalized_names(text: str, find_entities: FindEntities) -> Iterator[str]:
     yield from certain
     known: dict[str, Record] = dict(find_entities(sorted({analysis.normalize_name(whole) for whole, _ in doubtful})))
     uses = Counter([*certain, *(name for pair in doubtful for name in pair)])
+    # A word that also occurs in lower case is an ordinary word.
     lower = frozenset(re.findall(r"\b[a-z][\w-]*", text))
     for whole, rest in doubtful:
         is_repeated = uses[whole] > 1 and whole.lower() not in lower

@@ -1,8 +1,8 @@
-"""Applies lifecycle changes that are due, and deletes what is beyond its retention.
+"""Apply lifecycle changes that are due, and delete receipts and events that have expired.
 
-Each lifecycle change is a new version of its record together with an event (type `lifecycle`) that says what was done and
-why. `undo` reverts both as one step. The events are archived from the start: they are for people, not for prompts. Deletion
-runs in small batches, for all users of the project.
+Each lifecycle change is a new version of its record together with an event (type `lifecycle`) that names the change and its
+reason. `undo` reverts both as one step. The events are archived from the start: they are for people, not for prompts.
+Deletion runs in small batches, for all users of the project.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ from foveate.store.scoped import PERSONAL_PROJECT, ScopedStore
 from foveate.types import NO_FILTERS, Record, Scope
 
 BATCH_SIZE = 500
-"""Changes in one transaction, so that no other writer waits long and an interruption keeps what is done."""
+"""Changes in one transaction. Other writers do not wait long, and an interrupted run keeps the batches that are complete."""
 
 RUN_INTERVAL_MS = 3_600_000
-"""Time between two rounds in the background. The rules count days, so an hour is precise enough."""
+"""Time between two runs in the background. The rules count days, so an hour is precise enough."""
 
 LAST_RUN_KEY = "foveate:lifecycle"
-"""Key of the record that holds the time of the last round."""
+"""Key of the record that holds the time of the last run."""
 
 MAX_RECORDS = 2**31
+"""Limit for queries that shall return every record. It fits the integers of both databases."""
 
 
 def gc(
@@ -52,9 +53,9 @@ def gc(
 def delete_expired(
     store: Store, scope: Scope, now: int, *, dry_run: bool = False, should_stop: Callable[[], bool] = lambda: False
 ) -> list[Step]:
-    """Delete the receipts and events of a project that are beyond their retention, and return the counts as steps.
+    """Delete the expired receipts and events of a project, and return their numbers as steps.
 
-    `should_stop` is called between two batches and can end the round.
+    `should_stop` is called between two batches and can end the run.
     """
     retention = store.retention
     if dry_run:
@@ -86,25 +87,27 @@ def _delete_batches(store: Store, scope: Scope, now: int) -> Iterator[ExpiredCou
 
 
 def run_if_due(data: ScopedStore, thresholds: Thresholds) -> list[Step]:
-    """Run `gc`, unless the same user and agent had a round on this store within the last hour."""
+    """Run `gc`, unless the same user and agent ran it on this store within the last hour."""
     return gc(data, thresholds, dry_run=False) if _claim_run(data) else []
 
 
 @retry_interrupted
 def _claim_run(data: ScopedStore) -> bool:
-    """Record the time of this round and return True, or return False if the last one is less than an hour ago."""
+    """Record the time of this run and return True, or return False if the last run is less than an hour ago."""
     now = data.clock()
     owner = Scope(data.scope.project, data.scope.user, data.scope.agent)
     with data.project_reader(owner) as reader:
         if _ran_recently(reader.by_key(LAST_RUN_KEY), now):
             return False
     with data.writer(owner) as writer:
-        last_run = writer.by_key(LAST_RUN_KEY)  # again, inside the transaction: of two processes only one continues
+        # Read again inside the transaction: if two processes get here, only one continues.
+        last_run = writer.by_key(LAST_RUN_KEY)
         if _ran_recently(last_run, now):
             return False
         if last_run is None:
+            # Archived, so that no prompt shows it.
             values = {"key": LAST_RUN_KEY, "type": "lifecycle", "status": "archived"}
-            writer.add(data.make("event", "Last round of upkeep", values, owner))
+            writer.add(data.make("event", "Last run of maintenance", values, owner))
         else:
             writer.change(replace(last_run, updated=now), "tick")
     return True
@@ -127,6 +130,7 @@ def _find_due_changes(store: Store, scope: Scope, now: int, thresholds: Threshol
 
 
 def _due_changes(reader: Reader, now: int, thresholds: Thresholds) -> list[Step]:
+    """Return the changes that are due, oldest record first. A change that a user has undone is not made again."""
     old = replace(NO_FILTERS, until=now - round(thresholds.archive_after * lifecycle.DAY_MS))
     others = [kind for kind in lifecycle.DUE_KINDS if kind != "episode"]
     records = [*reader.recent(("episode",), MAX_RECORDS, old), *reader.recent(others, MAX_RECORDS, NO_FILTERS)]
@@ -136,6 +140,7 @@ def _due_changes(reader: Reader, now: int, thresholds: Thresholds) -> list[Step]
 
 @retry_interrupted
 def _apply(data: ScopedStore, store: Store, scope: Scope, ids: Sequence[str], thresholds: Thresholds) -> list[Step]:
+    """Apply the changes of one batch. Each is decided again, because the records may have changed since they were listed."""
     applied = []
     now = data.clock()
     with store.write(scope) as writer:

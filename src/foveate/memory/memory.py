@@ -1,4 +1,4 @@
-"""Operations on single records: add, edit, undo, forget, search, and checking a planned action.
+"""Operations on single records: add, edit, undo, forget and search, and checks of planned actions.
 
 `transfer` exports and imports whole stores, `maintenance` runs lifecycles, and `backfill` adds vectors and summaries.
 """
@@ -29,7 +29,7 @@ PAGE_SIZE = 500
 """Records that `list_records` reads in one snapshot."""
 
 CONFLICT_QUERY_TERMS = 4
-"""Words by which a contradicting statement is searched. Long words are seldom common ones."""
+"""Longest words of a new statement, by which contradicting statements are searched. Long words are seldom common ones."""
 
 SEARCH_FIELDS = {"text": 1.0, "summary": 0.5, "tags": 1.5, "subject": 1.5, "entities": 1.0, "paths": 1.0}
 
@@ -70,7 +70,8 @@ class Memory:
         refuse_unknown(fields, RECORD_COLUMNS, "add")
         refuse_text_lists(fields)
         record = self.data.make(kind, text, fields, self.data.record_scope(scope, personal=personal))
-        vector = self._vector(record.text)  # before the transaction: an embedder may be slow
+        # Embedded before the transaction begins, so that a slow embedder does not keep other writers waiting.
+        vector = self._vector(record.text)
         with self.data.writer(scope, personal=personal) as writer:
             contradicted = contradicted_by(writer, record)
             added = writer.add(record, vector)
@@ -102,9 +103,9 @@ class Memory:
         content: dict[str, Any] = dict(fields)
         outcome, pinned = content.pop("outcome", None), content.pop("pinned", None)
         if result and outcome is None:
-            raise InputError("result says how an outcome came about; pass outcome as well.")
+            raise InputError("result describes an outcome. Pass outcome as well.")
         if text is None and not content and outcome is None and pinned is None and status is None:
-            raise InputError("Nothing to change: pass text, status, outcome, pinned or another field.")
+            raise InputError("Nothing to change. Pass text, status, outcome, pinned or another field.")
 
         def changed(record: Record, now: int) -> Record:
             if text is not None or content:
@@ -127,6 +128,7 @@ class Memory:
         new_text = record.text if text is None else text
         carried = _carried_values(record, content, new_text=new_text != record.text)
         data = {**carried["data"], **(content.get("data") or {})}
+        # A kind field that is set to None is removed.
         values = {**carried, **content, "data": {name: value for name, value in data.items() if value is not None}}
         made = records.make(
             record.kind, new_text, scope=record.scope, id=record.id, now=now, rules=self.data.rules, **values
@@ -161,7 +163,7 @@ class Memory:
 
         def changed(record: Record, now: int) -> Record:
             if record.kind != "censor":
-                raise InputError(f"{id!r} is a {record.kind}; only a censor can raise a false alarm.")
+                raise InputError(f"Only a censor can raise a false alarm, but {id!r} is a {record.kind}.")
             alarms = int(record.data.get("false_alarms", 0)) + 1
             return replace(record, data={**record.data, "false_alarms": alarms}, updated=now)
 
@@ -186,8 +188,9 @@ class Memory:
         """
         record = self.get(id)
         if record.status != "active":
-            raise InputError(f"{id!r} is {record.status}; only an active record can be accepted.")
-        if kind is None or kind == record.kind:  # the short lengths are remade: they could say something else
+            raise InputError(f"Only an active record can be accepted, but {id!r} is {record.status}.")
+        if kind is None or kind == record.kind:
+            # The person has read the text. The short lengths are made again, because they could say something else.
             return self._change(id, "promote", lambda r, now: replace(r, trust="user", summary="", micro="", updated=now))
         fields = {name: value for name, value in record.data.items() if name in kind_of(kind).fields}
         values = {"data": fields, "tags": record.tags, "entities": record.entities, "subject": record.subject}
@@ -223,14 +226,16 @@ class Memory:
     def forget(self, ids: Sequence[str]) -> ForgetResult:
         """Delete records from every table, index, version and receipt."""
         if not ids:
-            raise InputError("No record to forget: pass at least one id.")
+            raise InputError("No record to forget. Pass at least one id.")
         found = self.get_many(ids)
         missing = [id for id in ids if id not in found]
         if missing:
-            raise NotFound(f"No record {missing[0]!r} in this scope; nothing was forgotten.")
+            raise NotFound(f"No record {missing[0]!r} in this scope. Nothing was forgotten.")
+        # A raw handoff contains the words of the records that were learned from it, so it is deleted with them.
         raw = self._raw_handoffs(found)
         personal = [id for id in ids if self.data.is_personal(found[id])]
         shared = [*(id for id in ids if id not in personal), *(id for id in raw if id not in ids)]
+        # The project's store gets the ids of personal records, too: its receipts may show them.
         done = [retry_interrupted(self.data.store.forget)(self.data.scope, shared, self._scrub, other_store_ids=personal)]
         if personal and self.data.personal is not None:
             place = self.data.record_scope(personal=True)
@@ -343,12 +348,12 @@ class Memory:
     def check(self, text: str, *, dry_run: bool = False) -> list[CensorMatch]:
         """Return the censors that a planned action violates, blocks first. A dry run does not count them."""
         if not isinstance(text, str) or not text.strip():
-            raise InputError("The action to check is empty; describe what is planned.")
+            raise InputError("The action to check is empty. Describe what is planned.")
         with self.data.reader() as reader:
-            trips = [found for censor in reader.always_on(("censor",)) if (found := match_censor(censor, text))]
-        for each in () if dry_run else trips:
-            self._change(each.censor.id, "trip", lambda record, now: replace(record, uses=record.uses + 1, updated=now))
-        return sorted(trips, key=lambda each: each.action != "block")
+            matches = [match for censor in reader.always_on(("censor",)) if (match := match_censor(censor, text))]
+        for match in () if dry_run else matches:
+            self._change(match.censor.id, "trip", lambda record, now: replace(record, uses=record.uses + 1, updated=now))
+        return sorted(matches, key=lambda match: match.action != "block")
 
     def with_stage(self, record: Record, at: When | None = None) -> Record:
         """Return a record with its lifecycle stage, now or at a time."""
@@ -397,7 +402,7 @@ def refuse_text_lists(fields: Mapping[str, Any]) -> None:
 
 
 def contradicted_by(reader: Reader, record: Record) -> list[Record]:
-    """Return the active statements that a new one seems to contradict. A keyed fact supersedes instead."""
+    """Return the active statements that a new one seems to contradict. A keyed fact contradicts none: it supersedes."""
     if not kind_of(record.kind).is_keyed or record.attribute is not None:
         return []
     longest = sorted(set(analysis.terms(record.text)), key=lambda term: (-len(term), term))[:CONFLICT_QUERY_TERMS]
@@ -408,9 +413,10 @@ def contradicted_by(reader: Reader, record: Record) -> list[Record]:
 
 
 def unknown_project(data: ScopedStore, *, suggest: bool) -> str:
-    """Return a warning if the store has no record of this project, with similar names if `suggest` allows to name them.
+    """Return a warning if the store has no record of this project. `suggest` adds similar names.
 
-    A project comes into being with its first record, so a new one is unknown, too.
+    A project is created by its first record, so a new project is unknown, too. Names of other projects are not for every
+    caller: the service suggests none to a token of one project.
     """
     name, known = data.scope.project, data.store.projects()
     if not known or name in known:
@@ -441,14 +447,14 @@ def _carried_values(record: Record, content: Mapping[str, Any], *, new_text: boo
 
 
 def _refuse_higher_trust(record: Record, trust: Any) -> None:
-    """Raise if an edit would make untrusted words trusted. Only the inbox does that, and it is recorded."""
+    """Raise if an edit would make an untrusted text trusted. Only the inbox can do that, and it leaves a trace."""
     higher = trust in TRUST and TRUST.index(trust) > TRUST.index(record.trust)
     if higher and record.trust not in ("agent", "user"):
         raise InputError(
-            f"An edit cannot raise the trust of {record.id!r}. Read it, then `foveate inbox accept {record.id}`."
+            f"An edit cannot raise the trust of {record.id!r}. Read it, then run `foveate inbox accept {record.id}`."
         )
 
 
 def _letters(text: str) -> str:
-    """Return only letters and digits: the same words, whatever their quotes, line breaks and escapes."""
+    """Return only the letters and digits, so that quotes, line breaks and escapes do not matter in a comparison."""
     return "".join(character for character in text.casefold() if character.isalnum())

@@ -20,18 +20,19 @@ BATCH_SIZE = 500
 """Messages that one transaction stores."""
 
 MAX_OUTPUT_CHARS = 8_000
-"""What is stored of a tool's output. The line of an event shows less; the rest would only fill the index."""
+"""Longest output of a tool that is stored. A prompt shows less of it, and the rest would only fill the index."""
 
 HEAD_LINES, TAIL_LINES, ERROR_LINES = 40, 40, 20
+"""Lines that remain of a longer output: from its beginning, from its end, and lines with errors from between."""
 
 ROLES = ("user", "assistant", "tool", "system")
 MESSAGE_FIELDS = tuple(Message.__annotations__)
 TRUST_OF_ROLE = {"user": "user", "assistant": "agent"}
 
-# A mark that is never closed hides everything after it.
+# A tag that is never closed hides the rest of the text, because it is safer to store too little.
 _PRIVATE = re.compile(r"<(private|foveate-context)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 
-# A tool does not say where its output comes from, so its name has to tell.
+# Hosts do not report where the output of a tool comes from, so its name decides whether it is trusted as little as the web.
 _WEB_TOOL = re.compile(
     r"(?:^|[_\W])(?:web|fetch|http|brows|crawl|scrape|url|playwright|puppeteer|chrome|google|bing|brave|duckduckgo|tavily"
     r"|firecrawl|perplexity)|_(?:url|page)s?$"
@@ -39,20 +40,20 @@ _WEB_TOOL = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
-    """What became of the messages of one call."""
+class RememberResult:
+    """The result of storing the messages of one call."""
 
     ids: tuple[str, ...] = ()
-    """The events that were stored, in the order of the messages; empty after a dry run."""
+    """Ids of the events that were stored, in the order of the messages. Empty after a dry run."""
     stored: int = 0
     known: int = 0
-    """Messages that were stored before."""
+    """Number of messages that were stored before this call."""
     skipped: int = 0
-    """System messages, and messages without text after private parts were removed."""
+    """Number of system messages, and of messages without text after private parts were removed."""
 
 
 def as_messages(messages: str | Message | Sequence[Message]) -> list[Message]:
-    """Return checked messages; a text is a message of the user. Raises one error that lists every problem."""
+    """Return checked messages. A plain text becomes a message of the user. Raise one error that lists every problem."""
     if isinstance(messages, str):
         return [{"role": "user", "content": messages}]
     several = [messages] if isinstance(messages, Mapping) else list(messages)
@@ -80,10 +81,10 @@ def _problems(message: Any) -> list[str]:
     return problems
 
 
-def remember(data: ScopedStore, messages: Sequence[Message], scope: Scope, *, dry_run: bool = False) -> Remembered:
+def remember(data: ScopedStore, messages: Sequence[Message], scope: Scope, *, dry_run: bool = False) -> RememberResult:
     """Store messages as events of the scope's session, in their order.
 
-    A message is known by its id, or by its time and words, and is not stored twice. One with neither id nor time is new.
+    A message with the same id, or with the same time and text, is not stored twice. One with neither id nor time is new.
     """
     now = data.clock()
     records = []
@@ -94,20 +95,23 @@ def remember(data: ScopedStore, messages: Sequence[Message], scope: Scope, *, dr
         if record is not None:
             records.append(record)
     ids: list[str] = []
-    known = 0
     for start in range(0, len(records), BATCH_SIZE):
-        batch = records[start : start + BATCH_SIZE]
-        new = _unknown(data, batch, scope)
-        known += len(batch) - len(new)
+        # Known messages are left out before their texts are embedded.
+        new = _new_records(data, records[start : start + BATCH_SIZE], scope)
         ids += [record.id for record in new] if dry_run else _store(data, new, scope)
-    known += len(records) - known - len(ids)
-    return Remembered(() if dry_run else tuple(ids), len(ids), known, len(messages) - len(records))
+    return RememberResult(
+        ids=() if dry_run else tuple(ids),
+        stored=len(ids),
+        known=len(records) - len(ids),
+        skipped=len(messages) - len(records),
+    )
 
 
 def _record(data: ScopedStore, message: Message, at: int, scope: Scope) -> Record | None:
     """Return the event of a message, or None if there is nothing to store."""
     role, text = message["role"], without_private_parts(message["content"])
-    if role == "system" or not text:  # the developer's own instructions are not part of the conversation
+    # A system message has the developer's instructions, which are not part of the conversation.
+    if role == "system" or not text:
         return None
     name, id = message.get("name", ""), message.get("id", "")
     fields: dict[str, Any] = {"message_id": id} if id else {}
@@ -129,24 +133,25 @@ def _digest(*parts: str) -> str:
 
 
 def without_private_parts(text: str) -> str:
-    """Return a text without what its author marked as private, and without contexts that foveate put into the prompt."""
+    """Return a text without the parts marked as private, and without contexts that foveate put into the prompt."""
     return _PRIVATE.sub("", text).strip()
 
 
 def shortened_output(text: str) -> str:
-    """Return a tool's output; a long one is reduced to its beginning, its end and its errors."""
+    """Return a tool's output. A long one is reduced to its beginning, its end and its errors."""
     if len(text) <= MAX_OUTPUT_CHARS:
         return text
     return truncate(shorten_output(text, HEAD_LINES, TAIL_LINES, ERROR_LINES), MAX_OUTPUT_CHARS)
 
 
 def is_web_tool(name: str) -> bool:
-    """Return whether a tool brings in text from the web, by its name."""
+    """Return whether a tool's name says that it reads the web."""
     return bool(_WEB_TOOL.search(name.lower()))
 
 
 @retry_interrupted
-def _unknown(data: ScopedStore, records: Sequence[Record], scope: Scope) -> list[Record]:
+def _new_records(data: ScopedStore, records: Sequence[Record], scope: Scope) -> list[Record]:
+    """Return the events that are not stored yet."""
     with data.project_reader(scope) as reader:
         return [record for record in records if record.key is None or reader.by_key(record.key) is None]
 
@@ -157,4 +162,4 @@ def _store(data: ScopedStore, records: Sequence[Record], scope: Scope) -> list[s
     vectors = data.vectors([record.text for record in records])
     with data.writer(scope) as writer:
         added = [writer.add(record, vector) for record, vector in zip(records, vectors, strict=True)]
-    return [each.record.id for each in added if each.action == "added"]
+    return [result.record.id for result in added if result.action == "added"]

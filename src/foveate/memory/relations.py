@@ -1,7 +1,7 @@
-"""Links between entities: creating them by name, walking along them, and showing them as records.
+"""Relations between entities: create them by name, walk along them, and show them as records.
 
-A relation is stored as a `Link`. `relation_record` makes a record of it that can be a candidate and is never stored. The id
-of that record names the link, so that `load_relation` finds it again, with the entities as they were.
+A relation is stored as a `Link`. `relation_record` returns a record for it, which can be a candidate and is never stored.
+The id of that record contains the link, so that `load_relation` can return it again with earlier versions of the entities.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ DECAY = 0.5
 """Factor on the weight of a relation for each step from the start."""
 
 MAX_NAME_CHARS = 80
-"""Length of an entity's name in a relation's line. An entity may have been stored under a whole paragraph."""
+"""Longest name of an entity in the text of a relation. An entity may have been stored with a whole paragraph as its name."""
 
 MAX_SUGGESTION_POOL = 1000
-"""Entities among which a similar name is looked for."""
+"""Entities that are compared with an unknown name to suggest a similar one."""
 
 
 # --- as records ----------------------------------------------------------------------------------------------------
 
 
 def id_of(link: Link) -> str:
-    """Return the id of a relation. It names the link and is the same in every process."""
+    """Return the id of a relation. It is made from the link alone, so it is the same in every process."""
     return PREFIX + "|".join(quote(part, safe="") for part in (link.src, link.name, link.dst))
 
 
@@ -51,7 +51,7 @@ def ends_of(id: str) -> tuple[str, ...]:
 
 
 def relation_record(link: Link, source: Record, target: Record) -> Record:
-    """Return a relation as a record. Its confidence, trust and validity are those that both entities allow."""
+    """Return a relation as a record. It is as certain, trusted and valid as the weaker of its two entities."""
     ends = (source, target)
     names = [_truncate_name(name_of(end)) for end in ends]
     words = f"{names[0]} --[{_truncate_name(link.name)}]--> {names[1]}"
@@ -76,7 +76,7 @@ def relation_record(link: Link, source: Record, target: Record) -> Record:
         updated=max(end.updated for end in ends),
         valid_from=max(end.valid_from for end in ends),
         valid_to=min((end.valid_to for end in ends if end.valid_to is not None), default=None),
-        version=sum(end.version for end in ends),  # grows with either
+        version=sum(end.version for end in ends),  # changes if either entity does
         sketch=make.sketch(words),
     )
 
@@ -106,7 +106,7 @@ def _truncate_name(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RelationStep:
-    """A relation on a walk and its distance. Distance 1 touches an entity that the walk starts from."""
+    """A relation on a walk and its distance. Relations at distance 1 begin or end at an entity where the walk starts."""
 
     link: Link
     depth: int
@@ -119,9 +119,9 @@ class RelationStep:
 def walk(
     reader: Reader, start: Sequence[str], *, max_depth: int, max_edges: int, excluded_ids: Collection[str] = ()
 ) -> list[RelationStep]:
-    """Walk breadth-first along relations in both directions, the heaviest first. Each relation and entity comes once.
+    """Walk breadth-first along relations in both directions, the heaviest first. Visit each relation and entity once.
 
-    Entities of `excluded_ids` are not visited, nor are their relations.
+    Entities of `excluded_ids` and their relations are not visited.
     """
     steps: dict[tuple[str, str, str], RelationStep] = {}
     seen = {*start, *excluded_ids}
@@ -130,7 +130,8 @@ def walk(
         if not frontier or len(steps) >= max_edges:
             break
         reached: dict[str, None] = {}
-        for link in reader.relations(frontier, max_edges):  # some of them are known already
+        # Relations back to the previous level are among them; `steps` has those already.
+        for link in reader.relations(frontier, max_edges):
             key = (link.src, link.name, link.dst)
             if key in steps or len(steps) >= max_edges or not {link.src, link.dst}.isdisjoint(excluded_ids):
                 continue
@@ -157,20 +158,21 @@ def relate(memory: Memory, source: str, name: str, target: str, *, weight: float
     with memory.data.reader() as reader:
         ends = [find_entity(reader, end) for end in (source, target)]
         missing = [end for end, record in zip((source, target), ends, strict=True) if record is None]
-        missing_ids = [end for end in missing if end.startswith("entity_")]  # an id cannot become the name of a new entity
+        # A mistyped id must not become the name of a new entity.
+        missing_ids = [end for end in missing if end.startswith("entity_")]
         if missing_ids or (missing and not create):
             raise NotFound(" ".join(dict.fromkeys(_unknown_entity_message(reader, end) for end in missing)))
     personal = any(end is not None and end.scope.project == PERSONAL_PROJECT for end in ends)
-    joined = [
+    entities = [
         memory.add("entity", name_or_id, personal=personal).record if end is None else end
         for name_or_id, end in zip((source, target), ends, strict=True)
     ]
-    if joined[0].scope.project != joined[1].scope.project:
+    if entities[0].scope.project != entities[1].scope.project:
         raise InputError(
-            f"{source!r} and {target!r} are in different stores, the project's and your personal one, and a link cannot "
-            "cross stores. Add the other entity to the same store first."
+            f"{source!r} and {target!r} are in different stores, the project's and your personal one. A link must stay in "
+            "one store, so add the other entity to the same store first."
         )
-    return memory.link(joined[0].id, words, joined[1].id, weight)
+    return memory.link(entities[0].id, words, entities[1].id, weight)
 
 
 def find_entity(reader: Reader, name_or_id: str) -> Record | None:

@@ -1,4 +1,4 @@
-"""Exports and imports whole stores as lines of JSON, and adds many records at once.
+"""Export and import stores as lines of JSON, and add many records at once.
 
 An interrupted import keeps the batches that are complete.
 """
@@ -18,15 +18,15 @@ from foveate.store.scoped import ScopedStore
 from foveate.types import Change, Link, Record, Scope
 
 BATCH_SIZE = 5000
-"""Records in one transaction. Sorted together, postings cost half of what they do by the thousand."""
+"""Records in one transaction. Their postings are sorted and written together, which takes half the time of 1,000 each."""
 
 NewRecord = tuple[str, str, Mapping[str, Any]]
 """Kind, text and fields of a record to add."""
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
-    """Counts of an import: records added, records that were here already, and links."""
+class ImportResult:
+    """The result of an import: records that were added, records that existed already, and links."""
 
     added: int = 0
     known: int = 0
@@ -35,14 +35,13 @@ class Imported:
 
 def add_many(data: ScopedStore, rows: Iterable[NewRecord], scope: Scope | None = None) -> list[str]:
     """Add records in large transactions and return their ids."""
-    where = scope or data.scope
-    return [id for batch in split_batches(rows, BATCH_SIZE) for id in _add_batch(data, batch, where)]
+    return [id for batch in split_batches(rows, BATCH_SIZE) for id in _add_batch(data, batch, scope or data.scope)]
 
 
 @retry_interrupted
 def _add_batch(data: ScopedStore, batch: Sequence[NewRecord], scope: Scope) -> list[str]:
-    # With an embedder the records are made first and embedded without their secrets. Without one, each is made just before
-    # it is written, so that its analysis is still cached.
+    # Making a record removes its secrets, so with an embedder all are made before their texts are sent to it. Without one,
+    # each is made just before it is written, while its analysis is still cached.
     made = (data.make(kind, text, values, scope) for kind, text, values in batch)
     ready = made if data.embedder is None else list(made)
     vectors = data.vectors([record.text for record in ready]) if isinstance(ready, list) else repeat(None)
@@ -51,38 +50,39 @@ def _add_batch(data: ScopedStore, batch: Sequence[NewRecord], scope: Scope) -> l
 
 
 def export_lines(data: ScopedStore) -> Iterator[str]:
-    """Yield the scope's records, their history and links as lines of JSON, without loss."""
+    """Yield the scope's records, their history and links as lines of JSON."""
     with data.project_reader() as reader:
         for record in reader.records():
             yield records.dumps(record)
-        for step in reader.all_history():
-            yield json.dumps({"history": _change_json(step)}, ensure_ascii=False)
+        for change in reader.all_history():
+            yield json.dumps({"history": _change_json(change)}, ensure_ascii=False)
         for link in reader.all_links():
             yield json.dumps({"link": [link.src, link.name, link.dst, link.weight]}, ensure_ascii=False)
 
 
-def import_lines(data: ScopedStore, lines: Iterable[str]) -> Imported:
-    """Read what `export_lines` wrote. Records that exist already stay as they are; a bad line stops its batch."""
+def import_lines(data: ScopedStore, lines: Iterable[str]) -> ImportResult:
+    """Import lines of `export_lines`. Records that exist already are not changed. A bad line raises and stops its batch."""
     added = known = links = 0
     for batch in split_batches(enumerate(lines, 1), BATCH_SIZE):
         parsed = [_parse(data, number, line) for number, line in batch if line.strip()]
         done = _import_batch(data, parsed)
         added, known, links = added + done.added, known + done.known, links + done.links
-    return Imported(added, known, links)
+    return ImportResult(added, known, links)
 
 
 @retry_interrupted
-def _import_batch(data: ScopedStore, parsed: Sequence[Record | Link | Change]) -> Imported:
-    found = [value for value in parsed if isinstance(value, Record)]
+def _import_batch(data: ScopedStore, parsed: Sequence[Record | Link | Change]) -> ImportResult:
+    restored = [value for value in parsed if isinstance(value, Record)]
     links = [value for value in parsed if isinstance(value, Link)]
-    vectors = data.vectors([record.text for record in found])
+    vectors = data.vectors([record.text for record in restored])
     with data.store.write(data.scope) as writer:
-        added = sum(writer.restore(record, vector) for record, vector in zip(found, vectors, strict=True))
-        for step in (value for value in parsed if isinstance(value, Change)):
-            writer.restore_history(step)
+        added = sum(writer.restore(record, vector) for record, vector in zip(restored, vectors, strict=True))
+        for change in (value for value in parsed if isinstance(value, Change)):
+            writer.restore_history(change)
+        # The records may belong to other users, so a link is created even if this scope does not see both of its ends.
         for link in links:
             writer.link(link, any_owner=True)
-    return Imported(added, len(found) - added, len(links))
+    return ImportResult(added, len(restored) - added, len(links))
 
 
 def _parse(data: ScopedStore, number: int, line: str) -> Record | Link | Change:
@@ -93,10 +93,10 @@ def _parse(data: ScopedStore, number: int, line: str) -> Record | Link | Change:
         if "link" in value:
             return Link(*value["link"])
         if "history" in value:
-            step = dict(value["history"])
-            before = step.pop("before")
+            fields = dict(value["history"])
+            before = fields.pop("before")
             previous = None if before is None else records.from_json(before, data.scope, data.rules)
-            return Change(**step, before=previous)
+            return Change(**fields, before=previous)
         record = records.from_json(value, data.scope, data.rules)
         if data.scope.user is not None and record.scope.user not in (None, data.scope.user):
             raise InputError(f"it belongs to user {record.scope.user!r}, not {data.scope.user!r}")
@@ -105,14 +105,14 @@ def _parse(data: ScopedStore, number: int, line: str) -> Record | Link | Change:
         raise InputError(f"Line {number} cannot be imported: {str(error).rstrip('.')}. Its batch was not written.") from None
 
 
-def _change_json(step: Change) -> dict[str, Any]:
+def _change_json(change: Change) -> dict[str, Any]:
     return {
-        "id": step.id,
-        "version": step.version,
-        "change": step.change,
-        "at": step.at,
-        "verb": step.verb,
-        "before": None if step.before is None else records.to_json(step.before),
+        "id": change.id,
+        "version": change.version,
+        "change": change.change,
+        "at": change.at,
+        "verb": change.verb,
+        "before": None if change.before is None else records.to_json(change.before),
     }
 
 
