@@ -48,7 +48,7 @@ class Forgetting(Suite):
             with store.read(HERE) as reader:
                 before = reader.revision
             for stranger in ("note_none", away.id):
-                with pytest.raises(NotFound, match="Nothing was forgotten"):
+                with pytest.raises(NotFound, match="nothing was forgotten"):
                     store.forget(HERE, [here.id, stranger])
             assert get(store, here.id) == here
             assert get(store, away.id, Scope("beta")) == away
