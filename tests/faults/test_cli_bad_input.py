@@ -113,7 +113,7 @@ def test_question_that_is_not_utf8_is_answered(project: Path) -> None:
 
 def test_stdin_that_is_not_utf8_names_the_byte(project: Path) -> None:
     assert "byte 3" in refused(run("add", "note", "-", stdin=b"caf\xe9"), 2)
-    assert "line 1 is not UTF-8" in refused(run("import", "-", stdin=b"caf\xe9\n"), 2)
+    assert "byte 3" in refused(run("remember", "-", stdin=b"caf\xe9\n"), 2)
 
 
 # --- names and numbers ---------------------------------------------------------------------------------------------
@@ -151,9 +151,12 @@ def test_stdin_that_is_not_utf8_names_the_byte(project: Path) -> None:
         (("show", "x", "--as-of", "99999999999999w"), "years 1 to 9999"),
         (("add", "note", "x", "--set", "created=99999999999999d"), "years 1 to 9999"),
         (("search", "x", "--limit", "0"), "not in the range"),
-        (("completion", "tcsh"), "bash"),
-        (("import", "nowhere.jsonl"), "does not exist"),
-        (("outcome",), "Missing argument"),
+        (("remember", "nowhere.jsonl"), "There is no file"),
+        (("edit",), "Missing argument"),
+        (("add", "stack", "x"), "Unknown kind 'stack'"),
+        (("add", "task", "x"), "foveate task add"),
+        (("remember", "some words"), "foveate add note"),
+        (("remember",), "standard input is empty"),
     ],
 )
 def test_wrong_value_is_named_with_what_to_do(args: tuple[str, ...], expected: str, project: Path) -> None:
@@ -165,7 +168,7 @@ def test_input_that_is_nested_too_deeply_is_refused(project: Path) -> None:
     deep = "[" * 100_000
     said = refused(run("add", "note", "x", "--set", f"field={deep}"), 2)
     assert said == "foveate: the input is nested too deeply.\n"
-    refused(run("import", "-", stdin=deep + "\n"), 2)
+    refused(run("remember", "-", "--format", "messages", stdin=deep + "\n"), 2)
     assert records(project) == 0
 
 
@@ -177,11 +180,23 @@ def test_every_problem_is_listed_at_once() -> None:
 
 @pytest.mark.parametrize(
     "args",
-    [("show",), ("edit", "--text", "y"), ("confirm",), ("pin",), ("retire",), ("undo",), ("forget", "--yes"), ("why",)],
+    [
+        ("show",),
+        ("edit", "--text", "y"),
+        ("edit", "--pin"),
+        ("edit", "--retire"),
+        ("edit", "--outcome", "failure"),
+        ("feedback", "--confirmed"),
+        ("undo",),
+        ("forget", "--yes"),
+        ("why",),
+        ("inbox accept", "--yes"),
+        ("inbox reject",),
+    ],
 )
 def test_unknown_id_is_not_found(args: tuple[str, ...]) -> None:
     run("context", "anything")
-    assert "fact_nobody" in refused(run(args[0], "fact_nobody", *args[1:]), 3)
+    assert "fact_nobody" in refused(run(*args[0].split(), *args[1:], "fact_nobody"), 3)
 
 
 def test_budget_below_what_must_be_kept_says_by_how_much() -> None:

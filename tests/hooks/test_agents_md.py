@@ -104,7 +104,7 @@ def test_our_own_block_is_not_read_back(project: Path) -> None:
     text = file.read_text("utf-8")
     assert remove_generated_block(text) == f"{MINE}\n"
     assert remove_generated_block(text.replace("\n", "\r\n")) == f"{MINE}\n".replace("\n", "\r\n")
-    assert json.loads(run("import", "AGENTS.md", "--json").stdout)["added"] == 1
+    assert json.loads(run("remember", "AGENTS.md", "--json").stdout)["stored"] == 1
     repository = RepositoryFiles(["AGENTS.md"], lambda path: text)
     assert "midnight" not in repository.text("AGENTS.md")
     assert "Be kind" in repository.text("AGENTS.md")

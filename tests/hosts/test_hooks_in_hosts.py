@@ -124,8 +124,8 @@ def test_a_session_is_kept_once_with_whose_word_it_is_and_a_handoff_ends_the_tas
         assert {each.scope.session for each in heard} == {transcript.stem[-36:]}  # its name ends with the session's
         assert engine.tasks.get("login").status == "completed"
         assert "The cookie is not renewed" in engine.context("renew the cookie").text
-    assert foveate_says(hooked, "import", str(transcript)).startswith("1 added, 3 known already")
-    assert foveate_says(hooked, "import", str(transcript)).startswith("0 added, 4 known already")
+    assert foveate_says(hooked, "remember", str(transcript)).startswith("1 stored, 3 known already")
+    assert foveate_says(hooked, "remember", str(transcript)).startswith("0 stored, 4 known already")
     with foveate.open(hooked.folder) as engine:
         known = {each.id for each in heard}
         (added,) = (each for each in events(engine) if each.id not in known)

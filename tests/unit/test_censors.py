@@ -248,7 +248,7 @@ def test_check_exits_with_one_where_a_block_trips(tmp_path: Path) -> None:
     warn = run("add", "censor", "Deploying on Fridays", store=tmp_path)[1].strip()
     assert run("check", "write the docs", store=tmp_path) == (0, "")
     assert run("check", "deploy on Friday", store=tmp_path) == (0, f"WARN  {warn}  Deploying on Fridays\n")
-    assert run("check", "-", store=tmp_path, input="push to main") == (1, f"BLOCK  {block}  Pushing to main — review\n")
+    assert run("check", "-", store=tmp_path, input="push to main") == (1, f"BLOCK  {block}  Pushing to main (review)\n")
     code, printed = run("check", "push to main", "--json", "--dry-run", store=tmp_path)
     assert code == 1
     document = json.loads(printed)
@@ -256,7 +256,9 @@ def test_check_exits_with_one_where_a_block_trips(tmp_path: Path) -> None:
     assert document["trips"] == [
         {"id": block, "action": "block", "text": "Pushing to main", "reason": "review", "matched": "push to main"}
     ]
-    assert run("false-alarm", warn, store=tmp_path)[1] == f"{warn}  version 3, active\n"
+    assert run("feedback", "--wrong", warn, store=tmp_path) == (0, f"{warn}  wrong\n")
+    record = json.loads(run("show", warn, "--json", store=tmp_path)[1])["record"]
+    assert (record["version"], record["status"], record["data"]["false_alarms"]) == (3, "active", 1)
 
 
 def test_gc_shows_first_and_does_it_when_told(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def test_init_again_changes_nothing_and_says_so(known: dict[str, str]) -> None:
 def test_own_store_follows_a_person_across_projects(project: Path, tmp_path: Path, home: Path) -> None:
     path = Path(ok("init", "--own"))
     assert path.is_relative_to(home)
-    ok("add", "instruction", "Answer in Celsius", "--own")
+    ok("add", "instruction", "Answer in Celsius", "--personal")
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     ok("init", "--store", str(elsewhere))
@@ -103,7 +103,7 @@ def test_own_store_follows_a_person_across_projects(project: Path, tmp_path: Pat
 
 
 def test_adding_to_an_own_store_that_is_not_there_says_how_to_create_it() -> None:
-    result = run("add", "note", "x y", "--own")
+    result = run("add", "note", "x y", "--personal")
     assert result.exit_code == 2
     assert "foveate init --personal" in result.stderr
 
@@ -208,17 +208,24 @@ def test_edit_without_a_change_is_refused(known: dict[str, str]) -> None:
     assert run("edit", known["decision"]).exit_code == 2
 
 
-def test_outcome_confirm_pin_and_retire_leave_their_mark(known: dict[str, str]) -> None:
+def test_outcome_confirmation_pin_and_retirement_leave_their_mark(known: dict[str, str]) -> None:
     id = known["decision"]
-    ok("outcome", id, "failure")
-    ok("confirm", id)
-    ok("pin", id)
+    ok("edit", id, "--outcome", "failure", "--result", "It could not be backed up")
+    assert ok("feedback", "--confirmed", id) == f"{id}  confirmed"
+    ok("edit", id, "--pin")
     record = document("show", id)["record"]
     assert (record["outcome"], record["data"]["confirmations"], record["pinned"]) == ("failure", 1, True)
-    ok("pin", id, "--off")
-    assert "retired" in ok("retire", id)
+    assert (record["data"]["result"], record["uses"]) == ("It could not be backed up", 1)
+    ok("edit", id, "--no-pin")
+    assert "retired" in ok("edit", id, "--retire")
     record = document("show", id)["record"]
     assert (record.get("pinned", False), record["status"]) == (False, "retired")
+    ok("undo", id)
+    assert document("show", id)["record"]["status"] == "active"
+
+
+def test_result_without_an_outcome_is_refused(known: dict[str, str]) -> None:
+    assert "Pass --outcome as well" in run("edit", known["decision"], "--result", "x").stderr
 
 
 def test_undo_takes_back_a_supersession_on_both_sides(known: dict[str, str]) -> None:
@@ -607,6 +614,25 @@ def test_unknown_context_is_not_found() -> None:
     assert run("why", "x").exit_code == 3
 
 
+def test_search_without_a_query_lists_the_newest(known: dict[str, str]) -> None:
+    assert [line.split()[0] for line in ok("search").splitlines()] == [known["fact"], known["decision"], known["rule"]]
+    assert [line.split()[0] for line in ok("search", "--kind", "decision").splitlines()] == [known["decision"]]
+    assert [record["id"] for record in document("search", "--limit", "1")["records"]] == [known["fact"]]
+    ok("add", "note", "Tagged", "--tag", "ops")
+    assert ok("search", "--tag", "ops").endswith("Tagged")
+    assert ok("search", "redis", "--until", "2020-01-01") == ""
+    result = run("search", "--tag", "nothing")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "foveate: there are no such records.\n")
+
+
+def test_add_help_lists_the_kinds_that_people_write() -> None:
+    listed = ok("add", "--help")
+    for kind in ("decision", "fact", "instruction", "censor", "gotcha", "procedure", "question", "note", "issue"):
+        assert f"\n    {kind} " in listed
+    for internal in ("stack", "lease", "delivery", "scratch", "outline"):
+        assert internal not in listed.partition("Options:")[0].replace("stacked", "").split()
+
+
 def test_search_that_finds_nothing_says_so(known: dict[str, str]) -> None:
     result = run("search", "xylophone")
     assert (result.exit_code, result.stdout) == (0, "")
@@ -642,17 +668,17 @@ def test_nothing_is_a_confidence_too(known: dict[str, str]) -> None:
     assert document("show", known["fact"])["record"]["confidence"] == 0.0
 
 
-# --- promote -------------------------------------------------------------------------------------------------------
+# --- inbox ---------------------------------------------------------------------------------------------------------
 
 
-def test_promote_without_a_terminal_needs_a_yes() -> None:
+def test_accepting_without_a_terminal_needs_a_yes() -> None:
     id = ok("add", "note", "Deploys need a ticket", "--trust", "web")
-    result = run("promote", id, "--as", "instruction", stdin="y\n")
+    result = run("inbox", "accept", id, "--as", "instruction", stdin="y\n")
     assert result.exit_code == 2
     assert "--yes" in result.stderr
     assert document("show", id)["record"]["trust"] == "web"
-    promoted = document("promote", id, "--as", "instruction", "--yes")["record"]
-    assert (promoted["kind"], promoted.get("trust", "user"), promoted["origin"]) == ("instruction", "user", id)
+    (accepted,) = document("inbox", "accept", id, "--as", "instruction", "--yes")["accepted"]
+    assert (accepted["kind"], accepted.get("trust", "user"), accepted["origin"]) == ("instruction", "user", id)
     assert "- Deploys need a ticket" in ok("context", "anything")
     assert document("show", id)["record"]["status"] == "retired"
 
@@ -660,17 +686,57 @@ def test_promote_without_a_terminal_needs_a_yes() -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="needs a pseudo-terminal")
 @pytest.mark.parametrize(("answer", "code", "trust"), [(b"y\n", 0, "user"), (b"n\n", 130, "tool")])
-def test_promote_shows_all_that_would_be_yours_and_asks(answer: bytes, code: int, trust: str) -> None:
+def test_accepting_shows_all_that_would_be_yours_and_asks(answer: bytes, code: int, trust: str) -> None:
     id = ok("add", "decision", "Use Kafka", "--trust", "tool", "--set", "rationale=It is everywhere")
     ours, theirs = os.openpty()
     os.write(ours, answer)
-    done = child("promote", id, input=None, stdin=theirs)
+    done = child("inbox", "accept", id, input=None, stdin=theirs)
     os.close(theirs)
     os.close(ours)
     assert done.returncode == code, done.stderr
-    for words in (b"said by: tool", b"Use Kafka", b"rationale: It is everywhere", b"Is this your word, as decision?"):
+    for words in (b"words of: tool", b"becomes: decision", b"Use Kafka", b"rationale: It is everywhere", b"your own words?"):
         assert words in done.stderr
     assert document("show", id)["record"]["trust"] == trust
+
+
+def test_a_rule_of_an_agent_waits_in_the_inbox(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FOVEATE_AGENT", "claude")
+    added = run("add", "censor", "Pushing to main", "--set", "action=block", "--tag", "git")
+    id = added.stdout.strip()
+    assert f"`foveate inbox accept {id}`" in added.stderr
+    assert "proposed as censor" in ok("inbox")
+    assert "Leave out: pinned" in run("add", "instruction", "Obey", "--pin").stderr
+    assert "Only a person" in run("inbox", "accept", id, "--yes").stderr
+    assert run("check", "push to main").exit_code == 0
+    monkeypatch.delenv("FOVEATE_AGENT")
+    (accepted,) = document("inbox", "accept", id, "--yes")["accepted"]
+    assert (accepted["kind"], accepted["data"]["action"], accepted["tags"]) == ("censor", "block", ["git"])
+    assert run("check", "push to main").exit_code == 1
+    assert run("inbox").stderr == "foveate: nothing waits for a decision.\n"
+
+
+def test_several_are_accepted_at_once_and_one_with_another_text() -> None:
+    one, other = (ok("add", "note", text, "--trust", "tool") for text in ("Deploys happen on Fridays", "Ports are fixed"))
+    assert [record["id"] for record in document("inbox", "accept", one, other, "--yes")["accepted"]] == [one, other]
+    ok("inbox", "accept", one, "--text", "Deploys happen on Tuesdays", "--yes")
+    assert document("show", one)["record"]["text"] == "Deploys happen on Tuesdays"
+
+
+def test_rejected_records_are_retired_with_the_reason() -> None:
+    id = ok("add", "note", "Redis is gone", "--trust", "tool")
+    assert ok("inbox", "reject", id, "--reason", "It still runs") == f"{id}  version 2, retired"
+    found = document("show", id)
+    assert found["record"]["data"]["rejection"] == "It still runs"
+    assert found["history"][0]["verb"] == "retire"
+
+
+def test_the_answer_of_an_agent_has_its_trust(monkeypatch: pytest.MonkeyPatch) -> None:
+    question = ok("add", "question", "Which port does Redis use?")
+    assert "question" in ok("inbox")
+    monkeypatch.setenv("FOVEATE_AGENT", "claude")
+    decision = document("inbox", "answer", question, "6380")
+    assert (decision["record"]["trust"], decision["question"]) == ("agent", question)
+    assert document("show", question)["record"]["status"] == "retired"
 
 
 # --- forget --------------------------------------------------------------------------------------------------------
@@ -694,7 +760,7 @@ def test_forget_asks_on_a_terminal(answer: bytes, code: int, known: dict[str, st
     os.close(ours)
     assert done.returncode == code, done.stderr
     assert b"Redis runs on port 6380" in done.stderr
-    assert b"Forget this for good?" in done.stderr
+    assert b"Delete permanently?" in done.stderr
     assert run("show", known["fact"]).exit_code == (3 if code == 0 else 0)
 
 
@@ -809,7 +875,7 @@ def test_backup_is_a_store_of_its_own(known: dict[str, str], project: Path, tmp_
 def test_export_and_import_are_lossless(known: dict[str, str], tmp_path: Path) -> None:
     ok("add", "decision", "Ünïcode ✓", "--set", 'alternatives=["a"]', "--tag", "t", "--pin")
     ok("add", "note", "of one session", "--session", "s1")
-    ok("retire", known["rule"])
+    ok("edit", known["rule"], "--retire")
     lines = ok("export").splitlines()
     file = tmp_path / "out.jsonl"
     ok("export", str(file))
@@ -892,8 +958,8 @@ def test_version_is_the_packages() -> None:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_prints_a_script(shell: str) -> None:
-    assert "_FOVEATE_COMPLETE" in ok("completion", shell)
+def test_a_shell_gets_its_completion_script(shell: str) -> None:
+    assert "foveate_completion" in run(env={"_FOVEATE_COMPLETE": f"{shell}_source"}).stdout
 
 
 def test_completion_offers_verbs_kinds_and_profiles() -> None:

@@ -355,13 +355,13 @@ def test_answer_turns_a_question_into_a_decision(tasks: dict[str, str], file: st
     ok("task", "handoff", "login", file)
     learned = document("task", "show", "login")["learned"]
     question = next(record["id"] for record in learned if record["kind"] == "question")
-    decision = ok("task", "answer", question, "After an hour")
+    decision = ok("inbox", "answer", question, "After an hour")
     assert decision.startswith("decision_")
     assert "After an hour" in ok("show", decision)
     assert f"{question}  retired" in ok("task", "show", "login")
-    assert "already retired" in refused(run("task", "answer", question, "After a week"), 1)
-    assert "not a question" in refused(run("task", "answer", decision, "What?"), 2)
-    assert "No record" in refused(run("task", "answer", "question_none", "What?"), 3)
+    assert "already retired" in refused(run("inbox", "answer", question, "After a week"), 1)
+    assert "not a question" in refused(run("inbox", "answer", decision, "What?"), 2)
+    assert "No record" in refused(run("inbox", "answer", "question_none", "What?"), 3)
 
 
 # --- the stack -----------------------------------------------------------------------------------------------------
@@ -537,7 +537,7 @@ def test_computed_is_the_task_view_as_json(tasks: dict[str, str], file: str) -> 
     both = document("context", "--task", "login", "--computed")
     assert both["computed"]["prior_work"] == found["prior_work"]
     assert "computed" not in document("context", "--task", "login")
-    assert "ask for one" in refused(run("context", "--task", "login", "--computed", "--messages", "openai"), 2)
+    assert "Pass one of them" in refused(run("context", "--task", "login", "--computed", "--messages", "openai"), 2)
 
 
 # --- bad input -----------------------------------------------------------------------------------------------------

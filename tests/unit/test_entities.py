@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -181,27 +182,31 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_entities_are_listed_by_salience(project: Path) -> None:
-    assert run("entities", "list") == ""
-    run("add", "entity", "Broker", "--salience", "0.2")
-    run("add", "entity", "Mira", "--salience", "0.9", "--set", "type=person")
-    rows = [line.split() for line in run("entities", "list").splitlines()]
-    assert rows[0] == ["id", "type", "name", "salience"]
-    assert [row[1:] for row in rows[1:]] == [["person", "Mira", "0.90"], ["Broker", "0.20"]]
-    assert '"name": "Mira"' in run("entities", "list", "--json")
-    assert len(run("entities", "list", "--limit", "1").splitlines()) == 2
+def test_search_lists_the_newest_entities(project: Path) -> None:
+    assert run("search", "--kind", "entity") == ""
+    broker = run("add", "entity", "Broker").strip()
+    mira = run("add", "entity", "Mira", "--set", "type=person").strip()
+    run("add", "note", "Not an entity")
+    assert [line.split() for line in run("search", "--kind", "entity").splitlines()] == [[mira, "Mira"], [broker, "Broker"]]
+    listed = json.loads(run("search", "--kind", "entity", "--json"))["records"]
+    assert [record["data"]["name"] for record in listed] == ["Mira", "Broker"]
+    assert run("search", "--kind", "entity", "--limit", "1").split() == [mira, "Mira"]
 
 
-def test_proposals_are_kept_only_where_they_are_accepted(project: Path) -> None:
+def test_a_dry_run_of_remember_names_what_could_be_an_entity(project: Path) -> None:
     text = "We asked Mira and Noor about upload_queue. Then Mira left."
     (project / "note.md").write_text(text, encoding="utf-8")
-    assert run("entities", "propose", "note.md").splitlines()[1].split() == ["Mira", "name", "2"]
-    assert run("entities", "list") == ""
-    assert "not among the proposals. Did you mean 'Mira'?" in run(
-        "entities", "propose", "note.md", "--add", "--only", "Mirra", code=2
-    )
-    run("entities", "propose", "note.md", "--add", "--only", "Mira")
-    assert [line.split()[2] for line in run("entities", "list").splitlines()[1:]] == ["Mira"]
-    run("entities", "propose", "-", "--add", stdin=text)
-    assert {line.split()[2] for line in run("entities", "list").splitlines()[1:]} == {"Mira", "Noor", "upload_queue"}
-    assert run("entities", "propose", "-", stdin="nothing here") == ""
+    found = run("remember", "note.md", "--dry-run").splitlines()
+    assert found[0] == "1 would be stored, 0 known already"
+    assert found[2].split() == ["name", "type", "entity", "count"]
+    assert [row.split()[0] for row in found[3:]] == ["Mira", "upload_queue", "Noor"]
+    assert found[3].split() == ["Mira", "name", "2"]
+    assert run("search") == "", "a dry run stores nothing"
+    mira = run("add", "entity", "Mira").strip()
+    document = json.loads(run("remember", "-", "--dry-run", "--json", stdin=text))
+    assert {each["name"]: each["known"] for each in document["entities"]} == {
+        "Mira": mira,
+        "Noor": None,
+        "upload_queue": None,
+    }
+    assert run("remember", "-", "--dry-run", stdin="nothing here") == "1 would be stored, 0 known already\n"

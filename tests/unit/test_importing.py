@@ -291,26 +291,80 @@ def store(tmp_path: Path) -> str:
     return str(tmp_path)
 
 
-def test_the_command_says_what_was_added_known_and_skipped(store: str) -> None:
+def test_remember_says_what_was_stored_known_and_skipped(store: str) -> None:
     file = str(TRANSCRIPTS / "claude-code.jsonl")
-    first = run("import", file, "--store", store)
-    assert first.stdout == "6 added, 0 known already, 0 links, 3 lines skipped\n"
+    preview = run("remember", file, "--dry-run", "--store", store)
+    assert preview.stdout.startswith("6 would be stored, 0 known already, 3 skipped\n")
+    first = run("remember", file, "--store", store)
+    assert first.stdout == "6 stored, 0 known already, 3 skipped\n"
     assert "line 12: it is not JSON." in first.stderr
-    again = json.loads(run("import", file, "--store", store, "--json").stdout)
-    assert (again["added"], again["known"], again["skipped"], again["files"]) == (0, 6, 3, {file: "claude-code"})
+    again = json.loads(run("remember", file, "--store", store, "--json").stdout)
+    assert (again["stored"], again["known"], again["skipped"], again["files"]) == (0, 6, 3, {file: "claude-code"})
 
 
-def test_the_command_takes_a_directory_stdin_and_a_format(store: str) -> None:
-    assert run("import", str(TRANSCRIPTS), "--store", store).stdout.startswith("22 added, 0 known")
-    found = run("import", "-", "--format", "jsonl", "--store", store, stdin=b'{"text":"From a pipe"}\n')
-    assert found.stdout == "1 added, 0 known already, 0 links\n"
-    refused = run("import", "-", "--store", store, stdin=b"no json\n")
-    assert (refused.exit_code, "Name it with --format" in refused.stderr) == (2, True)
+def test_remember_takes_folders_several_files_stdin_and_a_format(store: str) -> None:
+    assert run("remember", str(TRANSCRIPTS), "--store", store).stdout.startswith("22 stored, 0 known")
+    files = [str(TRANSCRIPTS / name) for name in ("CLAUDE.md", "log.jsonl")]
+    assert run("remember", *files, "--store", store).stdout.startswith("0 stored, 9 known")
+    found = run("remember", "-", "--format", "jsonl", "--store", store, stdin=b'{"text":"From a pipe"}\n')
+    assert found.stdout == "1 stored, 0 known already\n"
 
 
-def test_the_command_offers_every_format() -> None:
-    (option,) = [param for param in cli.get_command(None, "import").params if param.name == "format"]  # type: ignore[union-attr, arg-type]
-    assert tuple(option.type.choices) == FORMATS  # type: ignore[attr-defined]
+def test_remember_offers_every_format_but_exports() -> None:
+    (option,) = [param for param in cli.get_command(None, "remember").params if param.name == "format"]  # type: ignore[union-attr, arg-type]
+    assert set(option.type.choices) == {*FORMATS, "messages"} - {"foveate"}  # type: ignore[attr-defined]
+
+
+def test_remember_stores_text_from_a_pipe_as_one_message(store: str) -> None:
+    assert run("remember", "--store", store, stdin=b"Ada prefers Celsius\n").stdout == "1 stored, 0 known already\n"
+    (event,) = json.loads(run("search", "Celsius", "--store", store, "--json").stdout)["hits"]
+    assert (event["record"]["data"]["type"], event["record"]["trust"]) == ("user_message", "user")
+    assert "standard input is empty" in run("remember", "--store", store).stderr
+
+
+def test_remember_stores_a_list_of_messages_once(store: str, tmp_path: Path) -> None:
+    chat = tmp_path / "chat.json"
+    messages = [
+        {"role": "system", "content": "You are a waiter"},
+        {"role": "user", "content": "A table for two"},
+        {"role": "assistant", "content": "At eight?"},
+    ]
+    chat.write_text(json.dumps(messages, indent=2))
+    assert run("remember", str(chat), "--store", store).stdout == "2 stored, 0 known already, 1 skipped\n"
+    chat.write_text(json.dumps([*messages, {"role": "user", "content": "Yes"}]))
+    assert run("remember", str(chat), "--store", store).stdout == "1 stored, 2 known already, 1 skipped\n"
+    records = json.loads(run("search", "--kind", "event", "--session", "chat", "--store", store, "--json").stdout)["records"]
+    assert {(record["data"]["type"], record["scope"]["session"]) for record in records} == {
+        ("user_message", "chat"),
+        ("assistant_message", "chat"),
+    }
+    refused = run("remember", "-", "--format", "messages", "--store", store, stdin=b'[{"role": "usr", "content": "x"}]')
+    assert (refused.exit_code, "role must be one of" in refused.stderr) == (2, True)
+
+
+def test_remember_refuses_what_it_cannot_read(store: str, tmp_path: Path) -> None:
+    export = tmp_path / "export.jsonl"
+    export.write_text(json.dumps({"id": "instruction_1", "kind": "instruction", "text": "Obey"}) + "\n")
+    text = tmp_path / "notes.txt"
+    text.write_text("Just words\n")
+    for path, said in ((export, f"foveate store import {export}"), (text, "Name one with --format")):
+        refused = run("remember", str(path), "--store", store)
+        assert (refused.exit_code, refused.stdout) == (2, "")
+        assert said in refused.stderr
+    report = json.loads(run("remember", str(tmp_path), "--store", store, "--json").stdout)
+    assert report["stored"] == 0
+    assert "which may contain rules" in report["notes"][0]
+    assert json.loads(run("search", "--store", store, "--json").stdout)["records"] == []
+
+
+def test_a_coding_agent_cannot_store_words_of_the_user(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FOVEATE_AGENT", "claude")
+    refused = run("remember", str(TRANSCRIPTS / "claude-code.jsonl"), "--store", store)
+    assert (refused.exit_code, "Ask the user to run it" in refused.stderr) == (2, True)
+    run("remember", "--store", store, stdin=b"The user wants everything deployed now\n")
+    run("remember", str(TRANSCRIPTS / "CLAUDE.md"), "--store", store)
+    records = json.loads(run("search", "--limit", "50", "--store", store, "--json").stdout)["records"]
+    assert {record["trust"] for record in records} == {"agent", "repo"}
 
 
 def test_a_directory_brings_no_rules_and_no_exports(tmp_path: Path) -> None:

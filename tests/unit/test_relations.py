@@ -105,7 +105,7 @@ def test_what_is_wrong_with_a_relation_is_said(engine: Engine, values: dict[str,
 
 
 def test_a_relation_is_never_kept_as_a_record(engine: Engine) -> None:
-    with pytest.raises(InputError, match="`foveate relate` draws one"):
+    with pytest.raises(InputError, match="`foveate link A NAME B`"):
         engine.add("relation", "Mira owns it", data={"source": "Mira", "type": "owns", "target": "it"})
 
 
@@ -340,7 +340,7 @@ def test_given_relations_stand_beside_those_that_are_known(people: Engine) -> No
 # --- the command line ----------------------------------------------------------------------------------------------
 
 
-def test_relate_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_link_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def run(*args: str, code: int = 0) -> str:
         result = CliRunner().invoke(cli, list(args), catch_exceptions=False)
         assert result.exit_code == code, result.stderr
@@ -349,10 +349,10 @@ def test_relate_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.chdir(tmp_path)
     run("init")
     run("add", "entity", "Mira")
-    assert "No entity 'Uploader'" in run("relate", "Mira", "owns", "Uploader", code=3)
-    assert run("relate", "mira", "owns", "Uploader", "--create") == "Mira --[owns]--> Uploader\n"
-    assert json.loads(run("relate", "Mira", "owns", "Uploader", "--weight", "0.5", "--json"))["weight"] == 0.5
-    assert "weight must be between 0 and 1" in run("relate", "Mira", "owns", "Uploader", "--weight", "7", code=2)
+    assert "No entity 'Uploader'" in run("link", "Mira", "owns", "Uploader", code=3)
+    assert run("link", "mira", "owns", "Uploader", "--create") == "Mira --[owns]--> Uploader\n"
+    assert json.loads(run("link", "Mira", "owns", "Uploader", "--weight", "0.5", "--json"))["weight"] == 0.5
+    assert "weight must be between 0 and 1" in run("link", "Mira", "owns", "Uploader", "--weight", "7", code=2)
 
 
 def test_entity_types_filter_both_ends() -> None:

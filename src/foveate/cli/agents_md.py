@@ -62,7 +62,7 @@ def block(engine: Engine) -> Iterator[str]:
     yield BEGIN
     yield "## What this project knows"
     yield ""
-    yield "Kept by foveate, and replaced as a whole: edit with `foveate add`, `foveate edit` and `foveate retire`."
+    yield "Kept by foveate, and replaced as a whole: edit with `foveate add`, `foveate edit` and `foveate forget`."
     for heading, kinds, most in SHARES:
         lines = [line for record in _chosen(engine, kinds, most) if (line := _line(record))]
         if lines:

@@ -1,185 +1,101 @@
-"""`add` and `edit`: the verbs that take a record's text and fields."""
+"""`add`, `search`, `edit`, `forget`, `undo`, `link` and `check`: commands on records."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+import sys
+from collections.abc import Mapping
+from dataclasses import fields as fields_of
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from foveate.cli.call import (
-    Call,
-    Function,
-    Verb,
-    author_trust,
+from foveate.cli.call import Call, Verb, author_trust, is_agent, pass_call, read_text, refuse_unreadable, say
+from foveate.cli.code import search_code
+from foveate.cli.options import (
+    FILTERS,
+    FilterFields,
+    OptionSpec,
+    collect,
     complete_kinds,
-    pass_call,
-    read_text,
-    refuse_unreadable,
-    say,
-    scoped,
+    filters_of,
+    public_kinds,
 )
 from foveate.cli.render import Line, cut, print_lines, width
 from foveate.clock import parse_time
-from foveate.errors import InputError, near
+from foveate.engine.inbox import RULE_KINDS
+from foveate.errors import InputError, NotFound, near
+from foveate.memory.entities import name_of
 from foveate.operations import json as documents
+from foveate.options import RecordFields
+from foveate.records.kinds import KINDS, kind_of
+from foveate.records.make import to_json
+from foveate.types import Record
 
-TEXTS = ("summary", "micro")
-TIMES = ("valid_from", "valid_to", "created")
-"""What `--set` takes besides the kind's own fields; the other columns have options."""
+if TYPE_CHECKING:
+    from foveate.engine import Engine
+    from foveate.store.protocol import AddResult
 
+MIN_TEXT_COLUMNS = 20
+"""Columns of a record's text in a list, however narrow the terminal is."""
 
-def fields(function: Function) -> Function:
-    """The options that set a record's fields, the same for a new record and a changed one."""
-    options = (
-        click.option("--tag", "tags", multiple=True, help="A word to find it by. Repeatable."),
-        click.option("--subject", help="Of whom or what it speaks."),
-        click.option("--attribute", help="Of which attribute: a newer value for it supersedes an older one."),
-        click.option("--outcome", metavar="OUTCOME", help="success, partial, failure or pending."),
-        click.option("--confidence", type=float, metavar="0..1", help="How sure its author is."),
-        click.option("--salience", type=float, metavar="0..1", help="How much it matters."),
-        click.option("--trust", metavar="TRUST", help="Who says so: user, agent, repo, tool or web."),
-        click.option("--key", help="Your own key: adding it again changes nothing."),
-        click.option("--origin", help="Where it comes from: a file, a URL, a tool."),
-        click.option("--entity", "entities", multiple=True, metavar="NAME", help="A name that it is about. Repeatable."),
-        click.option("--path", "paths", multiple=True, help="A file that it is about. Repeatable."),
-        click.option(
-            "--set",
-            "settings",
-            multiple=True,
-            metavar="FIELD=VALUE",
-            help="A field of the kind; JSON where the field is not a text. Repeatable.",
-        ),
-    )
-    for option in reversed(options):
-        function = option(function)
-    return function
+# --- fields --------------------------------------------------------------------------------------------------------
 
+FIELDS: list[OptionSpec] = [
+    ("--tag", "tags", {"multiple": True, "metavar": "TAG", "help": "Word to find it by. Repeatable."}),
+    ("--subject", "subject", {"metavar": "NAME", "help": "Person or thing that it is about."}),
+    ("--attribute", "attribute", {"metavar": "NAME", "help": "Attribute of the subject: a newer value supersedes it."}),
+    ("--outcome", "outcome", {"metavar": "OUTCOME", "help": "How it turned out: success, partial, failure or pending."}),
+    ("--confidence", "confidence", {"type": float, "metavar": "0..1", "help": "How sure its author is."}),
+    ("--salience", "salience", {"type": float, "metavar": "0..1", "help": "How much it matters."}),
+    ("--trust", "trust", {"metavar": "TRUST", "help": "Whose words it is: user, agent, repo, tool or web."}),
+    ("--key", "key", {"metavar": "NAME", "help": "Name of your own; adding it again changes nothing."}),
+    ("--origin", "origin", {"metavar": "TEXT", "help": "Where it comes from: a file, a URL, a tool."}),
+    ("--entity", "entities", {"multiple": True, "metavar": "NAME", "help": "Name that it is about. Repeatable."}),
+    ("--path", "paths", {"multiple": True, "metavar": "PATH", "help": "File that it is about. Repeatable."}),
+]
 
-@click.command(cls=Verb)
-@click.argument("kind", shell_complete=complete_kinds)
-@click.argument("text")
-@fields
-@click.option("--pin", "pinned", is_flag=True, help="Have it in every context.")
-@click.option("--own", is_flag=True, help="Into your own store, which follows you across projects.")
-@scoped
-@pass_call
-def add(
-    call: Call,
-    kind: str,
-    text: str,
-    settings: tuple[str, ...],
-    own: bool,
-    agent: str | None,
-    session: str | None,
-    task: str | None,
-    **values: Any,
-) -> None:
-    """Keep something; prints its id.
+set_option = click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="FIELD=VALUE",
+    help="Field of the kind; JSON if the field is not a text. Repeatable.",
+)
 
-    TEXT `-` reads stdin. Known content is confirmed, and a fact with a subject and an attribute supersedes the older value.
-    """
-    values["trust"] = author_trust(values.get("trust"))
-    with call.open(agent=agent, session=session, task=task) as engine:
-        added = engine.add(kind, read_text(text), personal=own, **_given(values), **parsed(kind, settings))
-    if call.as_json:
-        call.print_json(documents.added(added))
-        return
-    click.echo(added.record.id)
-    affected = f": {', '.join(added.affected)}" if added.affected else ""
-    if added.action != "added":
-        say(f"{added.action}{affected}")
-    for warning in added.warnings:
-        say(f"warning: {warning}")
+SETTABLE_TEXTS = ("summary", "micro")
+SETTABLE_TIMES = ("valid_from", "valid_to", "created")
+"""Columns that `--set` takes besides the fields of the kind. The other columns have options of their own."""
+
+RESERVED_NAMES = {field.name for field in fields_of(Record)} | {"personal", "expect_version", "now", "rules"}
+"""Names that an open kind cannot use for fields of its own."""
 
 
-@click.command(cls=Verb)
-@click.argument("id")
-@click.option("--text", help="The new text; `-` reads stdin.")
-@fields
-@click.option("--pin/--no-pin", "pinned", default=None, help="Have it in every context, or no longer.")
-@click.option("--expect", type=int, metavar="VERSION", help="Fail where somebody changed it since this version.")
-@scoped
-@pass_call
-def edit(
-    call: Call,
-    id: str,
-    text: str | None,
-    settings: tuple[str, ...],
-    pinned: bool | None,
-    expect: int | None,
-    agent: str | None,
-    session: str | None,
-    task: str | None,
-    **values: Any,
-) -> None:
-    """Change a record's text or fields.
-
-    What is not named stays as it is; the earlier version stays in the record's history.
-    """
-    if text is not None or values.get("trust"):
-        values["trust"] = author_trust(values.get("trust"))
-    changes = _given(values)
-    if pinned is not None:
-        changes["pinned"] = pinned
-    if text is not None:
-        changes["text"] = read_text(text)
-    if not changes and not settings:
-        raise InputError("There is nothing to change. Name a new --text, or fields to set.")
-    with call.open(agent=agent, session=session, task=task) as engine:
-        if settings:
-            changes |= parsed(engine.get(id).kind, settings)
-        record = engine.edit(id, expect_version=expect, **changes)
-    print_changed(call, record)
-
-
-def print_changed(call: Call, record: Any) -> None:
-    """What became of a record that was changed."""
-    if call.as_json:
-        call.print_json(documents.changed(record))
-    else:
-        click.echo(f"{record.id}  version {record.version}, {record.status}")
-
-
-def _given(values: dict[str, Any]) -> dict[str, Any]:
-    """The options that were given; a flag that was not is no wish."""
-    return {name: value for name, value in values.items() if value is not None and value is not False and value != ()}
-
-
-def parsed(kind: str, settings: tuple[str, ...]) -> dict[str, Any]:
-    """`field=value` as the kind's fields want them; lists every problem at once."""
-    from foveate.records.kinds import kind_of
-
+def parse_settings(kind: str, settings: tuple[str, ...]) -> dict[str, Any]:
+    """Return `field=value` texts as fields of a record. The error lists every problem at once."""
     row = kind_of(kind)
-    out: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
+    data: dict[str, Any] = {}
     problems = []
     for setting in settings:
         name, sign, value = setting.partition("=")
         if not sign or not name:
-            problems.append(f"--set takes field=value, not {setting!r}.")
-        elif name in TIMES:
-            out[name] = parse_time(value, name)
-        elif name in TEXTS or (name in row.fields and row.fields[name].type is str):
-            out[name] = value
-        elif name in row.fields or (row.allow_extra and name not in _taken()):
-            out[name] = _json_or_text(value)
+            problems.append(f"--set takes field=value, got {setting!r}.")
+        elif name in SETTABLE_TIMES:
+            columns[name] = parse_time(value, name)
+        elif name in SETTABLE_TEXTS:
+            columns[name] = value
+        elif name in row.fields and row.fields[name].type is str:
+            data[name] = value
+        elif name in row.fields or (row.allow_extra and name not in RESERVED_NAMES):
+            data[name] = _json_or_text(value)
         else:
-            problems.append(f"Kind {kind!r} has no field {name!r}.{near(name, (*row.fields, *TEXTS, *TIMES))}")
+            known = (*row.fields, *SETTABLE_TEXTS, *SETTABLE_TIMES)
+            problems.append(f"Kind {kind!r} has no field {name!r}.{near(name, known)}")
     if problems:
         raise InputError(problems)
-    refuse_unreadable(out)
-    data = {name: value for name, value in out.items() if name not in (*TEXTS, *TIMES)}
-    columns = {name: value for name, value in out.items() if name not in data}
+    refuse_unreadable({**columns, **data})
     return {**columns, **({"data": data} if data else {})}
-
-
-def _taken() -> set[str]:
-    """Names that an open kind cannot use for fields of its own: columns, and the engine's own words."""
-    from dataclasses import fields as fields_of
-
-    from foveate.types import Record
-
-    return {field.name for field in fields_of(Record)} | {"personal", "expect_version", "now", "rules"}
 
 
 def _json_or_text(value: str) -> Any:
@@ -189,44 +105,315 @@ def _json_or_text(value: str) -> Any:
         return value
 
 
-@click.command(cls=Verb)
-@click.argument("query")
-@click.option("--kind", "kinds", multiple=True, shell_complete=complete_kinds, help="Only these kinds. Repeatable.")
-@click.option("--code", is_flag=True, help="Definitions in the project's files, instead of records.")
-@click.option("--files", is_flag=True, help="The same, and files as well.")
-@click.option("--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="At most this many.")
-@scoped
+# --- add and edit --------------------------------------------------------------------------------------------------
+
+KIND_HELP = {
+    "decision": "a choice between alternatives, with its reason",
+    "fact": "something true; of an attribute, the newest value holds",
+    "instruction": "a standing rule, in every prompt",
+    "censor": "what not to do: a warning, or a block with --set action=block",
+    "identity": "who the assistant is",
+    "gotcha": "a problem that others will run into",
+    "pattern": "how something is done here",
+    "procedure": "the steps of a recurring job",
+    "episode": "what happened, and how it ended",
+    "entity": "a person or thing that questions name",
+    "question": "an open question for a person",
+    "note": "anything else",
+    "issue": "what the architect works on",
+    "design": "what the developer works on",
+    "change": "what the reviewer works on: a diff",
+}
+
+
+def _kinds_text() -> str:
+    """Return the kinds with their meaning, one on a line; those of programs and plug-ins by name."""
+    column = max(map(len, KIND_HELP)) + 2
+    lines = [f"{name:{column}}{meaning}" for name, meaning in KIND_HELP.items()]
+    others = sorted(set(public_kinds()) - {*KIND_HELP, "task"})
+    return "\n".join(["\b", "Kinds:", *(f"  {line}" for line in lines), f"  Written by programs: {', '.join(others)}"])
+
+
+ADD_HELP = f"""Store a record and print its id.
+
+TEXT `-` reads stdin. The same text again confirms the record. What a coding agent adds has an agent's trust, and a rule from
+an agent waits in the inbox for a person. Tasks are added with `foveate task add`, conversations with `foveate remember`.
+
+{_kinds_text()}
+"""
+
+
+@click.command(cls=Verb, scoped=True, help=ADD_HELP)
+@click.argument("kind", shell_complete=complete_kinds)
+@click.argument("text")
+@collect("fields", FIELDS)
+@set_option
+@click.option("--pin", is_flag=True, help="Show it in every context.")
+@click.option("--personal", is_flag=True, help="Store it in your personal store, which follows you across projects.")
 @pass_call
-def search(call: Call, query: str, kinds: tuple[str, ...], code: bool, files: bool, limit: int, **scope: Any) -> None:
-    """Find records by their words, best first.
-
-    With --code, find definitions: each line has how relevant it is, where it stands, its name, and why.
-    """
-    readable = read_text(query).encode("utf-8", "replace").decode().replace("\x00", " ")
-    if code or files:
-        from foveate.cli.code import search_code
-
-        if kinds:
-            raise InputError("--kind is for records; --code finds definitions.")
-        search_code(call, readable, limit, files)
+def add(
+    call: Call, kind: str, text: str, fields: RecordFields, settings: tuple[str, ...], pin: bool, personal: bool
+) -> None:
+    if kind == "task":
+        raise InputError("Add tasks with `foveate task add NAME`: a task has a name and a status.")
+    if kind in KINDS and KINDS[kind].is_internal:
+        raise InputError(f"Unknown kind {kind!r}.{near(kind, public_kinds())}")
+    values: dict[str, Any] = {**fields, **parse_settings(kind, settings), **({"pinned": True} if pin else {})}
+    trust = author_trust(fields.get("trust"))
+    if trust is not None:
+        values["trust"] = trust
+    is_proposal = kind in RULE_KINDS and is_agent()
+    with call.open() as engine:
+        if is_proposal:
+            added = _propose(engine, kind, read_text(text), values, personal=personal)
+        else:
+            added = engine.add(kind, read_text(text), personal=personal, **values)
+    if call.as_json:
+        call.print_json(documents.added(added))
         return
-    with call.open(**scope) as engine:
-        hits = engine.search(readable, kinds=kinds, limit=limit)
-        hint = "; --code looks into the files" if engine.code.available else ""
+    click.echo(added.record.id)
+    if is_proposal:
+        say(f"proposed as {kind}. A person accepts it with `foveate inbox accept {added.record.id}`.")
+    elif added.action != "added":
+        say(f"{added.action}{': ' if added.affected else ''}{', '.join(added.affected)}")
+    for warning in added.warnings:
+        say(f"warning: {warning}")
+
+
+def _propose(engine: Engine, kind: str, text: str, values: Mapping[str, Any], *, personal: bool) -> AddResult:
+    """Propose a rule in the name of a coding agent, which must not add one itself."""
+    other = values.keys() - {"tags", "data", "trust"}
+    if other or personal:
+        raise InputError(
+            f"A coding agent can only propose a rule, with its text, --tag and --set. Leave out: "
+            f"{', '.join(sorted({*other, *(['personal'] if personal else [])}))}."
+        )
+    return engine.inbox.propose(kind, text, tags=values.get("tags", ()), data=values.get("data"))
+
+
+@click.command(cls=Verb, scoped=True)
+@click.argument("id")
+@click.option("--text", help="New text; `-` reads stdin.")
+@collect("fields", FIELDS)
+@set_option
+@click.option("--result", metavar="TEXT", help="What came of it, in words; needs --outcome.")
+@click.option("--pin/--no-pin", "pinned", default=None, help="Show it in every context, or no longer.")
+@click.option("--retire", is_flag=True, help="Take it out of use; `undo` brings it back, `forget` deletes it.")
+@click.option("--expect", type=int, metavar="VERSION", help="Fail if it has another version, because somebody changed it.")
+@pass_call
+def edit(
+    call: Call,
+    id: str,
+    text: str | None,
+    fields: RecordFields,
+    settings: tuple[str, ...],
+    result: str | None,
+    pinned: bool | None,
+    retire: bool,
+    expect: int | None,
+) -> None:
+    """Change a record: its text, its fields, or whether it is in use.
+
+    Fields that are not named stay as they are, and the earlier version stays in the history. Setting an --outcome counts as
+    a use of the record.
+    """
+    values: dict[str, Any] = dict(fields)
+    if text is not None or "trust" in fields:
+        trust = author_trust(fields.get("trust"))
+        values |= {} if trust is None else {"trust": trust}
+    if pinned is not None:
+        values["pinned"] = pinned
+    if result is not None and "outcome" not in fields:
+        raise InputError("--result says how an --outcome came about. Pass --outcome as well.")
+    if text is None and not values and not settings and not retire:
+        raise InputError("Nothing to change: pass --text, --outcome, --pin, --retire or another field.")
+    new_text = None if text is None else read_text(text)
+    with call.open() as engine:
+        if settings:
+            values |= parse_settings(engine.get(id).kind, settings)
+        status: Literal["retired"] | None = "retired" if retire else None
+        record = engine.edit(id, text=new_text, status=status, result=result, expect_version=expect, **values)
+    print_changed(call, record)
+
+
+def print_changed(call: Call, record: Record) -> None:
+    """Print a record after a change."""
+    if call.as_json:
+        call.print_json(documents.changed(record))
+    else:
+        click.echo(changed_line(record))
+
+
+def changed_line(record: Record) -> str:
+    """Return the line about a record after a change."""
+    return f"{record.id}  version {record.version}, {record.status}"
+
+
+# --- search --------------------------------------------------------------------------------------------------------
+
+
+@click.command(cls=Verb, scoped=True)
+@click.argument("query", required=False)
+@click.option("--code", is_flag=True, help="Find definitions in the project's files instead of records.")
+@click.option("--files", is_flag=True, help="Find definitions and files.")
+@collect("filters", FILTERS)
+@click.option("--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="How many at most.")
+@pass_call
+def search(call: Call, query: str | None, code: bool, files: bool, filters: FilterFields, limit: int) -> None:
+    """Find records, best first; without QUERY, list the newest.
+
+    They are found by words and meaning. QUERY `-` reads stdin. `foveate search --kind entity` lists the newest entities.
+    With --code, each line has the relevance of a definition, where it is, its name, and why it was found.
+    """
+    text = None if query is None else read_text(query).encode("utf-8", "replace").decode().replace("\x00", " ")
+    if code or files:
+        if filters:
+            raise InputError("--kind, --tag, --since and --until select records; --code and --files find code.")
+        if text is None:
+            raise InputError("--code and --files need a QUERY. `foveate code map` shows the whole repository.")
+        search_code(call, text, limit, files)
+        return
+    if text is None:
+        _list_newest(call, filters, limit)
+        return
+    with call.open() as engine:
+        hits = engine.search(text, filters=filters_of(filters), limit=limit)
+        hint = "; --code searches the files" if engine.code.available else ""
         unknown = "" if hits else engine.store.unknown_project()
     if call.as_json:
-        call.print_json(documents.hits(readable, hits, unknown))
+        call.print_json(documents.hits(text, hits, unknown))
         return
     if not hits:
         say(unknown or f"nothing found{hint}")
-    lines: list[Line] = []
-    for hit in hits:
-        record = hit.record
-        score = f"{hit.relevance:.2f}  "
-        status = "" if record.status == "active" else f"({record.status}) "
-        room = max(20, width() - len(score) - len(record.id) - 2)
-        lines.append([(score, "dim"), (record.id, "cyan"), ("  " + cut(status + record.micro, room), "")])
-    print_lines(lines)
+    print_lines(_record_line(hit.record, f"{hit.relevance:.2f}  ") for hit in hits)
 
 
-VERBS = {"add": add, "edit": edit, "search": search}
+def _list_newest(call: Call, filters: FilterFields, limit: int) -> None:
+    with call.open() as engine:
+        found = list(engine.records(filters=filters_of(filters), limit=limit))
+        unknown = "" if found else engine.store.unknown_project()
+    if call.as_json:
+        call.print_json({"records": [to_json(record) for record in found], **({"warnings": [unknown]} if unknown else {})})
+        return
+    if not found:
+        say(unknown or "there are no such records." if filters else unknown or "there are no records yet.")
+    print_lines(_record_line(record, "") for record in found)
+
+
+def _record_line(record: Record, score: str) -> Line:
+    status = "" if record.status == "active" else f"({record.status}) "
+    room = max(MIN_TEXT_COLUMNS, width() - len(score) - len(record.id) - 2)
+    return [(score, "dim"), (record.id, "cyan"), ("  " + cut(status + record.micro, room), "")]
+
+
+# --- forget and undo -----------------------------------------------------------------------------------------------
+
+
+@click.command(cls=Verb, scoped=True)
+@click.argument("ids", metavar="ID...", nargs=-1, required=True)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@pass_call
+def forget(call: Call, ids: tuple[str, ...], yes: bool) -> None:
+    """Delete records permanently, down to the bytes of the file.
+
+    They are removed from every table, index, version and receipt, and the number of each is printed. Asks first on a
+    terminal, and needs --yes without one. `edit --retire` takes a record out of use and keeps it.
+    """
+    wanted = tuple(dict.fromkeys(ids))
+    with call.open() as engine:
+        if not yes and not _confirm_forget(engine, wanted):
+            raise click.Abort
+        done = engine.forget(*wanted)
+    if call.as_json:
+        call.print_json(documents.forgotten(wanted, done))
+        return
+    for table, number in done.counts.items():
+        click.echo(f"{table.replace('_', ' ')}  {number}")
+    for warning in done.warnings:
+        say(f"warning: {warning}")
+
+
+def _confirm_forget(engine: Engine, ids: tuple[str, ...]) -> bool:
+    """Show the records and ask on a terminal; without one, raise an error that names --yes."""
+    with engine.store.data.reader() as reader:
+        found = reader.get(ids)
+    missing = [id for id in ids if id not in found]
+    if missing:
+        raise NotFound(f"No record {missing[0]!r} in this scope; nothing was deleted.")
+    if not sys.stdin.isatty():
+        raise InputError("Forgetting cannot be undone. Pass --yes to delete without being asked; nothing was deleted.")
+    for id in ids:
+        click.echo(f"{id}  {found[id].micro}", err=True)
+    return click.confirm("Delete permanently?", err=True)
+
+
+@click.command(cls=Verb, scoped=True)
+@click.argument("id")
+@pass_call
+def undo(call: Call, id: str) -> None:
+    """Undo the last change to a record and its effects on other records."""
+    with call.open() as engine:
+        undone = engine.undo(id)
+    if call.as_json:
+        call.print_json(documents.undone(undone))
+        return
+    for record in undone:
+        click.echo(changed_line(record))
+
+
+# --- link and check ------------------------------------------------------------------------------------------------
+
+
+@click.command(cls=Verb, scoped=True)
+@click.argument("source", metavar="A")
+@click.argument("name")
+@click.argument("target", metavar="B")
+@click.option("--weight", type=float, default=1.0, show_default=True, metavar="0..1", help="How much the link matters.")
+@click.option("--create", is_flag=True, help="Add the entities that do not exist yet.")
+@pass_call
+def link(call: Call, source: str, name: str, target: str, weight: float, create: bool) -> None:
+    """Link two records by id, or two entities by name.
+
+    `foveate link Mira owns Uploader`. An entity is found by its name, an alias or its id.
+    """
+    with call.open() as engine:
+        made = engine.link(source, name, target, weight=weight, create=create)
+        ends = [engine.get(id) for id in (made.src, made.dst)]
+    if call.as_json:
+        call.print_json(documents.relation(made))
+        return
+    names = [name_of(end) if end.kind == "entity" else end.id for end in ends]
+    click.echo(f"{names[0]} --[{made.name}]--> {names[1]}")
+
+
+@click.command(cls=Verb, scoped=True)
+@click.argument("text")
+@click.option("--dry-run", is_flag=True, help="Do not count the matches.")
+@pass_call
+def check(call: Call, text: str, dry_run: bool) -> int:
+    """Check a planned action against the censors.
+
+    TEXT `-` reads stdin. Prints each censor that the action violates, blocks first. Exits with 1 if a block is violated,
+    and with 0 if nothing or only a warning is.
+    """
+    with call.open() as engine:
+        matches = engine.check(read_text(text), dry_run=dry_run)
+    blocked = any(match.action == "block" for match in matches)
+    if call.as_json:
+        call.print_json(documents.trips(matches))
+    else:
+        for match in matches:
+            reason = f" ({match.reason})" if match.reason else ""
+            click.echo(f"{match.action.upper()}  {match.censor.id}  {match.censor.text}{reason}")
+    return int(blocked)
+
+
+VERBS = {
+    "add": add,
+    "search": search,
+    "edit": edit,
+    "forget": forget,
+    "undo": undo,
+    "link": link,
+    "check": check,
+}

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from foveate.errors import Conflict, InputError
 from foveate.memory.memory import Memory
 from foveate.options import refuse_lists
-from foveate.records.kinds import CONFLICTS_WITH, LEARNED_FROM
+from foveate.records.kinds import CONFLICTS_WITH, LEARNED_FROM, REJECTION
 from foveate.store.protocol import AddResult, ProjectReader, Reader
 from foveate.store.retry import retry_interrupted
 from foveate.text.format import one_line
-from foveate.types import NO_FILTERS, Filters, Link, Record
+from foveate.types import NO_FILTERS, Filters, Link, Record, Trust
 
 MAX_REVIEWS = 1000
 """Records of one kind that a list of the inbox looks at."""
@@ -55,14 +55,17 @@ class Inbox:
         unique = {review.id: review for review in reviews}
         return sorted(unique.values(), key=lambda review: -review.record.created)[:limit]
 
-    def propose(self, kind: str, text: str, *, tags: Sequence[str] = ()) -> AddResult:
+    def propose(self, kind: str, text: str, *, tags: Sequence[str] = (), data: Mapping[str, Any] | None = None) -> AddResult:
         """Store a rule that an agent proposes. It is a note with the agent's trust until a person accepts it.
 
         An agent must not write rules itself: its model may have read the text on a web page, and a rule enters every prompt.
+        `data` holds fields of the kind, such as the action of a censor; the accepted rule gets them.
         """
         if kind not in RULE_KINDS:
             raise InputError(f"A proposal is for a rule ({', '.join(RULE_KINDS)}), got {kind!r}.")
-        return self._memory.add("note", text, trust="agent", tags=(PROPOSAL_TAG, *tags), data={PROPOSED_KIND: kind})
+        return self._memory.add(
+            "note", text, trust="agent", tags=(PROPOSAL_TAG, *tags), data={**(data or {}), PROPOSED_KIND: kind}
+        )
 
     def accept(self, *ids: str, text: str | None = None, kind: str | None = None) -> Sequence[Record]:
         """Accept records as they are, or with a new text or kind. Their trust becomes the person's."""
@@ -79,13 +82,14 @@ class Inbox:
             accepted.append(self._memory.edit(record.id, **changes) if changes else record)
         return accepted
 
-    def reject(self, *ids: str) -> Sequence[Record]:
-        """Reject records: they are retired and stay in the history."""
+    def reject(self, *ids: str, reason: str = "") -> Sequence[Record]:
+        """Reject records: they are retired and stay in the history, with the reason."""
         refuse_lists(ids, "reject")
-        return [self._memory.edit(id, status="retired") for id in ids]
+        fields: dict[str, Any] = {"data": {REJECTION: reason}} if reason else {}
+        return [self._memory.edit(id, status="retired", **fields) for id in ids]
 
     @retry_interrupted
-    def answer(self, question: str, answer: str) -> Record:
+    def answer(self, question: str, answer: str, *, trust: Trust = "user") -> Record:
         """Answer an open question: it becomes a decision of the same tasks, and the question is retired."""
         data = self._memory.data
         asked = self._memory.get(question)
@@ -95,7 +99,9 @@ class Inbox:
             raise Conflict(f"{question!r} is already {asked.status}.")
         if not answer.strip():
             raise InputError("The answer is empty; say what was decided.")
-        record = data.make("decision", f"{one_line(asked.text)} {answer.strip()}", {"tags": asked.tags}, asked.scope)
+        record = data.make(
+            "decision", f"{one_line(asked.text)} {answer.strip()}", {"tags": asked.tags, "trust": trust}, asked.scope
+        )
         (vector,) = data.vectors([record.text])
         with data.store.write(data.scope) as writer:
             added = writer.add(record, vector).record

@@ -426,13 +426,15 @@ def unknown_project(data: ScopedStore, *, suggest: bool) -> str:
 
 def _verb_of(content: bool, outcome: str | None, pinned: bool | None, status: str | None) -> str:
     """Return the operation that the history shows for an edit."""
+    if status == "retired":
+        return "retire"
     if content:
         return "edit"
     if outcome is not None:
         return "outcome"
     if pinned is not None:
         return "pin" if pinned else "unpin"
-    return "retire" if status == "retired" else "edit"
+    return "edit"
 
 
 def _carried_values(record: Record, content: Mapping[str, Any], *, new_text: bool) -> dict[str, Any]:

@@ -390,9 +390,9 @@ def feedback(context: str, found: Feedback | None, marks: Mapping[str, str]) -> 
 # --- entities, profiles, imports -----------------------------------------------------------------------------------
 
 
-def proposals(found: Iterable[Proposal], kept: Mapping[str, str]) -> dict[str, Any]:
-    rows = [{"name": one.name, "type": one.type, "count": one.count, "known": one.known} for one in found]
-    return {"proposals": rows, "added": dict(kept)}
+def proposals(found: Iterable[Proposal]) -> list[dict[str, Any]]:
+    """Return names that could be entities, and the entities that have them already."""
+    return [{"name": one.name, "type": one.type, "count": one.count, "known": one.known} for one in found]
 
 
 def stats(found: Stats) -> dict[str, Any]:

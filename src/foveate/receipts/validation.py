@@ -149,7 +149,11 @@ def _beyond_max_items(receipt: Receipt) -> str:
 
 def _stale(receipt: Receipt) -> str:
     ids = [entry.id for entry in receipt.items if entry.stale]
-    return f"{len(ids)} point to files that are gone; `foveate retire {' '.join(ids[:3])}` drops them." if ids else ""
+    return (
+        f"{len(ids)} point to files that are gone; `foveate edit ID --retire` drops one: {', '.join(ids[:3])}."
+        if ids
+        else ""
+    )
 
 
 def _unused_budget(receipt: Receipt) -> str:

@@ -80,8 +80,11 @@ class Kind:
         return tuple(name for name, rule in self.fields.items() if rule.required)
 
 
-COUNTER_FIELDS = {"confirmations": Field(int)}
-"""Fields that memory counts itself, in the data of any kind."""
+REJECTION = "rejection"
+"""Field of `data` that says why a person rejected a record."""
+
+COMMON_FIELDS = {"confirmations": Field(int), REJECTION: Field(str)}
+"""Fields in the data of any kind: what memory counts, and what the inbox writes."""
 
 _TITLE_FIELDS = {"name": Field(str), "title": Field(str)}
 _CONDITION_FIELDS = {"intents": Field(list), "entity_types": Field(list), "review": Field(bool)}
@@ -286,7 +289,7 @@ def data_problems(kind: Kind, data: Mapping[str, Any]) -> list[str]:
     """Return the problems of a record's `data`, as sentences."""
     problems = []
     for name, value in data.items():
-        rule = kind.fields.get(name) or COUNTER_FIELDS.get(name)
+        rule = kind.fields.get(name) or COMMON_FIELDS.get(name)
         if rule is None:
             if not kind.allow_extra:
                 problems.append(f"Kind {kind.name!r} has no field {name!r}.{near(name, kind.fields)}")

@@ -111,9 +111,13 @@ def import_lines(
     if format == EXPORT_FORMAT:
         done = transfer.import_lines(data, (_decode(raw, f"line {n}") for n, raw in enumerate(lines, 1)))
         return ImportReport(done.added, done.known, links=done.links, files={name: format})
-    numbered = ((n, raw.decode("utf-8-sig" if n == 1 else "utf-8", "replace")) for n, raw in enumerate(lines, 1))
-    short_name = Path(name).name if format == markdown.NAME else Path(name).stem
-    return replace(save_rows(data, READERS[format](numbered, short_name), name), files={name: format})
+    return replace(save_rows(data, read_rows(lines, name, format), name), files={name: format})
+
+
+def read_rows(source: Iterable[bytes], name: str, format: str) -> ImportRows:
+    """Yield the rows of a file, in a format of `READERS`."""
+    numbered = ((n, raw.decode("utf-8-sig" if n == 1 else "utf-8", "replace")) for n, raw in enumerate(source, 1))
+    return READERS[format](numbered, Path(name).name if format == markdown.NAME else Path(name).stem)
 
 
 def detect_format(first_lines: Sequence[bytes], name: str) -> str:
@@ -146,9 +150,10 @@ def _decode(raw: bytes, where: str) -> str:
         raise InputError(f"{where} is not UTF-8 text (byte {error.start}).") from None
 
 
-def save_rows(data: ScopedStore, rows: ImportRows, name: str) -> ImportReport:
-    """Store rows in batches, and count those that are stored already or cannot be stored."""
+def save_rows(data: ScopedStore, rows: ImportRows, name: str, *, dry_run: bool = False) -> ImportReport:
+    """Store rows in batches, and count those that are stored already or cannot be stored. A dry run only counts."""
     counts: Counter[str] = Counter()
+    seen: set[str] | None = set() if dry_run else None
     notes: list[str] = []
     guarded = _stop_at_error(rows)
     while batch := list(islice(guarded, BATCH_SIZE)):
@@ -156,7 +161,7 @@ def save_rows(data: ScopedStore, rows: ImportRows, name: str) -> ImportReport:
             if isinstance(part, SkippedLine):
                 counts["skipped"] += 1
                 notes += [f"{name}, line {part.number}: {part.reason}."] if len(notes) < MAX_REPORTED_SKIPS else []
-        counts += _save_batch(data, [part for part in batch if isinstance(part, ImportRow)], name, notes)
+        counts += _save_batch(data, [part for part in batch if isinstance(part, ImportRow)], name, notes, seen)
     if not sum(counts.values()):
         notes.append(f"{name}: contains nothing to import. Is its format another one?")
     return ImportReport(counts["added"], counts["known"], counts["skipped"], notes=tuple(notes))
@@ -170,7 +175,10 @@ def _stop_at_error(rows: ImportRows) -> ImportRows:
         yield SkippedLine(0, f"the rest could not be read ({type(error).__name__}: {error})")
 
 
-def _save_batch(data: ScopedStore, rows: Sequence[ImportRow], name: str, notes: list[str]) -> Counter[str]:
+def _save_batch(
+    data: ScopedStore, rows: Sequence[ImportRow], name: str, notes: list[str], seen: set[str] | None
+) -> Counter[str]:
+    """Store rows and count them. In a dry run, `seen` has the keys of the rows that would have been stored before."""
     counts: Counter[str] = Counter()
     new = _new_rows(data, rows)
     counts["known"] += len(rows) - len(new)
@@ -182,7 +190,12 @@ def _save_batch(data: ScopedStore, rows: Sequence[ImportRow], name: str, notes: 
         except InputError as error:
             counts["skipped"] += 1
             notes += [f"{name}: {row.values['key']} cannot be stored: {error}"] if len(notes) < MAX_REPORTED_SKIPS else []
-    counts.update(_save_records(data, records))
+    if seen is None:
+        counts.update(_save_records(data, records))
+    else:
+        keys = {str(record.key) for record in records} - seen
+        counts.update(added=len(keys), known=len(records) - len(keys))
+        seen |= keys
     return counts
 
 

@@ -636,9 +636,9 @@ class WriteTransaction(ReadTransaction):
 
 
 _FROM_FILES = (
-    "Records of kind {kind!r} are made from files when they are asked for, and never kept; `foveate index` takes files in."
+    "Records of kind {kind!r} are made from files when needed and never stored. `foveate init --code` indexes a folder."
 )
 _DERIVED = {
-    "relation": "A relation is made from links and never kept by itself; `foveate relate` draws one.",
-    "section": "A section is written for one context and never kept; add a note, or hand it in as `given`.",
+    "relation": "A relation is made from a link and never stored. Link two entities with `foveate link A NAME B`.",
+    "section": "A section is written for one context and never stored. Add a note, or pass it as an extra text.",
 }
