@@ -12,15 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
-from foveate.cli import cli
+from cli_kit import refused, run
 
 TEN_MEGABYTES = "word " * 2_000_000
-
-
-def run(*args: str, stdin: str | bytes | None = None) -> Result:
-    return CliRunner().invoke(cli, list(args), input=stdin, catch_exceptions=False)
 
 
 def child(*args: str | bytes) -> subprocess.CompletedProcess[str]:
@@ -29,18 +24,8 @@ def child(*args: str | bytes) -> subprocess.CompletedProcess[str]:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
         check=False,
     )
-
-
-def refused(result: Result, code: int) -> str:
-    """The one line that says why."""
-    assert result.exit_code == code, result.output
-    assert result.stdout == ""
-    assert result.stderr.startswith("foveate: ")
-    assert result.stderr.count("\n") == 1
-    return result.stderr
 
 
 def records(folder: Path) -> int:

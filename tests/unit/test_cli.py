@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 import foveate
-from foveate.cli import cli
+from cli_kit import document, ok, run
 from foveate.cli.receipt_text import proportional
 from foveate.engine.store_tools import StoreTools
 from foveate.receipts import codec
@@ -28,28 +27,9 @@ CONTEXT_KEYS = {
 }  # fmt: skip
 
 
-def run(*args: str, stdin: str | bytes | None = None, env: dict[str, str] | None = None) -> Result:
-    return CliRunner().invoke(cli, list(args), input=stdin, env=env, catch_exceptions=False)
-
-
-def ok(*args: str, stdin: str | bytes | None = None) -> str:
-    result = run(*args, stdin=stdin)
-    assert result.exit_code == 0, result.stderr
-    return result.stdout.strip()
-
-
-def document(*args: str, code: int = 0, stdin: str | None = None) -> Any:
-    result = run(*args, "--json", stdin=stdin)
-    assert result.exit_code == code, result.stderr
-    assert result.stdout.count("\n") == 1
-    found = json.loads(result.stdout)
-    assert found["schema_version"] == 1
-    return found
-
-
 def child(*args: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
-        [sys.executable, "-m", "foveate", *args], capture_output=True, check=False, timeout=60, **{"input": b"", **options}
+        [sys.executable, "-m", "foveate", *args], capture_output=True, check=False, **{"input": b"", **options}
     )
 
 
@@ -932,7 +912,7 @@ def test_export_ends_quietly_when_its_reader_leaves(project: Path) -> None:
     with foveate.open(project) as engine:
         engine.store.add_many(("note", f"Note number {n} of many, to fill the pipe", {}) for n in range(2000))
     command = f"'{sys.executable}' -m foveate export | head -n 1"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, timeout=60, check=False)
+    done = subprocess.run(["bash", "-c", command], capture_output=True, check=False)
     assert done.stdout.startswith(b'{"id":"note_')
     assert done.stderr == b""
 
@@ -941,9 +921,7 @@ def test_export_ends_quietly_when_its_reader_leaves(project: Path) -> None:
 def test_short_output_into_a_closed_pipe_is_quiet_too(known: dict[str, str]) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    done = subprocess.run(
-        [sys.executable, "-m", "foveate", "stats"], stdout=writing, stderr=subprocess.PIPE, timeout=60, check=False
-    )
+    done = subprocess.run([sys.executable, "-m", "foveate", "stats"], stdout=writing, stderr=subprocess.PIPE, check=False)
     os.close(writing)
     assert done.stderr == b""
     assert done.returncode == 1
@@ -999,7 +977,7 @@ def test_ctrl_c_ends_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_help_and_version_open_no_engine(verb: str) -> None:
     code = "import sys; from foveate.cli import cli; cli.main([sys.argv[1]], standalone_mode=False); "
     code += "print([m for m in ('foveate.engine', 'apsw', 'rich') if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code, verb], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code, verb], capture_output=True, text=True, check=True)
     assert done.stdout.strip().endswith("[]")
 
 
@@ -1007,7 +985,7 @@ def test_help_and_version_open_no_engine(verb: str) -> None:
 def test_context_into_a_pipe_imports_no_rich(known: dict[str, str]) -> None:
     code = "import sys; from foveate.cli import cli; cli.main(['context', 'Redis'], standalone_mode=False); "
     code += "print('rich' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip().endswith("False")
 
 

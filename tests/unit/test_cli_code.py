@@ -9,13 +9,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 import foveate
-from foveate.cli import cli, progress
+from cli_kit import document, ok, refused, run
+from foveate.cli import progress
 from foveate.cli.progress import Bar
 from foveate.errors import NotFound
 from foveate.project import project
@@ -36,33 +35,6 @@ FILES = {
     "package-lock.json": "{}\n",
     "logo.png": "\x89PNG",
 }
-
-
-def run(*args: str, env: dict[str, str] | None = None, stdin: str | None = None) -> Result:
-    return CliRunner().invoke(cli, list(args), input=stdin, env=env, catch_exceptions=False)
-
-
-def ok(*args: str, stdin: str | None = None) -> str:
-    result = run(*args, stdin=stdin)
-    assert result.exit_code == 0, result.stderr
-    return result.stdout.strip()
-
-
-def document(*args: str) -> Any:
-    result = run(*args, "--json")
-    assert result.exit_code == 0, result.stderr
-    assert result.stdout.count("\n") == 1
-    found = json.loads(result.stdout)
-    assert found["schema_version"] == 1
-    return found
-
-
-def refused(result: Result, code: int) -> str:
-    """The one line that says why; nothing is on stdout."""
-    assert result.exit_code == code, result.output
-    assert result.stdout == ""
-    assert result.stderr.count("\n") == 1
-    return result.stderr
 
 
 def write(folder: Path, files: dict[str, str]) -> None:

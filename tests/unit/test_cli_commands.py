@@ -7,15 +7,12 @@ from collections.abc import Iterator
 
 import click
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
+from cli_kit import run
 from foveate.cli import cli
 from foveate.cli.call import Call, Verb, VerbGroup, pass_call
 from foveate.cli.commands import COMMANDS, EXAMPLES, MODULES, OTHER_WORDS, SUMMARIES
-
-
-def run(*args: str) -> Result:
-    return CliRunner().invoke(cli, list(args), catch_exceptions=False)
 
 
 def leaves(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:

@@ -457,5 +457,5 @@ def test_help_imports_neither_the_evaluation_nor_the_engine() -> None:
     code += "print([m for m in sys.modules if m.startswith(('foveate.eval.', 'foveate.engine')) "
     code += "and m != 'foveate.eval.model'])"  # the names of metrics, which help shows
     for args in (["--help"], ["eval", "--help"], ["eval", "run", "--help"]):
-        done = subprocess.run([sys.executable, "-c", code, *args], capture_output=True, text=True, check=True, timeout=60)
+        done = subprocess.run([sys.executable, "-c", code, *args], capture_output=True, text=True, check=True)
         assert done.stdout.strip().endswith("[]")

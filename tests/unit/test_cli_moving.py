@@ -5,34 +5,16 @@ from __future__ import annotations
 import json
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import apsw
 import pytest
-from click.testing import CliRunner, Result
 
 import stores
-from foveate.cli import cli
+from cli_kit import document, ok, run
 from foveate.store.sql.queries import migrations
 from foveate.store.sqlite.store import SQLiteStore
 
 LATEST = migrations("sqlite")[-1][0]
-
-
-def run(*args: str) -> Result:
-    return CliRunner().invoke(cli, list(args), catch_exceptions=False)
-
-
-def ok(*args: str) -> str:
-    result = run(*args)
-    assert result.exit_code == 0, result.stderr
-    return result.stdout.strip()
-
-
-def document(*args: str, code: int = 0) -> Any:
-    result = run(*args, "--json")
-    assert result.exit_code == code, result.stderr
-    return json.loads(result.stdout)
 
 
 def set_version(path: Path, version: int) -> None:

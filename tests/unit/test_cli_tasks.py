@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from foveate.cli import cli
+from cli_kit import document, ok, refused, run
 
 HANDOFF = """---
 schema: handoff/v1
@@ -29,34 +27,6 @@ decisions:
 
 # Login
 """
-
-
-def run(*args: str, stdin: str | bytes | None = None, env: dict[str, str] | None = None) -> Result:
-    return CliRunner().invoke(cli, list(args), input=stdin, env=env, catch_exceptions=False)
-
-
-def ok(*args: str, stdin: str | bytes | None = None) -> str:
-    result = run(*args, stdin=stdin)
-    assert result.exit_code == 0, result.stderr
-    return result.stdout.strip()
-
-
-def document(*args: str, code: int = 0, stdin: str | bytes | None = None) -> Any:
-    result = run(*args, "--json", stdin=stdin)
-    assert result.exit_code == code, result.stderr
-    assert result.stdout.count("\n") == 1
-    found = json.loads(result.stdout)
-    assert found["schema_version"] == 1
-    return found
-
-
-def refused(result: Result, code: int) -> str:
-    """The one line that says why; nothing is on stdout."""
-    assert result.exit_code == code, result.output
-    assert result.stdout == ""
-    assert result.stderr.startswith("foveate: ")
-    assert result.stderr.count("\n") == 1
-    return result.stderr
 
 
 @pytest.fixture(autouse=True)

@@ -7,21 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 import foveate
+from cli_kit import run
 from foveate import BudgetError, InputError
 from foveate.agents import ContextStrategy, strategy_of
-from foveate.cli import cli
 from foveate.errors import ProfileError
 from foveate.pipeline.sources.parts import fenced, file_line, step_text
 from worlds import open_engine
 
 PATCH = "diff --git a/{0} b/{0}\n--- a/{0}\n+++ b/{0}\n@@ -1 +1 @@\n-a\n+{1}\n"
-
-
-def run(*args: str) -> Result:
-    return CliRunner().invoke(cli, list(args), catch_exceptions=False)
 
 
 def ready(engine: foveate.Engine, **values: Any) -> str:
